@@ -12,7 +12,7 @@ use wincimg_common::diagnose::{Diagnose, Problem};
 
 use super::addresses::RefusedAddress;
 use super::proxy::named_for;
-use super::retry::Transient;
+use super::retry::{Transient, wait_hint};
 use super::urls::{host_of, is_metadata};
 
 /// An error of an HTTP exchange. `what` is the purpose of the request, to follow "failed to".
@@ -66,7 +66,7 @@ pub enum HttpError {
     },
     /// A response with a status other than success.
     #[error("{host} failed to {what}: {status}{detail}")]
-    #[diagnose(hint = retry_after.map(wait_hint))]
+    #[diagnose(hint = retry_after.map(|wait| wait_hint(Some(wait))))]
     Status {
         /// Host and port.
         host: String,
@@ -276,14 +276,6 @@ impl HttpError {
             )),
             _ => None,
         }
-    }
-}
-
-/// Returns a hint to wait as long as the server asks.
-fn wait_hint(wait: Duration) -> String {
-    match wait.as_secs() {
-        seconds @ 0..=120 => format!("try again in {seconds} s"),
-        seconds => format!("try again in {} minutes", seconds.div_ceil(60)),
     }
 }
 

@@ -37,7 +37,7 @@ pub use exchange::{Exchange, Payload, RedirectPolicy, SourceRange, TrustSource, 
 pub use partial_file::PartialFile;
 pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use reqwest::Url;
-pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after};
+pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after, wait_hint};
 pub use transfer::{ProgressLine, Transfer, TransferError};
 pub use urls::{download_url, host_of, is_metadata, name_in, redacted};
 pub use verifier::{AcceptedCertificates, CertificateVerifier, PinnedCertificates};

@@ -71,6 +71,8 @@ pub trait Transient: Error + Sized {
 const HEADWAY: u64 = 64 * 1024;
 /// Waits from this length on are reported.
 const WORTH_A_WORD: Duration = Duration::from_secs(2);
+/// Waits in seconds above this length are not named: the server hardly means them.
+const ONE_DAY: u64 = 24 * 60 * 60;
 
 /// The remaining attempts of an operation, over all its requests.
 pub struct RetryBudget {
@@ -142,11 +144,15 @@ impl RetryBudget {
     fn next_wait(&mut self, asked: Option<Duration>) -> Option<Duration> {
         let own = self.waits.next()?;
         let asked = asked.unwrap_or_default();
+        if asked > self.policy.longest_retry_after {
+            return None;
+        }
         let wait = asked.max(own);
-        let in_time = self
-            .deadline
-            .is_none_or(|deadline| Instant::now() + wait < deadline);
-        (asked <= self.policy.longest_retry_after && in_time).then_some(wait)
+        let in_time = self.deadline.is_none_or(|deadline| {
+            let next = Instant::now().checked_add(wait);
+            next.is_some_and(|next| next < deadline)
+        });
+        in_time.then_some(wait)
     }
 }
 
@@ -166,6 +172,17 @@ fn with_its_cause(error: &dyn Error) -> String {
     match cause.to_string() {
         same if same == error.to_string() => same,
         cause => format!("{error}: {cause}"),
+    }
+}
+
+/// Says when to try again, as the server asks.
+pub fn wait_hint(wait: Option<Duration>) -> String {
+    match wait.map(|wait| wait.as_secs()) {
+        Some(seconds @ 0..=120) => format!("try again in {seconds} s"),
+        Some(seconds) if seconds <= ONE_DAY => {
+            format!("try again in {} minutes", seconds.div_ceil(60))
+        }
+        _ => "try again later".to_owned(),
     }
 }
 
@@ -298,6 +315,15 @@ mod tests {
         assert!(attempts.wait(failure(None)).is_err());
     }
 
+    #[tokio::test]
+    async fn a_wait_without_end_is_given_up() {
+        for seconds in [i64::MAX.unsigned_abs(), u64::MAX] {
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let mut attempts = attempts(RetryPolicy::default(), Some(deadline));
+            assert!(attempts.wait(failure(Some(seconds))).is_err());
+        }
+    }
+
     /// Records its notes.
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
@@ -337,6 +363,15 @@ mod tests {
         };
         assert!(attempts.wait(settled()).unwrap() < Duration::from_millis(500));
         assert_eq!(attempts.wait(settled()).unwrap_err().attempts, 2);
+    }
+
+    #[test]
+    fn a_wait_is_named_up_to_a_day() {
+        let hint = |seconds| wait_hint(Some(Duration::from_secs(seconds)));
+        assert_eq!(hint(30), "try again in 30 s");
+        assert_eq!(hint(121), "try again in 3 minutes");
+        assert_eq!(hint(24 * 60 * 60), "try again in 1440 minutes");
+        assert_eq!(hint(u64::MAX), "try again later");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
 use wincimg_common::diagnose::{Diagnose, Excerpt, error_chain};
-use wincimg_http::{FileError, HttpClient, HttpError, Transient, is_metadata, retry_after};
+use wincimg_http::{
+    FileError, HttpClient, HttpError, Transient, is_metadata, retry_after, wait_hint,
+};
 
 use super::error_message::error_message;
 use super::sent_secrets::SentSecrets;
@@ -397,11 +399,7 @@ fn login_name(host: &str) -> &str {
 
 /// Returns a hint after too many requests: when to retry, and how to raise the limit.
 fn rate_limit_hint(host: &str, retry_after: Option<Duration>) -> String {
-    let when = match retry_after.map(|wait| wait.as_secs()) {
-        Some(seconds @ 0..=120) => format!("try again in {seconds} s"),
-        Some(seconds) => format!("try again in {} minutes", seconds.div_ceil(60)),
-        None => "try again later".to_owned(),
-    };
+    let when = wait_hint(retry_after);
     if host.ends_with("docker.io") {
         format!("log in with `wincimg login docker.io` for a higher limit, or {when}")
     } else {
