@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use wincimg_common::files::FileCache;
+use wincimg_common::files::{FileCache, create_private_folder};
 use wincimg_common::progress::Progress;
 use wincimg_http::Downloads;
 use wincimg_inspect::facts_provider::{BaseFactsProvider, FactsCache};
@@ -41,9 +41,21 @@ impl CacheArgs {
         named.or_else(|| default_folder().filter(|folder| !is_open_to_others(folder)))
     }
 
+    /// The cache folder, created if it is the default one.
+    fn created_folder(&self) -> Option<PathBuf> {
+        let folder = self.folder()?;
+        if self.cache_dir.is_none() {
+            let created = create_private_folder(&folder);
+            // Who writes to it reports the error.
+            tracing::debug!(folder = %folder.display(), ?created, "cache");
+        }
+        Some(folder)
+    }
+
     /// A folder of the cache, unless it is disabled.
     fn part(&self, name: &str) -> Option<PathBuf> {
-        let folder = self.folder().filter(|_| self.cache_size > 0)?;
+        let is_enabled = self.cache_size > 0;
+        let folder = is_enabled.then(|| self.created_folder()).flatten()?;
         Some(folder.join(name))
     }
 
@@ -55,7 +67,7 @@ impl CacheArgs {
 
     /// Cache of downloads, which need a folder even if none is kept.
     pub(super) fn downloads(&self) -> Downloads {
-        let folder = self.folder().map(|folder| folder.join("downloads"));
+        let folder = self.created_folder().map(|folder| folder.join("downloads"));
         Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
     }
 
@@ -98,6 +110,7 @@ fn default_folder() -> Option<PathBuf> {
 fn is_open_to_others(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     const BY_OTHERS: u32 = 0o002;
+    const BY_OTHERS_ENTERED: u32 = 0o001;
     const STICKY: u32 = 0o1000;
     let user = rustix::process::geteuid().as_raw();
     let is_open = |path: &Path, harmless: u32| {
@@ -106,10 +119,13 @@ fn is_open_to_others(folder: &Path) -> bool {
             ![0, user].contains(&found.uid()) || is_writable
         })
     };
+    // With a umask of 0, every entry is writable; others reach only those of a folder they can enter.
+    let can_enter = |found: fs::Metadata| found.mode() & BY_OTHERS_ENTERED != 0;
+    let is_entered = fs::metadata(folder).is_ok_and(can_enter);
     let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
     is_open(folder, 0)
         || folder.parent().is_some_and(|above| is_open(above, STICKY))
-        || entries.any(|entry| is_open(&entry.path(), 0))
+        || is_entered && entries.any(|entry| is_open(&entry.path(), 0))
 }
 
 /// A profile's folders are its user's alone.

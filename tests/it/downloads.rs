@@ -378,6 +378,31 @@ fn the_cache_has_its_size_and_what_is_damaged_in_it_is_fetched_again() {
     assert_eq!(fs::read(&kept).unwrap(), tool());
 }
 
+#[test]
+fn without_a_cache_of_its_own_a_build_downloads_all_the_same() {
+    use std::os::unix::fs::PermissionsExt;
+    let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
+    recipe(&site, &server, &format!("sha256 = \"{}\"", sha256(&tool())));
+    let (open, temporary) = (site.path("open/wincimg"), site.path("temporary"));
+    for folder in [&open, &temporary] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = build(&site, &["--tag", "1", "--output", "oci:layout"]);
+    command
+        .env("XDG_CACHE_HOME", site.path("open"))
+        .env("TMPDIR", &temporary);
+    let said = printed(&mut command, 0);
+    assert!(
+        warning(&["open/wincimg", "--cache-dir"]).eval(&said),
+        "{said}"
+    );
+    assert_eq!(server.requests(), ["/tools/tool.exe"]);
+    for folder in [&open, &temporary] {
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0, "{said}");
+    }
+}
+
 /// Writes a Dockerfile.
 fn dockerfile(site: &Site, instructions: &str) {
     let text = format!("FROM mcr.microsoft.com/windows/servercore:1809\n{instructions}\n");

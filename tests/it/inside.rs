@@ -841,6 +841,31 @@ async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
     show(&[]).stderr(warning(&[named]).not());
 }
 
+#[test(multi_thread)]
+async fn the_default_cache_is_its_users_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "umask 0; exec \"$@\"", "sh"])
+            .arg(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(["base", "show", &reference])
+            .args(["--insecure-registry", "127.0.0.1"])
+            .env("DOCKER_CONFIG", folder.path())
+            .env("XDG_CACHE_HOME", folder.path().join("a/b"));
+        let shown = command.assert().success();
+        shown.stderr(warning(&["the cache"]).not());
+    }
+    for name in ["a", "a/b", "a/b/wincimg"] {
+        let found = fs::metadata(folder.path().join(name)).unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o700, "{name}");
+    }
+    assert!(folder.path().join("a/b/wincimg/bases").is_dir());
+}
+
 /// The base as an OCI layout.
 async fn layout(folder: &Path) -> String {
     let place = format!("oci:{}", folder.join("base").display());

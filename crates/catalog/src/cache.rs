@@ -1,8 +1,8 @@
 //! Cache of the refreshed table of updates, on top of the embedded one.
 
 use std::error::Error;
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use reqwest::Url;
 use wincimg_common::diagnose::{BoxError, Problem};
@@ -60,7 +60,7 @@ pub(super) fn load_table<T, E: Into<Box<dyn Error + Send + Sync>>>(
 /// Keeps a table for later runs.
 pub(super) fn store_table(path: &Path, table: &str) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)
+    files::create_private_folder(folder)
         .and_then(|()| files::write(path, table.as_bytes()))
         .map_err(FileError::io("write", path))
 }
@@ -102,6 +102,8 @@ pub async fn refresh_updates(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use wincimg_common::diagnose::Diagnose;
 
     use super::*;

@@ -7,12 +7,14 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use reqwest::Url;
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::digest::{Digest, Hasher, sha256};
-use wincimg_common::files::{CacheFileUse, FileCache, SpoolPart};
+use wincimg_common::files::{CacheFileUse, FileCache, SpoolPart, TemporaryFolder};
+use wincimg_common::lock;
 
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
@@ -22,9 +24,13 @@ use super::partial_file::PartialFile;
 use super::transfer::{ProgressLine, Transfer, TransferError};
 use super::urls::{host_of, name_in, redacted};
 
-/// The cache of downloads.
+/// The cache of downloads, or a temporary folder.
 #[derive(Debug, Clone)]
-pub struct Downloads(Option<FileCache>);
+pub struct Downloads {
+    kept: Option<FileCache>,
+    /// In place of a cache, until the end of the run.
+    temporary: Arc<Mutex<Option<TemporaryFolder>>>,
+}
 
 /// A file on a server.
 #[derive(Debug, Clone)]
@@ -80,7 +86,10 @@ pub enum DownloadError {
     Other(#[from] Problem),
 }
 
-/// Hint if the cache's folder is missing or of no use.
+/// Prefix of temporary folders.
+const TEMPORARY: &str = "wincimg-downloads-";
+
+/// Hint if the folder is of no use.
 const OTHER_FOLDER: &str = "name a folder with --cache-dir DIR";
 
 /// File extensions for which a web page is never the wanted content.
@@ -139,14 +148,35 @@ impl Remote {
 }
 
 impl Downloads {
-    /// Uses the folder of a cache; without one, downloads fail.
+    /// Uses the folder of a cache; without one, a temporary folder of this user alone.
     pub fn new(kept: Option<FileCache>) -> Self {
-        Self(kept)
+        Self {
+            kept,
+            temporary: Arc::default(),
+        }
+    }
+
+    /// The folder, from which a cache without a size removes every file at once.
+    fn folder(&self) -> Result<FileCache, FileError> {
+        if let Some(kept) = &self.kept {
+            kept.create_dir()
+                .map_err(FileError::io("create", kept.folder()))?;
+            return Ok(kept.clone());
+        }
+        let mut temporary = lock(&self.temporary);
+        let folder = match temporary.take() {
+            Some(folder) => folder,
+            None => TemporaryFolder::new(TEMPORARY)
+                .map_err(FileError::io("create", &std::env::temp_dir()))?,
+        };
+        let cache = FileCache::new(folder.path().to_owned(), 0);
+        *temporary = Some(folder);
+        Ok(cache)
     }
 
     /// Returns a cached file by its digest.
     pub async fn find(&self, digest: &Digest) -> Option<DownloadedFile> {
-        let kept = self.0.clone().filter(|kept| kept.limit() > 0)?;
+        let kept = self.kept.clone().filter(|kept| kept.limit() > 0)?;
         let digest = digest.clone();
         let found = spawn_blocking(move || {
             let path = path_of(&kept, &digest);
@@ -178,16 +208,9 @@ impl Downloads {
         {
             return Ok(found);
         }
-        let Some(kept) = &self.0 else {
-            let url = redacted(&remote.url);
-            let problem = format!("cannot download {url}: no download folder");
-            return Err(Problem::new("file/io", problem).hint(OTHER_FOLDER).into());
-        };
-        kept.create_dir()
-            .map_err(FileError::io("create", kept.folder()))
-            .map_err(|error| remote.disk(error))?;
+        let kept = self.folder().map_err(|error| remote.disk(error))?;
         let target = match &remote.digest {
-            Some(digest) => path_of(kept, digest),
+            Some(digest) => path_of(&kept, digest),
             None => kept.folder().join(format!(
                 "url-{}",
                 sha256(remote.url.as_str().as_bytes()).digest()
@@ -207,7 +230,7 @@ impl Downloads {
             part.restart().map_err(|error| remote.disk(error))?;
         }
         self.fetch(http, remote, &mut part).await?;
-        self.keep(kept, remote, part, &target).await
+        self.keep(&kept, remote, part, &target).await
     }
 
     async fn fetch(
@@ -373,6 +396,17 @@ mod tests {
         ] {
             assert_eq!(remote(url, name).takes_pages(), takes, "{url} as {name}");
         }
+    }
+
+    #[test]
+    fn without_a_cache_the_folder_lasts_as_long_as_the_downloads() {
+        let downloads = Downloads::new(None);
+        let path = downloads.folder().unwrap().folder().to_owned();
+        let again = downloads.clone().folder().unwrap();
+        assert_eq!((again.folder(), again.limit()), (path.as_path(), 0));
+        assert!(path.is_dir());
+        drop(downloads);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -134,6 +134,15 @@ impl FileCache {
     }
 }
 
+/// Creates a folder and its missing parents for this user alone, whatever the umask allows: what is
+/// in a cache is trusted.
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ mod replace;
 mod similar;
 mod spool;
 mod spool_part;
+mod temporary_folder;
 mod window;
 mod within;
 
@@ -22,7 +23,7 @@ pub use atomic_file::{
     refresh_names, sync_folder, write,
 };
 pub use buffered_blob::BufferedBlob;
-pub use file_cache::{CacheFileUse, FileCache};
+pub use file_cache::{CacheFileUse, FileCache, create_private_folder};
 pub use open::{
     LimitedReader, NotUtf8, open, open_stream, open_with_metadata, read, read_opened, read_text,
     text_of,
@@ -32,6 +33,7 @@ pub use replace::{check_replace, replace};
 pub use similar::{missing_path_hint, similar_path};
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
+pub use temporary_folder::TemporaryFolder;
 pub use window::{FileWindow, Window};
 pub use within::{escape, open_within};
 

@@ -10,10 +10,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use wincimg_common::diagnose::{Blame, BoxError, Problem};
-use wincimg_common::files;
+use wincimg_common::files::{self, TemporaryFolder};
 use wincimg_common::process_group::ProcessGroup;
 use wincimg_common::progress::Progress;
 use wincimg_oci::remote::DaemonCredential;
@@ -24,6 +23,8 @@ use crate::docker::{Environment, advice, one_line};
 
 /// The program.
 const PROGRAM: &str = "buildctl";
+/// Prefix of the folders with the files of a build.
+const FOLDER: &str = "wincimg-buildkit-";
 /// Maximum length of a line of its output.
 const MAX_LINE: u64 = 16 << 20;
 /// Maximum length of its documents.
@@ -194,15 +195,14 @@ impl Buildctl {
     }
 }
 
-/// The files of a build, removed when it is dropped.
-struct BuildFolder(TempDir);
+/// The files of a build, removed when it is dropped, or by the next build if this one is killed.
+struct BuildFolder(TemporaryFolder);
 
 impl BuildFolder {
     fn new(build: &BuildctlBuild<'_>) -> Result<Self, Problem> {
         let unwritten =
             |error| Problem::new("file/io", "cannot write the files of a build").source(error);
-        // Readable by this user only.
-        let folder = Self(TempDir::with_prefix("wincimg-buildkit-").map_err(unwritten)?);
+        let folder = Self(TemporaryFolder::new(FOLDER).map_err(unwritten)?);
         folder.fill(build).map_err(unwritten)?;
         Ok(folder)
     }

@@ -7,7 +7,7 @@ use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use wincimg_common::files;
+use wincimg_common::files::{self, TemporaryFolder};
 use wincimg_common::process_group::ProcessGroup;
 use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::ImagePath;
@@ -21,8 +21,6 @@ use crate::drive::Drive;
 
 /// Prefix of the folder names, by which a later run finds those of killed ones.
 const NAME: &str = "wincimg-try-";
-/// A file in them that is locked while they are in use.
-const LOCK: &str = "lock";
 /// Folders in them that the image's program may write to: its home, its temporary files with the
 /// report of the starter, and the prefix. What this process writes later is never in one of these.
 const WRITABLE: [&str; 3] = ["home", TEMPORARY, "prefix"];
@@ -51,9 +49,8 @@ pub struct Prefix {
     sandbox: Sandbox,
     /// True if the folder may have files of a program, and its processes end with it.
     is_sealed: AtomicBool,
-    folder: PathBuf,
+    folder: TemporaryFolder,
     user: String,
-    _lock: File,
 }
 
 /// A running program, which is killed on drop.
@@ -101,32 +98,25 @@ impl Prefix {
         user: &str,
         parent: &Path,
     ) -> Result<Self, WineError> {
-        let failed = unwritable(parent);
-        let folder = tempfile::Builder::new().prefix(NAME).tempdir_in(parent);
-        let folder = folder.map_err(&failed)?;
-        remove_abandoned(&wine, parent, folder.path());
-        // Locked before it gets its name, so that other runs always see it locked.
-        let unnamed = folder.path().join("lock-to-be");
-        let lock = File::create(&unnamed).map_err(&failed)?;
-        lock.lock().map_err(&failed)?;
-        fs::rename(&unnamed, folder.path().join(LOCK)).map_err(&failed)?;
+        let remove = |abandoned: &Path| end_and_remove(Some(&wine), abandoned);
+        let folder = TemporaryFolder::in_folder(parent, NAME, remove);
+        let folder = written(parent, folder)?;
         for name in WRITABLE {
-            fs::create_dir(folder.path().join(name)).map_err(&failed)?;
+            written(parent, fs::create_dir(folder.path().join(name)))?;
         }
         Ok(Self {
             wine,
             sandbox,
             is_sealed: AtomicBool::new(false),
-            folder: folder.keep(),
+            folder,
             user: user.to_owned(),
-            _lock: lock,
         })
     }
 
     /// Removes drives other than C: and links to the user's own folders, which the prefix is set up
     /// with.
     fn remove_links_to_host(&self) -> Result<(), WineError> {
-        let drives = self.folder.join("prefix/dosdevices");
+        let drives = self.folder.path().join("prefix/dosdevices");
         for entry in list(&drives)? {
             if entry.file_name().is_some_and(|name| name != "c:") {
                 written(&entry, fs::remove_file(&entry))?;
@@ -176,21 +166,21 @@ impl Prefix {
         let changes = changes.and_then(|text| text.strip_prefix(HEADER));
         let changes = current_control_set(changes.unwrap_or_default());
         let text = format!("{HEADER}{HIDDEN_DESKTOP}{changes}");
-        let file = self.folder.join("changes.reg");
+        let file = self.folder.path().join("changes.reg");
         written(&file, fs::write(&file, to_utf16(&text)))?;
         let mut import = self.command("reg");
         import.arg("import").arg(windows_path(&file)?);
         self.succeed(&mut import, "change its registry").await?;
         if self.sandbox.is_on() {
             // The program starts a server in its sandbox.
-            end_server(&self.wine, &self.folder);
+            end_server(&self.wine, self.folder.path());
         }
         Ok(())
     }
 
     /// Starts the image's program. Without `input`, its standard input is empty.
     pub fn start(&self, start: &StartCommand, input: Stdio) -> Result<RunningProgram, WineError> {
-        let file = |name: &str| self.folder.join(name);
+        let file = |name: &str| self.folder.path().join(name);
         let (starter, order) = (file("start.exe"), file("start"));
         let report = file(TEMPORARY).join("report");
         written(&starter, fs::write(&starter, STARTER))?;
@@ -217,7 +207,10 @@ impl Prefix {
         }
         written(&order, fs::write(&order, bytes))?;
         let writable = WRITABLE.map(file);
-        let command = match self.sandbox.command(&self.wine, &self.folder, &writable) {
+        let command = match self
+            .sandbox
+            .command(&self.wine, self.folder.path(), &writable)
+        {
             Some(command) => {
                 self.is_sealed.store(true, Ordering::Relaxed);
                 command
@@ -268,14 +261,18 @@ impl Prefix {
             command.envs(value.map(|value| (name, value)));
         }
         command
-            .current_dir(if drive.is_dir() { &drive } else { &self.folder })
-            .env("HOME", self.folder.join("home"))
+            .current_dir(if drive.is_dir() {
+                drive.as_path()
+            } else {
+                self.folder.path()
+            })
+            .env("HOME", self.folder.path().join("home"))
             .env("USER", &self.user)
             .env("LOGNAME", &self.user)
             .env("LC_ALL", "C.UTF-8")
-            .env("WINEPREFIX", self.folder.join("prefix"))
+            .env("WINEPREFIX", self.folder.path().join("prefix"))
             // Debian's server has its socket there, and does not remove the folder.
-            .env("TMPDIR", self.folder.join(TEMPORARY))
+            .env("TMPDIR", self.folder.path().join(TEMPORARY))
             .env("WINEDEBUG", "-all")
             // No download of .NET or a browser, and no changes to this machine's menu.
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=d;winemenubuilder.exe=d")
@@ -286,7 +283,7 @@ impl Prefix {
 
     async fn succeed(&self, command: &mut Command, what: &'static str) -> Result<(), WineError> {
         // Not a pipe: the processes that wine leaves running would keep it open.
-        let printed = self.folder.join("said");
+        let printed = self.folder.path().join("said");
         let file = written(&printed, File::create(&printed))?;
         let both = written(&printed, file.try_clone())?;
         let mut child = self.spawn(command.stdout(both).stderr(file))?;
@@ -312,14 +309,14 @@ impl Prefix {
     }
 
     fn drive(&self) -> PathBuf {
-        self.folder.join("prefix/drive_c")
+        self.folder.path().join("prefix/drive_c")
     }
 }
 
 impl Drop for Prefix {
     fn drop(&mut self) {
         let has_server = !self.is_sealed.load(Ordering::Relaxed);
-        end_and_remove(has_server.then_some(&self.wine), &self.folder);
+        end_and_remove(has_server.then_some(&self.wine), self.folder.path());
     }
 }
 
@@ -378,22 +375,6 @@ fn end_server(wine: &WineInstallation, folder: &Path) {
     }
 }
 
-/// Removes folders of killed runs: those with the same prefix and owner that are not locked.
-fn remove_abandoned(wine: &WineInstallation, parent: &Path, own: &Path) {
-    let Ok(entries) = list(parent) else { return };
-    for folder in entries {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let is_one = name.starts_with(NAME) && folder != own && have_same_owner(&folder, own);
-        if !is_one {
-            continue;
-        }
-        let lock = File::open(folder.join(LOCK));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            end_and_remove(Some(wine), &folder);
-        }
-    }
-}
-
 /// Ends the processes of a folder's server, if it has one, and removes it. A process that is just
 /// starting may start the server again and write to the folder during the removal.
 fn end_and_remove(wine: Option<&WineInstallation>, folder: &Path) {
@@ -406,18 +387,6 @@ fn end_and_remove(wine: Option<&WineInstallation>, folder: &Path) {
             _ => return,
         }
     }
-}
-
-#[cfg(unix)]
-fn have_same_owner(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let owner = |path| fs::symlink_metadata(path).map(|found| (found.is_dir(), found.uid()));
-    matches!((owner(one), owner(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-#[cfg(not(unix))]
-fn have_same_owner(_: &Path, _: &Path) -> bool {
-    false
 }
 
 /// wine has the control set under one name, images under the other.
