@@ -242,6 +242,7 @@ pub fn main() -> ExitCode {
     if let Some(warning) = warning {
         session.warn(warning);
     }
+    wincimg_common::process_group::adopt_orphans();
     let limit = command.try_get_one("timeout").ok().flatten().copied();
     let ended = shutdown::watch(limit, is_json).and_then(|()| cli.command.run(&session));
     wincimg_common::process_group::end_all();

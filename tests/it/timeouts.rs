@@ -113,6 +113,38 @@ fn a_helper_that_answers_is_used() {
 }
 
 #[test]
+fn a_helper_can_ask_on_the_terminal() {
+    let helped = HelperSetup::by(
+        r#"cat >/dev/null; read -r it </dev/tty; echo '{"Username":"bob","Secret":"'"$it"'"}'"#,
+    );
+    let command = helped.command(&[]);
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_str().unwrap()).collect();
+    let mut child = Command::new("script")
+        .args(["-qec", &words.join(" "), "/dev/null"])
+        .current_dir(helped.folder.path())
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its end would be typed, too.
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"sesame\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
+}
+
+#[test]
 fn the_answer_of_a_helper_that_fails_is_not_printed() {
     for redirected in ["", " >&2"] {
         let script = format!(
@@ -156,7 +188,7 @@ fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let plugin = format!("#!/bin/sh\necho $$ >pid\n{STUBBORN}\n");
-    fs::write(file("plugin"), plugin).unwrap();
+    fs::write(file("plugin"), &plugin).unwrap();
     fs::set_permissions(file("plugin"), fs::Permissions::from_mode(0o755)).unwrap();
     let user = serde_json::json!({
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -186,6 +218,23 @@ fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
     assert!(started.elapsed() < Duration::from_secs(10));
     assert!(ends(|| any_runs(&file("pid"))));
 
+    // What has lost its parent, and one that answers and leaves something behind.
+    let answer = r#"echo '{"status":{"token":"abc"}}'"#;
+    for script in [
+        "(sleep 60 & echo $! >>pid); sleep 60".to_owned(),
+        format!("sleep 60 >/dev/null 2>&1 & echo $! >>pid; {answer}"),
+    ] {
+        fs::write(
+            file("plugin"),
+            format!("#!/bin/sh\necho $$ >pid\n{script}\n"),
+        )
+        .unwrap();
+        let output = command("2s").output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(ends(|| any_runs(&file("pid"))), "{script}");
+    }
+
+    fs::write(file("plugin"), plugin).unwrap();
     fs::remove_file(file("pid")).unwrap();
     let child = command("60s").stderr(Stdio::null()).spawn().unwrap();
     until_started(&file("pid"));

@@ -1,5 +1,5 @@
 //! Helper programs, each in a process group of its own, which is ended whole: what a helper started
-//! ends with it.
+//! ends with it, or with this process if the helper may ask on the terminal.
 //!
 //! A job of Windows requires unsafe code. There, `taskkill` ends a program with its descendants, except
 //! those whose own parent has ended.
@@ -17,37 +17,69 @@ static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 /// A program and what it started; ended when it is dropped. Processes that leave the group, such as
 /// an agent in a session of its own, stay.
 #[derive(Debug)]
-pub struct ProcessGroup(Child);
+pub struct ProcessGroup {
+    program: Child,
+    /// False for a program in the group of this process.
+    is_leader: bool,
+}
 
 impl ProcessGroup {
     /// Starts a program.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        Self::start(command, true)
+    }
+
+    /// Starts a program that may ask on the terminal: only the group in its foreground can read
+    /// from that, so the program stays in the group of this process if it is that one. What such a
+    /// program leaves behind ends with this process.
+    pub fn spawn_interactive(command: &mut Command) -> io::Result<Self> {
+        Self::start(command, !is_in_foreground())
+    }
+
+    fn start(command: &mut Command, is_leader: bool) -> io::Result<Self> {
         #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(command, 0);
+        if is_leader {
+            std::os::unix::process::CommandExt::process_group(command, 0);
+        }
         // Held, so that `end_all` cannot run in between.
         let mut running = lock(&RUNNING);
-        let child = command.spawn()?;
-        running.insert(child.id());
-        Ok(Self(child))
+        let program = command.spawn()?;
+        if is_leader {
+            running.insert(program.id());
+        }
+        Ok(Self { program, is_leader })
     }
 
     /// The program.
     pub fn program(&mut self) -> &mut Child {
-        &mut self.0
+        &mut self.program
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // What an ended program started can be found by its group, but not by `taskkill`.
-        let has_ended = cfg!(windows) && matches!(self.0.try_wait(), Ok(Some(_)));
-        if !has_ended {
-            end_group(self.0.id());
+        let id = self.program.id();
+        // What an ended program started can be found by its group, but not by its own ID.
+        let has_group = cfg!(unix) && self.is_leader;
+        if has_group || !matches!(self.program.try_wait(), Ok(Some(_))) {
+            if self.is_leader {
+                end_group(id);
+            } else {
+                end_below(id);
+            }
         }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        lock(&RUNNING).remove(&self.0.id());
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+        lock(&RUNNING).remove(&id);
     }
+}
+
+/// From now on, what the programs of this process leave behind becomes its child, so that [`end_all`]
+/// finds it.
+pub fn adopt_orphans() {
+    // Without that, what a helper in a group of its own left behind is still found by its group.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 /// Ends all helpers, and the programs that libraries started in the process group of this process.
@@ -60,6 +92,32 @@ pub fn end_all() {
     for process in linux::descendants() {
         end(process);
     }
+}
+
+/// Ends what a program in the group of this process started.
+#[cfg(target_os = "linux")]
+fn end_below(id: u32) {
+    for process in i32::try_from(id).map(linux::below).unwrap_or_default() {
+        end(process);
+    }
+}
+
+/// There is no such program.
+#[cfg(not(target_os = "linux"))]
+fn end_below(_id: u32) {}
+
+/// Returns true if this process may read from its terminal, and what it starts can be found.
+#[cfg(target_os = "linux")]
+fn is_in_foreground() -> bool {
+    use rustix::process::getpgrp;
+    use rustix::termios::tcgetpgrp;
+    let terminal = std::fs::File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_foreground() -> bool {
+    false
 }
 
 #[cfg(unix)]
@@ -101,7 +159,7 @@ mod linux {
     use std::fs;
 
     use rustix::io::Errno;
-    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    use rustix::process::{WaitId, WaitIdOptions, getpgrp, getpid, waitid};
 
     /// A running process.
     struct Process {
@@ -113,15 +171,18 @@ mod linux {
     /// The processes below this one and in its group.
     pub(super) fn descendants() -> Vec<i32> {
         // Most runs start no program, and a machine may have thousands.
-        if !has_children() {
-            return Vec::new();
+        if has_children() {
+            below(getpid().as_raw_pid())
+        } else {
+            Vec::new()
         }
+    }
+
+    /// The processes below one and in the group of this process.
+    pub(super) fn below(root: i32) -> Vec<i32> {
+        let group = getpgrp().as_raw_pid();
         let all = processes();
-        let own = i32::try_from(std::process::id()).unwrap_or_default();
-        let Some(group) = all.iter().find(|it| it.id == own).map(|it| it.group) else {
-            return Vec::new();
-        };
-        let mut found = vec![own];
+        let mut found = vec![root];
         let mut at = 0;
         while let Some(parent) = found.get(at).copied() {
             let children = all
@@ -159,29 +220,34 @@ mod linux {
 
     #[cfg(test)]
     mod tests {
-        use std::process::Command;
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
 
         use super::*;
 
         #[test]
-        fn what_a_library_started_is_found_with_its_children() {
-            let script = "sleep 60 & echo $! >&2; wait";
-            let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
-            let id = i32::try_from(shell.id()).unwrap();
-            let found = (0..100)
-                .map(|_| {
-                    std::thread::sleep(std::time::Duration::from_millis(10));
-                    descendants()
-                })
-                .find(|found| {
-                    let inside = processes().into_iter().filter(|it| it.parent == id);
-                    found.contains(&id) && inside.map(|it| it.id).any(|it| found.contains(&it))
-                });
-            for id in found.iter().flatten().filter(|it| **it >= id) {
-                super::super::end(*id);
+        fn what_a_library_started_is_found_with_its_children_and_orphans() {
+            super::super::adopt_orphans();
+            let script = "(sleep 60 & echo $!); sleep 60 & echo $!; wait";
+            let mut shell = Command::new("sh")
+                .args(["-c", script])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+            let printed = lines.take(2).map(|line| line.unwrap().parse().unwrap());
+            let mut expected: Vec<i32> = printed.collect();
+            expected.push(i32::try_from(shell.id()).unwrap());
+            let is_found = (0..100).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                let found = descendants();
+                expected.iter().all(|id| found.contains(id))
+            });
+            for id in expected {
+                super::super::end(id);
             }
             shell.wait().unwrap();
-            assert!(found.is_some());
+            assert!(is_found);
         }
     }
 }

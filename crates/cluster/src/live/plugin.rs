@@ -2,7 +2,9 @@
 //!
 //! kube would run a plugin three times for a connection, and panic on a token with a line break.
 
+use std::io::Read;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -15,9 +17,13 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::process_group::ProcessGroup;
 
 /// A token is renewed this long before it expires.
 const MARGIN: SignedDuration = SignedDuration::from_mins(1);
+
+/// Larger than any token and certificate.
+const MOST_OUTPUT: usize = 1 << 20;
 
 /// A plugin that prints tokens, and the last of them.
 pub(super) struct Plugin {
@@ -120,14 +126,15 @@ fn run_blocking(exec: &ExecConfig) -> Result<ExecCredentialStatus, Problem> {
     if is_interactive {
         command.stdin(Stdio::inherit()).stderr(Stdio::inherit());
     } else {
-        command.stdin(Stdio::null());
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
     }
-    let output = command.output().map_err(|error| {
+    let started = ProcessGroup::spawn_interactive(command.stdout(Stdio::piped()));
+    let output = output_of(started.map_err(|error| {
         let program = exec.command.as_deref().unwrap_or_default();
         problem(&format!("{program:?} cannot be run"))
             .source(error)
             .hint_if(exec.install_hint.as_deref())
-    })?;
+    })?)?;
     if !output.status.success() {
         return Err(failed(&output));
     }
@@ -136,6 +143,32 @@ fn run_blocking(exec: &ExecConfig) -> Result<ExecCredentialStatus, Problem> {
     let printed: ExecCredential =
         printed.map_err(|_| problem("did not print an ExecCredential"))?;
     Ok(printed.status.unwrap_or_default())
+}
+
+/// Waits for a plugin, which is ended if it prints too much.
+fn output_of(mut plugin: ProcessGroup) -> Result<Output, Problem> {
+    let program = plugin.program();
+    let errors = program.stderr.take();
+    let errors = errors.map(|pipe| thread::spawn(move || start_of(pipe)));
+    let stdout = program.stdout.take().map(start_of).unwrap_or_default();
+    if stdout.len() > MOST_OUTPUT {
+        return Err(problem(&format!("printed more than {MOST_OUTPUT} bytes")));
+    }
+    let stderr = errors.and_then(|errors| errors.join().ok());
+    let lost = |error| problem("did not end").source(error);
+    Ok(Output {
+        status: program.wait().map_err(lost)?,
+        stdout,
+        stderr: stderr.unwrap_or_default(),
+    })
+}
+
+/// The first bytes of a pipe, which is then closed.
+fn start_of(pipe: impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // After an error, the output so far is used.
+    let _ = pipe.take(MOST_OUTPUT as u64 + 1).read_to_end(&mut bytes);
+    bytes
 }
 
 fn problem(what: &str) -> Problem {
@@ -168,7 +201,11 @@ mod tests {
 
     /// A user with a plugin, which prints this and counts its runs in a file.
     fn user(printed: &str, runs: &str) -> AuthInfo {
-        let script = format!("echo >>{runs}; echo '{printed}'");
+        user_of(format!("echo >>{runs}; echo '{printed}'"))
+    }
+
+    /// A user with a script as plugin.
+    fn user_of(script: String) -> AuthInfo {
         let exec = ExecConfig {
             command: Some("sh".to_owned()),
             args: Some(vec!["-c".to_owned(), script]),
@@ -205,6 +242,20 @@ mod tests {
             assert_eq!(counted, expected, "{printed}");
             std::fs::remove_file(&file).unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_plugin_that_talks_without_end_is_not_listened_to() {
+        let mut endless = user_of("exec yes".to_owned());
+        let Err(refused) = Plugin::start(&mut endless).await else {
+            panic!("it was listened to");
+        };
+        let expected = "the kubeconfig's credential plugin printed more than 1048576 bytes";
+        assert_eq!(refused.to_string(), expected);
+        // What it says besides its answer is cut.
+        let script = r#"yes >&2; echo '{"status":{"token":"abc"}}'"#;
+        let mut chatty = user_of(script.to_owned());
+        assert!(Plugin::start(&mut chatty).await.unwrap().is_some());
     }
 
     #[tokio::test]

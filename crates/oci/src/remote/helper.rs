@@ -89,10 +89,11 @@ fn run(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut helper = ProcessGroup::spawn(&mut command).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
-        _ => format!("it cannot be run: {error}"),
-    })?;
+    let mut helper =
+        ProcessGroup::spawn_interactive(&mut command).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
+            _ => format!("it cannot be run: {error}"),
+        })?;
     let ended = wait(helper.program(), input, stopped);
     // Pipes that it or a child still holds open are not needed.
     drop(helper);
