@@ -1,8 +1,8 @@
 //! Isolates the program of an image from this machine, with bubblewrap.
 //!
 //! The program sees the system's folder, wine, its prefix and nothing else; it writes to its prefix
-//! alone; it has processes, an IPC namespace and a loopback interface of its own. wineserver opens
-//! files for its clients, so it runs in the sandbox, too.
+//! and small folders in memory alone; it has processes, an IPC namespace and a loopback interface of
+//! its own. wineserver opens files for its clients, so it runs in the sandbox, too.
 //!
 //! Landlock and seccomp are not enough: wine requires Unix sockets, and neither of them refuses a
 //! connection to the socket of Docker or of the session bus, through which a program leaves.
@@ -15,10 +15,19 @@ use wincimg_common::diagnose::Problem;
 
 use super::find::{WineInstallation, search};
 
-/// Limits on the program: bytes of memory and of a file for each process, threads of all.
+/// Limits on the program: bytes of private memory and of a file for each process, threads of all.
+/// Shared memory and the sum have none: wine reserves far more addresses than it uses, and not every
+/// user can create a cgroup.
 const LIMITS: [&str; 4] = [
     "--data=4294967296", "--fsize=4294967296", "--nproc=1024", "--core=0",
 ];
+/// Option of bubblewrap 0.8 and newer.
+const STRICT: &str = "--disable-userns";
+/// Folders in memory that the program may write to, and their limit in bytes.
+const IN_MEMORY: [&str; 2] = ["/dev/shm", "/tmp"];
+const MOST_IN_MEMORY: &str = "268435456";
+/// What is left after all folders have their place.
+const SEALED: [&str; 4] = ["--remount-ro", "/dev", "--remount-ro", "/"];
 /// Folders of the system next to `/usr`: links into it, except on older systems.
 const SYSTEM: [&str; 6] = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"];
 /// Files of the system that programs require.
@@ -65,8 +74,7 @@ impl Sandbox {
         if is_online {
             arguments.push("--share-net");
         }
-        // Since 0.8.
-        let strict = [&arguments[..], &["--disable-userns"]].concat();
+        let strict = [&arguments[..], &[STRICT]].concat();
         let found = Bubblewrap {
             program,
             arguments: strict,
@@ -108,8 +116,7 @@ impl Sandbox {
         for folder in writable {
             command.arg("--bind").args([folder, folder]);
         }
-        command.args(["--", "prlimit"]).args(LIMITS).arg("--");
-        command.arg(&wine.loader);
+        limit(&mut command).arg(&wine.loader);
         Some(command)
     }
 }
@@ -137,18 +144,23 @@ impl Bubblewrap {
         for path in SETTINGS.iter().chain(network) {
             command.args(["--ro-bind-try", path, path]);
         }
-        command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+        command.args(["--proc", "/proc", "--dev", "/dev"]);
+        for path in IN_MEMORY {
+            if self.arguments.contains(&STRICT) {
+                command.args(["--size", MOST_IN_MEMORY]);
+            }
+            command.args(["--tmpfs", path]);
+        }
         command
     }
 
     /// Runs a program that does nothing; the error is what bubblewrap prints.
     fn probe(&self) -> Result<(), String> {
         let mut command = self.command();
-        command
-            .args(["--", "prlimit"])
-            .args(LIMITS)
-            .args(["--", "true"]);
-        let output = command.stdin(Stdio::null()).output();
+        let output = limit(&mut command)
+            .arg("true")
+            .stdin(Stdio::null())
+            .output();
         let output = output.map_err(|error| error.to_string())?;
         if output.status.success() {
             return Ok(());
@@ -156,6 +168,15 @@ impl Bubblewrap {
         let printed = String::from_utf8_lossy(&output.stderr);
         Err(printed.lines().next().unwrap_or_default().to_owned())
     }
+}
+
+/// Ends the arguments of bubblewrap; the program follows.
+fn limit(command: &mut Command) -> &mut Command {
+    command
+        .args(SEALED)
+        .args(["--", "prlimit"])
+        .args(LIMITS)
+        .arg("--")
 }
 
 /// Hint where no sandbox can be installed.
@@ -219,7 +240,24 @@ mod tests {
             assert_eq!(words.contains(&"/etc/resolv.conf"), expected);
             let writable: Vec<_> = words.windows(2).filter(|it| it[0] == "--bind").collect();
             assert_eq!(writable, [["--bind", "/tmp/a/prefix"]]);
+            let options = words.split(|word| *word == "--").next().unwrap();
+            assert!(options.ends_with(&SEALED));
         }
         assert!(!Sandbox::none().is_on());
+    }
+
+    #[test]
+    fn folders_in_memory_have_a_limit_where_bubblewrap_knows_one() {
+        for (arguments, limits) in [(vec!["--unshare-all"], 0), (vec![STRICT], IN_MEMORY.len())] {
+            let program = "bwrap".into();
+            let command = Bubblewrap { program, arguments }.command();
+            let words: Vec<_> = command.get_args().collect();
+            let sized = words
+                .windows(3)
+                .filter(|it| it[0] == "--size" && it[2] == "--tmpfs");
+            assert_eq!(sized.count(), limits);
+            let folders = words.iter().filter(|it| **it == "--tmpfs");
+            assert_eq!(folders.count(), IN_MEMORY.len());
+        }
     }
 }
