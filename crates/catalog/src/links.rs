@@ -16,7 +16,7 @@ pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
             Ok(())
         }
         AddressScope::ThisMachine => Err("it refers to this machine"),
-        AddressScope::Metadata => Err("it is link-local, where clouds keep their credentials"),
+        AddressScope::Metadata => Err("it is an address where clouds keep their credentials"),
     }
 }
 

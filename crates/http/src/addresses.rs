@@ -2,7 +2,8 @@
 //!
 //! A recipe, a page or a redirect can name a service that only this machine can reach: its own
 //! servers, or the metadata service of a cloud, which hands out keys. A name is checked after it is
-//! resolved, and the checked address is the one that is used.
+//! resolved, and the checked address is the one that is used. A proxy resolves names itself: of
+//! these, only known ones are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -22,6 +23,15 @@ const METADATA_V4: [Ipv4Addr; 3] = [
 /// Metadata service of Amazon's cloud.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
+/// Names of metadata services, which a proxy would resolve.
+const METADATA_NAMES: [&str; 4] = [
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.azure.internal",
+    "metadata.goog",
+    "metadata.google.internal",
+];
+
 /// Owner of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressScope {
@@ -38,12 +48,17 @@ impl AddressScope {
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::of_v4(address),
-            IpAddr::V6(address) => match embedded(address) {
-                Some(address) => Self::of_v4(address),
-                None if address.is_loopback() || address.is_unspecified() => Self::ThisMachine,
-                None if address.is_unicast_link_local() || address == METADATA_V6 => Self::Metadata,
-                None => Self::World,
-            },
+            IpAddr::V6(address) if address.is_loopback() || address.is_unspecified() => {
+                Self::ThisMachine
+            }
+            IpAddr::V6(address) if address.is_unicast_link_local() || address == METADATA_V6 => {
+                Self::Metadata
+            }
+            IpAddr::V6(address) => {
+                let mut scopes = embedded(address).into_iter().map(Self::of_v4);
+                let own = scopes.find(|scope| *scope != Self::World);
+                own.unwrap_or(Self::World)
+            }
         }
     }
 
@@ -68,23 +83,36 @@ impl AddressScope {
         let name = bare.trim_end_matches('.').to_ascii_lowercase();
         if name == "localhost" || name.ends_with(".localhost") {
             Self::ThisMachine
+        } else if is_metadata_name(&name) {
+            Self::Metadata
         } else {
             Self::World
         }
     }
 }
 
-/// The IPv4 address in a mapped one, or in one of the translation prefix `64:ff9b::/96`.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
-    let last = || {
-        let [.., a, b, c, d] = address.octets();
-        Ipv4Addr::new(a, b, c, d)
-    };
-    let is_translated = address.segments().starts_with(&TRANSLATED);
-    address
-        .to_ipv4_mapped()
-        .or_else(|| is_translated.then(last))
+/// Returns true if a name without a final dot is a metadata service's.
+pub(super) fn is_metadata_name(name: &str) -> bool {
+    let is_one = |known: &&str| name.eq_ignore_ascii_case(known);
+    METADATA_NAMES.iter().any(is_one)
+}
+
+/// The IPv4 addresses that an address can stand for: as a mapped one, or for translators, by
+/// `64:ff9b::/96` or a prefix of RFC 6052's lengths in the local `64:ff9b:1::/48`.
+fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    const LAST: [usize; 4] = [12, 13, 14, 15];
+    const LENGTHS: [[usize; 4]; 4] = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], LAST];
+    let bytes = address.octets();
+    let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| bytes[place]));
+    match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => vec![at(LAST)],
+        [0x64, 0xff9b, 1, ..] => {
+            let all = LENGTHS.map(at).into_iter();
+            // Most are the zeros around the one that is meant.
+            all.filter(|found| found.octets()[0] != 0).collect()
+        }
+        _ => address.to_ipv4_mapped().into_iter().collect(),
+    }
 }
 
 /// Addresses that a request may go to. Hosts that the user listed may have any.
@@ -141,16 +169,15 @@ pub(super) struct RefusedAddress {
 }
 
 impl RefusedAddress {
-    /// The hint to list the host; none for an address that must not be trusted.
-    pub(super) fn hint(&self) -> Option<String> {
-        let host = &self.host;
+    /// The hint to list a host and port; none for an address that must not be trusted.
+    pub(super) fn hint(&self, host: &str) -> Option<String> {
         (self.scope == AddressScope::ThisMachine)
             .then(|| format!("if you trust {host}, add --insecure-registry {host}"))
     }
 
     pub(super) fn reason(&self) -> &'static str {
         match self.scope {
-            AddressScope::Metadata => "a link-local address, where clouds serve their keys",
+            AddressScope::Metadata => "an address where clouds serve their keys",
             _ => "an address of this machine",
         }
     }
@@ -232,10 +259,21 @@ mod tests {
             "http://[::ffff:169.254.169.254]/",
             "http://168.63.129.16/",
             "http://100.100.100.200/",
+            "http://[64:ff9b::a9fe:a9fe]/",
+            "http://[64:ff9b:1::a9fe:a9fe]/",
+            "http://[64:ff9b:1:fffe::a9fe:a9fe]/",
+            "http://[64:ff9b:1:a9fe:a9:fe00::]/",
+            "http://Metadata.google.internal./",
         ] {
             assert_eq!(scope(url), AddressScope::Metadata, "{url}");
         }
-        for url in ["http://10.0.0.1/", "http://[fd00::1]/", "https://repo.lan/"] {
+        for url in [
+            "http://10.0.0.1/",
+            "http://[fd00::1]/",
+            "http://[64:ff9b:1:fffe::a00:1]/",
+            "https://repo.lan/",
+            "https://metadata.lan/",
+        ] {
             assert_eq!(scope(url), AddressScope::World, "{url}");
         }
     }
@@ -264,6 +302,12 @@ mod tests {
         };
         let error = resolved(AddressPolicy::OtherMachines).await.err().unwrap();
         assert_eq!(error.to_string(), "localhost is an address of this machine");
+        let refused = error.downcast_ref::<RefusedAddress>().unwrap();
+        let hint = refused.hint("localhost:8080").unwrap();
+        assert!(
+            hint.ends_with(" --insecure-registry localhost:8080"),
+            "{hint}"
+        );
         let found = resolved(AddressPolicy::ThisMachineToo).await.unwrap();
         assert!(found.count() > 0);
     }

@@ -181,7 +181,7 @@ impl HttpError {
         let reason = refused.reason();
         let problem = format!("did not connect to {host} to {what}: it has {reason}");
         Problem::new("network/address", problem)
-            .hint_if(refused.hint())
+            .hint_if(refused.hint(host))
             .into()
     }
 
@@ -271,6 +271,9 @@ impl HttpError {
             Self::Certificate { host, problem } if is_of_another_name(problem) => Some(format!(
                 "use a certificate with the name of {host}; to trust this one for {host} alone, put it into DIR/{host}/server.crt and add --certs-dir DIR"
             )),
+            Self::Certificate { host, problem } if is_of_another_time(problem) => Some(format!(
+                "renew the certificate of {host}, or correct the clock of this machine"
+            )),
             Self::Certificate { host, .. } => Some(format!(
                 "trust its CA, or the certificate itself, with --ca-file FILE, or allow an unverified certificate with --insecure-registry {host}"
             )),
@@ -284,10 +287,24 @@ fn is_of_another_name(problem: &CertificateError) -> bool {
     matches!(problem, NotValidForName | NotValidForNameContext { .. })
 }
 
+fn is_of_another_time(problem: &CertificateError) -> bool {
+    use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+    matches!(
+        problem,
+        Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. }
+    )
+}
+
 /// Reason not to trust a certificate: rustls prints some by the names of its types.
 fn distrust(problem: &CertificateError) -> String {
     let text = match problem {
         CertificateError::UnknownIssuer => return "no trusted CA signed it".to_owned(),
+        CertificateError::Expired => return "it has expired".to_owned(),
+        CertificateError::NotValidYet => return "it is not valid yet".to_owned(),
+        // As after a CA was created again.
+        CertificateError::BadSignature => {
+            return "its CA has the name of a trusted one, but another key".to_owned();
+        }
         CertificateError::Other(other) => other.to_string(),
         known => return known.to_string(),
     };
@@ -336,4 +353,28 @@ fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e
         };
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_of_certificates_have_words_of_their_own() {
+        for (problem, words, hint) in [
+            (CertificateError::Expired, "it has expired", "renew"),
+            (
+                CertificateError::NotValidYet,
+                "it is not valid yet",
+                "clock",
+            ),
+            (CertificateError::BadSignature, "another key", "--ca-file"),
+        ] {
+            let host = "repo.lan".to_owned();
+            let error = HttpError::Certificate { host, problem };
+            assert!(error.to_string().contains(words), "{error}");
+            let found = error.insecure_hint().unwrap();
+            assert!(found.contains(hint), "{found}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use wincimg_common::untrusted::without_password;
 
-use super::addresses::AddressScope;
+use super::addresses::{AddressScope, is_metadata_name};
 
 /// A URL for display: without query, which may contain signatures or upload states, and user part,
 /// which may contain secrets.
@@ -65,7 +65,7 @@ pub fn is_metadata(host: &str) -> bool {
     };
     let name = without_port.trim_end_matches('.');
     let found = address(host).or_else(|| address(without_port));
-    name.eq_ignore_ascii_case("metadata.google.internal")
+    is_metadata_name(name)
         || found.is_some_and(|found| AddressScope::of(found) == AddressScope::Metadata)
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -9,6 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
+use wincimg_common::x509::Certificate;
 
 /// Verifies a server's certificate. A proof of possession of its key is always required, so that
 /// all data come from one peer.
@@ -40,16 +43,36 @@ pub struct PinnedCertificates {
 
 impl PinnedCertificates {
     /// Returns true if a certificate is accepted for a name; an error if it is listed, but for
-    /// other names.
-    fn accepts(&self, shown: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<bool, Error> {
-        if self.of_host.contains(shown) {
-            return Ok(true);
+    /// other names or another time.
+    fn accepts(
+        &self,
+        shown: &CertificateDer<'_>,
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<bool, Error> {
+        if !self.of_host.contains(shown) {
+            if !self.named.contains(shown) {
+                return Ok(false);
+            }
+            verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
         }
-        if !self.named.contains(shown) {
-            return Ok(false);
-        }
-        verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+        check_dates(shown, now)?;
         Ok(true)
+    }
+}
+
+/// Checks that a certificate is valid now.
+fn check_dates(shown: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+    let certificate = Certificate::parse(shown).map_err(|_| CertificateError::BadEncoding)?;
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let now = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    let now = Offset::UTC.to_datetime(now);
+    if now > certificate.not_after() {
+        Err(CertificateError::Expired)
+    } else if now < certificate.not_before() {
+        Err(CertificateError::NotValidYet)
+    } else {
+        Ok(())
     }
 }
 
@@ -65,7 +88,7 @@ impl ServerCertVerifier for CertificateVerifier {
         let machine = match &self.accepted {
             AcceptedCertificates::Any => return Ok(ServerCertVerified::assertion()),
             AcceptedCertificates::These(pinned, machine) => {
-                if pinned.accepts(end_entity, server_name)? {
+                if pinned.accepts(end_entity, server_name, now)? {
                     return Ok(ServerCertVerified::assertion());
                 }
                 machine.as_ref()
@@ -99,5 +122,36 @@ impl ServerCertVerifier for CertificateVerifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let algorithms = &self.provider.signature_verification_algorithms;
         algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wincimg_common::x509::sample::sample;
+
+    use super::*;
+
+    #[test]
+    fn a_listed_certificate_counts_in_its_time_alone() {
+        let shown = CertificateDer::from(sample("200101000000Z", "210101000000Z", true));
+        let pinned = PinnedCertificates {
+            named: Vec::new(),
+            of_host: vec![shown.clone()],
+        };
+        let name = ServerName::try_from("repo.lan").unwrap();
+        let accepted = |date: &str| {
+            let now: Timestamp = date.parse().unwrap();
+            let seconds = now.as_second().unsigned_abs();
+            let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+            pinned.accepts(&shown, &name, now)
+        };
+        assert_eq!(accepted("2020-06-01T00:00:00Z"), Ok(true));
+        assert_eq!(accepted("2021-01-01T00:00:00Z"), Ok(true));
+        let expired = Error::InvalidCertificate(CertificateError::Expired);
+        assert_eq!(accepted("2021-01-01T00:00:01Z"), Err(expired));
+        let early = Error::InvalidCertificate(CertificateError::NotValidYet);
+        assert_eq!(accepted("2019-12-31T23:59:59Z"), Err(early));
     }
 }
