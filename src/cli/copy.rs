@@ -18,7 +18,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 use super::contents::one_of;
 use super::{
     CommandOutcome, Failure, ImageSource, OutputFormat, RegistryArgs, Session, SourceArgs,
-    complete, parse_source, registry_args, write_result,
+    complete, output::write_json_document, parse_source, registry_args,
 };
 use crate::report::{count, extended};
 
@@ -363,7 +363,7 @@ pub(super) struct Manifest {
 impl Manifest {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let document = self.image.document(session)?;
-        write_result(None, |out| out.write_all(document.bytes()))?;
+        write_json_document(document.bytes())?;
         Ok(CommandOutcome::Yes)
     }
 }

@@ -192,6 +192,19 @@ pub(super) fn write_document(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// Writes a document in JSON: every byte, but escaped on a terminal, which changes nothing for a
+/// parser.
+pub(super) fn write_json_document(bytes: &[u8]) -> Result<(), Failure> {
+    let is_terminal = io::stdout().is_terminal();
+    write_result(None, |out| {
+        if is_terminal {
+            json::EscapingWriter(out).write_all(bytes)
+        } else {
+            out.write_all(bytes)
+        }
+    })
+}
+
 /// Opens the output; from then on a result is being written.
 pub(super) fn stdout() -> io::Stdout {
     BEGUN.store(true, Ordering::Relaxed);

@@ -311,10 +311,32 @@ impl DockerfileArgs {
 /// The command of this run with the flag that locks its downloads.
 fn noting() -> String {
     let mut words = vec!["wincimg".to_owned()];
-    words.extend(typed_arguments());
+    words.extend(without_values(typed_arguments()));
     words.push(UPDATE_LOCK.to_owned());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
+}
+
+/// Arguments of a command with the names of build arguments only: their values may be secret.
+fn without_values(typed: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    const FLAG: &str = "--build-arg";
+    let mut is_next = false;
+    typed.map(move |word| {
+        let start = if std::mem::replace(&mut is_next, word == FLAG) {
+            0
+        } else if word
+            .strip_prefix(FLAG)
+            .is_some_and(|it| it.starts_with('='))
+        {
+            FLAG.len() + 1
+        } else {
+            return word;
+        };
+        match word[start..].find('=') {
+            Some(end) => word[..start + end].to_owned(),
+            None => word,
+        }
+    })
 }
 
 /// Build arguments with values; those without one get the environment's.
@@ -340,4 +362,17 @@ fn stage_and_place(text: &str) -> Result<(String, String), &'static str> {
 fn pair(text: &str) -> Option<(String, String)> {
     let (key, value) = text.split_once('=')?;
     (!key.is_empty()).then(|| (key.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_command_has_no_values_of_build_arguments() {
+        let typed = "build . --build-arg TOKEN=a=b --build-arg=KEY=c --build-arg NAME --set x=1";
+        let shown: Vec<_> = without_values(typed.split(' ').map(str::to_owned)).collect();
+        let expected = "build . --build-arg TOKEN --build-arg=KEY --build-arg NAME --set x=1";
+        assert_eq!(shown.join(" "), expected);
+    }
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
-use wincimg_common::untrusted::is_harmful;
+use wincimg_common::untrusted::{Untrusted, is_harmful};
 
 use super::summary::{answers, checks_in_words, current_headline};
 use super::{behind, remarks, security_lines};
@@ -56,8 +56,9 @@ pub(crate) fn write_html(
     let mut data = data::data(rollout);
     escape_harmful(&mut data);
     let data = serde_json::to_string(&data)?
-        // The data must not contain the end tag of its element.
-        .replace('<', "\\u003c");
+        // The data must not contain the end tag of its element, nor a command of CI systems.
+        .replace('<', "\\u003c")
+        .replace("##", "#\\u0023");
     let script = SCRIPTS.concat();
     let mut parts = answers(rollout)
         .into_iter()
@@ -126,8 +127,10 @@ fn visible(text: &str) -> String {
     shown
 }
 
+/// A text on one line of the page, which a CI system may show in its log.
 pub(super) fn escaped(text: &str) -> String {
-    visible(text)
+    Untrusted(text)
+        .to_string()
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -2,7 +2,7 @@
 //! every command that prints them; the text must stay on its line and contain no control sequences.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::json;
 use wincimg_testkit::fake_registry::FakeRegistry;
@@ -21,6 +21,39 @@ const MARK: &str = "poisoned";
 #[test]
 fn nothing_that_others_wrote_leaves_its_line() {
     through_every_command(POISON);
+}
+
+#[test]
+fn a_manifest_has_every_byte_but_moves_no_terminal() {
+    let registry = poisoned_registry(&format!("{POISON}{MARK}"));
+    let host = registry.host();
+    let folder = tempfile::tempdir().unwrap();
+    let image = format!("{host}/app:odd-index");
+    let arguments = ["image", "manifest", &image, "--insecure-registry", &host];
+    let piped = wincimg(&folder, &arguments).output().unwrap();
+    let piped = String::from_utf8(piped.stdout).unwrap();
+    assert!(piped.contains(MARK) && piped.contains(steers), "{piped}");
+
+    let program = assert_cmd::cargo::cargo_bin!("wincimg");
+    let line = format!("{} -q {}", program.display(), arguments.join(" "));
+    let mut child = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(folder.path())
+        .env("DOCKER_CONFIG", folder.path())
+        .env("NO_COLOR", "1")
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its end would be typed.
+    let stdin = child.stdin.take();
+    let shown = child.wait_with_output().unwrap();
+    drop(stdin);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert_contains!(shown, MARK);
+    let is_raw = |c: &char| c.is_control() && !['\r', '\n'].contains(c) || steers(*c);
+    assert_eq!(shown.chars().find(is_raw), None, "{shown:?}");
 }
 
 /// Checks the output of every command for a poisoned text.
@@ -236,6 +269,8 @@ fn nodes_and_workloads(poison: &str) {
         .chars()
         .find(|&c| c.is_control() && c != '\n' || steers(c));
     assert_eq!(raw, None);
+    let is_forged = |line: &&str| line.trim_start().starts_with("::") || line.contains("##");
+    assert_eq!(page.lines().find(is_forged), None);
     for file in ["broken.json", "broken.yaml"] {
         let (nodes, workloads) = (["--nodes", file], ["--workloads", file]);
         stays_in_line(wincimg(
