@@ -5,6 +5,7 @@ use serde_json::Value;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
+use wincimg_testkit::scripted::{answer, scripted};
 
 use crate::failure::Fails;
 use crate::fake_catalog::FakeCatalog;
@@ -103,6 +104,22 @@ fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_fix() {
     assert_eq!(checks[0]["check"], "registry");
     let fix = checks[0]["fix"].as_str().unwrap();
     assert_contains!(fix, &format!("--insecure-registry {other}"));
+}
+
+#[test]
+fn a_server_that_is_not_a_registry_is_named_as_one() {
+    let (_, other) = scripted(|_| answer(404, &[], "no such page"));
+    let (base, host) = (good_base(), other.host());
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
+        ["--insecure-registry", &host],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &host);
+    assert_eq!(code, 1);
+    let fix = checks[0]["fix"].as_str().unwrap();
+    assert!(fix.contains("/v2/") && !fix.contains("tag"), "{fix}");
 }
 
 #[test]

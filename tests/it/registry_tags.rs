@@ -242,5 +242,5 @@ async fn a_list_without_end_is_cut_and_what_was_found_counts() {
     });
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let tags = repository.tags().await.unwrap();
-    assert_eq!(tags, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+    assert_eq!(tags, ["1", "2", "3", "4"]);
 }

@@ -29,7 +29,7 @@ pub use open::{
     text_of,
 };
 pub use pieces::PieceReader;
-pub use replace::{check_replace, replace};
+pub use replace::{check_replace, link_target, replace};
 pub use similar::{missing_path_hint, similar_path};
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};

@@ -36,7 +36,7 @@ fn draft(path: &Path) -> io::Result<Option<(AtomicFile, PathBuf)>> {
     let (path, replaced) = match fs::metadata(path) {
         Ok(found) if !found.is_file() => return Ok(None),
         Ok(found) => (path.canonicalize()?, Some(found)),
-        Err(_) => (target(path)?, None),
+        Err(_) => (link_target(path)?, None),
     };
     let draft = AtomicFile::in_folder(path.parent().unwrap_or(Path::new("")))
         // Without the name of the temporary file.
@@ -47,8 +47,8 @@ fn draft(path: &Path) -> io::Result<Option<(AtomicFile, PathBuf)>> {
     Ok(Some((draft, path)))
 }
 
-/// The path that a chain of links ends at, which does not exist.
-fn target(path: &Path) -> io::Result<PathBuf> {
+/// The path at the end of a chain of links, which does not exist.
+pub fn link_target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&path) {

@@ -18,7 +18,7 @@ const CONTENT_TYPE: &str = "application/vnd.wincimg.base.facts.v1";
 /// Annotation with the format version of facts.
 const FORMAT_NOTE: &str = "vnd.wincimg.base.format";
 /// Limit on the size of facts: several times those of the largest base.
-const LARGEST: u64 = 512 << 20;
+const LARGEST: u64 = 192 << 20;
 /// Limit on the artifacts that are read.
 const MAX_LOOKS: usize = 4;
 

@@ -127,7 +127,8 @@ impl<'h> Config<'h> {
         };
         // A symbolic link is kept and its target is written. Other paths are not normalised.
         let path = if path.is_symlink() {
-            path.canonicalize().unwrap_or(path)
+            let found = path.canonicalize().or_else(|_| files::link_target(&path));
+            found.unwrap_or(path)
         } else {
             path
         };
@@ -347,5 +348,11 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(mode(&new), 0o600);
         assert!(fs::read_to_string(&new).unwrap().contains("other.lan"));
+
+        // One whose target does not exist yet.
+        fs::remove_file(&new).unwrap();
+        store("third.lan", "bob", &password, Some(&link), &Silent).unwrap();
+        assert!(link.is_symlink());
+        assert!(fs::read_to_string(&new).unwrap().contains("third.lan"));
     }
 }

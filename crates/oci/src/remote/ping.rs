@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use wincimg_common::diagnose::Problem;
 
 use super::challenge::Challenge;
 use super::client::RegistryClient;
@@ -70,6 +71,18 @@ impl fmt::Debug for DaemonCredential {
     }
 }
 
+/// A 404 of the API itself is about the host, not about a repository.
+fn no_registry(error: RegistryError) -> RegistryError {
+    match error {
+        RegistryError::Http(answer) if answer.status() == Some(StatusCode::NOT_FOUND) => {
+            let hint = "check host and port: no registry answers there at /v2/";
+            let problem = Problem::from_diagnosed(answer).hint(hint);
+            RegistryError::Http(problem.into())
+        }
+        other => other,
+    }
+}
+
 impl RegistryClient {
     /// Connects to a registry and returns its protocol, login method and credential. Fails if it is
     /// unreachable or refuses the credential.
@@ -78,7 +91,7 @@ impl RegistryClient {
         let host = inner.host(host);
         let what = "open its API".to_owned();
         let request = Request::new(&host, "", Method::GET, String::new(), what);
-        inner.call(&request).await?;
+        inner.call(&request).await.map_err(no_registry)?;
         let url = host.base(&inner.http).await?;
         let connection = match (url.scheme(), inner.http.is_listed(url)) {
             ("https", false) => Protocol::Https,

@@ -24,8 +24,8 @@ use super::request::{Request, RequestTarget};
 use crate::reference::{Reference, parse_reference};
 
 /// Larger than any real repository; an endless list must not exhaust memory or time.
-const MOST_TAGS: usize = 1_000_000;
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MOST_TAGS: usize = 250_000;
+const MOST_BYTES: usize = 32 * 1024 * 1024;
 const LONGEST_LISTING: Duration = Duration::from_mins(2);
 const TAGS_LIMIT: u64 = 32 * 1024 * 1024;
 /// Maximum number of empty pages in a row: some registries filter tags after paging.
