@@ -45,9 +45,8 @@ impl CacheArgs {
     fn created_folder(&self) -> Option<PathBuf> {
         let folder = self.folder()?;
         if self.cache_dir.is_none() {
-            let created = create_private_folder(&folder);
             // Who writes to it reports the error.
-            tracing::debug!(folder = %folder.display(), ?created, "cache");
+            let _ = create_private_folder(&folder);
         }
         Some(folder)
     }

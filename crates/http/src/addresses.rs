@@ -24,7 +24,7 @@ const METADATA_V4: [Ipv4Addr; 3] = [
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// Names of metadata services, which a proxy would resolve.
-const METADATA_NAMES: [&str; 4] = [
+const METADATA_NAMES: [&str; 5] = [
     "instance-data.ec2.internal",
     "metadata",
     "metadata.azure.internal",

@@ -728,9 +728,9 @@ mod tests {
         let evaluated = stages.evaluate(&inputs(&stages)).unwrap_err();
         let sent = stages.check_for_daemon().unwrap_err();
         for (error, expected) in [
-            (without_windows, &[2, 3, 4][..]),
-            (evaluated, &[2, 4]),
-            (sent, &[2, 4]),
+            (without_windows, &[2, 3, 5][..]),
+            (evaluated, &[2, 5]),
+            (sent, &[2, 5]),
         ] {
             let lines: Vec<_> = error.failed_lines().collect();
             let found: Vec<usize> = lines.iter().map(|it| it.line).collect();

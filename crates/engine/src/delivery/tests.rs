@@ -456,7 +456,7 @@ async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write
 }
 
 #[test]
-async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
+async fn a_linux_daemon_is_refused_and_its_flag_named() {
     let site = Site::new(&[OLD]).await;
     site.windows
         .script(|script| script.info["OSType"] = json!("linux"));
@@ -465,5 +465,5 @@ async fn a_linux_daemon_is_refused_and_the_direct_engine_named() {
         .await
         .unwrap_err();
     assert!(chain(error.as_ref()).contains("runs linux containers: expected windows"));
-    assert!(error.diagnosis().hint.unwrap().contains("--engine direct"));
+    assert!(error.diagnosis().hint.unwrap().contains("--docker-host"));
 }
