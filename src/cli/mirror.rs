@@ -16,7 +16,7 @@ use wincimg_inspect::facts_provider::MirrorFactsCollector;
 use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage,
-    ReferrerOutcome, ReferrerReport, mirror, mirrored_name,
+    ReferrerOutcome, ReferrerReport, mirror, mirrored_name, mirrored_names,
 };
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
@@ -258,6 +258,7 @@ impl Mirror {
                 }
             }
         }
+        mirrored_names(&images, &self.to)?;
         if !self.replace {
             let checks = images.iter().map(|image| self.check_tag(registry, image));
             let checks = join_all(checks).await;

@@ -601,7 +601,7 @@ async fn an_index_that_arrives_slowly_holds_up_no_build_that_does_not_need_it() 
     .await;
     let machine = Machine::new();
     let started = Instant::now();
-    let expected = warning(&["cannot read facts about the base", "15 seconds", "blob"]);
+    let expected = warning(&["cannot read facts about the base", "15 s ", "blob"]);
     machine
         .plans(&proxy.host())
         .stderr(is_unknown().and(expected));
@@ -948,7 +948,7 @@ async fn show_says_what_is_nearest_to_what_does_not_exist() {
     ] {
         let arguments = ["base", "show", &place, flag, typed, "--format", "json"];
         let shown = machine.run(&arguments).code(1);
-        Failure::of(shown.get_output()).is("no", &[nearest]);
+        Failure::of(shown.get_output()).is("image/no-file", &[nearest]);
     }
     show("--registry", r"HKCU\Software").code(2);
     show("--registry", r"SYSTEM\x")

@@ -215,7 +215,7 @@ pub async fn mirror(
     companion: Option<Arc<dyn MirrorHook>>,
     progress: Arc<dyn Progress>,
 ) -> Result<MirrorReport, Problem> {
-    let named = names(images, target)?;
+    let named = mirrored_names(images, target)?;
     // A dry run does not collect facts.
     let companion = companion.filter(|_| !options.dry_run);
     let mut copier = Copier::new(registry.clone(), progress, options.jobs);
@@ -242,8 +242,8 @@ pub async fn mirror(
     })
 }
 
-/// Maps the images to their names in the mirror, each once.
-fn names(
+/// Maps images to their names in the mirror, each once; no two have one name.
+pub fn mirrored_names(
     images: &[MirrorSource],
     target: &RegistryPrefix,
 ) -> Result<Vec<(Reference, Reference)>, Problem> {
@@ -451,9 +451,10 @@ mod tests {
                 .map(|text| parse_reference(text).unwrap().into())
                 .collect()
         };
-        let error = names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target).unwrap_err();
+        let error =
+            mirrored_names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target).unwrap_err();
         assert!(error.to_string().contains("would both become"), "{error}");
-        let named = names(&images(&["one.io/a:1", "one.io/a:1"]), &target).unwrap();
+        let named = mirrored_names(&images(&["one.io/a:1", "one.io/a:1"]), &target).unwrap();
         assert_eq!(named.len(), 1);
     }
 }

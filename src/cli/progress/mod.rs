@@ -21,16 +21,26 @@ const DRAWS_PER_SECOND: u8 = 8;
 const USUAL_WIDTH: usize = 80;
 /// Minimum width of a name, however narrow the terminal is.
 const SHORTEST_NAME: usize = 12;
-/// A running task with a size.
-const SIZED: &str =
-    "{name} {bar:10} {percent:>3}% {binary_total_bytes:>11} {binary_bytes_per_sec:>13} {eta:>4}";
+/// A running task with a size, the width of what follows its name, and the same for a narrow
+/// terminal, where the name needs the room.
+const SIZED: [(&str, usize); 2] = [
+    (
+        "{name} {bar:10} {percent:>3}% {binary_total_bytes:>11} {binary_bytes_per_sec:>13} {eta:>4}",
+        46,
+    ),
+    (
+        "{name} {percent:>3}% {binary_bytes_per_sec:>13} {eta:>4}",
+        23,
+    ),
+];
 /// A running task without one.
-const UNSIZED: &str = "{name} {binary_bytes:>27} {binary_bytes_per_sec:>13} {elapsed:>4}";
-/// Width of what follows the name in both.
-const FIGURES: usize = 46;
-/// A running task on a narrow terminal, where the name needs the room.
-const NARROW: &str = "{name} {binary_bytes:>11} {binary_bytes_per_sec:>13} {elapsed:>4}";
-const NARROW_FIGURES: usize = 30;
+const UNSIZED: [(&str, usize); 2] = [
+    (
+        "{name} {binary_bytes:>27} {binary_bytes_per_sec:>13} {elapsed:>4}",
+        46,
+    ),
+    ("{name} {binary_bytes:>11} {elapsed:>4}", 16),
+];
 
 /// The progress display of this run: bars on a terminal, otherwise lines for a log; nothing with
 /// `-q`.
@@ -78,16 +88,11 @@ struct Bar {
 
 impl Progress for Bars {
     fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
-        let (bar, template) = match total {
+        let (bar, templates) = match total {
             Some(total) => (ProgressBar::new(total), SIZED),
             None => (ProgressBar::no_length(), UNSIZED),
         };
-        let is_narrow = width() < USUAL_WIDTH;
-        let (template, figures) = if is_narrow {
-            (NARROW, NARROW_FIGURES)
-        } else {
-            (template, FIGURES)
-        };
+        let (template, figures) = templates[usize::from(width() < USUAL_WIDTH)];
         let bar = Bar {
             drawn: self.0.add(bar),
             label: Untrusted(label).to_string().into(),
@@ -134,7 +139,7 @@ impl Task for Bar {
         let length = outcome.chars().count();
         self.drawn.set_message(outcome);
         // Outcomes are aligned in a column if the names leave room.
-        self.draw_as("{name} {msg}", length.max(FIGURES.min(width() * 2 / 5)));
+        self.draw_as("{name} {msg}", length.max(width() * 2 / 5));
         self.drawn.finish();
     }
 }
