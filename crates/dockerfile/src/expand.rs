@@ -6,6 +6,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use regex::{NoExpand, Regex};
 use wincimg_windows::quoting::Escape;
 
 /// Maximum nesting of variables in modifiers.
@@ -261,8 +262,8 @@ impl WordReader<'_> {
                 let (pattern, _) = self.read(Some('}'), true)?;
                 let value = self.value_of(&name);
                 let longest = pattern.strip_prefix(c);
-                let pattern = Pattern::parse(longest.unwrap_or(&pattern))?;
-                Ok(pattern.trimmed(&value, c == '%', longest.is_some()))
+                let own = longest.unwrap_or(&pattern);
+                trimmed(&value, own, c == '%', longest.is_some())
             }
             '/' if !empty_is_unset => {
                 let all = self.rest.next_if_eq(&'/').is_some();
@@ -272,7 +273,7 @@ impl WordReader<'_> {
                 if value.len().saturating_mul(replacement.len()) > LONGEST {
                     return Err(TOO_LONG.to_owned());
                 }
-                Ok(Pattern::parse(&pattern)?.replaced(&value, &replacement, all))
+                replaced(&value, &pattern, &replacement, all)
             }
             _ => Err(format!(
                 "unknown modifier {modifier:?} of a variable: expected one of :- :+ :? - + ? # % /"
@@ -326,113 +327,50 @@ impl WordReader<'_> {
     }
 }
 
-struct Pattern(Vec<PatternPart>);
-
-#[derive(Clone, Copy, PartialEq)]
-enum PatternPart {
-    Just(char),
-    One,
-    Any,
+/// The parts of a shell's pattern as regular expressions; each `*` takes as much or as little as it can.
+fn pattern_parts(text: &str, longest: bool) -> Result<Vec<String>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        parts.push(match c {
+            '*' if longest => ".*".to_owned(),
+            '*' => ".*?".to_owned(),
+            '?' => ".".to_owned(),
+            '\\' => match rest.next() {
+                Some(c @ ('}' | '/' | '*' | '?' | '\\')) => regex::escape(&c.to_string()),
+                _ => {
+                    return Err(format!(
+                        "invalid pattern {text:?}: \\ escapes only *, ?, / and \\"
+                    ));
+                }
+            },
+            c => regex::escape(&c.to_string()),
+        });
+    }
+    Ok(parts)
 }
 
-impl Pattern {
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut pieces = Vec::new();
-        let mut rest = text.chars().peekable();
-        while let Some(c) = rest.next() {
-            pieces.push(match c {
-                '*' => PatternPart::Any,
-                '?' => PatternPart::One,
-                '\\' => match rest.next() {
-                    Some(c @ ('}' | '/' | '*' | '?' | '\\')) => PatternPart::Just(c),
-                    _ => {
-                        return Err(format!(
-                            "invalid pattern {text:?}: \\ escapes only *, ?, / and \\"
-                        ));
-                    }
-                },
-                c => PatternPart::Just(c),
-            });
-        }
-        Ok(Self(pieces))
-    }
+fn compiled(expression: &str) -> Result<Regex, String> {
+    Regex::new(expression).map_err(|_| "a pattern of a variable is too long".to_owned())
+}
 
-    /// Minimum and maximum length of a match at the start of a text.
-    fn reach(&self, text: &[char]) -> Option<(usize, usize)> {
-        let mut reached = vec![false; self.0.len() + 1];
-        reached[0] = true;
-        self.skip(&mut reached);
-        let mut found: Option<(usize, usize)> = None;
-        for count in 0.. {
-            if reached[self.0.len()] {
-                found = Some((found.map_or(count, |(fewest, _)| fewest), count));
-            }
-            let Some(c) = text.get(count) else { break };
-            let mut next = vec![false; self.0.len() + 1];
-            for (index, piece) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
-                match piece {
-                    PatternPart::Just(wanted) => next[index + 1] |= wanted == c,
-                    PatternPart::One => next[index + 1] |= *c != '\n',
-                    PatternPart::Any => next[index] |= *c != '\n',
-                }
-            }
-            reached = next;
-            self.skip(&mut reached);
-            if !reached.contains(&true) {
-                break;
-            }
-        }
-        found
+/// Removes the pattern's match from the start or the end of a value; the end is read backwards.
+fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<String, String> {
+    let mut parts = pattern_parts(pattern, longest)?;
+    if !at_end {
+        let regex = compiled(&format!("^{}", parts.concat()))?;
+        return Ok(regex.replace(value, "").into_owned());
     }
+    parts.reverse();
+    let regex = compiled(&format!("^{}", parts.concat()))?;
+    let backwards: String = value.chars().rev().collect();
+    Ok(regex.replace(&backwards, "").chars().rev().collect())
+}
 
-    fn skip(&self, reached: &mut [bool]) {
-        for (index, piece) in self.0.iter().enumerate() {
-            if *piece == PatternPart::Any && reached[index] {
-                reached[index + 1] = true;
-            }
-        }
-    }
-
-    /// Removes the pattern's match from the start or the end of a value.
-    fn trimmed(&self, value: &str, at_end: bool, longest: bool) -> String {
-        let mut text: Vec<char> = value.chars().collect();
-        let choose = |(fewest, most)| if longest { most } else { fewest };
-        if at_end {
-            text.reverse();
-            let pattern = Self(self.0.iter().rev().copied().collect());
-            let count = pattern.reach(&text).map_or(0, choose);
-            return text[count..].iter().rev().collect();
-        }
-        let count = self.reach(&text).map_or(0, choose);
-        text[count..].iter().collect()
-    }
-
-    fn replaced(&self, value: &str, replacement: &str, all: bool) -> String {
-        let text: Vec<char> = value.chars().collect();
-        let mut out = String::new();
-        let mut at = 0;
-        let mut after_match = false;
-        while at <= text.len() {
-            match self.reach(&text[at..]) {
-                Some((_, most)) if most > 0 || !after_match => {
-                    out.push_str(replacement);
-                    at += most;
-                    if !all {
-                        break;
-                    }
-                    after_match = most > 0;
-                    if most > 0 {
-                        continue;
-                    }
-                }
-                _ => after_match = false,
-            }
-            out.extend(text.get(at));
-            at += 1;
-        }
-        out.extend(text.get(at..).unwrap_or_default());
-        out
-    }
+fn replaced(value: &str, pattern: &str, by: &str, all: bool) -> Result<String, String> {
+    let regex = compiled(&pattern_parts(pattern, true)?.concat())?;
+    let most = usize::from(!all);
+    Ok(regex.replacen(value, most, NoExpand(by)).into_owned())
 }
 
 #[cfg(test)]
@@ -486,6 +424,12 @@ mod tests {
             ("${MESSAGE/f*o/x}", "x"),
             ("${MESSAGE//o/}", "fbarf"),
             ("${MESSAGE/none/x}", "foobarfoo"),
+            ("${MESSAGE##*o}", ""),
+            ("${MESSAGE#*o}", "obarfoo"),
+            ("${MESSAGE%%o*}", "f"),
+            ("${MESSAGE%.}", "foobarfoo"),
+            ("${MESSAGE//*/x}", "x"),
+            ("${LIST/ /\\$1}", "a\\$1b"),
             ("a\\$VERSION", "a$VERSION"),
             ("'$VERSION'", "$VERSION"),
             ("\"$VERSION\"", "1.22.3-rc1"),
@@ -575,13 +519,12 @@ mod tests {
         /// A removed prefix or suffix and the rest make the whole.
         #[test]
         fn what_is_cut_off_was_there(text in "[ab.]{0,8}", pattern in "[ab.*?]{0,4}") {
-            let pattern = Pattern::parse(&pattern).unwrap();
+            let rest = |at_end, longest| trimmed(&text, &pattern, at_end, longest).unwrap();
             for longest in [false, true] {
-                prop_assert!(text.ends_with(&pattern.trimmed(&text, false, longest)));
-                prop_assert!(text.starts_with(&pattern.trimmed(&text, true, longest)));
+                prop_assert!(text.ends_with(&rest(false, longest)));
+                prop_assert!(text.starts_with(&rest(true, longest)));
             }
-            let short = pattern.trimmed(&text, false, false);
-            prop_assert!(short.len() >= pattern.trimmed(&text, false, true).len());
+            prop_assert!(rest(false, false).len() >= rest(false, true).len());
         }
 
         /// Single quotes keep any text without single quotes.
