@@ -70,12 +70,8 @@ fn with_slashes(text: &str) -> String {
     text.replace("\\\\", "/").replace('\\', "/")
 }
 
-/// Position of a script of the working folder that PowerShell does not find by its name alone, and
-/// a message.
-pub(super) fn unqualified_script(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-) -> Option<(usize, String)> {
+/// Reports a script of the working folder that PowerShell does not find by its name alone.
+pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let script = step.scripts().first()?;
     if script.grammar != Grammar::PowerShell || script.is_nested {
         return None;
@@ -89,7 +85,7 @@ pub(super) fn unqualified_script(
             let message = format!(
                 "PowerShell does not look into the working folder for {name}: write .\\{name}"
             );
-            (statement.at, message)
+            step.finding_at(statement.at, message)
         })
     })
 }

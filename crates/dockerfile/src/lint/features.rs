@@ -3,37 +3,27 @@
 
 use super::stage::{LintStep, Stage};
 use super::words::{LintCommand, NextOperator};
-use super::{ContainsAny, Severity};
+use super::{ContainsAny, Finding};
 
-/// Tool that enables features: Server Manager and DISM have names of their own.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FeatureTool {
-    ServerManager,
-    Dism,
+/// Reports a command that does not enable its feature or install its update.
+pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let mut commands = step.commands().iter();
+    commands.find_map(|it| check_command(stage, step, it))
 }
 
-impl FeatureTool {
-    fn of(command: &LintCommand) -> Option<Self> {
-        match command.program() {
-            "install-windowsfeature" | "add-windowsfeature" => Some(Self::ServerManager),
-            "enable-windowsoptionalfeature" | "dism" => Some(Self::Dism),
-            _ => None,
-        }
-    }
-}
-
-/// Severity and message about a command that does not enable its feature or install its update.
-pub(super) fn problem(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    command: &LintCommand,
-) -> Option<(Severity, String)> {
+fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let found = |message: &str| step.finding_at(command.start(), message);
     if installs_update(command) && !asks_windows_update(stage, step) {
         let message = "a container has no servicing of Windows, so this installs nothing: its updates come \
             with a newer base";
-        return Some((Severity::Warning, message.to_owned()));
+        return Some(found(message).warning());
     }
-    let tool = FeatureTool::of(command)?;
+    // Server Manager and DISM have names of their own.
+    let is_of_dism = match command.program() {
+        "install-windowsfeature" | "add-windowsfeature" => false,
+        "enable-windowsoptionalfeature" | "dism" => true,
+        _ => return None,
+    };
     let is_dism = command.program() == "dism";
     let has = |option: &str| command.any(|it| it.starts_with(option));
     if is_dism && !has("/enable-feature") {
@@ -44,33 +34,32 @@ pub(super) fn problem(
     let names: Vec<(&str, String)> = names
         .map(|name| (name, name.to_ascii_lowercase()))
         .collect();
-    if let Some((name, _)) = names.iter().find(|(_, name)| is_of_other(name, tool)) {
-        let message = match tool {
-            FeatureTool::ServerManager => format!(
-                "{name} is a name of DISM: write Enable-WindowsOptionalFeature -Online -All -FeatureName \
-                 {name}, or the name that Get-WindowsFeature lists"
-            ),
-            FeatureTool::Dism => format!(
+    if let Some((name, _)) = names.iter().find(|(_, name)| is_of_other(name, is_of_dism)) {
+        let message = if is_of_dism {
+            format!(
                 "{name} is a name of Server Manager: write Install-WindowsFeature {name}, or the name of \
                  DISM"
-            ),
+            )
+        } else {
+            format!(
+                "{name} is a name of DISM: write Enable-WindowsOptionalFeature -Online -All -FeatureName \
+                 {name}, or the name that Get-WindowsFeature lists"
+            )
         };
-        return Some((Severity::Error, message));
+        return Some(found(&message));
     }
     let has_name = |known: &[&str]| names.iter().any(|(_, name)| known.contains(&name.as_str()));
     let has_source = || has("-so") || has("/source") || asks_windows_update(stage, step);
     if has_name(&OF_NET_3) && is_server_core(stage) && !has_source() {
         let message = "Server Core's images lack the files of .NET Framework 3.5 (0x800f081f): use \
             mcr.microsoft.com/dotnet/framework/runtime:3.5, or add -Source";
-        return Some((Severity::Warning, message.to_owned()));
+        return Some(found(message).warning());
     }
     let all = if is_dism { "/All" } else { "-All" };
-    let is_child = tool == FeatureTool::Dism && has_name(&["iis-aspnet45"]);
-    (is_child && !has(&all.to_ascii_lowercase()) && lacks_parents(stage, step)).then(|| {
-        let message =
-            format!("IIS-ASPNET45 requires IIS-NetFxExtensibility45 and others: add {all}");
-        (Severity::Error, message)
-    })
+    let is_child = is_of_dism && has_name(&["iis-aspnet45"]);
+    let message = format!("IIS-ASPNET45 requires IIS-NetFxExtensibility45 and others: add {all}");
+    (is_child && !has(&all.to_ascii_lowercase()) && lacks_parents(stage, step))
+        .then(|| found(&message))
 }
 
 /// Returns true for an update of Windows by Windows Update's own tools, which `dism` is not.
@@ -106,13 +95,12 @@ fn names_in(word: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns true for a name, in lower case, that only the other tool knows.
-fn is_of_other(name: &str, tool: FeatureTool) -> bool {
-    match tool {
-        FeatureTool::ServerManager => name.starts_with("iis-") || name.starts_with("netfx"),
-        FeatureTool::Dism => {
-            name.starts_with("web-") && name != "web-application-proxy"
-                || name.starts_with("net-framework-")
-        }
+fn is_of_other(name: &str, is_of_dism: bool) -> bool {
+    if is_of_dism {
+        name.starts_with("web-") && name != "web-application-proxy"
+            || name.starts_with("net-framework-")
+    } else {
+        name.starts_with("iis-") || name.starts_with("netfx")
     }
 }
 

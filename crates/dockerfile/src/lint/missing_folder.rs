@@ -3,7 +3,7 @@
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{LintCommand, NextOperator, Word};
-use super::{ContainsAny, Severity};
+use super::{ContainsAny, Finding, Severity};
 
 /// Folders at the root of Windows' own images.
 const OF_WINDOWS: [&str; 9] = [
@@ -22,8 +22,8 @@ const OF_SYSTEM: [&str; 5] = [
     "curl.exe", "powershell.exe", "cmd.exe", "setx.exe", "reg.exe",
 ];
 
-/// Position of a download's file whose folder does not exist, with a message.
-pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Severity, String)> {
+/// Reports a download's file whose folder does not exist.
+pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !has_only_windows(stage) {
         return None;
     }
@@ -59,7 +59,8 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Sev
     let message = format!(
         "{program} does not make the folder C:\\{folder}, and no line above does: make it first{more}"
     );
-    Some((file.range.start, severity, message))
+    let found = step.finding_at(file.range.start, message);
+    Some(found.severity(severity))
 }
 
 /// True for a stage on an image of Windows itself, whose folders are known.

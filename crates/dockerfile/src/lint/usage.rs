@@ -29,40 +29,31 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         let message = problem(command)?;
         let may_work =
             is_for_firewall(command) || opens_slashed_package(command) || replaces_pip(command);
-        Some((command.start(), Severity::error_if(!may_work), message))
+        let found = step.finding_at(command.start(), message);
+        Some(found.severity(Severity::error_if(!may_work)))
     });
-    let of_syntax = || syntax_error(step).map(|(at, message)| (at, Severity::Error, message));
-    let of_syntax = || of_syntax().or_else(|| tape(stage, step));
-    let of_feature = || {
-        step.commands().iter().find_map(|command| {
-            let (severity, message) = features::problem(stage, step, command)?;
-            Some((command.start(), severity, message))
-        })
+    let of_syntax = || {
+        let (at, message) = syntax_error(step).or_else(|| tape(stage, step))?;
+        Some(step.finding_at(at, message))
     };
+    let of_arguments = of_command
+        .or_else(of_syntax)
+        .or_else(|| features::check(stage, step));
+    // The interpreter may have said so.
+    let is_said = |it: &Finding| known.contains(&it.line);
+    if of_arguments.as_ref().is_some_and(is_said) {
+        return None;
+    }
     let of_rights = || {
         let statement = step.statements().find(|it| has_open_rights(it))?;
         let message = "PowerShell evaluates the parentheses of the rights: quote them, as in \
             'Users:(OI)(CI)M'";
-        Some((statement.at, Severity::Error, message.to_owned()))
+        Some(step.finding_at(statement.at, message))
     };
-    let of_script = || {
-        let (at, message) = super::copied_files::unqualified_script(stage, step)?;
-        Some((at, Severity::Error, message))
-    };
-    let of_arguments = of_command
-        .or_else(of_syntax)
-        .map(|(at, severity, message)| (at, severity, message.to_owned()))
-        .or_else(of_feature);
-    // The interpreter may have said so.
-    let is_said = |at: usize| known.contains(&step.line_at(at));
-    if of_arguments.as_ref().is_some_and(|(at, ..)| is_said(*at)) {
-        return None;
-    }
-    let (at, severity, message) = of_arguments
+    of_arguments
         .or_else(of_rights)
         .or_else(|| super::missing_folder::find(stage, step))
-        .or_else(of_script)?;
-    Some(step.finding_at(at, message).severity(severity))
+        .or_else(|| super::copied_files::unqualified_script(stage, step))
 }
 
 /// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.
@@ -126,7 +117,7 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
 }
 
 /// A `tar` of Windows that is to read its input and reads a tape, and a message.
-fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Severity, &'static str)> {
+fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let command = step.commands().iter().find(|it| reads_tape(it))?;
     // Others read their input.
     let others = [
@@ -138,7 +129,7 @@ fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, Severity, &'st
     }
     let message =
         "without -f, tar of Windows reads the tape \\\\.\\tape0 and not its input: write -f -";
-    Some((command.start(), Severity::Error, message))
+    Some((command.start(), message))
 }
 
 /// Returns true for a `tar` that extracts its input without `-f`.
