@@ -195,44 +195,21 @@ impl StageError {
 }
 
 /// Code and first part of the message for a `RUN` line.
-pub(super) struct Heading {
-    code: &'static str,
-    pub(super) problem: &'static str,
-}
-
-impl Heading {
-    pub(super) fn for_kind(kind: ScriptErrorKind) -> Self {
-        match kind {
-            ScriptErrorKind::NeedsWindows => Self {
-                code: "dockerfile/needs-windows",
-                problem: "RUN requires Windows",
-            },
-            ScriptErrorKind::NeedsLinux => Self {
-                code: "dockerfile/needs-linux",
-                problem: "RUN requires Linux",
-            },
-            ScriptErrorKind::NotUnderstood => Self {
-                code: "dockerfile/not-understood",
-                problem: "RUN is unsupported",
-            },
-            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred => Self {
-                code: "dockerfile/not-known",
-                problem: "RUN depends on unknown contents",
-            },
-            ScriptErrorKind::Fails => Self {
-                code: "dockerfile/fails",
-                problem: "RUN fails",
-            },
-            ScriptErrorKind::Refused => Self {
-                code: "dockerfile/refused",
-                problem: "RUN is refused",
-            },
+pub(super) fn heading(kind: ScriptErrorKind) -> (&'static str, &'static str) {
+    match kind {
+        ScriptErrorKind::NeedsWindows => ("dockerfile/needs-windows", "RUN requires Windows"),
+        ScriptErrorKind::NeedsLinux => ("dockerfile/needs-linux", "RUN requires Linux"),
+        ScriptErrorKind::NotUnderstood => ("dockerfile/not-understood", "RUN is unsupported"),
+        ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred => {
+            ("dockerfile/not-known", "RUN depends on unknown contents")
         }
+        ScriptErrorKind::Fails => ("dockerfile/fails", "RUN fails"),
+        ScriptErrorKind::Refused => ("dockerfile/refused", "RUN is refused"),
     }
 }
 
 fn code_of(kind: Option<ScriptErrorKind>) -> &'static str {
-    kind.map_or("dockerfile/invalid", |kind| Heading::for_kind(kind).code)
+    kind.map_or("dockerfile/invalid", |kind| heading(kind).0)
 }
 
 /// A machine with Windows, if it can run all of the lines.

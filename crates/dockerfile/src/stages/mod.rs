@@ -29,7 +29,7 @@ pub(crate) use arguments::BuildArguments;
 use choco_feed::ChocoFeed;
 pub(crate) use copy::target as copy_target;
 pub use error::{FailedLine, StageError};
-use error::{Heading, StepError, Workaround};
+use error::{StepError, Workaround, heading};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::{Files as _, Folder};
@@ -457,7 +457,7 @@ impl Stages {
             ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => false,
         };
         StepError {
-            problem: format!("{}: {failure}", Heading::for_kind(failure.kind).problem),
+            problem: format!("{}: {failure}", heading(failure.kind).1),
             hint: Some(self.run_hint(index, failure)),
             workaround,
             kind: Some(failure.kind),
