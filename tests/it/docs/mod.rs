@@ -341,14 +341,14 @@ fn the_page_of_errors_has_every_code() {
                 let text: String = lines.map(str::trim_start).collect();
                 let starts = [
                     "code = \"", "code: \"", "Problem::new(\"", "Problem::request(\"",
-                    "Problem::answer(\"", "Problem::from_error(\"",
+                    "Problem::answer(\"", "Problem::from_error(\"", "=> (\"", "=> {(\"",
                 ];
                 for start in starts {
                     let codes_here = text.split(start).skip(1);
                     let codes_here = codes_here.filter_map(|part| part.split('"').next());
                     codes.extend(
                         codes_here
-                            .filter(|code| code.contains('/'))
+                            .filter(|code| code.find('/') > Some(0))
                             .map(str::to_owned),
                     );
                 }
