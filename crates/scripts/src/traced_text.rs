@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use wincimg_windows::quoting::argv::{self, ArgvParser};
+
 /// Text with, for each byte, its offset in the text after `RUN`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TracedText {
@@ -97,58 +99,11 @@ impl TracedText {
 
     /// Splits the text into arguments as the C runtime does, without a program name.
     pub(super) fn arguments(&self) -> Vec<Self> {
-        let mut arguments = Vec::new();
-        if !self.text.contains('"') {
-            let mut start = 0;
-            for word in self.text.split([' ', '\t']) {
-                if !word.is_empty() {
-                    arguments.push(self.part(start..start + word.len()));
-                }
-                start += word.len() + 1;
-            }
-            return arguments;
-        }
-        let mut current: Option<Self> = None;
-        let mut quoted = false;
-        let mut backslashes: Vec<usize> = Vec::new();
-        let mut characters = self.characters().peekable();
-        while let Some((c, at)) = characters.next() {
-            if c == '\\' {
-                backslashes.push(at);
-                current.get_or_insert_default();
-                continue;
-            }
-            let kept = if c == '"' {
-                backslashes.len() / 2
-            } else {
-                backslashes.len()
-            };
-            let is_escaped = c == '"' && backslashes.len() % 2 == 1;
-            if let Some(argument) = &mut current {
-                for place in backslashes.drain(..).take(kept) {
-                    argument.push('\\', place);
-                }
-            }
-            match c {
-                '"' if is_escaped => current.get_or_insert_default().push('"', at),
-                '"' => {
-                    let argument = current.get_or_insert_default();
-                    if quoted && characters.next_if(|(next, _)| *next == '"').is_some() {
-                        argument.push('"', at);
-                    } else {
-                        quoted = !quoted;
-                    }
-                }
-                ' ' | '\t' if !quoted => arguments.extend(current.take()),
-                _ => current.get_or_insert_default().push(c, at),
-            }
-        }
-        if let Some(argument) = &mut current {
-            for place in backslashes {
-                argument.push('\\', place);
-            }
-        }
-        arguments.extend(current);
+        let push = |it: &mut Self, at: usize, c| it.push(c, self.at[at]);
+        let arguments = argv::fold_arguments(&self.text, ArgvParser::CRuntime, push);
         arguments
+            .into_iter()
+            .map(|(_, argument)| argument)
+            .collect()
     }
 }

@@ -6,6 +6,7 @@
 //! agree, so its output is the same for either.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Parser of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,26 +22,39 @@ pub enum ArgvParser {
 pub fn split(line: &str, reader: ArgvParser) -> Vec<String> {
     let (program, rest) = split_program(line, reader);
     let mut argv = vec![program];
-    add_arguments(rest, reader, &mut argv);
+    argv.extend(split_arguments(rest, reader));
     argv
 }
 
 /// Splits the text after a program's name, without the rules for the first argument.
 pub fn split_arguments(text: &str, reader: ArgvParser) -> Vec<String> {
-    let mut argv = Vec::new();
-    add_arguments(text, reader, &mut argv);
-    argv
+    let arguments = fold_arguments(text, reader, |it: &mut String, _, c| it.push(c));
+    arguments
+        .into_iter()
+        .map(|(_, argument)| argument)
+        .collect()
 }
 
-fn add_arguments(mut text: &str, reader: ArgvParser, argv: &mut Vec<String>) {
+/// Splits the text after a program's name to the arguments' ranges, and to what `push` makes of their
+/// characters and the positions of these.
+pub fn fold_arguments<T: Default>(
+    text: &str,
+    reader: ArgvParser,
+    push: impl Fn(&mut T, usize, char),
+) -> Vec<(Range<usize>, T)> {
+    let mut arguments = Vec::new();
+    let mut start = 0;
     loop {
-        text = text.trim_start_matches(is_blank);
-        if text.is_empty() {
-            return;
+        start = text.len() - text[start..].trim_start_matches(is_blank).len();
+        if start == text.len() {
+            return arguments;
         }
-        let (argument, after) = split_argument(text, reader);
-        argv.push(argument);
-        text = after;
+        let mut argument = T::default();
+        let length = read_argument(&text[start..], reader, |at, c| {
+            push(&mut argument, start + at, c);
+        });
+        arguments.push((start..start + length, argument));
+        start += length;
     }
 }
 
@@ -70,43 +84,38 @@ fn split_program(line: &str, reader: ArgvParser) -> (String, &str) {
     }
 }
 
-/// Reads one argument; `text` starts with its first character.
-fn split_argument(text: &str, reader: ArgvParser) -> (String, &str) {
-    let end = text.find([' ', '\t', '"']).unwrap_or(text.len());
-    if !text[end..].starts_with('"') {
-        return (text[..end].to_owned(), &text[end..]);
-    }
-    let mut argument = String::new();
+/// Finds the characters of one argument and their positions, and returns its length; `text` starts with
+/// its first character.
+fn read_argument(text: &str, reader: ArgvParser, mut found: impl FnMut(usize, char)) -> usize {
     let mut quoted = false;
     let mut backslashes = 0;
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
-        match c {
-            '\\' => backslashes += 1,
-            '"' => {
-                argument.extend(std::iter::repeat_n('\\', backslashes / 2));
-                if backslashes % 2 == 1 {
-                    argument.push('"');
-                } else if quoted && characters.next_if(|(_, next)| *next == '"').is_some() {
-                    argument.push('"');
-                    quoted = reader == ArgvParser::CRuntime;
-                } else {
-                    quoted = !quoted;
-                }
-                backslashes = 0;
+        if c == '\\' {
+            backslashes += 1;
+            continue;
+        }
+        let is_escaped = c == '"' && backslashes % 2 == 1;
+        let kept = backslashes / if c == '"' { 2 } else { 1 };
+        let first = at - backslashes;
+        (first..first + kept).for_each(|at| found(at, '\\'));
+        backslashes = 0;
+        if c != '"' {
+            if is_blank(c) && !quoted {
+                return at;
             }
-            _ => {
-                argument.extend(std::iter::repeat_n('\\', backslashes));
-                backslashes = 0;
-                if is_blank(c) && !quoted {
-                    return (argument, &text[at..]);
-                }
-                argument.push(c);
-            }
+            found(at, c);
+        } else if is_escaped {
+            found(at, '"');
+        } else if quoted && characters.next_if(|(_, next)| *next == '"').is_some() {
+            found(at, '"');
+            quoted = reader == ArgvParser::CRuntime;
+        } else {
+            quoted = !quoted;
         }
     }
-    argument.extend(std::iter::repeat_n('\\', backslashes));
-    (argument, "")
+    (text.len() - backslashes..text.len()).for_each(|at| found(at, '\\'));
+    text.len()
 }
 
 /// Writes an argument for either parser, with quotes only if required.

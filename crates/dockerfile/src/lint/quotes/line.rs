@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use wincimg_windows::quoting::argv;
-use wincimg_windows::quoting::argv::ArgvParser;
+use wincimg_windows::quoting::argv::{self, ArgvParser};
 
 /// A text with the position of each byte in the instruction's text.
 #[derive(Debug, Clone, Default)]
@@ -68,36 +67,9 @@ impl SourceLine {
 
     /// Splits the line into words like the C runtime.
     pub(super) fn words(&self) -> Vec<Word> {
-        let mut words = Vec::new();
-        let mut start = None;
-        let (mut is_quoted, mut backslashes) = (false, 0_usize);
-        for (at, c) in self.text.char_indices() {
-            let is_blank = matches!(c, ' ' | '\t') && !is_quoted;
-            is_quoted ^= c == '"' && backslashes.is_multiple_of(2);
-            backslashes = if c == '\\' { backslashes + 1 } else { 0 };
-            match (start, is_blank) {
-                (None, false) => start = Some(at),
-                (Some(from), true) => {
-                    words.push(self.word(from..at));
-                    start = None;
-                }
-                _ => {}
-            }
-        }
-        if let Some(from) = start {
-            words.push(self.word(from..self.text.len()));
-        }
-        words
-    }
-
-    fn word(&self, range: Range<usize>) -> Word {
-        let text = &self.text[range.clone()];
-        let value = if text.contains('"') {
-            argv::split_arguments(text, ArgvParser::CRuntime).concat()
-        } else {
-            text.to_owned()
-        };
-        Word { value, range }
+        let push = |it: &mut String, _, c| it.push(c);
+        let words = argv::fold_arguments(&self.text, ArgvParser::CRuntime, push).into_iter();
+        words.map(|(range, value)| Word { value, range }).collect()
     }
 
     /// The quoted parts, and true if the last of them is closed.
