@@ -182,6 +182,11 @@ impl<'a> Process<'a> {
         self.image.apply(action)
     }
 
+    /// Applies the action with which a command ends, and returns its exit code.
+    pub(super) fn finish(&mut self, action: ImageAction) -> Result<i32> {
+        self.apply(action).map(|()| 0)
+    }
+
     /// Leaves out a command without effect, and returns the exit code of its success.
     pub(super) fn skip(&mut self, what: String) -> Result<i32> {
         self.skipped = Some(what.clone());

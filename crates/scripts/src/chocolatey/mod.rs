@@ -59,7 +59,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         "install" => install(machine, rest).map(|()| 0),
         "feature" | "config" => {
             let what = format!("choco {}", words.join(" "));
-            machine.apply(ImageAction::Skip(what)).map(|()| 0)
+            machine.finish(ImageAction::Skip(what))
         }
         _ => error::windows(format!("choco {verb} requires Chocolatey in the image")),
     }

@@ -169,8 +169,7 @@ impl Cmd<'_, '_> {
         let target = self.machine.path(to)?;
         let at_target = self.machine.path_state(&target)?;
         let Some(files) = self.files(from)? else {
-            self.machine.apply(ImageAction::Unclear(target))?;
-            return Ok(0);
+            return self.machine.finish(ImageAction::Unclear(target));
         };
         if files.is_empty() {
             return Ok(self.machine.fail(1, format!("{from} not found")));
@@ -218,7 +217,7 @@ impl Cmd<'_, '_> {
         if self.machine.has_attribute(&path, READ_ONLY | HIDDEN) {
             return Ok(self.machine.fail(1, access_denied(&path)));
         }
-        self.machine.apply(match self.machine.path_state(&path)? {
+        self.machine.finish(match self.machine.path_state(&path)? {
             PathState::Folder => {
                 return error::unclear("NUL cannot be copied into a folder");
             }
@@ -227,8 +226,7 @@ impl Cmd<'_, '_> {
                 path,
                 content: Vec::new(),
             },
-        })?;
-        Ok(0)
+        })
     }
 
     fn transfer(&mut self, from: ImagePath, to: ImagePath, is_copy: bool) -> Result<i32> {
@@ -243,12 +241,11 @@ impl Cmd<'_, '_> {
         if self.machine.has_attribute(&to, denied) {
             return Ok(self.machine.fail(1, access_denied(&to)));
         }
-        self.machine.apply(if is_copy {
+        self.machine.finish(if is_copy {
             ImageAction::Copy { from, to }
         } else {
             ImageAction::Move { from, to }
-        })?;
-        Ok(0)
+        })
     }
 
     pub(super) fn move_files(&mut self, words: &Words) -> Result<i32> {
@@ -304,8 +301,7 @@ impl Cmd<'_, '_> {
 
     fn moved_later(&mut self, from: ImagePath, to: ImagePath) -> Result<i32> {
         self.machine.apply(ImageAction::Unclear(from))?;
-        self.machine.apply(ImageAction::Unclear(to))?;
-        Ok(0)
+        self.machine.finish(ImageAction::Unclear(to))
     }
 
     fn move_folder(
@@ -330,10 +326,7 @@ impl Cmd<'_, '_> {
             return error::unclear("it moves the working folder");
         }
         match self.machine.path_state(&to)? {
-            PathState::Absent => self
-                .machine
-                .apply(ImageAction::Move { from, to })
-                .map(|()| 0),
+            PathState::Absent => self.machine.finish(ImageAction::Move { from, to }),
             PathState::Deferred => self.moved_later(from, to),
             PathState::Folder | PathState::File => Ok(1),
         }
@@ -358,10 +351,9 @@ impl Cmd<'_, '_> {
         ) {
             (PathState::Deferred, _) | (_, PathState::Deferred) => self.moved_later(from, to),
             (PathState::Absent, _) => Ok(1),
-            (_, at_target) if at_target == PathState::Absent || is_same(&from, &to) => self
-                .machine
-                .apply(ImageAction::Move { from, to })
-                .map(|()| 0),
+            (_, at_target) if at_target == PathState::Absent || is_same(&from, &to) => {
+                self.machine.finish(ImageAction::Move { from, to })
+            }
             _ => Ok(1),
         }
     }

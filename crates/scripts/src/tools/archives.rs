@@ -85,8 +85,7 @@ fn unpack(machine: &mut Process<'_>, action: UnpackAction) -> Result<i32> {
     if !machine.has_file(&action.archive)? {
         return Ok(machine.fail(1, format!("file {} not found", action.archive)));
     }
-    machine.apply(ImageAction::Unpack(action))?;
-    Ok(0)
+    machine.finish(ImageAction::Unpack(action))
 }
 
 pub(super) fn seven_zip(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {

@@ -60,9 +60,8 @@ pub(in super::super) fn add(machine: &mut Process<'_>, store: &str, file: &str) 
     if !machine.has_file(&file)? {
         return Ok(machine.fail(1, format!("file {file} not found")));
     }
-    machine.apply(ImageAction::Certificate {
+    machine.finish(ImageAction::Certificate {
         store: store.to_owned(),
         file,
-    })?;
-    Ok(0)
+    })
 }

@@ -44,17 +44,14 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
         PathState::Folder => true,
-        PathState::Deferred => {
-            machine.apply(ImageAction::Unclear(target))?;
-            return Ok(0);
-        }
+        PathState::Deferred => return machine.finish(ImageAction::Unclear(target)),
         PathState::File => return error::unclear("the destination is a file"),
         PathState::Absent => to.ends_with(['\\', '/']),
     };
     match machine.paths(from, Wildcards::Cmd)? {
         Paths::One(path) => match machine.path_state(&path)? {
             PathState::Absent => Ok(4),
-            PathState::Deferred => machine.apply(ImageAction::Unclear(target)).map(|()| 0),
+            PathState::Deferred => machine.finish(ImageAction::Unclear(target)),
             PathState::File if machine.has_attribute(&path, mode.except) => Ok(4),
             PathState::File if is_folder => {
                 let to = child(&target, last_name(&path))?;
@@ -211,9 +208,7 @@ fn tree_to(
         let names = match machine.image.names(&folder) {
             Lookup::Present(names) => names,
             _ if mode.with_empty => return copy_to(machine, from, to, mode),
-            Lookup::Deferred(Deferred) => {
-                return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
-            }
+            Lookup::Deferred(Deferred) => return machine.finish(ImageAction::Unclear(to)),
             Lookup::Absent | Lookup::Unknown => {
                 return error::unknown(format!("the content of {folder} is unknown"));
             }
@@ -230,7 +225,7 @@ fn tree_to(
             match machine.entry(&path) {
                 Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
                 Lookup::Deferred(Deferred) if !mode.with_empty => {
-                    return machine.apply(ImageAction::Unclear(to)).map(|()| 0);
+                    return machine.finish(ImageAction::Unclear(to));
                 }
                 _ => single.push((Some(path), copy)),
             }
@@ -247,7 +242,7 @@ fn tree_to(
     for (from, to) in single {
         let code = match from {
             Some(from) => copy_to(machine, from, to, mode)?,
-            None => machine.apply(ImageAction::MakeFolder(to)).map(|()| 0)?,
+            None => machine.finish(ImageAction::MakeFolder(to))?,
         };
         if code != 0 {
             return Ok(code);
@@ -271,8 +266,7 @@ fn copy_to(
         }
         return Ok(machine.fail(4, access_denied(&kept)));
     }
-    machine.apply(ImageAction::Copy { from, to })?;
-    Ok(0)
+    machine.finish(ImageAction::Copy { from, to })
 }
 
 /// The first file that a copy would replace, but does not as it is.
@@ -317,8 +311,7 @@ fn files_into(
     mode: CopyMode,
 ) -> Result<i32> {
     let Some(paths) = machine.glob(folder, pattern, Wildcards::Cmd, mode.except)? else {
-        machine.apply(ImageAction::Unclear(target.clone()))?;
-        return Ok(0);
+        return machine.finish(ImageAction::Unclear(target.clone()));
     };
     machine.apply(ImageAction::MakeFolder(target.clone()))?;
     for from in paths {

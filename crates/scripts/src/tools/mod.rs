@@ -370,10 +370,7 @@ pub(super) fn make_link(
         PathState::File | PathState::Folder => {
             return Ok(machine.fail(1, format!("{path} already exists")));
         }
-        PathState::Deferred => {
-            machine.apply(ImageAction::Unclear(path))?;
-            return Ok(0);
-        }
+        PathState::Deferred => return machine.finish(ImageAction::Unclear(path)),
     }
     if !machine.check_parent_exists(&path)? {
         return Ok(machine.fail(1, format!("the folder of {path} does not exist")));
@@ -396,12 +393,11 @@ pub(super) fn make_link(
             "unsupported target of a link {target:?}: expected C:\\… or a path from the link's folder"
         ));
     }
-    machine.apply(ImageAction::Link(LinkAction {
+    machine.finish(ImageAction::Link(LinkAction {
         path,
         target,
         to_folder,
-    }))?;
-    Ok(0)
+    }))
 }
 
 /// Runs `setx`: without `/M`, the variable is the user's.
@@ -481,6 +477,5 @@ pub(super) fn set_user_variable(
 /// Runs `appcmd`, which has its own folder.
 fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
     check_program_exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
-    machine.apply(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))?;
-    Ok(0)
+    machine.finish(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))
 }

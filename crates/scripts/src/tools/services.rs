@@ -46,8 +46,7 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         }
         verb => return error::unclear(format!("sc {verb} is not supported")),
     }
-    machine.apply(ImageAction::Service(service))?;
-    Ok(0)
+    machine.finish(ImageAction::Service(service))
 }
 
 /// Error for starting or stopping a service.
@@ -107,8 +106,7 @@ fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32>
     if let Some(word) = rest.iter().find(|word| *word != "-f") {
         return error::unclear(format!("unsupported argument {word:?}"));
     }
-    machine.apply(ImageAction::DeleteService(setting(name)?))?;
-    Ok(0)
+    machine.finish(ImageAction::DeleteService(setting(name)?))
 }
 
 /// Reads the options of `sc failure`.
