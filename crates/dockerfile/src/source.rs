@@ -383,14 +383,7 @@ impl Instruction {
     /// Arguments as a JSON array of strings, if they are one. Like the daemon, this ignores text
     /// after the first JSON value.
     pub fn exec_form(&self) -> Option<Vec<String>> {
-        let text = self.text();
-        if !text.starts_with('[') {
-            return None;
-        }
-        serde_json::Deserializer::from_str(text)
-            .into_iter()
-            .next()?
-            .ok()
+        json_array(self.text())
     }
 
     /// Returns true if the arguments were intended as JSON; PowerShell's types have brackets too.
@@ -430,6 +423,13 @@ impl Instruction {
         let column = |position: usize| position - piece.at + piece.column;
         Some((piece.line, column(range.start)..column(range.end)))
     }
+}
+
+/// The strings of an array with which a text begins.
+pub(crate) fn json_array(text: &str) -> Option<Vec<String>> {
+    let array = Some(text).filter(|text| text.starts_with('['))?;
+    let mut values = serde_json::Deserializer::from_str(array).into_iter();
+    values.next()?.ok()
 }
 
 /// Returns true for an instruction's keyword in upper case.

@@ -7,6 +7,7 @@ use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{compat, release};
 
 use super::correction::Edit;
+use super::environment::split_name;
 use super::reference::{Reference, SERVER_2016, SERVER_2022, TagVersion};
 use super::stage::Stage;
 use super::{ContainsAny, Finding, LintFile, Severity};
@@ -307,10 +308,7 @@ fn default_edit<'a>(
     let (prefix, rest) = written.split_once('$')?;
     let (name, suffix) = match rest.strip_prefix('{') {
         Some(rest) => rest.split_once('}')?,
-        None => {
-            let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-            rest.split_at(end.unwrap_or(rest.len()))
-        }
+        None => split_name(rest),
     };
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name || suffix.contains('$') {

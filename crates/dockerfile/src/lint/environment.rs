@@ -192,14 +192,19 @@ pub(super) fn cmd_variables(text: &str) -> impl Iterator<Item = &str> {
     names.map(|(_, name)| name)
 }
 
+/// The letters, digits and underscores at the start of a text, and what follows them.
+pub(super) fn split_name(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    text.split_at(end.unwrap_or(text.len()))
+}
+
 /// Names of variables of the environment in the syntax of PowerShell.
 pub(super) fn powershell_variables(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('$').filter_map(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('{');
-        let name = rest.get(..4).filter(|it| it.eq_ignore_ascii_case("env:"));
-        let rest = &rest[name?.len()..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty())
+        let drive = rest.get(..4).filter(|it| it.eq_ignore_ascii_case("env:"))?;
+        let (name, _) = split_name(&rest[drive.len()..]);
+        (!name.is_empty()).then_some(name)
     })
 }
 

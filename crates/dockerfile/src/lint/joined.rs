@@ -1,9 +1,12 @@
 //! Commands on lines of their own that are one command: a line that continues ends no command.
 
+use wincimg_scripts::script::is_command_option;
+
 use super::Finding;
 use super::entrypoint::has_extension;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
+use super::statements::outside_quotes;
 use super::words::program_name;
 
 /// Verbs of cmdlets, which names of packages do not begin with.
@@ -110,11 +113,8 @@ fn nested_script(text: &str) -> Option<&str> {
         return None;
     }
     let arguments = text[name.len()..].trim_start();
-    let is_option = |word: &&str| {
-        let word = word.to_ascii_lowercase();
-        matches!(word.as_str(), "-c" | "-command")
-    };
-    let Some(option) = arguments.split_whitespace().find(is_option) else {
+    let mut words = arguments.split_whitespace();
+    let Some(option) = words.find(|word| is_command_option(word)) else {
         return Some(arguments);
     };
     let (_, script) = arguments.split_once(option)?;
@@ -208,20 +208,11 @@ fn is_whole(text: &str, next: &str) -> bool {
 
 /// Returns true if a line has a comment of PowerShell, outside of quotes.
 fn has_comment(text: &str) -> bool {
-    let mut quote = None;
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
+    outside_quotes(text).any(|(at, c)| {
         // Without spaces it may be a placeholder.
-        let is_apart = || " ;".contains(before) && text[at + 1..].starts_with(' ');
-        match c {
-            '"' | '\'' if quote.is_none() => quote = Some(c),
-            _ if quote == Some(c) => quote = None,
-            '#' if quote.is_none() && is_apart() => return true,
-            _ => {}
-        }
-        before = c;
-    }
-    false
+        let before = text[..at].chars().next_back().unwrap_or(' ');
+        c == '#' && " ;".contains(before) && text[at + 1..].starts_with(' ')
+    })
 }
 
 fn is_cmdlet(name: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use super::effects::is_shell;
 use super::entrypoint::has_extension;
+use super::environment::split_name;
 use super::powershell_output::unused_answer;
 use super::reference::Platform;
 use super::shell::BaseShell;
@@ -308,8 +309,7 @@ fn used_variables(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.char_indices().filter_map(move |(at, c)| {
         quotes += usize::from(c == '\'');
         let rest = text[at..].strip_prefix('$')?;
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let (name, after) = split_name(rest);
         let is_outside = quotes.is_multiple_of(2) && !after.starts_with(':');
         (is_outside && !name.is_empty()).then_some((at, name))
     })

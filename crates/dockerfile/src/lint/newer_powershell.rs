@@ -1,6 +1,7 @@
 //! Syntax and parameters of PowerShell 7 in Windows PowerShell, which is 5.1.
 
 use super::stage::{LintStep, Stage};
+use super::statements::outside_quotes;
 use super::words::{Grammar, LintCommand};
 use super::{ContainsAny, Finding};
 
@@ -74,14 +75,10 @@ fn parameter(command: &LintCommand) -> Option<(usize, &'static str)> {
 
 /// First operator of PowerShell 7 outside of quotes, and its position.
 fn operator(text: &str) -> Option<(usize, &'static str)> {
-    let mut quote = None;
     // Where the expressions around this place begin.
     let mut starts = vec![0];
-    for (at, c) in text.char_indices() {
+    for (at, c) in outside_quotes(text) {
         match c {
-            '"' | '\'' if quote.is_none() && !text[..at].ends_with('`') => quote = Some(c),
-            _ if quote == Some(c) => quote = None,
-            _ if quote.is_some() => {}
             '#' if text[..at].ends_with(char::is_whitespace) => return None,
             '(' | '{' => starts.push(at + 1),
             ')' | '}' if starts.len() > 1 => {

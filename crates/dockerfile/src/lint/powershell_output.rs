@@ -3,7 +3,7 @@
 use super::entrypoint::has_extension;
 use super::shells::is_reread;
 use super::stage::{LintStep, Stage};
-use super::statements::PowerShellStatement;
+use super::statements::{PowerShellStatement, outside_quotes};
 use super::words::{Grammar, LintScript};
 use super::{ContainsAny, Finding};
 
@@ -63,24 +63,12 @@ fn unquoted(word: &str) -> &str {
 
 /// File of a `>` outside of quotes.
 fn redirected_file(text: &str) -> Option<&str> {
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match c {
-            '"' | '\'' if quote.is_none() => quote = Some(c),
-            _ if quote == Some(c) => quote = None,
-            '>' if quote.is_none() => {
-                let before = text[..at].trim_end_matches('>');
-                let is_output =
-                    before.ends_with(|c: char| c.is_whitespace() || "'\")*".contains(c));
-                let target = text[at..].trim_start_matches('>').trim_start();
-                if is_output {
-                    return target.split_whitespace().next().map(unquoted);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+    let (at, _) = outside_quotes(text).find(|(at, c)| {
+        let before = text[..*at].trim_end_matches('>');
+        *c == '>' && before.ends_with(|c: char| c.is_whitespace() || "'\")*".contains(c))
+    })?;
+    let target = text[at..].trim_start_matches('>').trim_start();
+    target.split_whitespace().next().map(unquoted)
 }
 
 /// Position of a download that a script only prints.

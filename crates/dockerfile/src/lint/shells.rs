@@ -6,7 +6,7 @@ use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::statements::PowerShellStatement;
+use super::statements::{PowerShellStatement, outside_quotes};
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{ContainsAny, Finding};
 use crate::instruction::InstructionKind;
@@ -188,18 +188,14 @@ fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
 
 /// First `&&` or `||` outside of quotes, and its position.
 fn chain_operator(text: &str) -> Option<(usize, &'static str)> {
-    let mut quote = None;
-    let mut before = ' ';
-    for (at, c) in text.char_indices() {
+    for (at, c) in outside_quotes(text) {
+        let before = text[..at].chars().next_back();
         match c {
-            '"' | '\'' if quote.is_none() && before != '`' => quote = Some(c),
-            _ if quote == Some(c) => quote = None,
-            '#' if quote.is_none() && before.is_whitespace() => return None,
-            '&' if quote.is_none() && text[at..].starts_with("&&") => return Some((at, "&&")),
-            '|' if quote.is_none() && text[at..].starts_with("||") => return Some((at, "||")),
+            '#' if before.is_none_or(char::is_whitespace) => return None,
+            '&' if text[at..].starts_with("&&") => return Some((at, "&&")),
+            '|' if text[at..].starts_with("||") => return Some((at, "||")),
             _ => {}
         }
-        before = c;
     }
     None
 }

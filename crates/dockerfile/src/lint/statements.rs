@@ -78,6 +78,22 @@ impl PowerShellStatement {
     }
 }
 
+/// Characters outside of quotes and their positions; a quote after a backtick opens nothing.
+pub(super) fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut quote: Option<char> = None;
+    text.char_indices().filter(move |(at, c)| {
+        let is_outside = quote.is_none();
+        let is_quote = match quote {
+            None => matches!(c, '"' | '\'') && !text[..*at].ends_with('`'),
+            Some(open) => open == *c,
+        };
+        if is_quote {
+            quote = is_outside.then_some(*c);
+        }
+        is_outside && !is_quote
+    })
+}
+
 /// State of the reader.
 #[derive(Default)]
 struct Reader {

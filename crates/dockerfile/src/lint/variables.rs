@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::entrypoint::has_extension;
-use super::environment::{cmd_variables, powershell_variables, shell_variables};
+use super::environment::{cmd_variables, powershell_variables, shell_variables, split_name};
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
@@ -377,8 +377,7 @@ fn tested_variables(script: &str) -> HashSet<&str> {
     let tested = places.filter_map(|(at, drive)| {
         let before = script[..at].trim_end_matches(['$', '{']);
         let rest = &script[at + drive.len()..];
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let (name, after) = split_name(rest);
         let after = after.trim_start_matches('}').trim_start();
         let is_only_read = before.len() < at
             && !before.trim_end().ends_with(['!', '('])
@@ -408,10 +407,8 @@ fn may_be_set(it: &EvaluatedStep<'_>, lower: &str) -> bool {
 pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('$').filter_map(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('{');
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let name = &rest[..end.unwrap_or(rest.len())];
-        let is_scope =
-            rest[name.len()..].starts_with(':') && !rest[name.len()..].starts_with(":\\");
+        let (name, after) = split_name(rest);
+        let is_scope = after.starts_with(':') && !after.starts_with(":\\");
         (!name.is_empty() && !is_scope).then_some(name)
     })
 }

@@ -10,7 +10,7 @@ use super::quotes::takes_value;
 use super::shell::BaseShell;
 use super::stage::LintStep;
 use super::statements::{PowerShellStatement, statements};
-use crate::source::Instruction;
+use crate::source::{Instruction, json_array};
 
 /// A word, and its range in the instruction's joined text with quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -266,14 +266,6 @@ fn powershell_ranges(commands: &[LintCommand]) -> Vec<Range<usize>> {
         range.end = end;
     }
     ranges
-}
-
-fn json_array(text: &str) -> Option<Vec<String>> {
-    if !text.starts_with('[') {
-        return None;
-    }
-    let mut values = serde_json::Deserializer::from_str(text).into_iter();
-    values.next()?.ok()
 }
 
 /// Maximum depth of nested scripts.

@@ -66,6 +66,10 @@ fn lines_of_a_script_within_cmd_are_joined_too() {
                 "RUN powershell -NoProfile -Command Copy-Item a b \\\n  && cmd /c \\\n Remove-Item a",
             ),
             (
+                "RUN powershell /c Copy-Item a b \\\n  Remove-Item a",
+                "RUN powershell /c Copy-Item a b; \\\n  Remove-Item a",
+            ),
+            (
                 "RUN mkdir a && \\\n  powershell Copy-Item a b \\\n  Remove-Item a",
                 "RUN powershell Copy-Item a b & echo b \\\n  Remove-Item a",
             ),
