@@ -254,6 +254,18 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// The content of a script file; `later` is the error of one that is not there yet.
+    pub(super) fn script(&self, path: &ImagePath, later: ScriptError) -> Result<Vec<u8>> {
+        match self.image.content(path) {
+            Lookup::Present(bytes) => Ok(bytes),
+            Lookup::Absent => error::fails(format!("the image has no {path}")),
+            Lookup::Deferred(Deferred) => Err(later),
+            Lookup::Unknown => {
+                error::unknown(format!("the content of the script {path} is unknown"))
+            }
+        }
+    }
+
     /// Error for a file whose content is unknown.
     pub(super) fn unknown_content(&self, path: &ImagePath) -> ScriptError {
         if self.image.is_log(path) {

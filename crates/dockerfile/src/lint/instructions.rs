@@ -604,11 +604,8 @@ pub(super) fn requires_buildkit(linted: &LintFile<'_>) -> bool {
 
 /// Reports what Docker Engine on Windows refuses without BuildKit.
 pub(super) fn check_buildkit(linted: &LintFile<'_>) -> Option<Finding> {
-    let windows = linted
-        .stages
-        .iter()
-        .filter(|stage| stage.platform == Platform::Windows);
-    let script = windows.flat_map(|stage| &stage.steps).find(|step| {
+    let mut steps = linted.windows_stages().flat_map(|stage| &stage.steps);
+    let script = steps.find(|step| {
         let documents = &step.instruction.documents;
         let lines = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
         step.is("RUN")
@@ -624,7 +621,7 @@ pub(super) fn check_buildkit(linted: &LintFile<'_>) -> Option<Finding> {
         return None;
     }
     let is_windows = |stage: &Stage<'_>| stage.platform == Platform::Windows;
-    let has_windows = linted.stages.iter().any(is_windows);
+    let has_windows = linted.windows_stages().next().is_some();
     let (instruction, (what, is_chosen)) = linted.stages.iter().find_map(|stage| {
         if has_windows && matches!(stage.base, StageBaseRef::Scratch) && !stage.is_linux() {
             return Some((stage.from, ("FROM scratch".to_owned(), false)));

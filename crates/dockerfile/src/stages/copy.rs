@@ -68,26 +68,20 @@ pub(super) struct Draft<'a> {
     pub(super) unknown: Option<ImagePath>,
 }
 
-/// Paths of copied files by their keys.
-#[derive(Default)]
-struct SourcePaths(HashMap<String, String>);
-
-impl SourcePaths {
-    /// Refuses a file whose path is that of another file on Windows, as in an archive: only one of
-    /// them would be in the image.
-    fn add(&mut self, found: &FoundFile) -> Result<(), String> {
-        if found.is_folder() {
-            return Ok(());
-        }
-        let path = &found.path;
-        let known = self.0.entry(fold(path)).or_insert_with(|| path.clone());
-        if *known == *path {
-            return Ok(());
-        }
-        Err(format!(
-            "{known:?} and {path:?} are the same path on Windows"
-        ))
+/// Refuses a file whose path is that of another file on Windows, as in an archive: only one of them
+/// would be in the image.
+fn add_source(known: &mut HashMap<String, String>, found: &FoundFile) -> Result<(), String> {
+    if found.is_folder() {
+        return Ok(());
     }
+    let path = &found.path;
+    let known = known.entry(fold(path)).or_insert_with(|| path.clone());
+    if *known == *path {
+        return Ok(());
+    }
+    Err(format!(
+        "{known:?} and {path:?} are the same path on Windows"
+    ))
 }
 
 /// Kind of the entry at a path before the instruction.
@@ -228,7 +222,7 @@ impl<'a> Draft<'a> {
                 found.len()
             ));
         }
-        let mut sources = SourcePaths::default();
+        let mut sources = HashMap::new();
         for found in found {
             self.copy_found(files, found, &mut sources)?;
         }
@@ -239,7 +233,7 @@ impl<'a> Draft<'a> {
         &mut self,
         files: &dyn Files,
         found: FoundFile,
-        sources: &mut SourcePaths,
+        sources: &mut HashMap<String, String>,
     ) -> Result<(), String> {
         if !found.is_folder() {
             if self.excluded.is_ignored(found.name()) {
@@ -248,7 +242,7 @@ impl<'a> Draft<'a> {
                     found.path
                 ));
             }
-            sources.add(&found)?;
+            add_source(sources, &found)?;
             let path = self.file_target(found.name())?;
             return self.insert(path, found.content);
         }
@@ -271,7 +265,7 @@ impl<'a> Draft<'a> {
                     }
                     continue;
                 }
-                sources.add(&entry)?;
+                add_source(sources, &entry)?;
                 let path = self.target.path.join_all(inside.split('/'));
                 let path = path.map_err(|error| error.to_string())?;
                 // An excluded folder is created only for its included contents.

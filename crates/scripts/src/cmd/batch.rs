@@ -177,19 +177,9 @@ impl BatchFile {
 
     fn lines(&self, machine: &Process<'_>) -> Result<Vec<String>> {
         let path = &self.path;
-        let bytes = match machine.image.content(path) {
-            Lookup::Present(bytes) => bytes,
-            Lookup::Absent => return error::fails(format!("the image has no {path}")),
-            Lookup::Deferred(Deferred) => {
-                // Such as npm.cmd: it starts the program that it came with.
-                return error::windows(format!(
-                    "it runs {path}, which is downloaded or unpacked later"
-                ));
-            }
-            Lookup::Unknown => {
-                return error::unknown(format!("the content of the script {path} is unknown"));
-            }
-        };
+        // Such as npm.cmd: it starts the program that it came with.
+        let later = format!("it runs {path}, which is downloaded or unpacked later");
+        let bytes = machine.script(path, ScriptError::windows(later))?;
         let is_plain = bytes.is_ascii() && !bytes.contains(&0x1a) && bytes.len() <= LONGEST;
         let text = String::from_utf8(bytes).ok().filter(|_| is_plain);
         let Some(text) = text else {

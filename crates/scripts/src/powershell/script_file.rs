@@ -6,7 +6,6 @@ use std::sync::Arc;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, Lookup};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
 use super::ast::{
@@ -108,16 +107,8 @@ impl ScriptFile {
 
     fn read_any(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self> {
         let path = machine.path(name)?;
-        let bytes = match machine.image.content(&path) {
-            Lookup::Present(bytes) => bytes,
-            Lookup::Absent => return error::fails(format!("the image has no {path}")),
-            Lookup::Deferred(Deferred) => {
-                return error::later(format!("{path} is downloaded later"));
-            }
-            Lookup::Unknown => {
-                return error::unknown(format!("the content of the script {path} is unknown"));
-            }
-        };
+        let later = ScriptError::later(format!("{path} is downloaded later"));
+        let bytes = machine.script(&path, later)?;
         let text = decoded(&bytes, is_core)
             .map_err(|why| ScriptError::unclear(format!("the script {path} {why}")))?;
         let is_requirement = |line: &str| {

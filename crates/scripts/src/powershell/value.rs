@@ -184,21 +184,15 @@ impl PsValue {
 
     /// Number of nested values, counted only up to the limit.
     fn size(&self) -> usize {
-        match self {
-            Self::List(items) => items
-                .iter()
-                .try_fold(1, |size, item| {
-                    Some(size + item.size()).filter(|size| *size <= SIZE)
-                })
-                .unwrap_or(SIZE + 1),
-            Self::Table(entries) | Self::Object(entries) => entries
-                .iter()
-                .try_fold(1, |size, (_, item)| {
-                    Some(size + item.size()).filter(|size| *size <= SIZE)
-                })
-                .unwrap_or(SIZE + 1),
-            _ => 1,
-        }
+        let items: Vec<&Self> = match self {
+            Self::List(items) => items.iter().collect(),
+            Self::Table(entries) | Self::Object(entries) => {
+                entries.iter().map(|(_, item)| item).collect()
+            }
+            _ => return 1,
+        };
+        let add = |size: usize, item: &Self| Some(size + item.size()).filter(|it| *it <= SIZE);
+        items.into_iter().try_fold(1, add).unwrap_or(SIZE + 1)
     }
 
     /// Refuses a value above the limit.

@@ -48,14 +48,8 @@ pub(in crate::stages) fn needs_system(
     if let Some(shell) = shell {
         return asked(shell);
     }
-    let words = |shell: &[&str]| {
-        shell
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>()
-    };
-    let in_cmd = asked(&words(&["cmd", "/S", "/C"]));
-    let in_powershell = asked(&words(&["powershell", "-Command"]));
+    let in_cmd = asked(&["cmd", "/S", "/C"].map(str::to_owned));
+    let in_powershell = asked(&["powershell", "-Command"].map(str::to_owned));
     // What one shell says is enough.
     if let Some(found) = [&in_cmd, &in_powershell]
         .into_iter()
