@@ -21,6 +21,8 @@ pub mod progress;
 pub mod untrusted;
 pub mod wildcards;
 pub mod x509;
+#[cfg(feature = "xml")]
+pub mod xml;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -5,9 +5,8 @@ mod condition;
 
 use std::io::{self, Read, Seek};
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
 use wincimg_common::files::Window;
+use wincimg_common::xml::XmlElement;
 
 use super::cabinet::Cabinet;
 use super::error::MsiError;
@@ -95,112 +94,31 @@ fn containers(reader: &mut (impl Read + Seek)) -> Result<(Extent, Extent), MsiEr
     Ok((first, (start, number(52)?.into())))
 }
 
-/// What matters of `BurnManifest.xml`.
-#[derive(Default)]
-struct Manifest {
-    chain: Vec<ChainElement>,
-    payloads: Vec<Attributes>,
-    /// Names of the files of its user interface.
-    interface: Vec<String>,
-}
-
-/// An element of the chain.
-struct ChainElement {
-    /// Its name: `MsiPackage`, `ExePackage` and so on.
-    kind: String,
-    attributes: Attributes,
-    properties: Vec<Attributes>,
-    /// Ids of its files.
-    references: Vec<String>,
-}
-
-#[derive(Default)]
-struct Attributes(Vec<(String, String)>);
-
-impl Attributes {
-    fn of(element: &BytesStart<'_>) -> Result<Self, MsiError> {
-        let mut all = Vec::new();
-        for attribute in element.attributes() {
-            let attribute = attribute.map_err(|error| invalid(&error))?;
-            let name = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
-            let value = String::from_utf8_lossy(&attribute.value).into_owned();
-            let value = quick_xml::escape::unescape(&value).map_err(|error| invalid(&error))?;
-            all.push((name, value.into_owned()));
-        }
-        Ok(Self(all))
-    }
-
-    fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().find(|(own, _)| own == name);
-        found.map_or("", |(_, value)| value)
-    }
-}
-
-fn invalid(error: &dyn std::error::Error) -> MsiError {
-    MsiError::damaged(format!("the manifest of the bundle: {error}"))
-}
+/// `BurnManifest.xml`.
+struct Manifest(XmlElement);
 
 impl Manifest {
     fn parse(text: &str) -> Result<Self, MsiError> {
-        let mut reader = Reader::from_str(text);
-        let mut manifest = Self::default();
-        let mut path: Vec<String> = Vec::new();
-        loop {
-            let event = reader.read_event().map_err(|error| invalid(&error))?;
-            let (element, is_empty) = match event {
-                Event::Start(element) => (element, false),
-                Event::Empty(element) => (element, true),
-                Event::End(_) => {
-                    path.pop();
-                    continue;
-                }
-                Event::Eof => return Ok(manifest),
-                _ => continue,
-            };
-            let name = String::from_utf8_lossy(element.local_name().as_ref()).into_owned();
-            manifest.add(&path, &name, Attributes::of(&element)?);
-            if !is_empty {
-                path.push(name);
-            }
-        }
-    }
-
-    fn add(&mut self, path: &[String], name: &str, attributes: Attributes) {
-        let above: Vec<&str> = path.iter().map(String::as_str).collect();
-        match (above.as_slice(), name, self.chain.last_mut()) {
-            ([_, "Chain"], name, _) => self.chain.push(ChainElement {
-                kind: name.to_owned(),
-                attributes,
-                properties: Vec::new(),
-                references: Vec::new(),
-            }),
-            ([_, "Chain", _], "MsiProperty", Some(last)) => last.properties.push(attributes),
-            ([_, "Chain", _], "PayloadRef", Some(last)) => {
-                last.references.push(attributes.get("Id").to_owned());
-            }
-            ([_], "Payload", _) => self.payloads.push(attributes),
-            ([_, "UX"], "Payload", _) => {
-                let path = attributes.get("FilePath").to_ascii_lowercase();
-                let name = path.rsplit('\\').next().unwrap_or_default();
-                self.interface.push(name.to_owned());
-            }
-            _ => {}
-        }
+        let root = XmlElement::read(text);
+        root.map(Self)
+            .map_err(|error| MsiError::damaged(format!("the manifest of the bundle: {error}")))
     }
 
     /// What the bundle installs.
     fn packages(&self) -> Result<Vec<BundlePackage>, MsiError> {
+        let chain = self.0.children_named("Chain");
+        let chain: Vec<&XmlElement> = chain.flat_map(|chain| &chain.children).collect();
         let mut packages = Vec::new();
-        for element in &self.chain {
-            if element.is_installed()? {
+        for element in &chain {
+            if is_installed(element)? {
                 packages.push(self.package(element)?);
             }
         }
         if packages.is_empty() {
             return Err(MsiError::unsupported("the bundle installs no package"));
         }
-        if self.chain.len() > 1 && !self.is_standard() {
-            let names = self.chain.iter().map(|it| it.attributes.get("Id"));
+        if chain.len() > 1 && !self.is_standard() {
+            let names = chain.iter().map(|it| it.attribute("Id"));
             return Err(MsiError::unsupported(format!(
                 "the bundle's own program chooses among several packages: {}",
                 names.collect::<Vec<_>>().join(", ")
@@ -211,20 +129,29 @@ impl Manifest {
 
     /// Returns true for the user interface of `WiX`, which installs all that the conditions allow.
     fn is_standard(&self) -> bool {
-        let has = |name: &str| self.interface.iter().any(|own| own == name);
+        let interface = self.0.children_named("UX");
+        let payloads = interface.flat_map(|it| it.children_named("Payload"));
+        let paths = payloads.map(|payload| payload.attribute("FilePath").to_ascii_lowercase());
+        let paths: Vec<String> = paths.collect();
+        let has = |name: &str| {
+            paths
+                .iter()
+                .any(|path| path.rsplit('\\').next() == Some(name))
+        };
         (has("wixstdba.dll") || has("wixstdba.exe")) && !has("bafunctions.dll")
     }
 
-    fn package(&self, element: &ChainElement) -> Result<BundlePackage, MsiError> {
-        let id = element.attributes.get("Id");
+    fn package(&self, element: &XmlElement) -> Result<BundlePackage, MsiError> {
+        let id = element.attribute("Id");
         let mut files = Vec::new();
-        for reference in &element.references {
-            let payload = self.payloads.iter().find(|it| it.get("Id") == reference);
-            let payload = payload.filter(|it| it.get("Packaging") == "embedded");
+        for reference in element.children_named("PayloadRef") {
+            let is_it = |it: &&XmlElement| it.attribute("Id") == reference.attribute("Id");
+            let payload = self.0.children_named("Payload").find(is_it);
+            let payload = payload.filter(|it| it.attribute("Packaging") == "embedded");
             let Some(payload) = payload else {
                 return Err(MsiError::unsupported(format!("the bundle downloads {id}")));
             };
-            files.push(["FilePath", "SourcePath"].map(|name| payload.get(name).to_owned()));
+            files.push(["FilePath", "SourcePath"].map(|name| payload.attribute(name).to_owned()));
         }
         let is_package = |[path, _]: &&[String; 2]| path.to_ascii_lowercase().ends_with(".msi");
         let mut packages = files.iter().filter(is_package);
@@ -242,45 +169,48 @@ impl Manifest {
         Ok(BundlePackage {
             member: member.clone(),
             file_name: file_name.to_owned(),
-            properties: element.properties()?,
+            properties: properties(element)?,
             beside: beside.collect(),
         })
     }
 }
 
-impl ChainElement {
-    /// Whether it is installed on every Windows that an image may have; only packages of Windows
-    /// Installer are.
-    fn is_installed(&self) -> Result<bool, MsiError> {
-        let id = self.attributes.get("Id");
-        let text = self.attributes.get("InstallCondition");
-        let condition = condition::evaluate(text);
-        if condition == Some(false) {
-            return Ok(false);
-        }
-        if self.kind != "MsiPackage" {
-            let why = format!("the bundle installs {id}, which is no MSI ({})", self.kind);
-            return Err(MsiError::unsupported(why));
-        }
-        if condition.is_none() || !self.attributes.get("Condition").is_empty() {
-            let why = format!("{id} of the bundle has a condition: {text}");
-            return Err(MsiError::unsupported(why));
-        }
-        Ok(true)
+/// Whether an element of the chain is installed on every Windows that an image may have; only
+/// packages of Windows Installer are.
+fn is_installed(element: &XmlElement) -> Result<bool, MsiError> {
+    let (id, text) = (
+        element.attribute("Id"),
+        element.attribute("InstallCondition"),
+    );
+    let condition = condition::evaluate(text);
+    if condition == Some(false) {
+        return Ok(false);
     }
+    if element.name != "MsiPackage" {
+        let why = format!(
+            "the bundle installs {id}, which is no MSI ({})",
+            element.name
+        );
+        return Err(MsiError::unsupported(why));
+    }
+    if condition.is_none() || !element.attribute("Condition").is_empty() {
+        let why = format!("{id} of the bundle has a condition: {text}");
+        return Err(MsiError::unsupported(why));
+    }
+    Ok(true)
+}
 
-    fn properties(&self) -> Result<Vec<(String, String)>, MsiError> {
-        let mut found = Vec::new();
-        for property in &self.properties {
-            let [name, value] = ["Id", "Value"].map(|name| property.get(name).to_owned());
-            if value.contains('[') || !property.get("Condition").is_empty() {
-                let why = format!("the bundle computes the property {name}: {value}");
-                return Err(MsiError::unsupported(why));
-            }
-            found.push((name, value));
+fn properties(element: &XmlElement) -> Result<Vec<(String, String)>, MsiError> {
+    let mut found = Vec::new();
+    for property in element.children_named("MsiProperty") {
+        let [name, value] = ["Id", "Value"].map(|name| property.attribute(name).to_owned());
+        if value.contains('[') || !property.attribute("Condition").is_empty() {
+            let why = format!("the bundle computes the property {name}: {value}");
+            return Err(MsiError::unsupported(why));
         }
-        Ok(found)
+        found.push((name, value));
     }
+    Ok(found)
 }
 
 #[cfg(test)]

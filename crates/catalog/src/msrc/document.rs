@@ -19,7 +19,7 @@ pub(super) const SEVERITY: u32 = 3;
 pub(super) const VENDOR_FIX: u32 = 2;
 
 /// A document.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct CvrfDocument {
     pub(super) document_tracking: Tracking,
@@ -29,14 +29,14 @@ pub(super) struct CvrfDocument {
     pub(super) vulnerability: Vec<Vulnerability>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Tracking {
     pub(super) identification: Identification,
     pub(super) initial_release_date: String,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 pub(super) struct Identification {
     #[serde(rename = "ID")]
     pub(super) id: Text,
@@ -55,7 +55,7 @@ pub(super) struct ProductTree {
     pub(super) full_product_name: Vec<ProductName>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 pub(super) struct ProductName {
     #[serde(rename = "ProductID")]
     pub(super) id: String,
@@ -63,7 +63,7 @@ pub(super) struct ProductName {
     pub(super) name: String,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 pub(super) struct Vulnerability {
     #[serde(rename = "CVE", default)]
     pub(super) cve: String,
@@ -76,7 +76,7 @@ pub(super) struct Vulnerability {
 }
 
 /// A threat or a remediation.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize)]
 pub(super) struct Detail {
     #[serde(rename = "Type", default)]
     pub(super) kind: u32,

@@ -2,13 +2,9 @@
 
 use std::path::Path;
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
 use wincimg_common::diagnose::Problem;
+use wincimg_common::xml::{XmlElement, XmlError};
 use wincimg_windows::release::{self, Release, ReleaseKind};
-
-/// Longest property value that is read.
-const LONGEST: usize = 4096;
 
 /// The first .NET with images on Windows Server 2022; older ones ended before.
 const FIRST_ON_STABLE_ABI: u16 = 5;
@@ -166,74 +162,26 @@ impl Project {
 
 impl ProjectProperties {
     /// Reads a file; returns true if it is a project file.
-    fn read(&mut self, text: &str) -> Result<bool, String> {
-        let mut reader = Reader::from_str(text);
-        let mut open: Vec<String> = Vec::new();
-        let mut value = String::new();
-        let mut is_project = false;
-        loop {
-            let event = reader.read_event().map_err(|error| error.to_string())?;
-            match event {
-                Event::Start(start) => {
-                    let name = local_name(&start);
-                    is_project |= open.is_empty() && name == "Project";
-                    self.start_element(&name, open.len(), &start)?;
-                    open.push(name);
-                    value.clear();
-                }
-                Event::Empty(start) => {
-                    let name = local_name(&start);
-                    is_project |= open.is_empty() && name == "Project";
-                    self.start_element(&name, open.len(), &start)?;
-                }
-                Event::Text(text) if value.len() < LONGEST => {
-                    value += &text.decode().map_err(|error| error.to_string())?;
-                }
-                Event::End(_) => {
-                    let name = open.pop().unwrap_or_default();
-                    let is_property = open.last().is_some_and(|above| above == "PropertyGroup");
-                    if is_property {
-                        self.take(&name, value.trim());
-                    }
-                    value.clear();
-                }
-                Event::Eof => break,
-                _ => {}
-            }
-        }
-        if open.is_empty() {
-            Ok(is_project)
-        } else {
-            Err("unexpected end of file".to_owned())
-        }
-    }
-
-    fn start_element(
-        &mut self,
-        name: &str,
-        depth: usize,
-        start: &BytesStart<'_>,
-    ) -> Result<(), String> {
-        let attribute = |wanted: &str| -> Result<Option<String>, String> {
-            for attribute in start.attributes() {
-                let attribute = attribute.map_err(|error| error.to_string())?;
-                if attribute.key.as_ref() == wanted.as_bytes() {
-                    return Ok(Some(String::from_utf8_lossy(&attribute.value).into_owned()));
-                }
-            }
-            Ok(None)
+    fn read(&mut self, text: &str) -> Result<bool, XmlError> {
+        let root = XmlElement::read(text)?;
+        let imports = root.descendants("Import");
+        let is_of_web = |import: &&XmlElement| {
+            let project = import.attribute("Project");
+            project.contains("Microsoft.WebApplication.targets")
         };
-        match name {
-            "Project" if depth == 0 => self.sdk = attribute("Sdk")?.or(self.sdk.take()),
-            "Sdk" if depth == 1 => self.sdk = attribute("Name")?.or(self.sdk.take()),
-            "Import" => {
-                let project = attribute("Project")?.unwrap_or_default();
-                self.is_web_by_import |= project.contains("Microsoft.WebApplication.targets");
-                self.sdk = attribute("Sdk")?.or(self.sdk.take());
-            }
-            _ => {}
+        self.is_web_by_import |= imports.iter().any(is_of_web);
+        let named = root.children_named("Sdk").map(|sdk| sdk.attribute("Name"));
+        let imported = imports.iter().map(|import| import.attribute("Sdk"));
+        let sdks = [root.attribute("Sdk")].into_iter().chain(named);
+        if let Some(sdk) = sdks.chain(imported).filter(|sdk| !sdk.is_empty()).last() {
+            self.sdk = Some(sdk.to_owned());
         }
-        Ok(())
+        for group in root.descendants("PropertyGroup") {
+            for property in &group.children {
+                self.take(&property.name, &property.text);
+            }
+        }
+        Ok(root.name == "Project")
     }
 
     fn take(&mut self, name: &str, value: &str) {
@@ -327,10 +275,6 @@ fn assembly_name(given: Option<String>, file: &str) -> String {
     } else {
         stem
     }
-}
-
-fn local_name(start: &BytesStart<'_>) -> String {
-    String::from_utf8_lossy(start.local_name().as_ref()).into_owned()
 }
 
 /// A framework by its short name.

@@ -1,10 +1,9 @@
 //! The file in XML that names a package: `.nuspec`.
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
+use wincimg_common::xml::XmlElement;
 
 /// What a package says of itself.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Nuspec {
     pub(super) id: String,
     pub(super) version: String,
@@ -16,51 +15,23 @@ impl Nuspec {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = std::str::from_utf8(bytes).map_err(|_| "its XML is not UTF-8".to_owned())?;
-        let mut reader = Reader::from_str(text);
-        let mut nuspec = Self::default();
-        let mut path: Vec<String> = Vec::new();
-        loop {
-            match reader.read_event().map_err(|error| error.to_string())? {
-                Event::Start(element) => {
-                    nuspec.add_dependency(&element)?;
-                    path.push(String::from_utf8_lossy(element.local_name().as_ref()).into_owned());
-                }
-                Event::Empty(element) => nuspec.add_dependency(&element)?,
-                Event::End(_) => drop(path.pop()),
-                Event::Text(text) => match path.as_slice() {
-                    [.., above, name] if above == "metadata" && name == "id" => {
-                        nuspec.id += &String::from_utf8_lossy(&text);
-                    }
-                    [.., above, name] if above == "metadata" && name == "version" => {
-                        nuspec.version += &String::from_utf8_lossy(&text);
-                    }
-                    _ => {}
-                },
-                Event::Eof => break,
-                _ => {}
-            }
-        }
-        let Self { id, version, .. } = &mut nuspec;
-        (*id, *version) = (id.trim().to_owned(), version.trim().to_owned());
+        let root = XmlElement::read(text).map_err(|error| error.to_string())?;
+        let metadata = root.children_named("metadata").next();
+        let text_of = |name| metadata.map_or("", |metadata| metadata.child_text(name));
+        let (id, version) = (text_of("id"), text_of("version"));
         if id.is_empty() || version.is_empty() {
             return Err("the package has no id or version".to_owned());
         }
-        Ok(nuspec)
-    }
-
-    /// Adds what an element says, if it is a dependency.
-    fn add_dependency(&mut self, element: &BytesStart<'_>) -> Result<(), String> {
-        if element.local_name().as_ref() != b"dependency" {
-            return Ok(());
-        }
-        let value = |name: &str| {
-            let found = element.try_get_attribute(name);
-            let found = found.map_err(|error| error.to_string())?;
-            let value = found.map(|it| String::from_utf8_lossy(&it.value).into_owned());
-            Ok::<_, String>(value.unwrap_or_default())
-        };
-        self.dependencies.push((value("id")?, value("version")?));
-        Ok(())
+        let dependencies = root.descendants("dependency").into_iter();
+        let dependencies = dependencies.map(|dependency| {
+            let value = |name| dependency.attribute(name).to_owned();
+            (value("id"), value("version"))
+        });
+        Ok(Self {
+            id: id.to_owned(),
+            version: version.to_owned(),
+            dependencies: dependencies.collect(),
+        })
     }
 }
 
