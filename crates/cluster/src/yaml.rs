@@ -1,9 +1,11 @@
 //! YAML and JSON as kubectl reads them: multiple documents, and the last value of a duplicate key.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 use wincimg_common::diagnose::Excerpt;
@@ -206,41 +208,18 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
 
 /// Lines of the `items` of a valid JSON document that begins at a line.
 fn json_item_lines(document: &str, mut line: usize) -> Vec<usize> {
-    let mut lines = Vec::new();
-    let (mut depth, mut is_in_items, mut is_before_item) = (0, false, false);
-    let mut name = "";
-    let mut at = 0;
-    let bytes = document.as_bytes();
-    while let Some(&byte) = bytes.get(at) {
-        if is_before_item && depth == 2 && !byte.is_ascii_whitespace() && byte != b']' {
-            lines.push(line);
-            is_before_item = false;
-        }
-        match byte {
-            b'\n' => line += 1,
-            b'"' => {
-                let start = at + 1;
-                at = start;
-                while !matches!(bytes.get(at), None | Some(b'"')) {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
-                }
-                name = document.get(start..at).unwrap_or_default();
-            }
-            b':' if depth == 1 => is_in_items = name == "items",
-            b'[' | b'{' => {
-                depth += 1;
-                if depth == 2 && is_in_items && byte == b'[' {
-                    lines.clear();
-                    is_before_item = true;
-                }
-            }
-            b']' | b'}' => depth -= 1,
-            b',' => is_before_item = depth == 2 && is_in_items,
-            _ => {}
-        }
-        at += 1;
-    }
-    lines
+    let fields: HashMap<String, &RawValue> = serde_json::from_str(document).unwrap_or_default();
+    let items = fields.get("items").map_or("[]", |items| items.get());
+    let items: Vec<&RawValue> = serde_json::from_str(items).unwrap_or_default();
+    let mut counted = 0;
+    let lines = items.into_iter().map(|item| {
+        // The items are parts of the document.
+        let start = item.get().as_ptr().addr() - document.as_ptr().addr();
+        line += document[counted..start].matches('\n').count();
+        counted = start;
+        line
+    });
+    lines.collect()
 }
 
 /// Excerpt of the position of an error, also for very long lines.
