@@ -42,23 +42,15 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
-
-/// Reads `null`, which Go writes for an empty list or map, as the empty value.
-fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
+use serde::Deserializer;
+use wincimg_common::json::or_default;
 
 /// Reads a map of texts, in which Go reads `null` as the empty one.
 fn null_is_empty<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
 where
     D: Deserializer<'de>,
 {
-    let map: BTreeMap<String, Option<String>> = null_is_default(deserializer)?;
+    let map: BTreeMap<String, Option<String>> = or_default(deserializer)?;
     let texts = map.into_iter();
     Ok(texts
         .map(|(key, text)| (key, text.unwrap_or_default()))

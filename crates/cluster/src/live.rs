@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::json::or_default;
 
-use super::null_is_default;
 use super::workloads::WorkloadList;
 
 mod builder;
@@ -94,9 +94,9 @@ pub struct Cluster {
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Page<T> {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     metadata: PageMetadata,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     items: Vec<T>,
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
 use wincimg_common::diagnose::{Excerpt, Problem};
+use wincimg_common::json::or_default;
 use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
-use super::null_is_default;
 use super::yaml::{Document, documents, excerpt, without_place};
 
 /// Label with a node's operating system.
@@ -57,10 +57,10 @@ pub struct Taint {
     /// Its name.
     pub key: String,
     /// Its value.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub value: String,
     /// `NoSchedule`, `NoExecute` or `PreferNoSchedule`.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub effect: String,
 }
 
@@ -132,7 +132,7 @@ fn other_kind(found: &str) -> Problem {
 fn null_is_empty<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<NodeObject>>, D::Error> {
-    null_is_default(deserializer).map(Some)
+    or_default(deserializer).map(Some)
 }
 
 /// A node object of the API, or a list of them.
@@ -142,11 +142,11 @@ pub(super) struct NodeObject {
     kind: Option<String>,
     #[serde(default, deserialize_with = "null_is_empty")]
     items: Option<Vec<NodeObject>>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub(super) metadata: Metadata,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     spec: Spec,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     status: Status,
 }
 
@@ -159,22 +159,22 @@ pub(super) struct Metadata {
     pub uid: String,
     #[serde(default)]
     pub resource_version: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     labels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
 struct Spec {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     taints: Vec<Taint>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     unschedulable: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Status {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     node_info: NodeInfo,
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::{Number, Value};
+use wincimg_common::json::or_default;
 use wincimg_windows::compat::{ContainerRuntime, Isolation};
 
 use super::nodes::Node;
+use super::null_is_empty;
 use super::scheduling::{Scheduling, SelectorTerm, System, Toleration};
-use super::{null_is_default, null_is_empty};
 
 /// The annotation that asked dockershim for Hyper-V isolation.
 const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-type";
@@ -256,9 +257,9 @@ fn is_hyperv(handler: &str) -> bool {
 /// A pod template of the API.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct PodObject {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     metadata: PodMetadata,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     spec: PodSpec,
 }
 
@@ -272,23 +273,23 @@ struct PodMetadata {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PodSpec {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     init_containers: Vec<ContainerObject>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     containers: Vec<ContainerObject>,
     node_name: Option<String>,
     #[serde(default, deserialize_with = "null_is_empty")]
     node_selector: BTreeMap<String, String>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     affinity: Affinity,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     tolerations: Vec<Toleration>,
     runtime_class_name: Option<String>,
     os: Option<Os>,
     /// Of any type: text such as `${HOST_NETWORK}` is replaced before the API server reads it.
     #[serde(default)]
     host_network: Value,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     security_context: SecurityContext,
     /// Of any type: one kind of them matters.
     #[serde(default)]
@@ -314,18 +315,18 @@ fn grace_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u6
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContainerObject {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     name: String,
     image: Option<String>,
     image_pull_policy: Option<String>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     security_context: SecurityContext,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SecurityContext {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     windows_options: WindowsOptions,
 }
 
@@ -338,7 +339,7 @@ struct WindowsOptions {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Affinity {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     node_affinity: NodeAffinity,
 }
 
@@ -352,7 +353,7 @@ struct NodeAffinity {
 #[serde(rename_all = "camelCase")]
 struct NodeSelector {
     /// One that is `null` matches no node, as an empty one.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     node_selector_terms: Vec<Option<SelectorTerm>>,
 }
 

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use wincimg_common::json::or_default;
 
 use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL, Taint};
-use super::null_is_default;
 
 /// The only node field that an affinity can match.
 const NODE_NAME: &str = "metadata.name";
@@ -33,14 +33,14 @@ pub(crate) struct SelectorTerm {
     /// Requirements on labels.
     #[serde(
         default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub(crate) match_expressions: Vec<Requirement>,
     /// Requirements on fields, of which only `metadata.name` exists.
     #[serde(
         default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub(crate) match_fields: Vec<Requirement>,
@@ -56,7 +56,7 @@ pub struct Requirement {
     /// Values to compare with.
     #[serde(
         default,
-        deserialize_with = "null_is_default",
+        deserialize_with = "or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub values: Vec<String>,
@@ -83,16 +83,16 @@ pub enum Operator {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
 pub struct Toleration {
     /// Their name; empty for all.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub key: String,
     /// `Equal`, which is the default, `Exists`, `Gt` or `Lt`.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub operator: String,
     /// Their value.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub value: String,
     /// Their effect; empty for all.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     pub effect: String,
 }
 

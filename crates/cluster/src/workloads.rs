@@ -8,13 +8,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt, Problem};
+use wincimg_common::json::or_default;
 
 use super::controller::Controller;
+use super::null_is_empty;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
 use super::yaml::{Document, SyntaxError, documents, is_of_helm};
-use super::{null_is_default, null_is_empty};
 
 /// An object that creates pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -631,17 +632,17 @@ fn templates_of(
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     name: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     generate_name: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     namespace: String,
     uid: Option<String>,
     /// Any value, for Kubernetes alone refuses wrong ones.
     #[serde(default)]
     labels: Value,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     owner_references: Vec<OwnerReference>,
 }
 
@@ -689,11 +690,11 @@ fn deployment_of(owner: &WorkloadId, hash: &str) -> Option<WorkloadId> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OwnerReference {
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     api_version: String,
     kind: String,
     name: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     controller: bool,
 }
 
@@ -702,7 +703,7 @@ struct RuntimeClassObject {
     metadata: Metadata,
     #[serde(default)]
     handler: String,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     scheduling: ClassScheduling,
 }
 
@@ -711,7 +712,7 @@ struct RuntimeClassObject {
 struct ClassScheduling {
     #[serde(default, deserialize_with = "null_is_empty")]
     node_selector: BTreeMap<String, String>,
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "or_default")]
     tolerations: Vec<Toleration>,
 }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::untrusted::is_harmful;
 
@@ -11,6 +11,15 @@ use super::untrusted::is_harmful;
 pub fn write_pretty(mut out: impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(EscapingWriter(&mut out), value)?;
     out.write_all(b"\n")
+}
+
+/// Reads `null`, which Go writes for an empty list or map, as the empty value.
+pub fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// A list whose items are made while it is written, so that they are not in memory at once.

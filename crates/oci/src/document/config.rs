@@ -6,8 +6,9 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use wincimg_common::json::or_default;
 
-use super::descriptor::{Platform, or_default};
+use super::descriptor::Platform;
 use super::digest::Digest;
 use super::verbatim::DocumentType;
 

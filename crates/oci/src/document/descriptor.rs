@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use wincimg_common::json::or_default;
 
 use super::digest::Digest;
 
@@ -144,13 +145,4 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         ));
     }
     Ok(size)
-}
-
-/// Reads `null`, which Go writes for an empty list or map, as the empty value.
-pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use wincimg_common::json::or_default;
 
-use super::descriptor::{Descriptor, or_default};
+use super::descriptor::Descriptor;
 use super::error::DocumentError;
 use super::image::annotations;
 use super::media_type;

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use wincimg_common::json::or_default;
 
 use super::MAX_DOCUMENT;
-use super::descriptor::{Descriptor, or_default};
+use super::descriptor::Descriptor;
 use super::media_type;
 use super::media_type::ManifestFormat;
 use super::verbatim::DocumentType;
