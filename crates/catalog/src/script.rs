@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::untrusted::Untrusted;
+use wincimg_windows::node::{self, switch};
 use wincimg_windows::quoting::powershell;
-use wincimg_windows::release::PackageKind;
-use wincimg_windows::{node, release};
+use wincimg_windows::release::{self, PackageKind};
 
 use super::folder::{Description, UpdateManifestFile};
 use super::msu::PackageFormat;
@@ -69,27 +69,19 @@ impl InstallScript {
             let problem = format!("a script installs .msu and .cab files, not {name}");
             return Err(unusable(problem));
         }
-        let mut text = format!(
-            "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
-             # Installs {} on this node: {}.\n\
-             # It checks the node's state first, so it can be run repeatedly.\n\n",
-            self.update.kb,
-            Untrusted(comment(&self.update.title)?),
-        );
-        text.push_str(PARAMETERS);
-        text.push_str("\n$hotfix = @{\n");
-        self.settings(&mut text)?;
-        text.push_str("}\n");
-        text.push_str(node::SHARED);
-        text.push_str(BODY);
-        if !text.is_ascii() {
-            // Windows PowerShell reads a file without a BOM in the machine's code page.
-            text.insert(0, '\u{feff}');
-        }
-        Ok(text)
+        let (kb, title) = (&self.update.kb, comment(&self.update.title)?);
+        let comment = format!("Installs {kb} on this node: {}.", Untrusted(title));
+        let settings = self.settings()?;
+        Ok(node::script(
+            &comment,
+            PARAMETERS,
+            ("hotfix", &settings),
+            BODY,
+        ))
     }
 
-    fn settings(&self, text: &mut String) -> Result<(), Problem> {
+    fn settings(&self) -> Result<String, Problem> {
+        let mut text = String::new();
         let number = |number: Option<u32>| {
             number.map_or_else(|| "$null".to_owned(), |number| number.to_string())
         };
@@ -136,7 +128,7 @@ impl InstallScript {
         let install = files.filter(|item| !is_for_dism || item.role != Role::Checkpoint);
         let names: Result<Vec<String>, Problem> = install.map(|item| quoted(&item.name)).collect();
         let _ = writeln!(text, "    Install  = @({})", names?.join(", "));
-        Ok(())
+        Ok(text)
     }
 
     fn file(&self, item: &UpdateManifestFile) -> Result<String, Problem> {
@@ -195,10 +187,6 @@ fn quoted(text: &str) -> Result<String, Problem> {
         return Err(control_characters(text));
     }
     Ok(powershell::literal(text))
-}
-
-fn switch(on: bool) -> &'static str {
-    if on { "$true" } else { "$false" }
 }
 
 /// Checks that a text stays on the line of its comment.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::{Serialize, Serializer};
 use wincimg_common::Named;
 use wincimg_windows::compat::revisions_alike;
-use wincimg_windows::node;
+use wincimg_windows::node::{self, switch};
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::version::WindowsVersion;
 
@@ -91,26 +91,13 @@ impl NodeScript<'_> {
     /// The script's text, for Windows PowerShell 5.1 and later.
     pub fn render(&self) -> String {
         let verb = if self.undo { "Restores" } else { "Configures" };
-        let mut text = format!(
-            "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
-             # {verb} the container runtime of the Windows node on which it runs.\n\
-             # It checks the node's state first, so it can be run repeatedly.\n\n",
-        );
-        text.push_str(PARAMETERS);
-        text.push_str("\n$node = @{\n");
-        self.settings(&mut text);
-        text.push_str("}\n");
-        text.push_str(node::SHARED);
-        text.push_str(BODY);
-        if !text.is_ascii() {
-            // Windows PowerShell reads a file without a BOM in the machine's code page.
-            text.insert(0, '\u{feff}');
-        }
-        text
+        let comment = format!("{verb} the container runtime of the Windows node on which it runs.");
+        node::script(&comment, PARAMETERS, ("node", &self.settings()), BODY)
     }
 
     // Writing to a string cannot fail.
-    fn settings(&self, text: &mut String) {
+    fn settings(&self) -> String {
+        let mut text = String::new();
         let runtime = self.runtime.map_or("", NodeRuntime::name);
         let mut line = |key: &str, value: &str| {
             let _ = writeln!(text, "    {key:<11} = {value}");
@@ -150,9 +137,6 @@ impl NodeScript<'_> {
             );
         }
         text.push_str("    )\n");
+        text
     }
-}
-
-fn switch(on: bool) -> &'static str {
-    if on { "$true" } else { "$false" }
 }
