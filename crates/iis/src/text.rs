@@ -1,42 +1,6 @@
 //! Names and other texts in IIS's configuration.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::Serialize;
-use wincimg_windows::invalid::InvalidText;
-
-macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $expected:literal, $read:path) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        pub struct $name(String);
-
-        impl $name {
-            /// The text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidText;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let read = $read(text).map(Self);
-                read.ok_or_else(|| InvalidText::new($what, text, $expected))
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
-}
-
-pub(crate) use checked_text;
+use wincimg_windows::checked_text;
 
 checked_text!(
     /// A file extension as in IIS's configuration: with its dot, and in lower case because IIS

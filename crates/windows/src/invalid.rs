@@ -1,4 +1,4 @@
-//! The error for an invalid text.
+//! The error for an invalid text, and types for valid ones.
 
 use std::borrow::Cow;
 
@@ -20,4 +20,36 @@ impl InvalidText {
             expected: expected.into(),
         }
     }
+}
+
+/// Defines a type for texts that `$read` accepts: it returns the text to keep, if it is valid.
+#[macro_export]
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $expected:literal, $read:path) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::invalid::InvalidText;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let read = $read(text).map(Self);
+                read.ok_or_else(|| $crate::invalid::InvalidText::new($what, text, $expected))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }

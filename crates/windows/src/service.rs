@@ -29,6 +29,7 @@ use wincimg_common::Named;
 use wincimg_common::document::{Text, text};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
+use super::checked_text;
 use super::invalid::InvalidText;
 use super::keys::{known_key, set_value};
 use super::path::ImagePath;
@@ -85,15 +86,20 @@ pub struct ServiceProgram(String);
 #[serde(transparent)]
 pub struct ServiceArgument(String);
 
-/// A valid service name; case-insensitive.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct ServiceName(String);
-
-/// A non-empty text on one line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct ServiceText(String);
+checked_text!(
+    /// A valid service name; case-insensitive.
+    ServiceName,
+    "name of a service",
+    "1 to 255 characters without / and \\, not beginning with +",
+    service_name
+);
+checked_text!(
+    /// A non-empty text on one line.
+    ServiceText,
+    "text",
+    "a non-empty line",
+    line
+);
 
 /// Start type of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Named)]
@@ -179,11 +185,6 @@ pub enum FailureKind {
 }
 
 impl ServiceName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The key of the service.
     pub fn key(&self) -> KeyPath {
         known_key(Root::System, &["ControlSet001", "Services", &self.0])
@@ -195,44 +196,17 @@ impl ServiceName {
     }
 }
 
-impl FromStr for ServiceName {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_long = text.encode_utf16().count() > MAX_NAME;
-        let is_odd = text.contains(|c: char| c.is_control() || matches!(c, '/' | '\\'));
-        // In dependencies, a plus begins the name of a group of services.
-        let is_blank = text.trim() != text || text.is_empty() || text.starts_with('+');
-        if is_long || is_odd || is_blank {
-            let expected = "1 to 255 characters without / and \\, not beginning with +";
-            return Err(InvalidText::new("name of a service", text, expected));
-        }
-        Ok(Self(text.to_owned()))
-    }
+fn service_name(text: &str) -> Option<String> {
+    let is_long = text.encode_utf16().count() > MAX_NAME;
+    let is_odd = text.contains(|c: char| c.is_control() || matches!(c, '/' | '\\'));
+    // In dependencies, a plus begins the name of a group of services.
+    let is_blank = text.trim() != text || text.is_empty() || text.starts_with('+');
+    (!is_long && !is_odd && !is_blank).then(|| text.to_owned())
 }
 
-impl fmt::Display for ServiceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl ServiceText {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for ServiceText {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.is_empty() || text.contains(char::is_control) {
-            return Err(InvalidText::new("text", text, "a non-empty line"));
-        }
-        Ok(Self(text.to_owned()))
-    }
+fn line(text: &str) -> Option<String> {
+    let is_line = !text.is_empty() && !text.contains(char::is_control);
+    is_line.then(|| text.to_owned())
 }
 
 impl FromStr for ServiceArgument {

@@ -14,11 +14,10 @@ mod server;
 mod value;
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::Serialize;
 use wincimg_common::diagnose::line_and_column;
-use wincimg_windows::invalid::InvalidText;
+use wincimg_windows::checked_text;
 
 pub(super) use self::apply::{Level, SectionEditor};
 pub(super) use self::document::{Id, XmlDocument};
@@ -29,7 +28,6 @@ pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
 pub use self::schema::{EditError, Schema, SchemaError, UnknownName};
 pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
-use super::text::checked_text;
 
 /// A problem that prevents changes to a configuration file of IIS, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use wincimg_windows::checked_text;
 use wincimg_windows::invalid::InvalidText;
-
-use super::super::text::checked_text;
 
 checked_text!(
     /// The path of a section: `system.webServer/security/requestFiltering`.
