@@ -1,91 +1,47 @@
 //! Manifests as YAML, in kubectl's style.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 /// The objects as documents of one YAML stream. Every string that another type could be read from
 /// is quoted as in JSON, which YAML includes.
 pub fn to_yaml(objects: &[Value]) -> String {
-    let mut text = String::new();
-    for (index, object) in objects.iter().enumerate() {
-        if index > 0 {
-            text.push_str("---\n");
-        }
-        write_value(object, 0, &mut text);
-    }
-    text
+    let documents = objects.iter().map(|object| lines(object).join("\n") + "\n");
+    documents.collect::<Vec<_>>().join("---\n")
 }
 
-/// Writes a value on lines of its own.
-fn write_value(value: &Value, depth: usize, text: &mut String) {
+/// The lines of a value.
+fn lines(value: &Value) -> Vec<String> {
     match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                indent(depth, text);
-                write_entry(key, value, depth, text);
-            }
-        }
-        Value::Array(items) => write_items(items, depth, text),
-        scalar => {
-            indent(depth, text);
-            text.push_str(&scalar_text(scalar));
-            text.push('\n');
-        }
+        Value::Object(map) if !map.is_empty() => map.iter().flat_map(entry).collect(),
+        Value::Array(items) if !items.is_empty() => items.iter().flat_map(item).collect(),
+        Value::String(text) => vec![plain_or_quoted(text)],
+        other => vec![other.to_string()],
     }
 }
 
-/// Writes `KEY: VALUE`, at a place that is already indented.
-fn write_entry(key: &str, value: &Value, depth: usize, text: &mut String) {
-    text.push_str(&plain_or_quoted(key));
-    text.push(':');
+/// The lines of an item of a list.
+fn item(value: &Value) -> Vec<String> {
+    let mut lines = lines(value);
+    for (at, line) in lines.iter_mut().enumerate() {
+        line.insert_str(0, if at == 0 { "- " } else { "  " });
+    }
+    lines
+}
+
+/// The lines of `KEY: VALUE`.
+fn entry((key, value): (&String, &Value)) -> Vec<String> {
+    let (key, mut below) = (plain_or_quoted(key), lines(value));
     match value {
         Value::Object(map) if !map.is_empty() => {
-            text.push('\n');
-            write_value(value, depth + 1, text);
-        }
-        Value::Array(items) if !items.is_empty() => {
-            text.push('\n');
-            write_items(items, depth, text);
-        }
-        scalar => {
-            let _ = writeln!(text, " {}", scalar_text(scalar));
-        }
-    }
-}
-
-fn write_items(items: &[Value], depth: usize, text: &mut String) {
-    for item in items {
-        indent(depth, text);
-        text.push_str("- ");
-        match item {
-            Value::Object(map) if !map.is_empty() => {
-                for (index, (key, value)) in map.iter().enumerate() {
-                    if index > 0 {
-                        indent(depth + 1, text);
-                    }
-                    write_entry(key, value, depth + 1, text);
-                }
-            }
-            scalar => {
-                text.push_str(&scalar_text(scalar));
-                text.push('\n');
+            for line in &mut below {
+                line.insert_str(0, "  ");
             }
         }
+        Value::Array(items) if !items.is_empty() => {}
+        _ => return vec![format!("{key}: {}", below.concat())],
     }
-}
-
-fn indent(depth: usize, text: &mut String) {
-    for _ in 0..depth {
-        text.push_str("  ");
-    }
-}
-
-fn scalar_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => plain_or_quoted(text),
-        other => other.to_string(),
-    }
+    below.insert(0, format!("{key}:"));
+    below
 }
 
 /// A word that no version of YAML reads as anything else stays as it is.
