@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use wincimg_cluster::workloads::SourceLocation;
 use wincimg_common::json;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::fleet::{
@@ -11,7 +12,7 @@ use wincimg_engine::fleet::{
 use super::html::{escaped, hash_of};
 use super::markdown::{cell, write_limited, write_security};
 use super::names::{count, escape_untrusted, tally};
-use super::sarif::{self, SarifRegion};
+use super::sarif;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::{ReportFormat, security_lines};
 
@@ -237,10 +238,9 @@ fn write_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
             rule: state.name(),
             level: "error",
             message: format!("{}{host}: {message}{hint}", image.reference),
-            place: Some(SarifRegion {
+            place: Some(SourceLocation {
                 file: report.file.clone(),
-                first_line: image.line,
-                last_line: image.line,
+                line: image.line,
             }),
             subject: Some(image.reference.clone()),
             fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use wincimg_cluster::workloads::SourceLocation;
 use wincimg_common::diagnose::Excerpt;
 use wincimg_common::json::write_pretty;
 use wincimg_common::untrusted::Untrusted;
@@ -132,11 +133,11 @@ fn result(file: &str, finding: &LintFinding) -> sarif::Result {
         rule: finding.rule.name,
         level: finding.severity.name(),
         message: finding.message.clone(),
-        place: Some(sarif::SarifRegion {
+        place: Some(SourceLocation {
             file: file.to_owned(),
-            first_line: finding.line,
-            last_line: finding.last_line,
+            line: finding.line,
         }),
+        last_line: Some(finding.last_line),
         fix: finding.fix.clone().map(|fix| (finding.fix_line, fix)),
         ..sarif::Result::default()
     }

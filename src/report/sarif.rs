@@ -15,14 +15,6 @@ use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
 use super::{NO_TEMPLATE, behind_in_words, image_in_words, workload_outcomes};
 
-/// Lines of a file, counted from 1.
-#[derive(Clone)]
-pub(super) struct SarifRegion {
-    pub(super) file: String,
-    pub(super) first_line: usize,
-    pub(super) last_line: usize,
-}
-
 /// One result.
 #[derive(Default)]
 pub(super) struct Result {
@@ -30,7 +22,9 @@ pub(super) struct Result {
     pub(super) level: &'static str,
     pub(super) message: String,
     /// A result without one is left out: for a single such result, code hosts refuse all.
-    pub(super) place: Option<SarifRegion>,
+    pub(super) place: Option<SourceLocation>,
+    /// The last line of the place, if it has several.
+    pub(super) last_line: Option<usize>,
     /// Subject of the result, if it is not a file.
     pub(super) subject: Option<String>,
     /// Fingerprint that stays the same when lines move.
@@ -81,6 +75,7 @@ pub(super) fn write(
 impl Result {
     fn into_value(self, rules: &[(&str, String)]) -> Option<Value> {
         let place = self.place?;
+        let last_line = self.last_line.unwrap_or(place.line);
         let rule = rules.iter().position(|(id, _)| *id == self.rule);
         let mut location = json!({});
         if let Some(subject) = &self.subject {
@@ -89,7 +84,7 @@ impl Result {
         }
         location["physicalLocation"] = json!({
             "artifactLocation": {"uri": as_uri(&place.file)},
-            "region": {"startLine": place.first_line, "endLine": place.last_line},
+            "region": {"startLine": place.line, "endLine": last_line},
         });
         let mut value = json!({
             "ruleId": self.rule,
@@ -111,7 +106,7 @@ impl Result {
                 "artifactChanges": [{
                     "artifactLocation": {"uri": as_uri(&place.file)},
                     "replacements": [{
-                        "deletedRegion": {"startLine": first_line, "endLine": place.last_line},
+                        "deletedRegion": {"startLine": first_line, "endLine": last_line},
                         "insertedContent": {"text": fix},
                     }],
                 }],
@@ -126,7 +121,7 @@ struct Places<'r> {
     /// Of each image, the first workload that runs it.
     of_images: HashMap<&'r str, &'r SourceLocation>,
     /// For results about no line of a file: the first line of one that was read.
-    other: Option<SarifRegion>,
+    other: Option<SourceLocation>,
 }
 
 impl<'r> Places<'r> {
@@ -145,19 +140,18 @@ impl<'r> Places<'r> {
         let skipped = rollout.skipped.iter().map(|skipped| &skipped.origin);
         let mut manifests = workloads.chain(skipped);
         let manifest = manifests.next().map(|origin| origin.file.as_str());
-        let other = nodes_file.or(manifest).map(|file| SarifRegion {
+        let other = nodes_file.or(manifest).map(|file| SourceLocation {
             file: file.to_owned(),
-            first_line: 1,
-            last_line: 1,
+            line: 1,
         });
         Self { of_images, other }
     }
 
-    fn of_manifest(&self, origin: Option<&SourceLocation>) -> Option<SarifRegion> {
-        origin.map(place_of).or_else(|| self.other.clone())
+    fn of_manifest(&self, origin: Option<&SourceLocation>) -> Option<SourceLocation> {
+        origin.or(self.other.as_ref()).cloned()
     }
 
-    fn of_image(&self, reference: Option<&str>) -> Option<SarifRegion> {
+    fn of_image(&self, reference: Option<&str>) -> Option<SourceLocation> {
         let known = reference.and_then(|reference| self.of_images.get(reference));
         self.of_manifest(known.copied())
     }
@@ -211,7 +205,7 @@ fn notes(rollout: &Rollout, places: &Places<'_>) -> Vec<Result> {
     };
     let skipped = rollout.skipped.iter().map(|skipped| {
         let message = format!("{}: {NO_TEMPLATE}", skipped.id);
-        let place = Some(place_of(&skipped.origin));
+        let place = Some(skipped.origin.clone());
         let fingerprint = Some(format!("skipped|{}", skipped.id));
         Result {
             subject: Some(skipped.id.to_string()),
@@ -319,14 +313,6 @@ fn level_of(finding: &Finding, strict: bool) -> &'static str {
         VerdictOutcome::Compatible => "none",
         VerdictOutcome::Warning if !strict => "warning",
         VerdictOutcome::Warning | VerdictOutcome::Incompatible | VerdictOutcome::Unknown => "error",
-    }
-}
-
-fn place_of(origin: &SourceLocation) -> SarifRegion {
-    SarifRegion {
-        file: origin.file.clone(),
-        first_line: origin.line,
-        last_line: origin.line,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use wincimg_catalog::Severity;
+use wincimg_cluster::workloads::SourceLocation;
 
 use super::sarif;
 use crate::cli::{ScanReport, ScannedImage};
@@ -52,10 +53,9 @@ fn results(image: &ScannedImage) -> impl Iterator<Item = sarif::Result> {
                 "{}: {}{exploited}; fixed in {}{kb}",
                 fix.cve, fix.title, fix.fixed_in
             ),
-            place: Some(sarif::SarifRegion {
+            place: Some(SourceLocation {
                 file: image.path.clone(),
-                first_line: 1,
-                last_line: 1,
+                line: 1,
             }),
             subject: Some(image.reference.clone()),
             fingerprint: Some(format!("scan|{}|{}", image.reference, fix.cve)),
