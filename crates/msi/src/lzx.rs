@@ -1,6 +1,7 @@
 //! LZX, as cabinets have it: \[MS-PATCH\] section 2, with frames of 32 KiB.
 //!
-//! The `lzxd` crate panics on a block of size zero, and the program aborts on a panic.
+//! Not by the `lzxd` crate: it reads zeros for a match that begins before the file, translates a call
+//! of offset 0 wrongly, and subtracts with overflow for an offset in a stored block that is too far.
 
 use std::io;
 
