@@ -15,8 +15,8 @@ use wincimg_common::files;
 use wincimg_common::progress::{Progress, Silent, Task};
 
 use super::document::{
-    Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Index, MAX_DOCUMENT,
-    ManifestFormat, Verbatim, media_type, sha256,
+    Artifact, Descriptor, Digest, Document, EMPTY, Index, MAX_DOCUMENT, ManifestFormat, Verbatim,
+    media_type, sha256,
 };
 use super::local::LAYOUT;
 use super::remote::BlobSource;
@@ -155,7 +155,7 @@ impl Layout {
         Document::of_entry(entry, bytes).map_err(|source| self.unusable(&entry.digest, source))
     }
 
-    fn unusable(&self, digest: &Digest, source: DocumentError) -> StoreError {
+    fn unusable(&self, digest: &Digest, source: Problem) -> StoreError {
         let path = self.blob_path(digest);
         LAYOUT.document(path.display(), source).into()
     }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use wincimg_common::diagnose::Problem;
 
-use super::document::DocumentError;
 use super::stream::StreamError;
 
 /// A kind of local images.
@@ -61,7 +60,7 @@ impl LocalImages {
     }
 
     /// Error for a document in it.
-    pub(super) fn document(&self, what: impl Display, source: DocumentError) -> Problem {
+    pub(super) fn document(&self, what: impl Display, source: Problem) -> Problem {
         Problem::context(format!("cannot use {what}"), source).code(self.code)
     }
 

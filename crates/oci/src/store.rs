@@ -19,8 +19,8 @@ use wincimg_common::progress::Task;
 
 use super::archive::{ArchiveWriter, DockerArchive};
 use super::document::{
-    Artifact, Descriptor, Digest, Document, DocumentError, DocumentType, EntryCount, Image,
-    ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
+    Artifact, Descriptor, Digest, Document, DocumentType, EntryCount, Image, ImageConfig, Index,
+    MAX_DOCUMENT, Manifest, Verbatim,
 };
 use super::layout::Layout;
 use super::remote::{
@@ -51,10 +51,6 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     NotFound(Problem),
-    /// A document could not be rewritten.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Document(#[from] DocumentError),
     /// A blob of a layout could not be read or written.
     #[error(transparent)]
     #[diagnose(code = _0.code("layout/invalid"))]
@@ -355,7 +351,7 @@ impl Source {
             .map_err(|error| self.unusable(error))
     }
 
-    fn unusable(&self, source: DocumentError) -> StoreError {
+    fn unusable(&self, source: Problem) -> StoreError {
         Problem::context(format!("cannot use the content of {self}"), source).into()
     }
 }

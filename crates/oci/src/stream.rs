@@ -10,11 +10,12 @@ use std::task::{Context, Poll, ready};
 use futures_util::future::BoxFuture;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::files::AtomicFile;
 use wincimg_common::progress::Task;
 
-use super::document::{Descriptor, Digest, DocumentError, Hasher, check, hasher_of};
+use super::document::{Descriptor, Digest, Hasher, check, hasher_of};
 use super::remote::{BlobObserver, BlobReader, BlobSource, RemoteBlob};
 
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.
@@ -47,7 +48,7 @@ pub enum StreamError {
     },
     /// The content does not match the digest.
     #[error(transparent)]
-    Content(#[from] DocumentError),
+    Content(#[from] Problem),
     /// The disk is full.
     #[error("no space left to write {}", path.display())]
     DiskFull {

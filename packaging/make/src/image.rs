@@ -15,10 +15,11 @@ use jiff::Timestamp;
 use object::elf::{EM_AARCH64, EM_X86_64, PT_INTERP};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use serde_json::json;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, DocumentError, History, Image, Index, ManifestFormat, Platform,
-    Verbatim, media_type, sha256,
+    Descriptor, Digest, Document, History, Image, Index, ManifestFormat, Platform, Verbatim,
+    media_type, sha256,
 };
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source};
@@ -112,7 +113,7 @@ struct PackagedLayer {
 
 impl PackagedLayer {
     /// The image with this layer on top.
-    fn on(&self, image: &Image) -> Result<Image, DocumentError> {
+    fn on(&self, image: &Image) -> Result<Image, Problem> {
         let (blob, diff_id) = (self.blob.clone(), self.diff_id.clone());
         image.append_layer(blob, diff_id, self.history.clone())
     }

@@ -12,7 +12,7 @@ use wincimg_common::progress::Progress;
 use wincimg_layer::BufferedBlob;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use wincimg_oci::document::media_type::is_foreign;
-use wincimg_oci::document::{Descriptor, Digest, Document, DocumentError, Image, ManifestFormat};
+use wincimg_oci::document::{Descriptor, Digest, Document, Image, ManifestFormat};
 use wincimg_oci::remote::{RegistryClient, Repository};
 use wincimg_oci::store::{Location, Sink, Source, StoreError};
 
@@ -194,7 +194,7 @@ impl<'a> DestinationWriter<'a> {
 
     /// The image in the destination's format. A built one is in OCI's by default, which has
     /// annotations, so that it has one digest in registries and layouts.
-    fn in_format(&self, assembled: &AssembledImage) -> Result<Image, DocumentError> {
+    fn in_format(&self, assembled: &AssembledImage) -> Result<Image, Problem> {
         let is_built = assembled.annotations.is_some();
         let image = match self.flavour.or(is_built.then_some(ManifestFormat::Oci)) {
             Some(flavour) => assembled.image.in_flavour(flavour)?,

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_oci::document::{
-    Descriptor, Digest, Document, DocumentError, Index, ManifestFormat, Verbatim,
-};
+use wincimg_oci::document::{Descriptor, Digest, Document, Index, ManifestFormat, Verbatim};
 use wincimg_oci::store::{Location, Sink, StoreError};
 
 use super::Delivery;
@@ -187,7 +185,7 @@ fn index_over(
     made: &[TagEntry],
     kept: &[TagEntry],
     fields: Option<&Map<String, Value>>,
-) -> Result<Document, DocumentError> {
+) -> Result<Document, Problem> {
     let mut entries = [made, kept].concat();
     sort_entries(&mut entries, |entry| &entry.line);
     let entries: Vec<Descriptor> = entries.into_iter().map(|it| it.descriptor).collect();

@@ -3,7 +3,6 @@
 use wincimg_common::diagnose::{Blame, Diagnose, Problem, closest_match};
 use wincimg_iis::config::{EditError, SchemaError, UnknownName};
 use wincimg_layer::{GrantError, LayerError};
-use wincimg_oci::document::DocumentError;
 use wincimg_recipe::{path_blame, path_hint};
 use wincimg_registry::BaseReadError;
 use wincimg_registry::hive::WriteError;
@@ -44,9 +43,6 @@ pub(super) enum DirectError {
     #[error(transparent)]
     #[diagnose(forward, hint = None, excerpt = None)]
     Layer(#[from] LayerError),
-    /// The image's documents are inconsistent.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
     /// Other errors, each with one cause.
     #[error(transparent)]
     #[diagnose(forward)]

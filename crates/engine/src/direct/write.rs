@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Progress;
 use wincimg_layer::{BlobBuffer, BufferedBlob, Compression, Layer, WriteOptions, WrittenLayer};
-use wincimg_oci::document::{Descriptor, Digest, DocumentError, Image, ManifestFormat};
+use wincimg_oci::document::{Descriptor, Digest, Image, ManifestFormat};
 use wincimg_oci::remote::{BlobReader, BlobSource};
 use wincimg_oci::store::Source;
 
@@ -89,7 +90,7 @@ impl AddedLayer {
 
     /// The image in a format with a media type for the layer: Docker has none for zstd, and skopeo
     /// rejects OCI's in a manifest of Docker's.
-    pub(super) fn to_supported_format(&self, image: Image) -> Result<Image, DocumentError> {
+    pub(super) fn to_supported_format(&self, image: Image) -> Result<Image, Problem> {
         match self.compression {
             Compression::Gzip => Ok(image),
             Compression::Zstd => image.in_flavour(ManifestFormat::Oci),

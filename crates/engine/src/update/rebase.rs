@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use wincimg_common::diagnose::Problem;
 use wincimg_oci::document::{
-    BASE_DIGEST, BASE_NAME, CREATED, ContainerConfig, Descriptor, Digest, DocumentError, History,
-    Image, ImageConfig, ManifestFormat, media_type,
+    BASE_DIGEST, BASE_NAME, CREATED, ContainerConfig, Descriptor, Digest, History, Image,
+    ImageConfig, ManifestFormat, media_type,
 };
 use wincimg_windows::search_path;
 
@@ -30,7 +31,7 @@ pub(super) fn rebase(
     (old, new): (&Image, &Image),
     own: Vec<(Descriptor, Digest)>,
     called: &BaseLabel<'_>,
-) -> Result<Image, DocumentError> {
+) -> Result<Image, Problem> {
     let flavour = image.manifest().flavour();
     let base = new.with_distributable_layers()?.in_flavour(flavour)?;
     let (own, own_ids): (Vec<_>, Vec<_>) = own.into_iter().unzip();

@@ -2,7 +2,7 @@
 //! Windows, so they have no version and run on any host.
 
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_oci::document::{Document, DocumentError, Image, ManifestFormat, Platform};
+use wincimg_oci::document::{Document, Image, ManifestFormat, Platform};
 use wincimg_oci::reference::{Reference, with_digest};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
@@ -92,7 +92,7 @@ pub async fn find_host_process(
 }
 
 /// An image without layers: its files are all that a `HostProcess` container requires.
-fn without_layers() -> Result<Image, DocumentError> {
+fn without_layers() -> Result<Image, Problem> {
     let platform = Platform {
         os_version: None,
         ..Platform::windows("")

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use sha1::{Digest as _, Sha1};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::json::EscapingWriter;
-use wincimg_oci::document::{Artifact, Descriptor, Digest, DocumentError, sha256};
+use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 
 use super::inventory::Inventory;
 use super::slsa::{BuildProvenance, is_equal_ignoring_times};
@@ -117,7 +118,7 @@ impl ImageDocument {
     }
 
     /// Artifact manifest for the image.
-    pub fn artifact(&self, subject: &Descriptor) -> Result<Artifact, DocumentError> {
+    pub fn artifact(&self, subject: &Descriptor) -> Result<Artifact, Problem> {
         let annotations = self.annotations.clone();
         Artifact::new(self.media_type, subject, vec![self.blob()], annotations)
     }

@@ -13,8 +13,8 @@ use wincimg_common::files;
 
 use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{
-    Descriptor, Digest, Document, DocumentError, Hasher, ImageConfig, Index, MAX_DOCUMENT,
-    Manifest, ManifestFormat, Verbatim,
+    Descriptor, Digest, Document, Hasher, ImageConfig, Index, MAX_DOCUMENT, Manifest,
+    ManifestFormat, Verbatim,
 };
 use crate::layout::{IMAGE_NAME, Selection, select};
 use crate::local::ARCHIVE;
@@ -247,7 +247,7 @@ impl Contents {
         ARCHIVE.invalid(&self.path, reason)
     }
 
-    fn unusable(&self, member: &str, source: DocumentError) -> Problem {
+    fn unusable(&self, member: &str, source: Problem) -> Problem {
         let path = self.path.display();
         ARCHIVE.document(format!("{member} in {path}"), source)
     }

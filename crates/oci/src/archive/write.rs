@@ -298,7 +298,7 @@ impl ArchiveWriter {
         bytes.map_err(ARCHIVE.unwritable(&self.0.path))
     }
 
-    fn unusable(&self, member: &str, source: crate::document::DocumentError) -> Problem {
+    fn unusable(&self, member: &str, source: Problem) -> Problem {
         let path = self.0.path.display();
         ARCHIVE.document(format!("{member} in {path}"), source)
     }

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use serde::Deserialize;
+use wincimg_common::diagnose::Problem;
 
 use super::descriptor::Descriptor;
 use super::digest::Digest;
-use super::error::DocumentError;
+use super::error::{ambiguous, shape, unusable};
 use super::index::{EntryCount, Index};
 use super::manifest::Manifest;
 use super::media_type;
@@ -38,14 +39,14 @@ struct Outline {
 
 impl Document {
     /// Parses a document and verifies its digest.
-    pub fn verify(announced: &str, bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
+    pub fn verify(announced: &str, bytes: Bytes, expected: &Digest) -> Result<Self, Problem> {
         verify(&bytes, expected)?;
         Self::read(announced, bytes, expected.clone())
     }
 
     /// Parses the document that a descriptor refers to, and verifies all that the descriptor states:
     /// other programs refuse an image that contradicts it.
-    pub fn of_entry(entry: &Descriptor, bytes: Bytes) -> Result<Self, DocumentError> {
+    pub fn of_entry(entry: &Descriptor, bytes: Bytes) -> Result<Self, Problem> {
         let document = Self::verify(&entry.media_type, bytes, &entry.digest)?;
         check_size(document.bytes(), entry)?;
         if entry.media_type.is_empty() || known(&entry.media_type).is_some() {
@@ -53,23 +54,23 @@ impl Document {
         }
         let (announced, found) = (&entry.media_type, document.media_type());
         let reason = format!("it is announced as {announced:?} and is {found}");
-        Err(DocumentError::ambiguous(&entry.digest, reason))
+        Err(ambiguous(&entry.digest, reason))
     }
 
-    fn read(announced: &str, bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {
+    fn read(announced: &str, bytes: Bytes, digest: Digest) -> Result<Self, Problem> {
         let outline: Outline = match serde_json::from_slice(&bytes) {
             Ok(outline) => outline,
             Err(_) if bytes.trim_ascii_start().starts_with(b"<") => {
                 let problem = "the answer is a web page: expected a manifest or index";
-                return Err(DocumentError::new(problem).hint(
+                return Err(unusable(problem).hint(
                     "a proxy or another server answers in the registry's place: check its name, \
                      port and HTTPS_PROXY",
                 ));
             }
-            Err(error) => return Err(DocumentError::shape(&digest, "manifest or index", error)),
+            Err(error) => return Err(shape(&digest, "manifest or index", error)),
         };
         if outline.schema_version == 1 {
-            return Err(DocumentError::new(format!(
+            return Err(unusable(format!(
                 "{digest} is a Docker schema 1 manifest, which is not supported: push the image again"
             )));
         }
@@ -120,12 +121,12 @@ impl Document {
 impl Outline {
     /// Returns true if this is an index. Fails if the stated type, the announced type and the
     /// fields disagree, because one digest could then mean two images.
-    fn is_index(&self, announced: &str, digest: &Digest) -> Result<bool, DocumentError> {
+    fn is_index(&self, announced: &str, digest: &Digest) -> Result<bool, Problem> {
         let has_image = self.config.is_some() || self.layers.is_some();
         let has_entries = self.manifests.is_some();
-        let ambiguous = |reason: &str| DocumentError::ambiguous(digest, reason);
+        let ambiguous = |reason: &str| ambiguous(digest, reason);
         let unknown_type = |media_type: &str| {
-            DocumentError::new(format!(
+            unusable(format!(
                 "{digest} is a document of type {media_type:?}: expected a Docker or OCI manifest or index"
             ))
         };

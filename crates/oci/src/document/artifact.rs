@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use wincimg_common::diagnose::Problem;
 
 use super::descriptor::Descriptor;
 use super::digest::sha256;
-use super::error::DocumentError;
 use super::manifest::Manifest;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
@@ -38,7 +38,7 @@ impl Artifact {
         subject: &Descriptor,
         content: Vec<Descriptor>,
         annotations: BTreeMap<String, String>,
-    ) -> Result<Self, DocumentError> {
+    ) -> Result<Self, Problem> {
         let subject = bare(subject);
         let config = Descriptor::new(EMPTY_TYPE, sha256(EMPTY), EMPTY.len() as u64);
         let mut manifest = Manifest::new(ManifestFormat::Oci, config, content);

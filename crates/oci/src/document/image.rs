@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use wincimg_common::diagnose::Problem;
 
 use super::config::{History, ImageConfig};
 use super::descriptor::{Descriptor, Platform};
 use super::digest::Digest;
-use super::error::DocumentError;
+use super::error::unusable;
 use super::manifest::Manifest;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
@@ -46,10 +47,10 @@ impl Image {
     pub fn new(
         manifest: Verbatim<Manifest>,
         config: Verbatim<ImageConfig>,
-    ) -> Result<Self, DocumentError> {
+    ) -> Result<Self, Problem> {
         let inconsistent = |reason: String| {
             let problem = format!("the image's manifest and configuration disagree: {reason}");
-            Err(DocumentError::new(problem))
+            Err(unusable(problem))
         };
         if manifest.config.digest != *config.digest() {
             return inconsistent(format!(
@@ -83,7 +84,7 @@ impl Image {
     }
 
     /// An image without layers.
-    pub fn empty(flavour: ManifestFormat, platform: Platform) -> Result<Self, DocumentError> {
+    pub fn empty(flavour: ManifestFormat, platform: Platform) -> Result<Self, Problem> {
         let config = Verbatim::new(ImageConfig {
             architecture: platform.architecture,
             os: platform.os,
@@ -125,7 +126,7 @@ impl Image {
         blob: Descriptor,
         diff_id: Digest,
         history: History,
-    ) -> Result<Self, DocumentError> {
+    ) -> Result<Self, Problem> {
         let layer = Some((blob, diff_id));
         self.append_steps([NewStep { history, layer }], |_| {})
     }
@@ -136,7 +137,7 @@ impl Image {
         &self,
         steps: impl IntoIterator<Item = NewStep>,
         change: impl FnOnce(&mut ImageConfig),
-    ) -> Result<Self, DocumentError> {
+    ) -> Result<Self, Problem> {
         let mut blobs = Vec::new();
         let config = self.config.edit(|config| {
             for step in steps {
@@ -152,22 +153,19 @@ impl Image {
     }
 
     /// Returns the image with a changed configuration, whose layers must stay the same.
-    pub fn edit_config(
-        &self,
-        change: impl FnOnce(&mut ImageConfig),
-    ) -> Result<Self, DocumentError> {
+    pub fn edit_config(&self, change: impl FnOnce(&mut ImageConfig)) -> Result<Self, Problem> {
         let config = self.config.edit(change)?;
         self.with_config(config, |_| {})
     }
 
     /// Returns the image with ordinary media types for foreign layers. The configuration is
     /// unchanged.
-    pub fn with_distributable_layers(&self) -> Result<Self, DocumentError> {
+    pub fn with_distributable_layers(&self) -> Result<Self, Problem> {
         self.with_manifest(Manifest::make_layers_distributable)
     }
 
     /// Converts the image to a format. The configuration and the layers are unchanged.
-    pub fn in_flavour(&self, flavour: ManifestFormat) -> Result<Self, DocumentError> {
+    pub fn in_flavour(&self, flavour: ManifestFormat) -> Result<Self, Problem> {
         self.with_manifest(|manifest| manifest.convert(flavour))
     }
 
@@ -175,7 +173,7 @@ impl Image {
     pub fn with_annotations(
         &self,
         annotations: &BTreeMap<String, String>,
-    ) -> Result<Self, DocumentError> {
+    ) -> Result<Self, Problem> {
         self.with_manifest(|manifest| {
             let fields = &mut manifest.other;
             fields.shift_remove(ANNOTATIONS);
@@ -185,7 +183,7 @@ impl Image {
         })
     }
 
-    fn with_manifest(&self, change: impl FnOnce(&mut Manifest)) -> Result<Self, DocumentError> {
+    fn with_manifest(&self, change: impl FnOnce(&mut Manifest)) -> Result<Self, Problem> {
         Ok(Self {
             manifest: self.manifest.edit(change)?,
             config: self.config.clone(),
@@ -196,7 +194,7 @@ impl Image {
         &self,
         config: Verbatim<ImageConfig>,
         change: impl FnOnce(&mut Manifest),
-    ) -> Result<Self, DocumentError> {
+    ) -> Result<Self, Problem> {
         let manifest = self.manifest.edit(|manifest| {
             manifest.config.digest = config.digest().clone();
             manifest.config.size = config.size();

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::json::or_default;
 
 use super::descriptor::Descriptor;
-use super::error::DocumentError;
+use super::error::damaged;
 use super::image::annotations;
 use super::media_type;
 use super::media_type::ManifestFormat;
@@ -44,12 +45,12 @@ pub struct EntryCount(AtomicUsize);
 
 impl EntryCount {
     /// Adds the entries of an index; fails if they are too many.
-    pub fn add(&self, index: &Verbatim<Index>) -> Result<(), DocumentError> {
+    pub fn add(&self, index: &Verbatim<Index>) -> Result<(), Problem> {
         let own = index.manifests.len();
         if self.0.fetch_add(own, Ordering::Relaxed).saturating_add(own) <= MAX_ENTRIES {
             return Ok(());
         }
-        Err(DocumentError::damaged(format!(
+        Err(damaged(format!(
             "the index {} has too many entries: expected at most {MAX_ENTRIES}, nested ones included",
             index.digest()
         )))

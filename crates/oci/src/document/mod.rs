@@ -25,7 +25,6 @@ pub(crate) use descriptor::ATTESTED;
 pub use descriptor::{Descriptor, Platform};
 pub(crate) use digest::hasher_of;
 pub use digest::{Digest, Hasher, check, sha256};
-pub use error::DocumentError;
 pub use image::{Image, NewStep};
 pub use index::{ENTRIES_AT_ONCE, EntryCount, Index};
 pub use manifest::Manifest;

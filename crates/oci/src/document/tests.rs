@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use wincimg_common::diagnose::Problem;
 
 use super::media_type::{LayerCompression, compression, distributable, is_foreign};
 use super::*;
@@ -45,7 +46,7 @@ fn index_json() -> Value {
     })
 }
 
-fn read(announced: &str, bytes: Bytes) -> Result<Document, DocumentError> {
+fn read(announced: &str, bytes: Bytes) -> Result<Document, Problem> {
     let digest = sha256(&bytes);
     Document::verify(announced, bytes, &digest)
 }

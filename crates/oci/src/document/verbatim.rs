@@ -5,10 +5,11 @@ use std::ops::Deref;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wincimg_common::diagnose::Problem;
 
 use super::descriptor::Descriptor;
 use super::digest::{Digest, check, hasher_of, sha256};
-use super::error::DocumentError;
+use super::error::{ambiguous, shape, unusable};
 
 /// A value, its serialized bytes and their digest.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,9 +27,9 @@ pub trait DocumentType: Serialize + DeserializeOwned {
 
 impl<T: DocumentType> Verbatim<T> {
     /// Serializes a new value.
-    pub fn new(value: T) -> Result<Self, DocumentError> {
-        let unwritable = || DocumentError::new(format!("cannot write the {} as JSON", T::WHAT));
-        let bytes = serde_json::to_vec(&value).map_err(|error| unwritable().because(error))?;
+    pub fn new(value: T) -> Result<Self, Problem> {
+        let unwritable = || unusable(format!("cannot write the {} as JSON", T::WHAT));
+        let bytes = serde_json::to_vec(&value).map_err(|error| unwritable().source(error))?;
         let digest = sha256(&bytes);
         Ok(Self {
             value,
@@ -38,37 +39,37 @@ impl<T: DocumentType> Verbatim<T> {
     }
 
     /// Parses a value without verifying a digest.
-    pub fn parse(bytes: Bytes) -> Result<Self, DocumentError> {
+    pub fn parse(bytes: Bytes) -> Result<Self, Problem> {
         let digest = sha256(&bytes);
         Self::read(bytes, digest)
     }
 
     /// Parses a value and verifies its digest.
-    pub fn verify(bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
+    pub fn verify(bytes: Bytes, expected: &Digest) -> Result<Self, Problem> {
         verify(&bytes, expected)?;
         Self::read(bytes, expected.clone())
     }
 
     /// Parses the value that a descriptor refers to, and verifies digest and size.
-    pub(crate) fn of_blob(blob: &Descriptor, bytes: Bytes) -> Result<Self, DocumentError> {
+    pub(crate) fn of_blob(blob: &Descriptor, bytes: Bytes) -> Result<Self, Problem> {
         let value = Self::verify(bytes, &blob.digest)?;
         check_size(&value.bytes, blob)?;
         Ok(value)
     }
 
-    pub(super) fn read(bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {
+    pub(super) fn read(bytes: Bytes, digest: Digest) -> Result<Self, Problem> {
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self {
                 value,
                 bytes,
                 digest,
             }),
-            Err(error) => Err(DocumentError::shape(&digest, T::WHAT, error)),
+            Err(error) => Err(shape(&digest, T::WHAT, error)),
         }
     }
 
     /// Returns a changed copy; the bytes stay the same if nothing changed.
-    pub fn edit(&self, change: impl FnOnce(&mut T)) -> Result<Self, DocumentError>
+    pub fn edit(&self, change: impl FnOnce(&mut T)) -> Result<Self, Problem>
     where
         T: Clone + PartialEq,
     {
@@ -117,17 +118,17 @@ impl<T> Deref for Verbatim<T> {
 }
 
 /// Checks the size that a descriptor states.
-pub(super) fn check_size(bytes: &[u8], stated: &Descriptor) -> Result<(), DocumentError> {
+pub(super) fn check_size(bytes: &[u8], stated: &Descriptor) -> Result<(), Problem> {
     let size = bytes.len() as u64;
     if stated.size == size {
         return Ok(());
     }
     let reason = format!("it is announced with {} bytes and has {size}", stated.size);
-    Err(DocumentError::ambiguous(&stated.digest, reason))
+    Err(ambiguous(&stated.digest, reason))
 }
 
 /// Verifies the digest of the bytes.
-pub(super) fn verify(bytes: &[u8], expected: &Digest) -> Result<(), DocumentError> {
+pub(super) fn verify(bytes: &[u8], expected: &Digest) -> Result<(), Problem> {
     let mut hasher = hasher_of(expected)?;
     hasher.update(bytes);
     check(hasher, expected)
