@@ -223,18 +223,12 @@ fn stamp(metadata: &fs::Metadata) -> Stamp {
     (metadata.len(), metadata.modified().ok())
 }
 
-/// Total size of an archive while it is listed.
+/// Total size of an archive while it is listed, and of its paths: a short archive can have long
+/// ones, and each costs memory several times.
 struct ArchiveSize<'a> {
     archive: &'a str,
     most: u64,
     bytes: u64,
-    names: NameSum<'a>,
-}
-
-/// Total length of an archive's paths. A short archive can have long ones, and each costs memory
-/// several times.
-struct NameSum<'a> {
-    archive: &'a str,
     count: usize,
     names: usize,
     text: usize,
@@ -247,18 +241,30 @@ impl<'a> ArchiveSize<'a> {
             archive,
             most: length.saturating_mul(MOST_TIMES).clamp(SUSPICIOUS, LARGEST),
             bytes: 0,
-            names: NameSum::new(archive),
+            count: 0,
+            names: 0,
+            text: 0,
         }
     }
 
     /// Adds a member.
     fn add(&mut self, path: &str, size: u64) -> Result<(), ArchiveError> {
-        self.names.add(path)?;
         self.bytes = self.bytes.saturating_add(size);
-        if self.bytes > self.most {
+        self.count += 1;
+        self.names += 1 + path.matches(['/', '\\']).count();
+        self.text += path.len();
+        let problem = if let Some(problem) = path_problem(path) {
+            problem
+        } else if self.count > MOST {
+            format!("it has more than {MOST} files and folders")
+        } else if self.names > MOST_NAMES || self.text > MOST_TEXT {
+            format!("its paths have more than {MOST_NAMES} names or {MOST_TEXT} bytes")
+        } else if self.bytes > self.most {
             return Err(self.too_much());
-        }
-        Ok(())
+        } else {
+            return Ok(());
+        };
+        Err(ArchiveError::whole(self.archive, problem))
     }
 
     fn too_much(&self) -> ArchiveError {
@@ -272,34 +278,6 @@ impl<'a> ArchiveSize<'a> {
             )
         };
         ArchiveError::whole(self.archive, problem)
-    }
-}
-
-impl<'a> NameSum<'a> {
-    fn new(archive: &'a str) -> Self {
-        Self {
-            archive,
-            count: 0,
-            names: 0,
-            text: 0,
-        }
-    }
-
-    /// Adds a path.
-    fn add(&mut self, path: &str) -> Result<(), ArchiveError> {
-        self.count += 1;
-        self.names += 1 + path.matches(['/', '\\']).count();
-        self.text += path.len();
-        let problem = if let Some(problem) = path_problem(path) {
-            problem
-        } else if self.count > MOST {
-            format!("it has more than {MOST} files and folders")
-        } else if self.names > MOST_NAMES || self.text > MOST_TEXT {
-            format!("its paths have more than {MOST_NAMES} names or {MOST_TEXT} bytes")
-        } else {
-            return Ok(());
-        };
-        Err(ArchiveError::whole(self.archive, problem))
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn list(
         let mut problem = None;
         let target = found.target.unwrap_or_default();
         if !target.is_empty() {
-            sum.names.add(&target)?;
+            sum.add(&target, 0)?;
         }
         let kind = match found.kind {
             TarEntryKind::Directory => ArchiveEntryKind::Folder,

@@ -374,9 +374,9 @@ fn a_path_has_a_length_that_folders_can_have() {
 #[test]
 fn all_paths_together_have_a_length_too() {
     // Each adds 120 folders of its own: 80,000 members, ten million folders.
-    let mut sum = NameSum::new("a.tar");
+    let mut sum = ArchiveSize::new("a.tar", 0);
     let way = "a/".repeat(120);
-    let error = (0..80_000).find_map(|number| sum.add(&format!("{number}/{way}f")).err());
+    let error = (0..80_000).find_map(|number| sum.add(&format!("{number}/{way}f"), 0).err());
     let error = error.unwrap().to_string();
     assert!(error.contains("its paths have more than"), "{error}");
 }

@@ -9,7 +9,7 @@ use wincimg_windows::path::{fold, name_problem};
 use super::error::ArchiveError;
 use super::format::ArchiveFormat;
 use super::member::Member;
-use super::{Archive, ArchiveEntry, ArchiveEntryKind, NameSum};
+use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveSize};
 use crate::content::{LinkTo, Symlink};
 
 /// Selection of an archive's members.
@@ -57,7 +57,7 @@ impl Archive {
             archive: self,
             all: Vec::new(),
             places: HashMap::new(),
-            names: NameSum::new(&self.name),
+            sum: ArchiveSize::new(&self.name, 0),
         };
         let only: Vec<Vec<&str>> = selection.only.iter().map(|path| parts(path)).collect();
         let mut missing: BTreeSet<usize> = (0..only.len()).collect();
@@ -113,7 +113,7 @@ struct Draft<'a> {
     /// Position of an entry, by the position of its folder and its folded name: a table of whole
     /// paths would contain the text of each folder again for each of its entries.
     places: HashMap<(Position, String), Position>,
-    names: NameSum<'a>,
+    sum: ArchiveSize<'a>,
 }
 
 /// Index of an entry plus one; 0 for the folder that the archive is unpacked into.
@@ -187,7 +187,7 @@ impl Draft<'_> {
         );
         let Some(position) = self.places.get(&key).copied() else {
             let path = names.join("/");
-            self.names.add(&path)?;
+            self.sum.add(&path, 0)?;
             self.all.push(UnpackedEntry { path, content });
             self.places.insert(key, self.all.len());
             return Ok(self.all.len());
