@@ -94,7 +94,8 @@ pub struct KeyPath {
 /// Error of parsing a key path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyPathError {
-    /// Its root is unknown, or a name is empty or has an invalid character.
+    /// Its root is unknown, a name is empty, too long or has an invalid character, or there are too
+    /// many.
     #[error("{0}")]
     Invalid(String),
     /// The key exists in Windows, but not in the hives that an image's layers can change.
@@ -106,22 +107,6 @@ pub enum KeyPathError {
         reason: &'static str,
         /// The alternative.
         instead: &'static str,
-    },
-    /// A name is longer than Windows allows.
-    #[error("the key name {name:?} has {length} UTF-16 units: the maximum is {MAX_KEY_NAME}")]
-    NameTooLong {
-        /// The name.
-        name: String,
-        /// Its length.
-        length: usize,
-    },
-    /// There are more levels than Windows allows.
-    #[error(
-        "a key {depth} levels below its hive's root is too deep: the maximum is {MAX_COMPONENTS}"
-    )]
-    TooDeep {
-        /// Number of levels.
-        depth: usize,
     },
 }
 
@@ -167,24 +152,22 @@ impl KeyPath {
         if name.is_empty() {
             return Err(empty_name(&format!("{self}\\")));
         }
-        if name.contains(['\\', '\0']) {
-            let problem = format!("the key name {name:?} contains a backslash or a null");
-            return Err(KeyPathError::Invalid(problem));
-        }
-        let length = name.encode_utf16().count();
-        if length > MAX_KEY_NAME {
-            return Err(KeyPathError::NameTooLong {
-                name: name.to_owned(),
-                length,
-            });
-        }
-        if self.components.len() == MAX_COMPONENTS {
-            return Err(KeyPathError::TooDeep {
-                depth: MAX_COMPONENTS + 1,
-            });
-        }
-        self.components.push(name.to_owned());
-        Ok(())
+        let (length, depth) = (name.encode_utf16().count(), self.components.len() + 1);
+        let problem = if name.contains(['\\', '\0']) {
+            format!("the key name {name:?} contains a backslash or a null")
+        } else if length > MAX_KEY_NAME {
+            format!(
+                "the key name {name:?} has {length} UTF-16 units: the maximum is {MAX_KEY_NAME}"
+            )
+        } else if depth > MAX_COMPONENTS {
+            format!(
+                "a key {depth} levels below its hive's root is too deep: the maximum is {MAX_COMPONENTS}"
+            )
+        } else {
+            self.components.push(name.to_owned());
+            return Ok(());
+        };
+        Err(KeyPathError::Invalid(problem))
     }
 
     /// Goes back up by one name, if there is one.

@@ -6,14 +6,8 @@ use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
 /// Error of parsing a security descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SddlError {
-    /// A syntax error.
-    #[error("{0}")]
-    Invalid(String),
-    /// More entries than the binary form can hold.
-    #[error("an access list of more than 65535 bytes")]
-    ListTooLong,
-}
+#[error("{0}")]
+pub struct SddlError(String);
 
 /// The two-letter names of SDDL for accounts in descriptors of images.
 pub(super) const ALIASES: [(&str, u64, &[u32]); 23] = [
@@ -118,7 +112,7 @@ fn parts(text: &str) -> Result<Vec<&str>, SddlError> {
         .map(|(colon, _)| colon.saturating_sub(1))
         .collect();
     let bad = || {
-        SddlError::Invalid(format!(
+        SddlError(format!(
             "invalid part {text:?} of a security descriptor: expected O:, G:, D: or S:"
         ))
     };
@@ -156,7 +150,8 @@ impl SecurityDescriptor {
             entries: read_entries(entries)?,
         };
         if list.len() > usize::from(u16::MAX) {
-            return Err(SddlError::ListTooLong);
+            let problem = "an access list of more than 65535 bytes";
+            return Err(SddlError(problem.to_owned()));
         }
         let list = Some(list);
         if system {
@@ -170,7 +165,7 @@ impl SecurityDescriptor {
 
 fn list_flags(text: &str, system: bool) -> Result<u16, SddlError> {
     let bits = pairs(text, &LIST_FLAGS).ok_or_else(|| {
-        SddlError::Invalid(format!(
+        SddlError(format!(
             "invalid flags {text:?} of an access list: expected P, AI and AR"
         ))
     })?;
@@ -190,7 +185,7 @@ fn read_entries(mut text: &str) -> Result<Vec<Ace>, SddlError> {
 }
 
 fn bad_entry(text: &str) -> SddlError {
-    SddlError::Invalid(format!(
+    SddlError(format!(
         "invalid access entry ({text}): expected (A;flags;rights;;;account)"
     ))
 }
@@ -243,7 +238,7 @@ impl FromStr for Sid {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = || {
-            SddlError::Invalid(format!(
+            SddlError(format!(
                 "invalid account {text:?}: expected two letters such as BA, or S-1-…"
             ))
         };
