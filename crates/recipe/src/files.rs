@@ -11,6 +11,7 @@ use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, dockerignore};
 use wincimg_oci::store::LOCAL_SCHEMES;
+use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::{ImagePath, PathError};
 
 use super::download::PlannedDownload;
@@ -188,7 +189,7 @@ impl Recipe {
     fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, Problem> {
         match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
             None | Some((_, "utf-8")) => Ok(FileSource::Text(text.to_owned())),
-            Some((_, "utf-16")) => Ok(FileSource::Bytes(utf16_with_mark(text))),
+            Some((_, "utf-16")) => Ok(FileSource::Bytes(to_utf16(text))),
             Some((encoding, other)) => {
                 let problem = format!("invalid encoding {other:?}: expected utf-8 or utf-16");
                 Err(self.error(encoding, problem))
@@ -294,10 +295,4 @@ impl Recipe {
             ))
         }
     }
-}
-
-/// Encodes a text in UTF-16 with a byte order mark, as Windows writes it.
-pub fn utf16_with_mark(text: &str) -> Vec<u8> {
-    let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
-    units.flat_map(u16::to_le_bytes).collect()
 }

@@ -56,7 +56,6 @@ pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, variable};
 pub use download::{LOCK_FILE, PlannedDownload};
 pub use file::{VariableType, schema};
-pub use files::utf16_with_mark;
 pub use instruction_values::{
     KEYWORDS, check_absolute, check_keyword, check_stop_signal, check_trigger, check_volume,
 };

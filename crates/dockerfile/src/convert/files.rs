@@ -15,8 +15,9 @@ use wincimg_msi::TransformPlace;
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{
     FetchedFile, FileSource, PlannedContent, PlannedDownload, PlannedEntry, PlannedPackage,
-    add_entries, utf16_with_mark,
+    add_entries,
 };
+use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::Reason;
@@ -380,7 +381,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, Reason> {
         .collect();
     if let Some(value) = String::from_utf16(&units).ok().as_deref() {
         let value = value.strip_prefix('\u{FEFF}').unwrap_or_default();
-        if utf16_with_mark(value) == bytes {
+        if to_utf16(value) == bytes {
             return Ok(format!("encoding = \"utf-16\"\ncontent = {}", text(value)));
         }
     }

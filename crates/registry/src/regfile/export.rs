@@ -21,7 +21,8 @@ pub fn export(prefix: &str, root: &Key<'_>) -> String {
     out
 }
 
-/// A registration file as `regedit` saves it: UTF-16 with a byte order mark.
+/// Encodes a text, such as a registration file, in UTF-16 with a byte order mark, as Windows writes
+/// it.
 pub fn to_utf16(text: &str) -> Vec<u8> {
     std::iter::once(0xFEFF)
         .chain(text.encode_utf16())
