@@ -312,18 +312,6 @@ impl From<DiskSource> for ContentSource {
     }
 }
 
-impl From<SpoolPart> for ContentSource {
-    fn from(part: SpoolPart) -> Self {
-        Self::Part(part)
-    }
-}
-
-impl From<Member> for ContentSource {
-    fn from(member: Member) -> Self {
-        Self::Member(member)
-    }
-}
-
 impl From<Bytes> for ContentSource {
     fn from(bytes: Bytes) -> Self {
         Self::Bytes(bytes)

@@ -119,8 +119,8 @@ impl From<&FileSource> for ContentSource {
         match source {
             FileSource::Disk(file) | FileSource::Folder(file) => file.clone().into(),
             FileSource::Download(file) => (&**file).into(),
-            FileSource::Member(member) => member.clone().into(),
-            FileSource::Brought(file) => file.part.clone().into(),
+            FileSource::Member(member) => Self::Member(member.clone()),
+            FileSource::Brought(file) => Self::Part(file.part.clone()),
             FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
             FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
             FileSource::Shim => shim::EXECUTABLE.into(),

@@ -257,7 +257,7 @@ mod tests {
             };
             context.push(ContextEntry {
                 path: format!("files/{}", entry.path),
-                content: ContextContent::File(member.into()),
+                content: ContextContent::File(ContentSource::Member(member)),
             });
         }
         // Sorted by name, as in a plan.
