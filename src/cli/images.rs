@@ -74,17 +74,13 @@ impl Images {
 
 fn write_text(recipe: &Recipe, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:<8} {}", recipe.name(), recipe.description())?;
-    for variable in recipe.variables() {
-        let value = variable.default.map_or_else(
+    for (name, variable) in recipe.variables() {
+        let value = variable.default_value().map_or_else(
             || format!("{}, required", variable.kind.name()),
             |default| format!("{}, default {default:?}", variable.kind.name()),
         );
-        let description = variable.description.unwrap_or_default();
-        writeln!(
-            out,
-            "         --set {}=…  {description} ({value})",
-            variable.name
-        )?;
+        let description = variable.description.as_deref().unwrap_or_default();
+        writeln!(out, "         --set {name}=…  {description} ({value})")?;
     }
     Ok(())
 }
@@ -92,11 +88,11 @@ fn write_text(recipe: &Recipe, out: &mut dyn Write) -> io::Result<()> {
 fn as_json(recipe: &Recipe) -> Value {
     let variables: Vec<Value> = recipe
         .variables()
-        .map(|variable| {
+        .map(|(name, variable)| {
             json!({
-                "name": variable.name,
+                "name": name,
                 "type": variable.kind,
-                "default": variable.default,
+                "default": variable.default_value(),
                 "description": variable.description,
             })
         })

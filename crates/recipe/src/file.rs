@@ -149,14 +149,21 @@ pub(super) struct RecipeFile {
     deny_unknown_fields,
     expecting = "a table, such as { type = \"integer\", default = 1 }"
 )]
-pub(super) struct Variable {
+pub struct Variable {
     /// Type of the value.
     #[serde(rename = "type", default)]
-    pub(super) kind: VariableType,
+    pub kind: VariableType,
     /// Default value; a variable without one must be set.
     pub(super) default: Option<Text>,
     /// Description.
-    pub(super) description: Option<String>,
+    pub description: Option<String>,
+}
+
+impl Variable {
+    /// Default value.
+    pub fn default_value(&self) -> Option<&str> {
+        self.default.as_ref().map(|text| text.value.as_str())
+    }
 }
 
 /// Type of a variable's value.

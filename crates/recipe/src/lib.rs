@@ -55,7 +55,7 @@ mod unpack;
 pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, variable};
 pub use download::{LOCK_FILE, PlannedDownload};
-pub use file::{VariableType, schema};
+pub use file::{Variable, VariableType, schema};
 pub use instruction_values::{
     KEYWORDS, check_absolute, check_keyword, check_stop_signal, check_trigger, check_volume,
 };
@@ -66,7 +66,7 @@ pub use layer_files::{add_entries, copy_metadata};
 pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
-pub use recipe::{Recipe, RecipeInputs, VariableInfo};
+pub use recipe::{Recipe, RecipeInputs};
 pub use source::{DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles};
 pub use text::Field;
 pub use toml_error::{TomlError, explain_toml_error};

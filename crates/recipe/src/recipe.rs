@@ -15,7 +15,7 @@ use wincimg_layer::archive::Archives;
 use wincimg_layer::check_found;
 use wincimg_oci::reference::is_repository;
 
-use super::file::{Head, RecipeFile, VariableType};
+use super::file::{Head, RecipeFile, Variable, VariableType};
 use super::text::{Field, Text, Values, fill_in};
 use super::toml_error::{TomlError, explain_toml_error};
 
@@ -50,19 +50,6 @@ pub struct RecipeInputs<'a> {
     pub values: &'a BTreeMap<String, String>,
     /// The folder that `context` is relative to.
     pub context: &'a Path,
-}
-
-/// Declaration of a variable in a recipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VariableInfo<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Type of its value.
-    pub kind: VariableType,
-    /// Default value.
-    pub default: Option<&'a str>,
-    /// Description.
-    pub description: Option<&'a str>,
 }
 
 /// A `--set` as typed, with the variable or its value marked.
@@ -225,7 +212,7 @@ impl Recipe {
         values.insert("name", self.name().to_owned());
         for (name, variable) in &self.head.variables {
             let variable = variable.get_ref();
-            let default = variable.default.as_ref().map(|text| text.value.as_str());
+            let default = variable.default_value();
             let value = match variable.kind {
                 VariableType::String => example.or(default),
                 VariableType::Integer => default.or(Some("1")),
@@ -328,18 +315,10 @@ impl Recipe {
         files.is_some_and(|files| files.iter().any(is_relative))
     }
 
-    /// The variables that a build may set.
-    pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
-        self.head
-            .variables
-            .iter()
-            .map(|(name, variable)| (name, variable.get_ref()))
-            .map(|(name, variable)| VariableInfo {
-                name,
-                kind: variable.kind,
-                default: variable.default.as_ref().map(|text| text.value.as_str()),
-                description: variable.description.as_deref(),
-            })
+    /// The variables that a build may set, by name.
+    pub fn variables(&self) -> impl Iterator<Item = (&String, &Variable)> {
+        let variables = self.head.variables.iter();
+        variables.map(|(name, variable)| (name, variable.get_ref()))
     }
 
     /// The recipe's folder; none for a built-in recipe.

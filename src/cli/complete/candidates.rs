@@ -226,16 +226,16 @@ pub(in crate::cli) fn variables() -> ArgValueCompleter {
             return Candidates::new();
         };
         let mut found = Candidates::new();
-        for variable in recipe.variables() {
-            let set = format!("{}=", variable.name);
+        for (name, variable) in recipe.variables() {
+            let set = format!("{name}=");
             if variable.kind == VariableType::Boolean && typed.starts_with(&set) {
                 found.extend(
                     ["true", "false"]
                         .map(|value| CompletionCandidate::new(format!("{set}{value}"))),
                 );
             }
-            let help = variable.description.unwrap_or_default();
-            found.push(match variable.default {
+            let help = variable.description.as_deref().unwrap_or_default();
+            found.push(match variable.default_value() {
                 Some(default) => candidate(set, format_args!("{help} (default {default:?})")),
                 None => candidate(set, format_args!("{help} (required)")),
             });

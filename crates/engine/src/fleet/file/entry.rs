@@ -204,7 +204,7 @@ fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition
     };
     match (design.recipe(), design.stages()) {
         (Some(recipe), _) => {
-            let is_known = |name: &str| recipe.variables().any(|variable| variable.name == name);
+            let is_known = |name: &str| recipe.variables().any(|(known, _)| known == name);
             add(&mut named.values, &file.set, &is_known);
         }
         (None, Some(stages)) => {
