@@ -14,5 +14,5 @@ mod run;
 
 pub use artifacts::copy_artifacts;
 pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
-pub use platform::{PlatformError, PlatformFilter};
+pub use platform::PlatformFilter;
 pub use run::{BlobAction, BlobReport, Copier, CopyReport, Watcher};

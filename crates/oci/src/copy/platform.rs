@@ -9,20 +9,10 @@ use crate::document::Platform;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformFilter(Platform);
 
-/// A text that is not a platform.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid platform {text:?}: expected windows/amd64 or windows/amd64:10.0.17763.973")]
-pub struct PlatformError {
-    text: String,
-}
-
 impl FromStr for PlatformFilter {
-    type Err = PlatformError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = || PlatformError {
-            text: text.to_owned(),
-        };
         let (names, os_version) = match text.split_once(':') {
             Some((names, version)) => (names, Some(version)),
             None => (text, None),
@@ -46,11 +36,11 @@ impl FromStr for PlatformFilter {
             && word(&filter.architecture)
             && filter.variant.as_ref().is_none_or(word)
             && filter.os_version.as_ref().is_none_or(word);
-        if whole {
-            Ok(Self(filter))
-        } else {
-            Err(refuse())
-        }
+        whole.then_some(Self(filter)).ok_or_else(|| {
+            format!(
+                "invalid platform {text:?}: expected windows/amd64 or windows/amd64:10.0.17763.973"
+            )
+        })
     }
 }
 
@@ -166,7 +156,7 @@ mod tests {
             "", "windows", "windows/", "/amd64", "a/b/c/d", "windows/amd64:", "a b/c",
         ] {
             let error = text.parse::<PlatformFilter>().unwrap_err();
-            assert!(error.to_string().contains("windows/amd64"), "{text}");
+            assert!(error.contains("windows/amd64"), "{text}");
         }
     }
 }
