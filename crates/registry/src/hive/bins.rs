@@ -4,8 +4,8 @@
 //! be referenced twice. That excludes overlaps and cycles, and bounds all further work by the size
 //! of the file.
 
-use super::HiveReadError;
 use super::format::{BIN_HEADER, PAGE, number};
+use super::{HiveReadError, damaged};
 
 /// The unused cells.
 pub(super) struct Cells<'h> {
@@ -77,12 +77,5 @@ impl<'h> Cells<'h> {
             .and_then(|rest| rest.first_chunk())
             .copied()
             .ok_or_else(|| damaged(at, "a record truncated by the end of the bins"))
-    }
-}
-
-fn damaged(at: usize, problem: &'static str) -> HiveReadError {
-    HiveReadError::Damaged {
-        offset: u32::try_from(at).unwrap_or(u32::MAX),
-        problem,
     }
 }

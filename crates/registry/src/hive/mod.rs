@@ -55,7 +55,7 @@ pub use key::{Key, Value, ValueContent};
 pub use layer::unfitted_hives;
 pub use layer::{HiveFile, layer_hives, required_hives, unchanged_hives};
 pub use merge::{combine, merge};
-pub use patch::{SetValueError, set_value};
+pub use patch::set_value;
 pub use reader::Hive;
 pub use recovery::{HiveState, RecoveredHive, needs_logs, recover};
 pub use writer::empty_hive;
@@ -130,12 +130,15 @@ impl LayerSemantics {
     }
 }
 
-/// Error of writing a delta hive.
+/// Error of writing a hive.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// An edit is not possible on any base, or not through the base's links.
+    /// An edit is not possible on any base, through the base's links, or in this hive.
     #[error("{0}")]
     Refused(String),
+    /// The hive to change cannot be read.
+    #[error(transparent)]
+    Read(#[from] HiveReadError),
     /// The edit deletes something in a key that may not exist.
     #[error(
         "cannot {edit} if the base may lack {holder}: without that key the edit would create it"
@@ -159,34 +162,28 @@ pub enum WriteError {
 
 /// Error of reading a hive that is invalid, or that Windows would not load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HiveReadError {
-    /// The file has no header of a hive.
-    #[error("not a registry hive: expected \"regf\" and a base block of 4096 bytes")]
-    NotAHive,
-    /// A hive of an obsolete version, a log, or a truncated hive.
-    #[error("{0}")]
-    Unsupported(String),
+#[error("{0}")]
+pub struct HiveReadError(String);
+
+impl HiveReadError {
     /// The base block was not written completely.
-    #[error(
-        "registry hive with a torn base block: its checksum is {found:#010x}, expected {expected:#010x}"
-    )]
-    Checksum {
-        /// Computed checksum.
-        expected: u32,
-        /// Stored checksum.
-        found: u32,
-    },
+    fn checksum(expected: u32, found: u32) -> Self {
+        Self(format!(
+            "registry hive with a torn base block: its checksum is {found:#010x}, expected {expected:#010x}"
+        ))
+    }
+
     /// Unsaved changes are in log files.
-    #[error("registry hive with unsaved changes in its log files")]
-    Unfinished,
-    /// The data contradicts itself.
-    #[error("damaged registry hive: {problem}, at offset {offset:#x} of its data")]
-    Damaged {
-        /// Offset from the end of the base block.
-        offset: u32,
-        /// The problem.
-        problem: &'static str,
-    },
+    fn unfinished() -> Self {
+        Self("registry hive with unsaved changes in its log files".to_owned())
+    }
+}
+
+/// Error for data that contradicts itself, at an offset from the end of the base block.
+fn damaged(offset: usize, problem: &str) -> HiveReadError {
+    HiveReadError(format!(
+        "damaged registry hive: {problem}, at offset {offset:#x} of its data"
+    ))
 }
 
 #[cfg(test)]

@@ -11,32 +11,12 @@ use super::format::{
 };
 use super::reader::{Fields, HiveReader};
 use super::record::Record;
-use super::{FileTime, Hive, HiveReadError, WriteError};
+use super::{FileTime, Hive, WriteError};
 use crate::RegistryData;
 use crate::name_folding::eq_ignore_case;
 
 /// Offset of a bin's own offset in its header.
 const BIN_OFFSET: usize = 4;
-
-/// Error of setting a value.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum SetValueError {
-    /// The hive cannot be read.
-    #[error(transparent)]
-    Read(#[from] HiveReadError),
-    /// The hive cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The hive has layered keys.
-    #[error("a delta hive has no values of its own")]
-    Delta,
-    /// The key does not exist.
-    #[error("registry key {0} not found")]
-    NoKey(String),
-    /// The data does not fit a cell.
-    #[error("registry values of more than {SEGMENT} bytes are unsupported")]
-    TooLong,
-}
 
 /// Returns the hive with a value set in a key, which exists; `key` is its path below the root.
 pub fn set_value(
@@ -45,12 +25,14 @@ pub fn set_value(
     name: &str,
     data: &RegistryData,
     time: FileTime,
-) -> Result<Vec<u8>, SetValueError> {
+) -> Result<Vec<u8>, WriteError> {
     if Hive::read(file)?.layered {
-        return Err(SetValueError::Delta);
+        let problem = "a delta hive has no values of its own";
+        return Err(WriteError::Refused(problem.to_owned()));
     }
     if data.bytes().len() > SEGMENT {
-        return Err(SetValueError::TooLong);
+        let problem = format!("registry values of more than {SEGMENT} bytes are unsupported");
+        return Err(WriteError::Refused(problem));
     }
     let size = number(file, base::BINS_SIZE) as usize;
     let mut patch = Patch {
@@ -101,11 +83,7 @@ pub fn set_value(
 }
 
 /// Finds a key by its path.
-fn find<'h>(
-    reader: &mut HiveReader<'h>,
-    root: u32,
-    key: &str,
-) -> Result<Fields<'h>, SetValueError> {
+fn find<'h>(reader: &mut HiveReader<'h>, root: u32, key: &str) -> Result<Fields<'h>, WriteError> {
     let mut node = reader.record(root, *b"nk")?;
     for name in key.split('\\') {
         let mut found = None;
@@ -115,7 +93,8 @@ fn find<'h>(
                 found = Some(below);
             }
         }
-        node = found.ok_or_else(|| SetValueError::NoKey(key.to_owned()))?;
+        let missing = || WriteError::Refused(format!("registry key {key} not found"));
+        node = found.ok_or_else(missing)?;
     }
     Ok(node)
 }

@@ -8,8 +8,10 @@ use super::format::{
     DATA_IN_PLACE, KEY_HEADER, MAX_DEPTH, NOWHERE, PAGE, SECURITY_HEADER, SEGMENT, VALUE_HEADER,
     base, checksum, key_flags, value_flags,
 };
-use super::{FileTime, HiveReadError, Key, LayerSemantics, Value, ValueContent};
+use super::{FileTime, HiveReadError, Key, LayerSemantics, Value, ValueContent, damaged};
 use crate::DataType;
+
+const NOT_A_HIVE: &str = "not a registry hive: expected \"regf\" and a base block of 4096 bytes";
 
 /// A hive that was read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl<'h> Hive<'h> {
         let header = file
             .get(..PAGE)
             .filter(|header| header.starts_with(b"regf"))
-            .ok_or(HiveReadError::NotAHive)?;
+            .ok_or_else(|| HiveReadError(NOT_A_HIVE.to_owned()))?;
         let block = Fields {
             bytes: header,
             offset: 0,
@@ -38,22 +40,22 @@ impl<'h> Hive<'h> {
         let (expected, found) = (checksum(header), block.u32(base::CHECKSUM)?);
         // A fuzzer does not find checksums and hashes, here and in the logs.
         if expected != found && !cfg!(fuzzing) {
-            return Err(HiveReadError::Checksum { expected, found });
+            return Err(HiveReadError::checksum(expected, found));
         }
         let (major, minor) = (block.u32(base::MAJOR)?, block.u32(base::MINOR)?);
         let kind = (block.u32(base::FILE_TYPE)?, block.u32(base::FILE_FORMAT)?);
         if major != 1 || !(3..=6).contains(&minor) || kind != (0, 1) {
-            return Err(HiveReadError::Unsupported(format!(
+            return Err(HiveReadError(format!(
                 "unsupported registry hive of version {major}.{minor} or another type: expected a primary hive of version 1.3 to 1.6"
             )));
         }
         if block.u32(base::PRIMARY_SEQUENCE)? != block.u32(base::SECONDARY_SEQUENCE)? {
-            return Err(HiveReadError::Unfinished);
+            return Err(HiveReadError::unfinished());
         }
         let declared = block.u32(base::BINS_SIZE)?;
         let bins = file[PAGE..].get(..declared as usize).ok_or_else(|| {
             let actual = file.len() - PAGE;
-            HiveReadError::Unsupported(format!(
+            HiveReadError(format!(
                 "truncated registry hive: it has {actual} of {declared} bytes of data"
             ))
         })?;
@@ -283,10 +285,7 @@ impl<'h> Fields<'h> {
     }
 
     fn damaged(&self, problem: &'static str) -> HiveReadError {
-        HiveReadError::Damaged {
-            offset: self.offset,
-            problem,
-        }
+        damaged(self.offset as usize, problem)
     }
 
     fn cut(&self) -> HiveReadError {

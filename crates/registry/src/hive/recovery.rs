@@ -92,7 +92,7 @@ pub fn recover<'f>(
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    Err(first_error.unwrap_or(HiveReadError::Unfinished))
+    Err(first_error.unwrap_or_else(HiveReadError::unfinished))
 }
 
 impl RecoveredHive<'_> {
@@ -235,10 +235,8 @@ impl<'f> Recovery<'f> {
     /// The hive without logs.
     fn without_logs(&self) -> Result<RecoveredHive<'static>, HiveReadError> {
         if !self.block.is_sealed() {
-            return Err(HiveReadError::Checksum {
-                expected: checksum(self.block.0),
-                found: self.block.number(base::CHECKSUM),
-            });
+            let found = self.block.number(base::CHECKSUM);
+            return Err(HiveReadError::checksum(checksum(self.block.0), found));
         }
         let replay = Replay {
             bytes: self.primary.to_vec(),

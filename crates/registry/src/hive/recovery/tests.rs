@@ -155,7 +155,7 @@ fn a_torn_base_block_comes_from_the_newest_log() {
     let recovered = recover(&torn, [&old, NONE]).unwrap();
     assert_is(&recovered, HiveState::Replayed, &STATES[3]);
     let refused = recover(&torn, [NONE, NONE]).unwrap_err();
-    assert!(matches!(refused, HiveReadError::Checksum { .. }));
+    assert!(refused.to_string().contains("torn base block"), "{refused}");
 }
 
 #[test]
