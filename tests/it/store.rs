@@ -16,7 +16,6 @@ use wincimg_oci::document::{Document, ImageConfig, ManifestFormat};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source, StoreError};
-use wincimg_oci::stream::StreamError;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::image_locations::{
     OS_VERSION, base, base_at, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
@@ -569,8 +568,5 @@ async fn a_config_that_is_not_what_its_digest_says_is_not_read() {
     let source = Source::Layout(layout.clone());
     assert!(source.read::<ImageConfig>(&config).await.is_err());
     let put = layout.put_blob(&config, &lie, &Silent).await.unwrap_err();
-    assert!(
-        matches!(put, StoreError::Stream(StreamError::Length { .. })),
-        "{put}"
-    );
+    assert!(put.to_string().contains("bytes: expected"), "{put}");
 }

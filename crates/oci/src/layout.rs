@@ -21,7 +21,7 @@ use super::document::{
 use super::local::LAYOUT;
 use super::remote::BlobSource;
 use super::store::StoreError;
-use super::stream::{self, FileRange, StreamError};
+use super::stream::{self, FileRange};
 
 mod entries;
 
@@ -187,7 +187,7 @@ impl Layout {
                 .hint("remove the link, or write to another folder")
                 .into());
         }
-        files::create_folder(&dir).map_err(|error| StreamError::write(&dir, error))?;
+        files::create_folder(&dir).map_err(stream::unwritable(&dir))?;
         Ok(self.blob_path(digest))
     }
 
@@ -222,7 +222,7 @@ impl Layout {
     ) -> Result<(), StoreError> {
         let path = self.create_place(&blob.digest)?;
         let mut draft = stream::draft_in(&self.blob_dir(&blob.digest))?;
-        stream::write_blob(source, blob, draft.file(), &path, task).await?;
+        stream::write_blob(source, blob, draft.file(), &path, LAYOUT.code, task).await?;
         Ok(stream::persist(draft, &path)?)
     }
 

@@ -6,13 +6,12 @@ use std::path::Path;
 
 use wincimg_common::diagnose::Problem;
 
-use super::stream::StreamError;
-
 /// A kind of local images.
 pub(super) struct LocalImages {
     noun: &'static str,
     scheme: &'static str,
-    code: &'static str,
+    /// Code of errors for what is of another kind, or damaged.
+    pub(super) code: &'static str,
     not_found_code: &'static str,
     several_code: &'static str,
 }
@@ -68,16 +67,5 @@ impl LocalImages {
     pub(super) fn unreadable(&self, path: &Path) -> impl Fn(io::Error) -> Problem + use<> {
         let (code, problem) = (self.code, format!("cannot read {}", path.display()));
         move |error| Problem::new(code, problem.as_str()).source(error)
-    }
-
-    /// Error for a blob that cannot be read or written.
-    pub(super) fn blob(&self, error: StreamError) -> Problem {
-        Problem::from_error(error.code(self.code), error)
-    }
-
-    /// Error for a file that cannot be written.
-    pub(super) fn unwritable(&'static self, path: &Path) -> impl Fn(io::Error) -> Problem + use<> {
-        let path = path.to_owned();
-        move |error| self.blob(StreamError::write(&path, error))
     }
 }

@@ -26,7 +26,7 @@ use super::layout::Layout;
 use super::remote::{
     BlobReader, BlobSource, RawManifest, RegistryClient, RegistryError, Repository,
 };
-use super::stream::{BlobHandle, StreamError, VerifyingReader};
+use super::stream::{BlobHandle, VerifyingReader, unreadable};
 
 /// Maximum number of artifacts attached to one image.
 const MOST_ARTIFACTS: usize = 200;
@@ -51,17 +51,13 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     NotFound(Problem),
-    /// A blob of a layout could not be read or written.
-    #[error(transparent)]
-    #[diagnose(code = _0.code("layout/invalid"))]
-    Stream(#[from] StreamError),
     /// A blob could not be read.
     #[error("cannot read a blob of {place}")]
     Blob {
         /// Location of the store.
         place: String,
         /// The reason.
-        source: Box<StreamError>,
+        source: Problem,
     },
     /// Other errors, such as those of an archive.
     #[error(transparent)]
@@ -277,13 +273,13 @@ impl Source {
     pub async fn open_blob(&self, blob: &Descriptor) -> Result<BlobReader, StoreError> {
         let opened = self.blob(blob)?.open(0).await;
         let verified = opened
-            .map_err(|error| StreamError::read_error(blob, 0, error))
+            .map_err(|error| unreadable(blob, 0, error))
             .and_then(|reader| VerifyingReader::new(reader, blob));
         match verified {
             Ok(reader) => Ok(Box::pin(reader)),
             Err(source) => Err(StoreError::Blob {
                 place: self.to_string(),
-                source: Box::new(source),
+                source,
             }),
         }
     }
@@ -321,7 +317,7 @@ impl Source {
         let read = reader.read_to_end(&mut bytes).await;
         read.map_err(|error| StoreError::Blob {
             place: self.to_string(),
-            source: Box::new(StreamError::read_error(blob, bytes.len() as u64, error)),
+            source: unreadable(blob, bytes.len() as u64, error),
         })?;
         Ok(bytes.into())
     }

@@ -15,82 +15,34 @@ use wincimg_common::files;
 use wincimg_common::files::AtomicFile;
 use wincimg_common::progress::Task;
 
-use super::document::{Descriptor, Digest, Hasher, check, hasher_of};
+use super::document::{Descriptor, Hasher, check, hasher_of};
 use super::remote::{BlobObserver, BlobReader, BlobSource, RemoteBlob};
 
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.
 const BUFFER: usize = 256 * 1024;
 
-/// A blob that could not be transferred completely.
-#[derive(Debug, thiserror::Error)]
-pub enum StreamError {
-    /// The source failed.
-    #[error("cannot read {digest} after {at} of {size} bytes")]
-    Read {
-        /// The blob.
-        digest: Digest,
-        /// Bytes read so far.
-        at: u64,
-        /// The blob's size.
-        size: u64,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The size differs from the descriptor's.
-    #[error("{digest} has {found} bytes: expected {expected}")]
-    Length {
-        /// The blob.
-        digest: Digest,
-        /// Size in the descriptor.
-        expected: u64,
-        /// Bytes received; at most one more than expected is read.
-        found: u64,
-    },
-    /// The content does not match the digest.
-    #[error(transparent)]
-    Content(#[from] Problem),
-    /// The disk is full.
-    #[error("no space left to write {}", path.display())]
-    DiskFull {
-        /// The file that was being written.
-        path: PathBuf,
-    },
-    /// The file could not be written.
-    #[error("cannot write {}", path.display())]
-    Write {
-        /// The file that was being written.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+/// Error for a blob whose bytes cannot be read after `at` of them.
+pub(super) fn unreadable(blob: &Descriptor, at: u64, source: io::Error) -> Problem {
+    let (digest, size) = (&blob.digest, blob.size);
+    let problem = format!("cannot read {digest} after {at} of {size} bytes");
+    Problem::new("image/document", problem).source(source)
 }
 
-impl StreamError {
-    /// Error code: of a destination that cannot be written, or the one for a source.
-    pub(super) fn code(&self, of_source: &'static str) -> &'static str {
-        match self {
-            Self::DiskFull { .. } | Self::Write { .. } => "output/write",
-            _ => of_source,
-        }
-    }
+/// Error for a blob of another size than its descriptor states; at most one byte more is read.
+fn wrong_length(blob: &Descriptor, found: u64) -> Problem {
+    let (digest, expected) = (&blob.digest, blob.size);
+    let problem = format!("{digest} has {found} bytes: expected {expected}");
+    Problem::new("image/document", problem)
+}
 
-    /// An error reading a blob's bytes.
-    pub(super) fn read_error(blob: &Descriptor, at: u64, source: io::Error) -> Self {
-        Self::Read {
-            digest: blob.digest.clone(),
-            at,
-            size: blob.size,
-            source,
+/// Error for a file that cannot be written; a full disk is distinguished.
+pub(super) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Problem + use<> {
+    let path = path.display().to_string();
+    move |error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Problem::new("output/write", format!("no space left to write {path}"))
         }
-    }
-
-    /// An error writing a file; a full disk is distinguished.
-    pub(super) fn write(path: &Path, source: io::Error) -> Self {
-        let path = path.to_owned();
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
-            _ => Self::Write { path, source },
-        }
+        _ => Problem::new("output/write", format!("cannot write {path}")).source(error),
     }
 }
 
@@ -213,7 +165,7 @@ pub(super) struct VerifyingReader {
 
 impl VerifyingReader {
     /// Wraps a reader that starts at the blob's first byte.
-    pub(super) fn new(reader: BlobReader, blob: &Descriptor) -> Result<Self, StreamError> {
+    pub(super) fn new(reader: BlobReader, blob: &Descriptor) -> Result<Self, Problem> {
         Ok(Self {
             reader,
             read: 0,
@@ -222,17 +174,13 @@ impl VerifyingReader {
         })
     }
 
-    fn check(&mut self) -> Result<(), StreamError> {
+    fn check(&mut self) -> Result<(), Problem> {
         if self.read != self.blob.size {
-            return Err(StreamError::Length {
-                digest: self.blob.digest.clone(),
-                expected: self.blob.size,
-                found: self.read,
-            });
+            return Err(wrong_length(&self.blob, self.read));
         }
         // The end may be read several times; it is checked the first time.
         match self.hasher.take() {
-            Some(hasher) => Ok(check(hasher, &self.blob.digest)?),
+            Some(hasher) => check(hasher, &self.blob.digest),
             None => Ok(()),
         }
     }
@@ -258,56 +206,48 @@ impl AsyncRead for VerifyingReader {
     }
 }
 
-/// Writes a blob to `file`, whose path is `path`. Fails unless the bytes match the descriptor.
+/// Writes a blob to `file`, whose path is `path`. Fails unless the bytes match the descriptor; the
+/// error has `code` if it is the source's.
 pub(super) async fn write_blob(
     source: &dyn BlobSource,
     blob: &Descriptor,
     file: &std::fs::File,
     path: &Path,
+    code: &'static str,
     task: &dyn Task,
-) -> Result<(), StreamError> {
-    let file = file.try_clone();
-    let mut file = File::from_std(file.map_err(|e| StreamError::write(path, e))?);
-    let mut hasher = hasher_of(&blob.digest)?;
+) -> Result<(), Problem> {
+    let unwritable = unwritable(path);
+    let of_source = |problem: Problem| problem.code(code);
+    let mut file = File::from_std(file.try_clone().map_err(&unwritable)?);
+    let mut hasher = hasher_of(&blob.digest).map_err(of_source)?;
     let mut at = 0;
-    let length_error = |found| StreamError::Length {
-        digest: blob.digest.clone(),
-        expected: blob.size,
-        found,
-    };
-    let mut reader = source
-        .open(0)
-        .await
-        .map_err(|e| StreamError::read_error(blob, 0, e))?;
+    let reader = source.open(0).await;
+    let mut reader = reader.map_err(|error| of_source(unreadable(blob, 0, error)))?;
     let mut buffer = vec![0; BUFFER];
     loop {
-        let count = reader
-            .read(&mut buffer)
-            .await
-            .map_err(|e| StreamError::read_error(blob, at, e))?;
+        let count = reader.read(&mut buffer).await;
+        let count = count.map_err(|error| of_source(unreadable(blob, at, error)))?;
         if count == 0 {
             break;
         }
         let chunk = &buffer[..count];
         at += count as u64;
         if at > blob.size {
-            return Err(length_error(at));
+            break;
         }
         hasher.update(chunk);
-        file.write_all(chunk)
-            .await
-            .map_err(|e| StreamError::write(path, e))?;
+        file.write_all(chunk).await.map_err(&unwritable)?;
         task.advance(count as u64);
     }
     if at != blob.size {
-        return Err(length_error(at));
+        return Err(of_source(wrong_length(blob, at)));
     }
-    check(hasher, &blob.digest)?;
-    file.flush().await.map_err(|e| StreamError::write(path, e))
+    check(hasher, &blob.digest).map_err(of_source)?;
+    file.flush().await.map_err(&unwritable)
 }
 
 /// Returns true if the file exists and holds exactly the blob.
-pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
+pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, Problem> {
     let Ok(mut file) = files::open(path) else {
         return Ok(false);
     };
@@ -319,39 +259,35 @@ pub(super) fn contains_blob(path: &Path, blob: &Descriptor) -> Result<bool, Stre
 }
 
 /// Creates a temporary file in `dir`, and `dir` if it does not exist.
-pub(super) fn draft_in(dir: &Path) -> Result<AtomicFile, StreamError> {
+pub(super) fn draft_in(dir: &Path) -> Result<AtomicFile, Problem> {
     files::create_folder(dir)
         .and_then(|()| AtomicFile::in_folder(dir))
-        .map_err(|e| StreamError::write(dir, e))
+        .map_err(unwritable(dir))
 }
 
 /// Renames a finished file to its path.
-pub(super) fn persist(draft: AtomicFile, path: &Path) -> Result<(), StreamError> {
-    draft
-        .persist_durable(path)
-        .map_err(|e| StreamError::write(path, e))
+pub(super) fn persist(draft: AtomicFile, path: &Path) -> Result<(), Problem> {
+    draft.persist_durable(path).map_err(unwritable(path))
 }
 
 /// Writes a small file atomically.
-pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
     persist(create_temporary(path, bytes)?, path)
 }
 
 /// Writes a small file atomically, unless it exists.
-pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
     match create_temporary(path, bytes)?.persist_new(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(StreamError::write(path, error))
-        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unwritable(path)(error)),
         _ => Ok(()),
     }
 }
 
-fn create_temporary(path: &Path, bytes: &[u8]) -> Result<AtomicFile, StreamError> {
+fn create_temporary(path: &Path, bytes: &[u8]) -> Result<AtomicFile, Problem> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut draft = draft_in(dir)?;
     let written = draft.file().write_all(bytes);
-    written.map_err(|e| StreamError::write(path, e))?;
+    written.map_err(unwritable(path))?;
     Ok(draft)
 }
 
@@ -359,6 +295,7 @@ fn create_temporary(path: &Path, bytes: &[u8]) -> Result<AtomicFile, StreamError
 mod tests {
     use bytes::Bytes;
     use tempfile::NamedTempFile;
+    use wincimg_common::diagnose::Diagnose as _;
     use wincimg_common::progress::Silent;
 
     use super::*;
@@ -372,9 +309,9 @@ mod tests {
         path: &Path,
         source: &dyn BlobSource,
         blob: &Descriptor,
-    ) -> Result<(), StreamError> {
+    ) -> Result<(), Problem> {
         let file = std::fs::File::options().write(true).open(path).unwrap();
-        write_blob(source, blob, &file, path, &Silent).await
+        write_blob(source, blob, &file, path, "layout/invalid", &Silent).await
     }
 
     #[cfg(target_os = "linux")]
@@ -384,7 +321,7 @@ mod tests {
         let error = stream_into(Path::new("/dev/full"), &bytes, &blob(&bytes))
             .await
             .unwrap_err();
-        assert!(matches!(error, StreamError::DiskFull { .. }), "{error:?}");
+        assert_eq!(error.diagnosis().code, "output/write");
         assert_eq!(error.to_string(), "no space left to write /dev/full");
     }
 
@@ -402,17 +339,15 @@ mod tests {
             let error = stream_into(target.path(), &bytes, &wrong)
                 .await
                 .unwrap_err();
-            assert!(
-                matches!(error, StreamError::Length { expected, found: came, .. }
-                    if expected == size && came == found),
-                "{error:?}"
-            );
+            let why = format!("has {found} bytes: expected {size}");
+            assert!(error.to_string().contains(&why), "{error}");
+            assert_eq!(error.diagnosis().code, "layout/invalid");
         }
         let other = Bytes::from_static(b"CONTENT");
         let error = stream_into(target.path(), &other, &right)
             .await
             .unwrap_err();
-        assert!(matches!(error, StreamError::Content(_)), "{error:?}");
+        assert!(error.to_string().contains("has digest"), "{error}");
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use wincimg_common::files::{BufferedBlob, Spool};
 use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{Digest, Hasher, Image, ImageConfig, MAX_DOCUMENT, Verbatim};
 use crate::local::ARCHIVE;
+use crate::stream;
 
 /// Larger files are on disk.
 const IN_MEMORY: u64 = 256 * 1024;
@@ -106,7 +107,7 @@ impl Archive {
                     BufferedBlob::Memory(bytes.into())
                 } else {
                     let folder = std::env::temp_dir();
-                    let unwritable = ARCHIVE.unwritable(&folder);
+                    let unwritable = stream::unwritable(&folder);
                     let spool = Spool::in_folder(&folder).map_err(&unwritable)?;
                     // An older daemon does not name layers by their digests.
                     let mut hasher = Hasher::default();

@@ -25,7 +25,7 @@ use crate::local::ARCHIVE;
 use crate::reference::parse_reference;
 use crate::remote::BlobSource;
 use crate::stream;
-use crate::stream::{StreamError, VerifyingReader};
+use crate::stream::VerifyingReader;
 
 /// Larger blobs are spooled to disk.
 const IN_MEMORY: u64 = 256 * 1024;
@@ -55,7 +55,7 @@ impl ArchiveWriter {
     /// Starts an archive that replaces the file at `path`.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, Problem> {
         let path = path.into();
-        fs::metadata(files::folder_of(&path)).map_err(ARCHIVE.unwritable(&path))?;
+        fs::metadata(files::folder_of(&path)).map_err(stream::unwritable(&path))?;
         Ok(Self(Arc::new(PendingArchive {
             path,
             blobs: Mutex::default(),
@@ -81,10 +81,11 @@ impl ArchiveWriter {
         task: &dyn Task,
     ) -> Result<(), Problem> {
         let held = if blob.size <= IN_MEMORY {
-            let unreadable = |error| ARCHIVE.blob(StreamError::read_error(blob, 0, error));
+            let of_source = |problem: Problem| problem.code(ARCHIVE.code);
+            let unreadable = |error| of_source(stream::unreadable(blob, 0, error));
             let reader = source.open(0).await.map_err(unreadable)?;
             let mut bytes = Vec::new();
-            let reader = VerifyingReader::new(reader, blob).map_err(|it| ARCHIVE.blob(it))?;
+            let reader = VerifyingReader::new(reader, blob).map_err(of_source)?;
             let mut reader = reader.take(IN_MEMORY + 1);
             reader.read_to_end(&mut bytes).await.map_err(unreadable)?;
             task.advance(bytes.len() as u64);
@@ -92,9 +93,8 @@ impl ArchiveWriter {
         } else {
             let path = &self.0.path;
             let spool = Spool::in_folder(&spool_folder(path));
-            let spool = spool.map_err(ARCHIVE.unwritable(path))?;
-            let written = stream::write_blob(source, blob, spool.file(), path, task).await;
-            written.map_err(|error| ARCHIVE.blob(error))?;
+            let spool = spool.map_err(stream::unwritable(path))?;
+            stream::write_blob(source, blob, spool.file(), path, ARCHIVE.code, task).await?;
             BufferedBlob::Disk(spool)
         };
         self.hold(&blob.digest, held);
@@ -135,7 +135,7 @@ impl ArchiveWriter {
     pub async fn finish_unnamed(&self) -> Result<Spool, Problem> {
         self.blocking(|writer| {
             let path = &writer.0.path;
-            let failed = ARCHIVE.unwritable(path);
+            let failed = stream::unwritable(path);
             let spool = Spool::in_folder(files::folder_of(path)).map_err(&failed)?;
             let documents = writer.documents()?;
             let packed = writer.pack_into(spool.file(), &documents);
@@ -152,7 +152,7 @@ impl ArchiveWriter {
         let writer = self.clone();
         match tokio::task::spawn_blocking(move || work(&writer)).await {
             Ok(result) => result,
-            Err(error) => Err(ARCHIVE.unwritable(&self.0.path)(io::Error::other(error))),
+            Err(error) => Err(stream::unwritable(&self.0.path)(io::Error::other(error))),
         }
     }
 
@@ -164,7 +164,7 @@ impl ArchiveWriter {
         let path = &self.0.path;
         let documents = self.documents()?;
         files::replace(path, |file| self.pack_into(file, &documents))
-            .map_err(ARCHIVE.unwritable(path))?;
+            .map_err(stream::unwritable(path))?;
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl ArchiveWriter {
         ))
         .map_err(|source| self.unusable("index.json", source))?;
         let saved = serde_json::to_vec(&self.saved_images(&images)?)
-            .map_err(|error| ARCHIVE.unwritable(&self.0.path)(error.into()))?;
+            .map_err(|error| stream::unwritable(&self.0.path)(error.into()))?;
         let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
         Ok([
             ("oci-layout", header.into()),
@@ -295,7 +295,7 @@ impl ArchiveWriter {
     fn held_bytes(&self, digest: &Digest) -> Result<Bytes, Problem> {
         let held = self.blobs().get(&blob_member(digest)).cloned();
         let bytes = held.map_or_else(|| Ok(Bytes::new()), |held| held.bytes(MAX_DOCUMENT));
-        bytes.map_err(ARCHIVE.unwritable(&self.0.path))
+        bytes.map_err(stream::unwritable(&self.0.path))
     }
 
     fn unusable(&self, member: &str, source: Problem) -> Problem {
