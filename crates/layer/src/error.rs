@@ -23,6 +23,7 @@ pub enum LayerError {
     Refused(String),
     /// The base's facts cannot be read.
     #[error(transparent)]
+    #[diagnose(code = "base/unreadable")]
     Inside(#[from] BaseReadError),
     /// A file or folder that could not be opened or read.
     #[error("cannot read {}", path.display())]
@@ -46,10 +47,10 @@ pub enum LayerError {
         /// Path on disk.
         path: PathBuf,
     },
-    /// A folder's `.dockerignore` is invalid.
+    /// Other errors: a folder's `.dockerignore` is invalid, or rights cannot be granted.
     #[error(transparent)]
     #[diagnose(forward)]
-    Ignore(#[from] Problem),
+    Other(#[from] Problem),
     /// An archive with files of the layer is invalid.
     #[error(transparent)]
     #[diagnose(forward)]

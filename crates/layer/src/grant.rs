@@ -10,13 +10,14 @@
 mod edit;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Display;
 
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::Problem;
+use wincimg_registry::Presence;
 use wincimg_registry::security::{
     Ace, SecurityDescriptor, UnreadableDescriptor, ace_flags, control,
 };
-use wincimg_registry::{BaseReadError, Presence};
-use wincimg_windows::access::{Access, AccessChange, UnsupportedEdit};
+use wincimg_windows::access::{Access, AccessChange};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -29,67 +30,33 @@ use super::path::{LayerPath, fold};
 /// Maximum number of folders; more are hardly intended.
 const MOST_FOLDERS: usize = 4096;
 
-/// Error of granting rights.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[diagnose(code = "recipe/access", blame = Request)]
-pub enum GrantError {
-    /// The base may have it, and is unknown.
-    #[error(
-        "cannot grant rights on {path}: the base may have it, and the content of the base is unknown"
-    )]
-    Unknown {
-        /// The file or folder.
-        path: ImagePath,
-    },
-    /// Neither the base nor the layer has it.
-    #[error("cannot grant rights on {path}: neither the base nor the layer has it")]
-    Nowhere {
-        /// The file or folder.
-        path: ImagePath,
-    },
-    /// It is a file of the base, or a link.
-    #[error(
-        "cannot grant rights on {path}, a file or link of the base: a layer would have to contain all of it"
-    )]
-    OfBase {
-        /// The file.
-        path: ImagePath,
-    },
-    /// It contains too many folders.
-    #[error(
-        "cannot grant rights on {path} and the {count} folders of the base in it: the maximum is {MOST_FOLDERS}"
-    )]
-    TooMany {
-        /// The folder.
-        path: ImagePath,
-        /// Number of folders.
-        count: usize,
-    },
-    /// Only Windows can make the change.
-    #[error("cannot change the rights on {path}: {source}")]
-    Unsupported {
-        /// The file or folder.
-        path: String,
-        /// The cause.
-        source: UnsupportedEdit,
-    },
-    /// Its descriptor cannot be read.
-    #[error("cannot read the security descriptor of {path}")]
-    #[diagnose(code = "base/unreadable", blame = Circumstances)]
-    Unreadable {
-        /// The file or folder.
-        path: String,
-        /// The cause.
-        source: UnreadableDescriptor,
-    },
-    /// The base's facts cannot be read.
-    #[error(transparent)]
-    #[diagnose(code = "base/unreadable", blame = Circumstances)]
-    Inside(#[from] BaseReadError),
-    /// The layer's entries conflict.
-    #[error(transparent)]
-    #[diagnose(forward)]
-    Layer(#[from] LayerError),
+/// What makes an image that requires Windows.
+pub const ON_WINDOWS: &str =
+    "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers";
+
+fn cannot_grant(path: &ImagePath, why: &str, hint: &str) -> LayerError {
+    Problem::request(
+        "recipe/access",
+        format!("cannot grant rights on {path}{why}"),
+    )
+    .hint(hint)
+    .into()
+}
+
+/// Error for what the unknown base may have.
+fn unknown(path: &ImagePath) -> LayerError {
+    let why = ": the base may have it, and the content of the base is unknown";
+    cannot_grant(path, why, ON_WINDOWS)
+}
+
+/// Error for a descriptor that cannot be read.
+fn unreadable(path: impl Display) -> impl FnOnce(UnreadableDescriptor) -> LayerError {
+    move |source| {
+        let problem = format!("cannot read the security descriptor of {path}");
+        Problem::new("base/unreadable", problem)
+            .source(source)
+            .into()
+    }
 }
 
 impl Layer {
@@ -138,7 +105,7 @@ impl Layer {
         &mut self,
         changes: &[AccessChange],
         inside: &dyn BaseContents,
-    ) -> Result<(), GrantError> {
+    ) -> Result<(), LayerError> {
         for change in changes {
             let descriptors = match change {
                 AccessChange::Grant(access) => {
@@ -202,13 +169,13 @@ impl<'a> GrantTargets<'a> {
         layer: &Layer,
         path: &ImagePath,
         inside: &'a dyn BaseContents,
-    ) -> Result<Self, GrantError> {
-        let entry = LayerPath::try_from(path).map_err(LayerError::Path)?;
+    ) -> Result<Self, LayerError> {
+        let entry = LayerPath::try_from(path)?;
         let top = fold(entry.as_str());
         let mut all = BTreeMap::new();
         for (path, own, is_folder) in layer.entries_within(&top)? {
             let target = GrantTarget {
-                path: path.parse().map_err(LayerError::Path)?,
+                path: path.parse()?,
                 is_folder,
                 of_base: None,
             };
@@ -220,7 +187,7 @@ impl<'a> GrantTargets<'a> {
         match all.get(&top) {
             // Windows has its own rights on most of its folders.
             Some(own) if own.is_folder && found == Presence::Unknown && path.is_of_windows() => {
-                return Err(GrantError::Unknown { path: path.clone() });
+                return Err(unknown(path));
             }
             Some(_) => {}
             None => {
@@ -233,7 +200,7 @@ impl<'a> GrantTargets<'a> {
             let deleted: Vec<String> = layer.deletions().collect();
             let below = inside.folders_below(path)?.present();
             for (path, file) in below.unwrap_or_default() {
-                let entry = LayerPath::try_from(&path).map_err(LayerError::Path)?;
+                let entry = LayerPath::try_from(&path)?;
                 let key = fold(entry.as_str());
                 let is_own = all.contains_key(&key) || is_in(&deleted, &key);
                 if !is_own && file.security.is_some() {
@@ -250,7 +217,7 @@ impl<'a> GrantTargets<'a> {
     }
 
     /// The descriptor of a target before the change.
-    fn found(&self, key: &str, target: &GrantTarget) -> Result<SecurityDescriptor, GrantError> {
+    fn found(&self, key: &str, target: &GrantTarget) -> Result<SecurityDescriptor, LayerError> {
         let is_folder = target.is_folder;
         match &target.of_base {
             Some((path, file)) => {
@@ -265,7 +232,7 @@ impl<'a> GrantTargets<'a> {
     }
 
     /// The descriptors that a grant gives. What inherits nothing passes nothing on.
-    fn granted(&self, access: &Access) -> Result<Vec<(LayerPath, SecurityDescriptor)>, GrantError> {
+    fn granted(&self, access: &Access) -> Result<Vec<(LayerPath, SecurityDescriptor)>, LayerError> {
         let mut granted = Vec::new();
         let mut apart: Vec<&str> = Vec::new();
         for (key, target) in &self.all {
@@ -300,11 +267,12 @@ impl<'a> GrantTargets<'a> {
         below.filter(|(_, it)| it.of_base.is_some()).count()
     }
 
-    fn too_many(&self, path: &ImagePath) -> GrantError {
-        GrantError::TooMany {
-            path: path.clone(),
-            count: self.folders_of_base(),
-        }
+    fn too_many(&self, path: &ImagePath) -> LayerError {
+        let count = self.folders_of_base();
+        let why =
+            format!(" and the {count} folders of the base in it: the maximum is {MOST_FOLDERS}");
+        let hint = "add inherit = \"none\", or name a folder further down";
+        cannot_grant(path, &why, hint)
     }
 }
 
@@ -327,23 +295,29 @@ fn is_in(places: &[String], key: &str) -> bool {
 fn base_descriptor(
     path: &ImagePath,
     file: &BaseFile,
-) -> Result<Option<SecurityDescriptor>, GrantError> {
+) -> Result<Option<SecurityDescriptor>, LayerError> {
     let bytes = file.security.as_deref();
     let descriptor = bytes.map(SecurityDescriptor::from_bytes).transpose();
-    descriptor.map_err(|source| GrantError::Unreadable {
-        path: path.to_string(),
-        source,
-    })
+    descriptor.map_err(unreadable(path))
 }
 
 /// A folder that only the base has.
-fn folder_of_base(path: &ImagePath, found: Presence<BaseFile>) -> Result<BaseFile, GrantError> {
-    let path = path.clone();
+fn folder_of_base(path: &ImagePath, found: Presence<BaseFile>) -> Result<BaseFile, LayerError> {
     match found {
         Presence::Present(file) if file.kind == FileKind::Folder => Ok(file),
-        Presence::Present(_) => Err(GrantError::OfBase { path }),
-        Presence::Absent => Err(GrantError::Nowhere { path }),
-        Presence::Unknown => Err(GrantError::Unknown { path }),
+        Presence::Present(_) => {
+            let why = ", a file or link of the base: a layer would have to contain all of it";
+            Err(cannot_grant(path, why, ON_WINDOWS))
+        }
+        Presence::Absent => {
+            let hint = "add it with [[files]], or set it as the working_dir";
+            Err(cannot_grant(
+                path,
+                ": neither the base nor the layer has it",
+                hint,
+            ))
+        }
+        Presence::Unknown => Err(unknown(path)),
     }
 }
 
@@ -355,14 +329,9 @@ fn current_descriptor(
     path: &str,
     key: &str,
     is_folder: bool,
-) -> Result<SecurityDescriptor, GrantError> {
+) -> Result<SecurityDescriptor, LayerError> {
     if let Some(security) = secured.get(key) {
-        return security
-            .descriptor()
-            .map_err(|source| GrantError::Unreadable {
-                path: path.to_owned(),
-                source,
-            });
+        return security.descriptor().map_err(unreadable(path));
     }
     if is_folder
         && let Ok(path) = format!("/{path}").parse::<ImagePath>()
@@ -380,7 +349,7 @@ fn beyond_stock(
     found: &SecurityDescriptor,
     is_folder: bool,
     change: impl FnOnce(&SecurityDescriptor) -> Option<SecurityDescriptor>,
-) -> Result<Option<SecurityDescriptor>, GrantError> {
+) -> Result<Option<SecurityDescriptor>, LayerError> {
     let Some((stock, own)) = split_stock(found, is_folder)? else {
         return Ok(change(found));
     };
@@ -397,7 +366,7 @@ fn beyond_stock(
 fn as_inherited(
     found: SecurityDescriptor,
     is_folder: bool,
-) -> Result<SecurityDescriptor, GrantError> {
+) -> Result<SecurityDescriptor, LayerError> {
     let Some((stock, mut own)) = split_stock(&found, is_folder)? else {
         return Ok(found);
     };
@@ -415,7 +384,7 @@ fn as_inherited(
 fn split_stock(
     found: &SecurityDescriptor,
     is_folder: bool,
-) -> Result<Option<(Vec<Ace>, SecurityDescriptor)>, GrantError> {
+) -> Result<Option<(Vec<Ace>, SecurityDescriptor)>, LayerError> {
     let stock = default_descriptor(is_folder)?;
     let Some(entries) = stock.dacl.map(|list| list.entries) else {
         return Ok(None);
@@ -431,16 +400,13 @@ fn split_stock(
 }
 
 /// The default descriptor of an entry.
-fn default_descriptor(is_folder: bool) -> Result<SecurityDescriptor, GrantError> {
+fn default_descriptor(is_folder: bool) -> Result<SecurityDescriptor, LayerError> {
     let usual = if is_folder {
         &descriptor::DIRECTORY
     } else {
         &descriptor::FILE
     };
-    usual.descriptor().map_err(|source| GrantError::Unreadable {
-        path: "a new entry".to_owned(),
-        source,
-    })
+    usual.descriptor().map_err(unreadable("a new entry"))
 }
 
 #[cfg(test)]

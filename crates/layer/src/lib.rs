@@ -66,7 +66,7 @@ pub use diff_id_cache::{DiffIdCache, LayerStamp};
 pub use disk_source::{DiskSource, IgnoreFilter, check_found};
 pub use error::LayerError;
 pub use folder::link;
-pub use grant::GrantError;
+pub use grant::ON_WINDOWS;
 pub use overlay::BaseOverlay;
 pub use path::{LayerPath, PathError, Whiteout};
 pub use pipeline::{WriteOptions, WrittenLayer};

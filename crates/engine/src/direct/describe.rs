@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wincimg_common::diagnose::Problem;
 use wincimg_iis::IisSettings;
 use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
@@ -204,7 +205,8 @@ fn describe_step(
     iis::configure_server(&mut layer, &step.iis, inside)?;
     layer.fit_to_base(inside)?;
     if !step.access.is_empty() {
-        layer.change_access(&step.access, inside)?;
+        let changed = layer.change_access(&step.access, inside);
+        changed.map_err(Problem::from_diagnosed)?;
         layer.fit_to_base(inside)?;
     }
     for hive in layer_hives(&step.registry, inside, file_time(timestamp))? {

@@ -2,7 +2,7 @@
 
 use wincimg_common::diagnose::{Blame, Diagnose, Problem, closest_match};
 use wincimg_iis::config::{EditError, SchemaError, UnknownName};
-use wincimg_layer::{GrantError, LayerError};
+use wincimg_layer::{LayerError, ON_WINDOWS};
 use wincimg_recipe::{path_blame, path_hint};
 use wincimg_registry::BaseReadError;
 use wincimg_registry::hive::WriteError;
@@ -10,10 +10,6 @@ use wincimg_windows::search_path::SearchPathError;
 
 /// Maximum number of names to list if none is close to the typed one.
 const MAX_LISTED: usize = 24;
-
-/// What makes an image that requires Windows.
-pub(super) const ON_WINDOWS: &str =
-    "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers";
 
 /// An image that the direct engine cannot build.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -35,10 +31,6 @@ pub(super) enum DirectError {
     #[error("the registry changes cannot be written")]
     #[diagnose(code = "recipe/registry", blame = Request, hint = holder_hint(_0))]
     Hive(#[from] WriteError),
-    /// Rights could not be granted.
-    #[error(transparent)]
-    #[diagnose(forward, hint = grant_hint(_0))]
-    Grant(#[from] GrantError),
     /// The layer could not be written.
     #[error(transparent)]
     #[diagnose(forward, hint = None, excerpt = None)]
@@ -47,19 +39,6 @@ pub(super) enum DirectError {
     #[error(transparent)]
     #[diagnose(forward)]
     Other(#[from] Problem),
-}
-
-fn grant_hint(error: &GrantError) -> Option<String> {
-    let hint = match error {
-        GrantError::Unknown { .. } | GrantError::OfBase { .. } | GrantError::Unsupported { .. } => {
-            ON_WINDOWS
-        }
-        GrantError::Nowhere { .. } => "add it with [[files]], or set it as the working_dir",
-        GrantError::TooMany { .. } => "add inherit = \"none\", or name a folder further down",
-        GrantError::Unreadable { .. } | GrantError::Inside(_) => return None,
-        GrantError::Layer(error) => return error.diagnosis().hint,
-    };
-    Some(hint.to_owned())
 }
 
 fn holder_hint(error: &WriteError) -> Option<String> {
@@ -99,23 +78,5 @@ fn meant(error: &EditError) -> Option<String> {
         Some(near) => Some(format!("did you mean {near:?}?")),
         None if known.is_empty() || known.len() > MAX_LISTED => None,
         None => Some(format!("known names: {}", known.join(", "))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rights_that_a_layer_cannot_grant_have_a_way_out() {
-        let path = || r"C:\x".parse().unwrap();
-        let hint = |error: GrantError| DirectError::from(error).diagnosis().hint.unwrap();
-        assert!(hint(GrantError::Unknown { path: path() }).contains("--engine docker"));
-        assert!(hint(GrantError::Nowhere { path: path() }).contains("[[files]]"));
-        let many = GrantError::TooMany {
-            path: path(),
-            count: 5000,
-        };
-        assert!(hint(many).contains("inherit"));
     }
 }

@@ -7,14 +7,14 @@ use wincimg_common::diagnose::Problem;
 use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server};
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, schema_files, server_config};
-use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
+use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath, ON_WINDOWS};
 use wincimg_oci::reference::Reference;
 use wincimg_recipe::Plan;
 use wincimg_registry::Presence;
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
-use super::error::{DirectError, ON_WINDOWS, refused};
+use super::error::{DirectError, refused};
 
 /// Maximum size of a configuration; IIS reads 250 kB of a `web.config` unless the registry sets
 /// another limit.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use wincimg_common::diagnose::Problem;
 use wincimg_registry::Presence;
 use wincimg_registry::security::{Ace, ChildKind, SecurityDescriptor, Sid};
 use wincimg_windows::access::{AccessEdit, with_inherited};
@@ -10,10 +11,11 @@ use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
 use super::{
-    GrantError, GrantTarget, GrantTargets, MOST_FOLDERS, as_inherited, base_descriptor,
+    GrantTarget, GrantTargets, MOST_FOLDERS, ON_WINDOWS, as_inherited, base_descriptor,
     current_descriptor, default_descriptor,
 };
 use crate::content::Layer;
+use crate::error::LayerError;
 use crate::path::{LayerPath, fold};
 
 /// A folder's descriptor before and after the change.
@@ -27,7 +29,7 @@ pub(super) fn descriptors(
     layer: &Layer,
     edit: &AccessEdit,
     inside: &dyn BaseContents,
-) -> Result<Vec<(LayerPath, SecurityDescriptor)>, GrantError> {
+) -> Result<Vec<(LayerPath, SecurityDescriptor)>, LayerError> {
     let targets = GrantTargets::new(layer, &edit.path, inside)?;
     if targets.folders_of_base() > MOST_FOLDERS {
         return Err(targets.too_many(&edit.path));
@@ -61,9 +63,9 @@ pub(super) fn descriptors(
         };
         if is_top || edit.each_inside {
             let edited = edit.edit.apply(&after, &inherited, target.is_folder);
-            after = edited.map_err(|source| GrantError::Unsupported {
-                path: target.path.to_string(),
-                source,
+            after = edited.map_err(|error| {
+                let problem = format!("cannot change the rights on {}: {error}", target.path);
+                Problem::request("recipe/access", problem).hint(ON_WINDOWS)
             })?;
         }
         if after != found {
@@ -83,7 +85,7 @@ fn entries_from_above(
     edit: &AccessEdit,
     targets: &GrantTargets<'_>,
     found: Option<&SecurityDescriptor>,
-) -> Result<[Vec<Ace>; 2], GrantError> {
+) -> Result<[Vec<Ace>; 2], LayerError> {
     let (inside, secured) = (targets.inside, &targets.secured);
     let names = edit.path.components();
     let above: ImagePath = edit.path.up_to(names.len().saturating_sub(1));
