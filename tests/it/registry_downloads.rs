@@ -316,7 +316,7 @@ async fn a_manifest_that_is_too_large_is_not_read() {
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.get_manifest("1").await.unwrap_err();
     assert!(
-        matches!(error, RegistryError::Http(HttpError::TooLarge { .. })),
+        error.to_string().contains("larger than the limit"),
         "{error:?}"
     );
 }

@@ -94,10 +94,7 @@ async fn a_redirect_to_a_file_is_called_that() {
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
     let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
-    assert!(
-        matches!(error, RegistryError::Http(HttpError::Protocol { .. })),
-        "{error:?}"
-    );
+    assert!(error.to_string().contains("invalid response"), "{error:?}");
 }
 
 #[test]
@@ -107,10 +104,7 @@ async fn redirects_without_end_are_an_error() {
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
     let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
-    assert!(
-        matches!(error, RegistryError::Http(HttpError::Redirect { .. })),
-        "{error:?}"
-    );
+    assert!(error.to_string().contains("is not followed"), "{error:?}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl<'h> Catalog<'h> {
                     let problem = unusable(format!("invalid response of {host} to {request}"));
                     let problem = problem.source(error);
                     if passes {
-                        HttpError::Overloaded(problem)
+                        HttpError::Passing(problem)
                     } else {
                         HttpError::Other(problem)
                     }

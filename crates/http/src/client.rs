@@ -318,9 +318,9 @@ impl HttpClient {
         what: &str,
         limit: u64,
     ) -> Result<Bytes, HttpError> {
-        let too_large = || HttpError::TooLarge {
-            what: format!("the response to the request to {what}"),
-            limit,
+        let too_large = || {
+            let what = format!("the response to the request to {what}");
+            HttpError::too_large(&what, limit)
         };
         let announced = response.content_length();
         if announced.is_some_and(|length| length > limit) {
@@ -353,17 +353,12 @@ impl HttpClient {
         let host = || host_of(response.url());
         match next {
             Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) => Err(HttpError::Interrupted {
-                what: format!("the response of {}", host()),
-                at,
-                size: size.unwrap_or(at),
-                source: Some(error.without_url()),
-            }),
-            Err(_) => Err(HttpError::Stalled {
-                host: host(),
-                what: what.to_owned(),
-                after: idle,
-            }),
+            Ok(Err(error)) => {
+                let what = format!("the response of {}", host());
+                let problem = HttpError::interrupted(&what, at, size.unwrap_or(at));
+                Err(HttpError::Passing(problem.source(error.without_url())))
+            }
+            Err(_) => Err(HttpError::stalled(&host(), what, idle)),
         }
     }
 

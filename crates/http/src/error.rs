@@ -79,52 +79,6 @@ pub enum HttpError {
         /// Wait requested by the server.
         retry_after: Option<Duration>,
     },
-    /// A redirect that must not or cannot be followed.
-    #[error("{host} redirected the request to {what} to {target}, which is not followed: {reason}")]
-    Redirect {
-        /// Host and port.
-        host: String,
-        /// The operation that failed.
-        what: String,
-        /// Target of the redirect, without the query.
-        target: String,
-        /// The reason.
-        reason: &'static str,
-    },
-    /// A response that violates the protocol.
-    #[error("{host} sent an invalid response to the request to {what}: {reason}")]
-    Protocol {
-        /// Host and port.
-        host: String,
-        /// The operation that failed.
-        what: String,
-        /// The problem.
-        reason: String,
-    },
-    /// The connection broke during a transfer.
-    #[error("lost the connection after {at} of {size} bytes of {what}")]
-    #[diagnose(code = "network/interrupted")]
-    Interrupted {
-        /// Name of the content.
-        what: String,
-        /// Bytes received.
-        at: u64,
-        /// Total length.
-        size: u64,
-        /// The transport's error, if any.
-        source: Option<reqwest::Error>,
-    },
-    /// The idle timeout expired.
-    #[error("received nothing from {host} for {} s while trying to {what}", after.as_secs_f32())]
-    #[diagnose(code = "network/interrupted")]
-    Stalled {
-        /// Host and port.
-        host: String,
-        /// The operation that failed.
-        what: String,
-        /// Time without data.
-        after: Duration,
-    },
     /// The time limit expired.
     #[error("reached the time limit of {} s while trying to {what}", limit.as_secs_f32())]
     #[diagnose(code = "network/time-limit", hint = "raise the limit with --timeout")]
@@ -134,14 +88,6 @@ pub enum HttpError {
         /// The limit.
         limit: Duration,
     },
-    /// A body exceeds its size limit.
-    #[error("{what} is larger than the limit of {limit} bytes")]
-    TooLarge {
-        /// Name of the content.
-        what: String,
-        /// The limit.
-        limit: u64,
-    },
     /// The content to send could not be read.
     #[error("cannot {what}: its content cannot be read")]
     Source {
@@ -150,10 +96,10 @@ pub enum HttpError {
         /// The reason.
         source: io::Error,
     },
-    /// A page in place of a response, which says that the server is overloaded.
+    /// Other errors that may pass: the server stalled, broke the connection or is overloaded.
     #[error(transparent)]
     #[diagnose(forward)]
-    Overloaded(Problem),
+    Passing(Problem),
     /// Other errors.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -174,6 +120,31 @@ impl HttpError {
             Self::Status { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// A response that violates the protocol.
+    pub fn protocol(host: &str, what: &str, reason: &str) -> Self {
+        let problem = format!("{host} sent an invalid response to the request to {what}: {reason}");
+        Problem::new("network/answer", problem).into()
+    }
+
+    /// A body exceeds its size limit.
+    pub fn too_large(what: &str, limit: u64) -> Self {
+        let problem = format!("{what} is larger than the limit of {limit} bytes");
+        Problem::new("network/answer", problem).into()
+    }
+
+    /// The idle timeout expired.
+    pub fn stalled(host: &str, what: &str, after: Duration) -> Self {
+        let after = after.as_secs_f32();
+        let problem = format!("received nothing from {host} for {after} s while trying to {what}");
+        Self::Passing(Problem::new("network/interrupted", problem))
+    }
+
+    /// The connection broke during a transfer.
+    pub fn interrupted(what: &str, at: u64, size: u64) -> Problem {
+        let problem = format!("lost the connection after {at} of {size} bytes of {what}");
+        Problem::new("network/interrupted", problem)
     }
 
     /// An error of a request to an address that it may not go to.
@@ -213,7 +184,7 @@ impl Transient for HttpError {
         match self {
             // An invalid request stays invalid.
             Self::Unreachable { source, .. } => !source.is_builder(),
-            Self::Interrupted { .. } | Self::Stalled { .. } | Self::Overloaded(_) => true,
+            Self::Passing(_) => true,
             Self::Status { status, .. } => match status.as_u16() {
                 408 | 425 | 429 => true,
                 // Not implemented, and HTTP version not supported.

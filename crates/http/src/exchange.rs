@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, Url};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Task;
 
 use super::addresses::AddressPolicy;
@@ -161,20 +162,15 @@ impl Exchange<'_> {
     }
 
     pub(super) fn not_followed(&self, target: &Url, reason: &'static str) -> HttpError {
-        HttpError::Redirect {
-            host: host_of(&self.url),
-            what: self.what.clone(),
-            target: redacted(target),
-            reason,
-        }
+        let (host, what, target) = (host_of(&self.url), &self.what, redacted(target));
+        let problem = format!(
+            "{host} redirected the request to {what} to {target}, which is not followed: {reason}"
+        );
+        Problem::new("network/answer", problem).into()
     }
 
     pub(super) fn stall_error(&self, after: Duration) -> HttpError {
-        HttpError::Stalled {
-            host: host_of(&self.url),
-            what: self.what.clone(),
-            after,
-        }
+        HttpError::stalled(&host_of(&self.url), &self.what, after)
     }
 
     pub(super) fn no_answer(&self, error: reqwest::Error) -> HttpError {
@@ -184,11 +180,7 @@ impl Exchange<'_> {
 
 /// Returns the `Location` of a response, which may be relative, but not of another scheme.
 pub fn location(what: &str, response: &Response) -> Result<Url, HttpError> {
-    let invalid = |reason: &str| HttpError::Protocol {
-        host: host_of(response.url()),
-        what: what.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let invalid = |reason| HttpError::protocol(&host_of(response.url()), what, reason);
     response
         .headers()
         .get(LOCATION)

@@ -57,10 +57,8 @@ impl Repository {
         limit: u64,
     ) -> Result<Bytes, RegistryError> {
         if descriptor.size > limit {
-            return Err(RegistryError::Http(HttpError::TooLarge {
-                what: format!("blob {} of {self}", descriptor.digest),
-                limit,
-            }));
+            let what = format!("blob {} of {self}", descriptor.digest);
+            return Err(HttpError::too_large(&what, limit).into());
         }
         let documents = self.inner().documents.get();
         if let Some(kept) = documents.and_then(|documents| documents.find(descriptor)) {
@@ -305,12 +303,9 @@ impl Pull {
         if self.position == self.descriptor.size {
             return Ok(());
         }
-        Err(RegistryError::Http(HttpError::Interrupted {
-            what: self.name(),
-            at: self.position,
-            size: self.descriptor.size,
-            source: None,
-        }))
+        let (at, size) = (self.position, self.descriptor.size);
+        let problem = HttpError::interrupted(&self.name(), at, size);
+        Err(HttpError::Passing(problem).into())
     }
 
     /// Verifies the digest once; later calls do nothing.

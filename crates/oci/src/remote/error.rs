@@ -289,12 +289,8 @@ impl RegistryError {
     }
 
     /// An error for a response that violates the distribution specification.
-    pub(super) fn protocol(host: impl Into<String>, what: &str, reason: impl Into<String>) -> Self {
-        Self::Http(HttpError::Protocol {
-            host: host.into(),
-            what: what.to_owned(),
-            reason: reason.into(),
-        })
+    pub(super) fn protocol(host: impl AsRef<str>, what: &str, reason: impl AsRef<str>) -> Self {
+        HttpError::protocol(host.as_ref(), what, reason.as_ref()).into()
     }
 }
 

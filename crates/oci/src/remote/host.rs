@@ -204,11 +204,7 @@ impl Host {
         exchange: &Exchange<'_>,
     ) -> Result<Response, HttpError> {
         let answer = tokio::time::timeout(PROBE_TIME, connections.send(exchange)).await;
-        answer.map_err(|_| HttpError::Stalled {
-            host: self.name.clone(),
-            what: exchange.what.clone(),
-            after: PROBE_TIME,
-        })?
+        answer.map_err(|_| HttpError::stalled(&self.name, &exchange.what, PROBE_TIME))?
     }
 }
 
