@@ -232,13 +232,13 @@ impl<'a> LayerEntries<'a> {
     fn reserve(&mut self, path: &str, target: Option<&str>) -> Result<(), TarReadError> {
         let inside = path.split_once('/').map_or(path, |(_, inside)| inside);
         if let Some(problem) = path_problem(inside) {
-            return Err(TarReadError::Names(problem));
+            return Err(TarReadError::Refused(problem));
         }
         let left = self
             .memory
             .checked_sub(memory_of(path, target, &self.before));
         self.memory = left.ok_or_else(|| {
-            TarReadError::Names("it has more names than any layer of Windows".to_owned())
+            TarReadError::Refused("it has more names than any layer of Windows".to_owned())
         })?;
         path.clone_into(&mut self.before);
         Ok(())

@@ -49,19 +49,9 @@ pub enum TarReadError {
     /// Invalid tar header.
     #[error("it is not a tar stream: {0}")]
     Malformed(&'static str),
-    /// A file or header above the limit.
-    #[error("{path:?} in the tar stream has {size} bytes, more than the limit of {limit}")]
-    TooLarge {
-        /// The entry.
-        path: String,
-        /// Stated size.
-        size: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// Names that no layer of Windows has.
+    /// A file or header above the limit, or names that no layer of Windows has.
     #[error("{0}")]
-    Names(String),
+    Refused(String),
     /// A stream above the limit.
     #[error("the tar stream is longer than {0} bytes when decompressed")]
     TooLong(u64),
@@ -278,11 +268,10 @@ impl<'a> TarReader<'a> {
     /// Reads `size` bytes, up to a limit.
     fn bounded(&mut self, size: u64, limit: u64) -> Result<Vec<u8>, TarReadError> {
         if size > limit {
-            return Err(TarReadError::TooLarge {
-                path: self.path.clone(),
-                size,
-                limit,
-            });
+            return Err(TarReadError::Refused(format!(
+                "{:?} in the tar stream has {size} bytes, more than the limit of {limit}",
+                self.path
+            )));
         }
         let mut bytes = Vec::new();
         let read = (&mut self.stream).take(size).read_to_end(&mut bytes);

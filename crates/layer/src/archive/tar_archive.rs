@@ -36,9 +36,7 @@ fn failed(archive: &str, sum: &ArchiveSize<'_>, error: TarReadError) -> ArchiveE
         }
         TarReadError::Truncated => ArchiveError::whole(archive, "it is truncated inside a member"),
         TarReadError::Malformed(why) => ArchiveError::whole(archive, why),
-        error @ (TarReadError::TooLarge { .. } | TarReadError::Names(_)) => {
-            ArchiveError::whole(archive, error.to_string())
-        }
+        TarReadError::Refused(why) => ArchiveError::whole(archive, why),
     }
 }
 
