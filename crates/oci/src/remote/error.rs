@@ -108,16 +108,6 @@ pub enum RegistryError {
         /// The token server's error.
         source: Box<RegistryError>,
     },
-    /// The registry no longer knows an upload, or its offset.
-    #[error("{host} lost the upload of {what}")]
-    UploadLost {
-        /// Host and port.
-        host: String,
-        /// Name of the content.
-        what: String,
-        /// The registry's response.
-        source: Box<RegistryError>,
-    },
     /// The registry rejects manifests of this type.
     #[error("{repository} does not accept manifests of type {media_type}")]
     #[diagnose(code = "registry/manifest-format", hint = Some(other_format(media_type).to_owned()))]
@@ -298,7 +288,6 @@ impl Transient for RegistryError {
     fn is_transient(&self) -> bool {
         match self {
             Self::Http(error) => error.is_transient(),
-            Self::UploadLost { .. } => true,
             Self::Token { source, .. } => source.is_transient(),
             _ => false,
         }

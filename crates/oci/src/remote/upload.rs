@@ -10,8 +10,9 @@
 
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, StatusCode, Url};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Task;
-use wincimg_http::{BlobSource, CachedReader, Payload, SourceRange, Transient};
+use wincimg_http::{BlobSource, CachedReader, HttpError, Payload, SourceRange, Transient};
 
 use super::capabilities::UploadMode;
 use super::challenge::Scope;
@@ -346,17 +347,16 @@ impl Upload<'_> {
         upload_session::request(self.repository, method, location, doing, &self.name())
     }
 
-    /// Converts an error after which the upload's state is queried before giving up.
+    /// Converts an error after which the upload's state is queried before giving up: the registry no
+    /// longer knows the upload, or its offset.
     fn lost(&self, error: RegistryError) -> RegistryError {
         let gone = [StatusCode::NOT_FOUND, StatusCode::RANGE_NOT_SATISFIABLE];
         if !error.status().is_some_and(|status| gone.contains(&status)) {
             return error;
         }
-        RegistryError::UploadLost {
-            host: self.repository.host().to_owned(),
-            what: self.name(),
-            source: error.into(),
-        }
+        let (host, what) = (self.repository.host(), self.name());
+        let problem = format!("{host} lost the upload of {what}");
+        HttpError::Passing(Problem::new("registry/answer", problem).source(error)).into()
     }
 
     fn piece(&self, offset: u64, length: u64) -> SourceRange<'_> {
