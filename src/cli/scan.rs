@@ -14,7 +14,7 @@ use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::files;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_http::{FileError, HttpClient, RetryPolicy};
+use wincimg_http::{HttpClient, RetryPolicy, file_error};
 use wincimg_inspect::contains_windows;
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_inspect::vex::{VexDocument, VexStatus, VexSubject, settling_statement};
@@ -193,7 +193,7 @@ impl IgnoredFix {
 }
 
 fn read_vex(path: &Path) -> Result<VexDocument, Failure> {
-    let bytes = files::read(path, LARGEST_VEX).map_err(FileError::io("read", path))?;
+    let bytes = files::read(path, LARGEST_VEX).map_err(file_error("read", path))?;
     let document = VexDocument::read(&bytes).map_err(|problem| {
         let what = format!("cannot use {} as VEX", path.display());
         Problem::context(what, problem)

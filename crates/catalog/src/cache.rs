@@ -8,7 +8,7 @@ use reqwest::Url;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
-use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient, HttpError};
+use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, file_error};
 use wincimg_windows::update::Updates;
 
 use super::client::PAGE_LIMIT;
@@ -49,7 +49,7 @@ pub(super) fn load_table<T, E: Into<Box<dyn Error + Send + Sync>>>(
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileError::io("read", path)(error).into()),
+        Err(error) => return Err(file_error("read", path)(error).into()),
     };
     parse(&text).map(Some).map_err(|error| {
         let problem = format!("cannot read {} as a table of {of}", path.display());
@@ -58,11 +58,11 @@ pub(super) fn load_table<T, E: Into<Box<dyn Error + Send + Sync>>>(
 }
 
 /// Keeps a table for later runs.
-pub(super) fn store_table(path: &Path, table: &str) -> Result<(), FileError> {
+pub(super) fn store_table(path: &Path, table: &str) -> Result<(), Problem> {
     let folder = path.parent().unwrap_or(Path::new("."));
     files::create_private_folder(folder)
         .and_then(|()| files::write(path, table.as_bytes()))
-        .map_err(FileError::io("write", path))
+        .map_err(file_error("write", path))
 }
 
 /// Reads the page of releases from its address or from a file, and replaces the cached table.
@@ -84,7 +84,7 @@ pub async fn refresh_updates(
         }
         _ => {
             let path = Path::new(page);
-            let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::io("read", path))?;
+            let bytes = files::read(path, PAGE_LIMIT).map_err(file_error("read", path))?;
             String::from_utf8_lossy(&bytes).into_owned()
         }
     };

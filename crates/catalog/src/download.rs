@@ -13,8 +13,8 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_http::{
-    AddressPolicy, AddressScope, Exchange, FileError, HttpClient, PartialFile, ProgressLine,
-    RedirectPolicy, Transfer, TransferError, host_of, redacted,
+    AddressPolicy, AddressScope, Exchange, HttpClient, PartialFile, ProgressLine, RedirectPolicy,
+    Transfer, TransferError, file_error, host_of, redacted,
 };
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -71,7 +71,7 @@ pub async fn download(
     folder: &Path,
     expected: &ExpectedUpdate,
 ) -> Result<Vec<DownloadedUpdateFile>, BoxError> {
-    std::fs::create_dir_all(folder).map_err(FileError::io("create", folder))?;
+    std::fs::create_dir_all(folder).map_err(file_error("create", folder))?;
     let mut jobs = Vec::with_capacity(members.len());
     for member in members {
         jobs.push(Job::new(member, folder, expected)?);
@@ -205,7 +205,7 @@ impl<'f> Job<'f> {
                 "{} differs from the catalog's entry; downloading it again",
                 self.target.display()
             ));
-            std::fs::remove_file(&self.target).map_err(FileError::io("remove", &self.target))?;
+            std::fs::remove_file(&self.target).map_err(file_error("remove", &self.target))?;
         }
         Ok(None)
     }
@@ -326,16 +326,16 @@ async fn supports_tls(http: &HttpClient, url: &Url) -> bool {
 }
 
 /// Digest of a file's content, by `hasher`.
-pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
+pub(crate) fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, Problem> {
     files::open(path)
         .and_then(|mut file| hasher.read_all(&mut file))
-        .map_err(FileError::io("read", path))?;
+        .map_err(file_error("read", path))?;
     Ok(hasher.finish())
 }
 
 /// Runs blocking work on a worker thread.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, BoxError> {
     match spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     async fn a_fault_in_a_worker_is_an_error_here() {
-        let work = || -> Result<(), FileError> { panic!("no such folder in the cabinet") };
+        let work = || -> Result<(), Problem> { panic!("no such folder in the cabinet") };
         let error = blocking(work).await.unwrap_err();
         assert_eq!(error.to_string(), "cannot check the downloaded file");
         let cause = std::error::Error::source(error.as_ref()).unwrap();

@@ -10,7 +10,7 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_common::files::is_draft;
-use wincimg_http::FileError;
+use wincimg_http::file_error;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
@@ -112,14 +112,14 @@ impl Description {
     }
 
     /// Writes the manifest into the folder of its files.
-    pub fn write(&self, folder: &Path) -> Result<(), FileError> {
+    pub fn write(&self, folder: &Path) -> Result<(), Problem> {
         let path = folder.join(DESCRIPTION);
         let write = || -> io::Result<()> {
             let mut text = serde_json::to_vec_pretty(self)?;
             text.push(b'\n');
             files::write(&path, &text)
         };
-        write().map_err(FileError::io("write", &path))
+        write().map_err(file_error("write", &path))
     }
 
     /// Reads the folder of an update, which is the given one or a subfolder, and verifies every
@@ -171,7 +171,7 @@ impl Description {
 
     fn parse(path: &Path) -> Result<Self, BoxError> {
         let problem = |problem: String| unusable(path, &problem);
-        let text = files::read(path, LIMIT).map_err(FileError::io("read", path))?;
+        let text = files::read(path, LIMIT).map_err(file_error("read", path))?;
         let description: Self =
             serde_json::from_slice(&text).map_err(|error| problem(error.to_string()))?;
         if description.format != FORMAT {
@@ -182,9 +182,9 @@ impl Description {
 
     fn reject_other_files(&self, folder: &Path) -> Result<(), BoxError> {
         let mut names = Vec::new();
-        let entries = fs::read_dir(folder).map_err(FileError::io("read", folder))?;
+        let entries = fs::read_dir(folder).map_err(file_error("read", folder))?;
         for entry in entries {
-            let entry = entry.map_err(FileError::io("read", folder))?;
+            let entry = entry.map_err(file_error("read", folder))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_listed = self.files.iter().any(|file| file.name == name);
             if !is_listed && name != DESCRIPTION && !is_draft(&name) {

@@ -21,7 +21,7 @@ use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files;
-use wincimg_http::{AddressPolicy, Exchange, FileError, HttpClient};
+use wincimg_http::{AddressPolicy, Exchange, HttpClient, file_error};
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -224,7 +224,7 @@ impl SecurityUpdates {
             }
             _ => {
                 let path = Path::new(place);
-                files::read(path, LARGEST_DOCUMENT).map_err(FileError::io("read", path))?
+                files::read(path, LARGEST_DOCUMENT).map_err(file_error("read", path))?
             }
         };
         self.add(&bytes).map_err(|problem| {

@@ -18,7 +18,7 @@ use wincimg_common::lock;
 
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
-use super::error::FileError;
+use super::error::file_error;
 use super::exchange::RedirectPolicy;
 use super::partial_file::PartialFile;
 use super::transfer::{ProgressLine, Transfer, TransferError};
@@ -142,7 +142,7 @@ impl Remote {
         problem.into()
     }
 
-    fn disk(&self, error: FileError) -> DownloadError {
+    fn disk(&self, error: Problem) -> DownloadError {
         self.failed(error.into())
     }
 }
@@ -288,9 +288,9 @@ impl Downloads {
         let named = spawn_blocking(move || {
             let path = path_of(&kept, &found);
             if path != target {
-                fs::rename(&target, &path).map_err(FileError::io("rename", &target))?;
+                fs::rename(&target, &path).map_err(file_error("rename", &target))?;
             }
-            let content = SpoolPart::open_path(&path).map_err(FileError::io("open", &path))?;
+            let content = SpoolPart::open_path(&path).map_err(file_error("open", &path))?;
             kept.evict(&path, |_, _| CacheFileUse::Counted, remove_if_unlocked);
             Ok(DownloadedFile {
                 digest: found,
@@ -298,11 +298,9 @@ impl Downloads {
                 content,
             })
         });
-        let named = named.await.map_err(|error| FileError {
-            action: "keep",
-            path: PathBuf::from(&remote.name),
-            source: io::Error::other(error),
-        });
+        let named = named.await;
+        let named = named
+            .map_err(|error| file_error("keep", Path::new(&remote.name))(io::Error::other(error)));
         named
             .and_then(|named| named)
             .map_err(|error| remote.disk(error))

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::InvalidHeaderValue;
@@ -286,29 +286,10 @@ fn distrust(problem: &CertificateError) -> String {
     }
 }
 
-/// A file that cannot be read or written.
-#[derive(Debug, thiserror::Error, Diagnose)]
-#[error("cannot {action} {}", path.display())]
-#[diagnose(code = "file/io")]
-pub struct FileError {
-    /// "create", "write", …
-    pub action: &'static str,
-    /// The file.
-    pub path: PathBuf,
-    /// The reason.
-    pub source: io::Error,
-}
-
-impl FileError {
-    /// Wraps an I/O error.
-    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self {
-            action,
-            path,
-            source,
-        }
-    }
+/// Error of a file: `action` is "create", "write", …
+pub fn file_error(action: &str, path: &Path) -> impl FnOnce(io::Error) -> Problem + use<> {
+    let problem = format!("cannot {action} {}", path.display());
+    move |source| Problem::new("file/io", problem).source(source)
 }
 
 /// Finds a cause, which may be hidden inside `io::Error`s.

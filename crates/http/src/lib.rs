@@ -32,7 +32,7 @@ pub use blob_source::{BlobReader, BlobSource, CachedReader};
 pub use certificates::CertificateFiles;
 pub use client::{HttpClient, IDLE_TIMEOUT};
 pub use downloads::{DownloadError, DownloadedFile, Downloads, Remote};
-pub use error::{FileError, HttpError};
+pub use error::{HttpError, file_error};
 pub use exchange::{Exchange, Payload, RedirectPolicy, SourceRange, TrustSource, location};
 pub use partial_file::PartialFile;
 pub use pem::{certificates_in, read_certificates, read_private_key};

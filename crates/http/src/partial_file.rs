@@ -14,11 +14,12 @@ use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::spawn_blocking;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files::{self, AtomicFile};
 
 use super::client::HttpClient;
-use super::error::FileError;
+use super::error::file_error;
 use super::transfer::TransferError;
 
 /// Identification of a version of a file on a server.
@@ -94,7 +95,7 @@ impl PartialFile {
     async fn open_for_url(
         target: &Path,
         expected: Option<&Digest>,
-    ) -> Result<Option<Self>, FileError> {
+    ) -> Result<Option<Self>, Problem> {
         let (target, expected) = (target.to_owned(), expected.cloned());
         in_thread("open", &target.clone(), move || {
             let path = with_suffix(&target, ".part");
@@ -164,7 +165,7 @@ impl PartialFile {
         target: &Path,
         hasher: Hasher,
         size: u64,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self, Problem> {
         let target = target.to_owned();
         in_thread("create", &with_suffix(&target, ".part"), move || {
             let path = with_suffix(&target, ".part");
@@ -235,8 +236,8 @@ impl PartialFile {
     }
 
     /// Discards the content.
-    pub fn restart(&mut self) -> Result<(), FileError> {
-        self.empty().map_err(FileError::io("empty", &self.path))
+    pub fn restart(&mut self) -> Result<(), Problem> {
+        self.empty().map_err(file_error("empty", &self.path))
     }
 
     fn empty(&mut self) -> io::Result<()> {
@@ -260,7 +261,7 @@ impl PartialFile {
 
     /// Stores the server's identification of a new download; without it, the download cannot
     /// resume.
-    pub(super) fn start(&mut self, now: Option<Identity>) -> Result<(), FileError> {
+    pub(super) fn start(&mut self, now: Option<Identity>) -> Result<(), Problem> {
         if let ResumeKey::ByServer {
             sidecar,
             expected,
@@ -275,7 +276,7 @@ impl PartialFile {
                 serde_json::to_vec(&noted)
                     .map_err(io::Error::from)
                     .and_then(|text| fs::write(&*sidecar, text))
-                    .map_err(FileError::io("write", sidecar))?;
+                    .map_err(file_error("write", sidecar))?;
             }
             *identity = now;
         }
@@ -288,7 +289,7 @@ impl PartialFile {
     pub async fn write_stream<E>(
         &mut self,
         chunks: impl Stream<Item = Result<Bytes, E>>,
-    ) -> Result<Result<(), E>, FileError> {
+    ) -> Result<Result<(), E>, Problem> {
         let mut chunks = std::pin::pin!(chunks);
         let (to_hash, waiting) = mpsc::channel(CHUNKS_TO_HASH);
         let hashing = spawn_blocking(hash_all(self.hasher.clone(), waiting));
@@ -296,7 +297,7 @@ impl PartialFile {
             match chunks.next().await {
                 Some(Ok(chunk)) => {
                     let written = self.file.write_all(&chunk);
-                    written.map_err(FileError::io("write", &self.path))?;
+                    written.map_err(file_error("write", &self.path))?;
                     self.written += chunk.len() as u64;
                     // The receiver lives until the sender is dropped.
                     let _ = to_hash.send(chunk).await;
@@ -309,7 +310,7 @@ impl PartialFile {
         self.hasher = hashing
             .await
             .map_err(io::Error::other)
-            .map_err(FileError::io("hash", &self.path))?;
+            .map_err(file_error("hash", &self.path))?;
         Ok(end)
     }
 
@@ -353,7 +354,7 @@ impl PartialFile {
     }
 
     /// Renames the file to its final name.
-    pub async fn commit(self) -> Result<(), FileError> {
+    pub async fn commit(self) -> Result<(), Problem> {
         in_thread("create", &self.target.clone(), move || self.rename()).await
     }
 
@@ -378,14 +379,14 @@ impl PartialFile {
     }
 
     /// Removes the partial file and its sidecar.
-    pub fn discard(self) -> Result<(), FileError> {
+    pub fn discard(self) -> Result<(), Problem> {
         if self.private.is_some() {
             return Ok(());
         }
         if let ResumeKey::ByServer { sidecar, .. } = &self.known {
-            remove(sidecar).map_err(FileError::io("remove", sidecar))?;
+            remove(sidecar).map_err(file_error("remove", sidecar))?;
         }
-        remove(&self.path).map_err(FileError::io("remove", &self.path))
+        remove(&self.path).map_err(file_error("remove", &self.path))
     }
 }
 
@@ -403,11 +404,11 @@ async fn in_thread<T: Send + 'static>(
     action: &'static str,
     path: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, FileError> {
+) -> Result<T, Problem> {
     spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(io::Error::other(error)))
-        .map_err(FileError::io(action, path))
+        .map_err(file_error(action, path))
 }
 
 /// Opens or creates a file. A link in its place is replaced, not followed.

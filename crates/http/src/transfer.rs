@@ -8,12 +8,13 @@ use reqwest::header::{
     RANGE,
 };
 use reqwest::{Response, StatusCode, Url};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::digest::Digest;
 use wincimg_common::progress::{Progress, Task};
 
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
-use super::error::{FileError, HttpError};
+use super::error::HttpError;
 use super::exchange::{Exchange, RedirectPolicy, TrustSource};
 use super::partial_file::{Identity, PartialFile};
 
@@ -25,7 +26,7 @@ pub enum TransferError {
     Http(#[from] HttpError),
     /// The file could not be written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] Problem),
     /// The server's file has the wrong size.
     #[error("the file has {found} bytes, expected {expected}")]
     Size {

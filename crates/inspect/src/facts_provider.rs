@@ -23,7 +23,7 @@ pub use mirror::MirrorFactsCollector;
 use wincimg_common::diagnose::{BoxError, Diagnose, error_chain};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_http::{FileError, HttpError};
+use wincimg_http::{HttpError, file_error};
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::remote::{RegistryClient, RegistryError};
 use wincimg_oci::store::Source;
@@ -288,7 +288,7 @@ impl BaseFactsProvider {
     fn update_cache(&self, write: impl FnOnce(&FactsCache) -> io::Result<()>) {
         let Some(cache) = &self.cache else { return };
         if let Err(source) = write(cache) {
-            let error = FileError::io("write to", cache.folder())(source);
+            let error = file_error("write to", cache.folder())(source);
             self.warn(format!(
                 "cannot cache facts about bases: {}",
                 error_chain(&error)

@@ -15,7 +15,7 @@ use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::public_url;
-use wincimg_http::FileError;
+use wincimg_http::file_error;
 use wincimg_layer::check_found;
 use wincimg_recipe::LOCK_FILE;
 
@@ -142,7 +142,7 @@ impl LockFile {
         written.merge(&self.noted.images, &mut entries.images);
         if written.new + written.changed > 0 {
             files::write(&self.path, text(&entries).as_bytes())
-                .map_err(FileError::io("write", &self.path))?;
+                .map_err(file_error("write", &self.path))?;
         }
         self.entries = entries;
         self.noted = Entries::default();
@@ -194,7 +194,7 @@ fn read(path: &Path) -> Result<Entries, BoxError> {
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
-        Err(error) => return Err(FileError::io("read", path)(error).into()),
+        Err(error) => return Err(file_error("read", path)(error).into()),
     };
     parse(&text).map_err(|(line, problem)| {
         let problem = format!("{}:{line}: {problem}", path.display());

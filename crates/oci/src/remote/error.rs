@@ -3,10 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
-use wincimg_common::diagnose::{Diagnose, Excerpt, error_chain};
-use wincimg_http::{
-    FileError, HttpClient, HttpError, Transient, is_metadata, retry_after, wait_hint,
-};
+use wincimg_common::diagnose::{Diagnose, Excerpt, Problem, error_chain};
+use wincimg_http::{HttpClient, HttpError, Transient, is_metadata, retry_after, wait_hint};
 
 use super::error_message::error_message;
 use super::sent_secrets::SentSecrets;
@@ -155,8 +153,8 @@ pub enum RegistryError {
     DigestAlgorithm(String),
     /// A file could not be read or written.
     #[error(transparent)]
-    #[diagnose(code = "file/io")]
-    File(#[from] FileError),
+    #[diagnose(forward)]
+    File(#[from] Problem),
 }
 
 impl RegistryError {

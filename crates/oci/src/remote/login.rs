@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use wincimg_common::files;
 use wincimg_common::files::AtomicFile;
 use wincimg_common::progress::Progress;
-use wincimg_http::FileError;
+use wincimg_http::file_error;
 
 use super::client::RegistryClient;
 use super::credentials::{
@@ -159,7 +159,7 @@ impl<'h> Config<'h> {
     ) -> Result<PathBuf, RegistryError> {
         let folder = files::folder_of(&Self::open(host, file)?.path).to_owned();
         if !folder.exists() {
-            make_private(&folder).map_err(FileError::io("create", &folder))?;
+            make_private(&folder).map_err(file_error("create", &folder))?;
         }
         let _held = files::lock_folder(&folder, progress);
         let mut config = Self::open(host, file)?;
@@ -211,7 +211,7 @@ impl<'h> Config<'h> {
         let written = serde::Serialize::serialize(&self.document, &mut serializer)
             .map_err(io::Error::from)
             .and_then(|()| self.replace(&text));
-        Ok(written.map_err(FileError::io("write", &self.path))?)
+        Ok(written.map_err(file_error("write", &self.path))?)
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
