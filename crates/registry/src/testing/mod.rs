@@ -11,7 +11,9 @@ pub use descriptor::read as read_descriptor;
 use crate::hive::Key;
 use crate::name_folding::FoldedName;
 use crate::security::{DescriptorLayout, SecurityDescriptor};
-use crate::{BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, Root};
+use crate::{
+    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, Root, TypedData,
+};
 
 type Names = Vec<FoldedName>;
 
@@ -92,22 +94,20 @@ impl Keys {
     /// Adds a link from one key to another, in the kernel's form.
     #[must_use]
     pub fn with_link(self, path: &str, target: &str) -> Self {
-        let target: Vec<u8> = target.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let value = RegistryData::new(DataType::LINK, target);
+        let value = RegistryData::link(target);
         self.with_key(path, "O:SYG:SYD:", &[("SymbolicLinkValue", value)])
     }
 }
 
 /// Target of a link, if layers can change it.
 fn target((name, data): &(String, RegistryData)) -> Option<KeyPath> {
-    if name != "SymbolicLinkValue" || data.kind() != DataType::LINK {
-        return None;
+    match data.typed() {
+        TypedData::Text(path) if name == "SymbolicLinkValue" && data.kind() == DataType::LINK => {
+            let path = path.strip_prefix(r"\Registry\Machine\")?;
+            format!(r"HKLM\{path}").parse().ok()
+        }
+        _ => None,
     }
-    let (units, _) = data.bytes().as_chunks::<2>();
-    let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
-    let path = String::from_utf16(&units).unwrap();
-    let path = path.strip_prefix(r"\Registry\Machine\")?;
-    format!(r"HKLM\{path}").parse().ok()
 }
 
 impl BaseKeys for Keys {
