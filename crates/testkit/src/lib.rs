@@ -46,6 +46,7 @@ use std::time::Duration;
 use bytes::Bytes;
 pub use programs::component;
 use serde_json::json;
+pub use wincimg_common::diagnose::error_chain as chain;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::media_type::OCI_LAYER_GZIP;
 use wincimg_oci::document::{Descriptor, sha256};
@@ -194,17 +195,6 @@ pub async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
         .await
         .unwrap();
     (manifest, layer)
-}
-
-/// An error with all its causes, in the format of the command line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 /// Runs one test of this program in its own process, to test properties of a whole process such as
