@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, Serializer};
-use wincimg_common::diagnose::{Blame, Diagnose as _, Problem, error_chain};
+use wincimg_common::diagnose::{Diagnose as _, Problem, error_chain};
 use wincimg_common::progress::Progress;
 
 use self::referrers::ReferrerCopier;
@@ -24,7 +24,7 @@ use super::copy::{
     BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter, Watcher,
 };
 use super::document::ManifestFormat;
-use super::prefix::{PrefixError, RegistryPrefix};
+use super::prefix::RegistryPrefix;
 use super::reference::Reference;
 use super::remote::{RegistryClient, Repository};
 use super::store::{Sink, Source, StoreError};
@@ -41,10 +41,7 @@ fn invalid_names(problem: String) -> Problem {
 pub fn mirrored_name(target: &RegistryPrefix, source: &MirrorSource) -> Result<Reference, Problem> {
     let MirrorSource { image, path } = source;
     target.check_for_pushes().map_err(|error| {
-        let has_no_user = matches!(error, PrefixError::MissingUser);
-        Problem::from_error("mirror/names", error)
-            .blame(Blame::Request)
-            .hint_if(has_no_user.then_some("name the user: --to docker.io/USER"))
+        invalid_names(error.to_string()).hint("name the user: --to docker.io/USER")
     })?;
     let end = match (image.tag(), image.digest()) {
         (Some(tag), _) => format!(":{tag}"),

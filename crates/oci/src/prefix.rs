@@ -21,17 +21,9 @@ pub enum PrefixError {
          the prefix is in lower case"
     )]
     Malformed(String),
-    /// A URL.
-    #[error("a registry has no scheme: type {0}")]
-    Scheme(String),
-    /// Contains `@`; not shown, because it may contain a password.
-    #[error(
-        "a registry cannot contain @: expected HOST[:PORT][/PREFIX]; for credentials, use `wincimg login HOST`"
-    )]
-    Credentials,
-    /// Docker Hub without a user, as a target.
-    #[error("images on Docker Hub belong to a user or an organization: expected docker.io/NAME")]
-    MissingUser,
+    /// A URL, with credentials, or without the user that a target on Docker Hub has.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl FromStr for RegistryPrefix {
@@ -39,17 +31,19 @@ impl FromStr for RegistryPrefix {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.contains('@') {
-            return Err(PrefixError::Credentials);
+            // Not shown, because it may contain a password.
+            let problem = "a registry cannot contain @: expected HOST[:PORT][/PREFIX]; for credentials, use `wincimg login HOST`";
+            return Err(PrefixError::Refused(problem.to_owned()));
         }
         if let Some((scheme, rest)) = text.split_once("://")
             && let Ok(prefix) = rest.parse::<Self>()
         {
-            return Err(PrefixError::Scheme(match (scheme, &prefix.host) {
-                ("http", host) => {
-                    format!("{prefix}, and --insecure-registry {host} if it uses plain HTTP")
-                }
-                _ => prefix.to_string(),
-            }));
+            let plain = match (scheme, &prefix.host) {
+                ("http", host) => format!(", and --insecure-registry {host} if it uses plain HTTP"),
+                _ => String::new(),
+            };
+            let problem = format!("a registry has no scheme: type {prefix}{plain}");
+            return Err(PrefixError::Refused(problem));
         }
         let trimmed = text.trim_end_matches('/');
         let (host, path) = match trimmed.split_once('/') {
@@ -124,7 +118,10 @@ impl RegistryPrefix {
     /// Rejects a prefix that cannot be pushed to.
     pub fn check_for_pushes(&self) -> Result<(), PrefixError> {
         match &self.path {
-            None if self.host == DOCKER_HUB => Err(PrefixError::MissingUser),
+            None if self.host == DOCKER_HUB => {
+                let problem = "images on Docker Hub belong to a user or an organization: expected docker.io/NAME";
+                Err(PrefixError::Refused(problem.to_owned()))
+            }
             _ => Ok(()),
         }
     }
@@ -208,7 +205,8 @@ mod tests {
         assert_eq!(check("docker.io/me"), Ok(()));
         assert_eq!(check("repo.lan"), Ok(()));
         for hub in ["docker.io", "index.docker.io", "registry-1.docker.io/"] {
-            assert_eq!(check(hub), Err(PrefixError::MissingUser), "{hub}");
+            let error = check(hub).unwrap_err().to_string();
+            assert!(error.contains("docker.io/NAME"), "{hub}: {error}");
         }
     }
 
