@@ -68,7 +68,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     let bare = bare.trim_end_matches('/');
     let prefix: RegistryPrefix = bare.parse().map_err(|error| match error {
         PrefixError::Malformed(_) => format!("invalid registry {text:?}: expected HOST[:PORT]"),
-        other => other.to_string(),
+        other @ PrefixError::Refused(_) => other.to_string(),
     })?;
     if prefix.to_string() != prefix.host() {
         return Err(format!(

@@ -42,7 +42,8 @@ impl XmlElement {
                 Event::End(_) => {
                     let outer = around.pop().unwrap_or_default();
                     let mut element = mem::replace(&mut inner, outer);
-                    element.text = element.text.trim().to_owned();
+                    let text = element.text.trim().to_owned();
+                    element.text = text;
                     inner.children.push(element);
                 }
                 Event::Text(text) => inner.text += &text.decode()?,

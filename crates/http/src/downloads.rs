@@ -157,17 +157,17 @@ impl Downloads {
     }
 
     /// The folder, from which a cache without a size removes every file at once.
-    fn folder(&self) -> Result<FileCache, FileError> {
+    fn folder(&self) -> Result<FileCache, Problem> {
         if let Some(kept) = &self.kept {
             kept.create_dir()
-                .map_err(FileError::io("create", kept.folder()))?;
+                .map_err(file_error("create", kept.folder()))?;
             return Ok(kept.clone());
         }
         let mut temporary = lock(&self.temporary);
         let folder = match temporary.take() {
             Some(folder) => folder,
             None => TemporaryFolder::new(TEMPORARY)
-                .map_err(FileError::io("create", &std::env::temp_dir()))?,
+                .map_err(file_error("create", &std::env::temp_dir()))?,
         };
         let cache = FileCache::new(folder.path().to_owned(), 0);
         *temporary = Some(folder);

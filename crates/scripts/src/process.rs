@@ -490,7 +490,7 @@ impl<'a> Process<'a> {
             ScriptError::unclear(match error {
                 // The alternative is that of a recipe, such as a RUN line.
                 KeyPathError::Unreachable { root, reason, .. } => format!("{root}: {reason}"),
-                error => error.to_string(),
+                error @ KeyPathError::Invalid(_) => error.to_string(),
             })
         })
     }

@@ -79,7 +79,7 @@ pub fn set_value(
     patch.put_bytes(node.offset, 4, &time.0.to_le_bytes());
     patch.raise(node.offset, 60, in_reach(utf16_len(name))?);
     patch.raise(node.offset, 64, length);
-    Ok(patch.finish(time)?)
+    patch.finish(time)
 }
 
 /// Finds a key by its path.
