@@ -37,7 +37,7 @@ use wincimg_common::files::LARGEST_TEXT;
 use wincimg_layer::check_found;
 
 use super::cache_args::folder_in;
-use super::{Failure, innermost, program_name, wants_format};
+use super::{Failure, program_name};
 
 const FILE_NAME: &str = "wincimg.toml";
 /// The user's own file, below the folder for settings.
@@ -151,8 +151,14 @@ fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
     let Ok((command, _)) = applied(files, &[]) else {
         return false;
     };
-    let read = command.ignore_errors(true).try_get_matches_from(arguments);
-    read.is_ok_and(|matches| wants_format(innermost(&matches), "json"))
+    let words = arguments.iter().skip(1).filter_map(|it| it.to_str());
+    let innermost = words.fold(&command, |command, word| {
+        command.find_subcommand(word).unwrap_or(command)
+    });
+    let mut formats = innermost
+        .get_arguments()
+        .filter(|it| it.get_id() == "format");
+    formats.any(|it| it.get_default_values().iter().any(|it| it == "json"))
 }
 
 /// The command line with the files' defaults, and these.

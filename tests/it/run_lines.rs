@@ -639,7 +639,7 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
 
 #[test(multi_thread)]
 async fn attributes_of_the_base_count_as_on_windows() {
-    let bench = Bench::new().await;
+    let bench = Bench::new().await.indexed();
     let copied = r"RUN copy C:\inetpub\app\fixed.txt C:\data2\";
     for (lines, line) in [
         (r"RUN del C:\inetpub\app\fixed.txt".to_owned(), 3),

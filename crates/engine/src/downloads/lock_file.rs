@@ -22,8 +22,6 @@ use wincimg_recipe::LOCK_FILE;
 const VERSION: u32 = 1;
 /// Far more than any file of an image has. A plan adds sizes up.
 const LARGEST: u64 = 1 << 40;
-/// Code of errors of the file.
-const CODE: &str = "download/lock";
 const HEAD: &str = "\
 # Downloads and images of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
@@ -190,7 +188,7 @@ fn text(entries: &Entries) -> String {
 
 fn read(path: &Path) -> Result<Entries, BoxError> {
     let hint = "copy the link's target into the folder, or delete the link and add --update-lock";
-    check_found(path, CODE, hint)?;
+    check_found(path, "download/lock", hint)?;
     let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
@@ -198,7 +196,7 @@ fn read(path: &Path) -> Result<Entries, BoxError> {
     };
     parse(&text).map_err(|(line, problem)| {
         let problem = format!("{}:{line}: {problem}", path.display());
-        Problem::request(CODE, problem)
+        Problem::request("download/lock", problem)
             .hint(
                 "restore the file from version control, or delete it and write it again with \
                  --update-lock",
