@@ -119,8 +119,8 @@ async fn what_only_windows_can_install_is_named() {
         ),
         (
             "COPY ui.mst C:/\nRUN msiexec /i C:\\a.msi TRANSFORMS=C:\\ui.mst",
-            "dockerfile/needs-windows",
-            "without /qn it opens the dialogs of the package",
+            "dockerfile/refused",
+            "without /qn it opens a window and waits for it",
         ),
         (
             r"RUN msiexec /i C:\b.msi /qn",

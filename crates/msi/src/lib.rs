@@ -63,8 +63,8 @@ pub use cabinet::{Cabinet, CabinetMember};
 pub use error::MsiError;
 pub use package::Package;
 pub use plan::{
-    InstallOptions, InstallPlan, InstalledContent, InstalledFile, Product, RefusedAction, Shortcut,
-    TransformPlace,
+    InstallOptions, InstallPlan, InstalledContent, InstalledFile, Interaction, Product,
+    RefusedAction, Shortcut, TransformPlace,
 };
 pub use session::{BareSystem, InstalledSystem};
 pub use setup_program::SetupProgram;

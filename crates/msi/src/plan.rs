@@ -40,11 +40,20 @@ pub struct InstallPlan {
     pub missing_actions: Vec<String>,
     /// How an installation without `/qn` differs, if it does.
     #[serde(skip)]
-    pub interactive: Option<String>,
+    pub interactive: Option<Interaction>,
     /// Questions about the image whose answers are unknown; assumed absent.
     pub unknown: Vec<String>,
     /// Notes for the reader.
     pub notes: Vec<String>,
+}
+
+/// How an installation without `/qn` differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Interaction {
+    /// It opens a window and waits for it.
+    Waits,
+    /// It runs other actions, as the message says.
+    Differs(String),
 }
 
 /// The product of a package.

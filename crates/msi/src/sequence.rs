@@ -5,7 +5,7 @@ use wincimg_registry::{RegistryData, TypedData};
 use super::builder::Builder;
 use super::error::MsiError;
 use super::permissions;
-use super::plan::{InstallPlan, Product, RefusedAction};
+use super::plan::{InstallPlan, Interaction, Product, RefusedAction};
 use super::registry::environment_key;
 use super::session::Session;
 
@@ -229,10 +229,10 @@ impl Session<'_> {
     }
 
     /// How an installation without `/qn` differs, if it does: it begins with the `InstallUISequence`.
-    pub(crate) fn interactive(&self) -> Option<String> {
+    pub(crate) fn interactive(&self) -> Option<Interaction> {
         let database = self.database;
         if database.has_rows("Dialog") {
-            return Some("without /qn it opens the dialogs of the package".to_owned());
+            return Some(Interaction::Waits);
         }
         let is_only_there = |name: &str| {
             database.find("CustomAction", "Action", name).is_some()
@@ -245,12 +245,14 @@ impl Session<'_> {
             row.number("Sequence").is_some_and(|it| it > 0) && is_only_there(row.text("Action"))
         });
         if let Some(own) = own {
-            return Some(format!("without /qn it also runs {}", own.text("Action")));
+            let why = format!("without /qn it also runs {}", own.text("Action"));
+            return Some(Interaction::Differs(why));
         }
         let mut rows = database.rows("InstallExecuteSequence");
         let row = rows.find(|row| row.text("Condition").contains("UILevel"))?;
         let action = row.text("Action");
-        Some(format!("without /qn the condition of {action} differs"))
+        let why = format!("without /qn the condition of {action} differs");
+        Some(Interaction::Differs(why))
     }
 
     fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {

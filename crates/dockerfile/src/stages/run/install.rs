@@ -6,8 +6,8 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_layer::ContentSource;
 use wincimg_layer::archive::Archive;
 use wincimg_msi::{
-    BundlePackage, InstallOptions, InstallPlan, InstalledSystem, MsiError, SetupProgram,
-    TransformPlace,
+    BundlePackage, InstallOptions, InstallPlan, InstalledSystem, Interaction, MsiError,
+    SetupProgram, TransformPlace,
 };
 use wincimg_recipe::{FileSource, LARGEST_TRANSFORM, PlannedContent, PlannedPackage, content_of};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
@@ -82,9 +82,8 @@ impl RunState<'_> {
         let transforms = self.transforms(&options)?;
         let plan = package.plan_installation(&options, &ImageSystem(self));
         let plan = plan.map_err(|error| refused(&error))?;
-        if let (Some(why), false) = (&plan.interactive, install.is_quiet) {
-            let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
-            return Err(error.help("add /qn"));
+        if let (Some(interaction), false) = (&plan.interactive, install.is_quiet) {
+            return Err(not_quiet(interaction));
         }
         check(&plan)?;
         let is_missing = |name: &String| plan.missing_actions.contains(name);
@@ -190,6 +189,17 @@ impl RunState<'_> {
         self.changes.notes.extend(plan.notes);
         Ok(())
     }
+}
+
+/// Error for an installation that differs from one with `/qn`.
+fn not_quiet(interaction: &Interaction) -> ScriptError {
+    let error = match interaction {
+        Interaction::Waits => {
+            ScriptError::refused("without /qn it opens a window and waits for it")
+        }
+        Interaction::Differs(why) => ScriptError::new(ScriptErrorKind::NeedsWindows, why),
+    };
+    error.help("add /qn")
 }
 
 /// Error for a bundle that only Windows can run.
