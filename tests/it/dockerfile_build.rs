@@ -832,9 +832,15 @@ fn what_is_wrong_is_reported_with_its_line() {
             .on_line(line);
     }
     refused("COPY --chown=ContainerUser a.txt C:/app/", &[])
-        .advises(&[r"RUN icacls C:\app /grant ContainerUser:(OI)(CI)M"]);
+        .advises(&[r#"RUN ["icacls","C:\\app","/grant","ContainerUser:(OI)(CI)M"]"#]);
     refused("COPY --chown=1000:1000 a.txt .", &[])
-        .advises(&["RUN icacls . /grant ContainerUser:(OI)(CI)M"]);
+        .advises(&[r#"RUN ["icacls",".","/grant","ContainerUser:(OI)(CI)M"]"#]);
+    refused("COPY --chown=Users [\"a.txt\", \"/my app/\"]", &[])
+        .advises(&[r#"RUN ["icacls","C:\\my app","/grant","Users:(OI)(CI)M"]"#]);
+    for target in ["/", "C:/", "C:\\\\", "$DIR/app"] {
+        let failure = refused(&format!("COPY --chown=ContainerUser a.txt {target}"), &[]);
+        failure.advises(&["remove the flag"]).hides("icacls");
+    }
     let marked = site("COPY d /d", &["d/.wh.x"]);
     let mut marked = build(&marked, &["--dry-run"]);
     marked

@@ -445,6 +445,7 @@ async fn folders_that_windows_needs_stay() {
         bench
             .refused(&format!("RUN {line}"))
             .is("dockerfile/refused", &[&format!("{key} cannot be deleted")])
+            .advises(&["delete the keys or values below it"])
             .on_line(3);
     }
     for entry in [

@@ -383,18 +383,37 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
 
 /// What gives an account rights on copied files, without owning them.
 fn owner_hint(owner: &str, arguments: Option<Vec<String>>) -> String {
+    let line = arguments.and_then(|mut words| grant_line(owner, &words.pop()?));
+    line.map_or_else(
+        || "remove the flag".to_owned(),
+        |line| format!("remove the flag, and add below: RUN {line}"),
+    )
+}
+
+/// A program in exec form, as `PowerShell` evaluates the parentheses of rights, also in double quotes.
+/// None for the root of the drive, and for variables, which are not expanded there.
+fn grant_line(owner: &str, target: &str) -> Option<String> {
     let name = owner.split(':').next().unwrap_or_default();
     let name = match name.parse::<AccessAccount>() {
         Ok(_) => name,
         Err(_) => "ContainerUser",
     };
-    let target = arguments.and_then(|mut words| words.pop());
-    let target = target.unwrap_or_default().replace('/', "\\");
-    let target = match target.trim_end_matches('\\') {
-        "" => ".",
-        target => target,
+    let names: Vec<&str> = target
+        .split(['/', '\\'])
+        .filter(|it| !it.is_empty())
+        .collect();
+    let path = names.join("\\");
+    if path.is_empty() || path.ends_with(':') || path.contains('$') {
+        return None;
+    }
+    let root = if target.starts_with(['/', '\\']) {
+        "C:\\"
+    } else {
+        ""
     };
-    format!("remove the flag, and add below: RUN icacls {target} /grant {name}:(OI)(CI)M")
+    let (path, rights) = (format!("{root}{path}"), format!("{name}:(OI)(CI)M"));
+    let words = ["icacls", path.as_str(), "/grant", rights.as_str()];
+    serde_json::to_string(&words).ok()
 }
 
 /// Arguments as a JSON array, if they are one.

@@ -50,6 +50,8 @@ use crate::instruction::{ParsedInstruction, RunInstruction};
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
+const BELOW: &str = "delete the keys or values below it that you mean";
+
 pub(super) struct RunResult {
     pub(super) created_by: String,
     pub(super) layer: PlannedLayer,
@@ -71,7 +73,7 @@ pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
         at: 0,
         ..ScriptError::new(ScriptErrorKind::NeedsWindows, why)
     };
-    Err(error.help("omit the flag (COPY what it mounts), or build with BuildKit on Windows"))
+    Err(error.help("omit the flag, and COPY what it mounts"))
 }
 
 /// Evaluates a line on a stage.
@@ -484,7 +486,7 @@ impl ImageState for RunState<'_> {
             ImageAction::Registry(edit) => match edit.lost_key() {
                 Some(key) => {
                     let why = format!("{key} cannot be deleted: Windows needs it");
-                    Err(ScriptError::refused(why))
+                    Err(ScriptError::refused(why).help(BELOW))
                 }
                 None => {
                     self.registry.edits.push(edit);

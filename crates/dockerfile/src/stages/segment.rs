@@ -738,6 +738,10 @@ mod tests {
             assert!(lines.iter().all(|it| it.code == "dockerfile/needs-windows"));
             let message = "RUN requires Windows: only BuildKit supports --mount";
             assert_eq!(lines[0].message, message);
+            assert_eq!(
+                lines[0].hint,
+                Some("omit the flag, and COPY what it mounts")
+            );
             assert_eq!(error.diagnosis().blame, Blame::Windows);
         }
         let text = "FROM alpine:3\nRUN --mount=type=cache,target=/root make\n";
