@@ -253,6 +253,12 @@ fn xcopy_asks_before_it_overwrites_a_file() {
     ] {
         let start = format!("{start}echo c>{there}&& ");
         in_cmd(&format!("{start}{line} /y"));
+        in_cmd(&format!("set COPYCMD=/Y&& {start}{line}"));
+        if asks {
+            let line = format!("set COPYCMD=/y&& {start}{line} /-Y");
+            let (_, why) = refused(&CMD, &line);
+            assert!(why.contains("it asks whether to overwrite"), "{why}");
+        }
         let line = format!("{start}{line}");
         if asks {
             let (kind, why) = refused(&CMD, &line);

@@ -10,8 +10,8 @@ use super::super::process::{
 };
 
 /// Options of `xcopy` that do not change the copied files.
-const XCOPY_IDLE: [&str; 12] = [
-    "/e", "/s", "/i", "/y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
+const XCOPY_IDLE: [&str; 13] = [
+    "/e", "/s", "/i", "/y", "/-y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
 
 /// What a program copies.
@@ -39,7 +39,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
         with_empty: has("/e"),
         except: if has("/h") { 0 } else { UNSEEN },
         denied: if has("/r") { 0 } else { READ_ONLY },
-        asks: !has("/y"),
+        asks: has("/-y") || !has("/y") && !is_answered(machine),
     };
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
@@ -70,6 +70,14 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             (true, _) => error::unclear("wildcards with /s or /e are not supported"),
             (false, pattern) => files_into(machine, &folder, pattern, &target, mode),
         },
+    }
+}
+
+/// Returns true if the variable `COPYCMD` has `/y`.
+fn is_answered(machine: &Process<'_>) -> bool {
+    match machine.variable("COPYCMD") {
+        Lookup::Present(options) => options.to_ascii_lowercase().contains("/y"),
+        Lookup::Absent | Lookup::Deferred(Deferred) | Lookup::Unknown => false,
     }
 }
 
