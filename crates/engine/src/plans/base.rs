@@ -22,8 +22,14 @@ use crate::direct::AddedLayer;
 /// Commands that change rights, as in the history of images, in lower case.
 const OF_RIGHTS: [&str; 4] = ["cacls", "takeown", "set-acl", "setaccesscontrol"];
 
-/// Returns true if a step of an image's history changes rights.
+/// Returns true if a step of an image's history changes rights. Steps that copy files may name one
+/// such as `Set-Acl.ps1`.
 pub(crate) fn changes_rights(created_by: &str) -> bool {
+    let instruction = created_by.split_once("#(nop)").map(|(_, text)| text);
+    let instruction = instruction.unwrap_or(created_by).trim_start();
+    if instruction.starts_with("COPY ") || instruction.starts_with("ADD ") {
+        return false;
+    }
     let lower = created_by.to_ascii_lowercase();
     OF_RIGHTS.iter().any(|command| lower.contains(command))
 }
@@ -245,6 +251,17 @@ mod tests {
         const WINDOWS: (&str, bool) = ("Apply image 10.0.17763.973", true);
         for (step, expected) in [
             (("COPY dir /app # buildkit", true), false),
+            (("COPY Set-Acl.ps1 /app # buildkit", true), false),
+            (("ADD takeown.zip /app # buildkit", true), false),
+            (
+                (r"cmd /S /C #(nop) COPY file:1 in C:\icacls.txt ", true),
+                false,
+            ),
+            (
+                (r"cmd /S /C #(nop) ADD file:1 in C:\icacls.txt ", true),
+                false,
+            ),
+            ((r"RUN cmd /S /C COPY a b && icacls b /reset", true), true),
             (("ENV A=1", false), false),
             (("wincimg build app", true), false),
             ((r"RUN cmd /S /C icacls C:\app /grant Users:M", true), true),
