@@ -806,14 +806,14 @@ fn what_is_wrong_is_reported_with_its_line() {
              COPY a.txt C:/cur/",
             4,
             "dockerfile/invalid",
-            &[r"C:\cur is a link that an earlier instruction made"],
+            &[r"C:\cur is a link that an earlier instruction made: use its target"],
         ),
         (
             "USER ContainerAdministrator\nRUN mkdir C:\\app1 && mklink /d C:\\cur C:\\app1\n\
              WORKDIR C:/cur/sub",
             4,
             "dockerfile/invalid",
-            &[r"C:\cur is a link that an earlier instruction made"],
+            &[r"C:\cur is a link that an earlier instruction made: use its target"],
         ),
         ("COPY --from=9 a.txt /x", 2, "dockerfile/invalid", &["9"]),
         ("FROM scratch", 2, "dockerfile/invalid", &["scratch"]),

@@ -318,15 +318,15 @@ impl Tree {
     pub(super) fn check_folders_above(&self, path: &ImagePath) -> Result<(), String> {
         for depth in 1..path.components().len() {
             let above = path.up_to(depth);
-            let kind = match self.kind(&above).map_err(|error| error_chain(&error))? {
-                Presence::Present(PathKind::File(())) => "file",
-                Presence::Present(PathKind::Link(())) => "link",
+            let (kind, instead) = match self.kind(&above).map_err(|error| error_chain(&error))? {
+                Presence::Present(PathKind::File(())) => ("file", ", not a folder"),
+                Presence::Present(PathKind::Link(())) => ("link", ": use its target"),
                 Presence::Present(PathKind::Folder) | Presence::Absent | Presence::Unknown => {
                     continue;
                 }
             };
             let of = self.origin(&above);
-            return Err(format!("{above} is a {kind} {of}, not a folder"));
+            return Err(format!("{above} is a {kind} {of}{instead}"));
         }
         Ok(())
     }

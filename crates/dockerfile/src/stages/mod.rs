@@ -310,8 +310,8 @@ impl Stages {
     }
 
     /// Checks all required stages, as far as possible without the bases. Steps that require Windows
-    /// are errors unless it can run them, or another step may be one, too; those that require Linux
-    /// always are.
+    /// are errors unless it can run them, or an installer is among them whose file is not read yet: then
+    /// all are known only with that file. Those that require Linux always are.
     pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
         let mut errors = Vec::new();
         let mut failures = Vec::new();
