@@ -109,7 +109,7 @@ fn rights_on_a_folder_that_the_base_may_have_need_a_look_into_it_whatever_is_put
         (r"C:\app", [false, true], [true, true]),
         (r"C:\DATA", [false, false], [true, true]),
         // The base may have a folder that a recipe creates.
-        (r"C:\made", [false, true], [false, true]),
+        (r"C:\made", [false, false], [true, true]),
         (r"C:\Windows\made", [true, true], [true, true]),
     ] {
         let bases = ["mcr.microsoft.com/windows/nanoserver:1809", "acme/app:1"];
