@@ -132,7 +132,7 @@ async fn a_blob_that_the_registry_loses_is_copied_again() {
 
 /// As Docker's registry, unless its configuration allows the URLs.
 #[test]
-async fn a_registry_that_refuses_foreign_layers_is_asked_once() {
+async fn the_last_refusal_of_an_image_with_foreign_layers_says_why() {
     let rule = |passed: &ProxiedRequest| {
         if passed.method == "PUT" && passed.path.contains("/manifests/") {
             let body = r#"{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN","message":"blob unknown"}]}"#;
@@ -156,7 +156,8 @@ async fn a_registry_that_refuses_foreign_layers_is_asked_once() {
     let result = copier.copy(&plan, &source, &target, Some("1809")).await;
     let error = result.unwrap_err();
     assert_contains!(error.diagnosis().hint.unwrap(), "wincimg image mirror");
-    assert_eq!(world.proxy.requests("PUT", "/manifests/").len(), 1);
+    // The blob may be an ordinary one, which the registry lost.
+    assert_eq!(world.proxy.requests("PUT", "/manifests/").len(), 5);
 }
 
 #[test]

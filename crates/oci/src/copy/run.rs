@@ -154,14 +154,14 @@ impl Copier {
         let has_foreign = plan.blobs.iter().any(|blob| skipped(blob, sink));
         let mut attempts = 0;
         while let Err(error) = publish(plan, sink, tag).await {
-            let error = match error {
+            attempts += 1;
+            let forgotten = self.forget_lost(error, attempts, &parts, sink).await;
+            forgotten.map_err(|error| match error {
                 StoreError::Registry(error) if has_foreign && error.is_blob_missing() => {
-                    return Err(StoreError::ForeignLayers(error));
+                    StoreError::ForeignLayers(error)
                 }
                 error => error,
-            };
-            attempts += 1;
-            self.forget_lost(error, attempts, &parts, sink).await?;
+            })?;
             self.ensure_blobs(plan, source, sink).await?;
         }
         Ok(blobs)
