@@ -270,6 +270,17 @@ fn flags_of_dockershim_are_for_kubelets_that_have_it() {
         first_flag,
     ];
     assert_in_order(function(&text, "Set-Docker("), &steps);
+    // A node without its pause image is not up to date.
+    assert_contains!(
+        function(&text, "Set-Docker("),
+        "Add-Unset \"pause image not set: "
+    );
+    let outcome = [
+        "+ @($unset)",
+        "everything is up to date",
+        "Get-Outcome $state",
+    ];
+    assert_in_order(function(&text, "Set-Node"), &outcome);
     let nodes = [
         ["w1", "10.0.17763.973", "docker://24.0.7", "v1.29.0"],
         ["w2", "10.0.17763.973", "docker://20.10.9", "v1.23.17"],
@@ -299,15 +310,23 @@ fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start(
         "Set-File $config",
         "'--config', $draft, 'config', 'dump'",
         "\n    try {\n",
-        "Restart-Runtime",
+        "Restart-Runtime 'containerd' @()",
         "Assert-Containerd",
         "\n    } catch {\n",
         "WriteAllBytes($config, $before)",
         "Set-Index $rows",
-        "Restart-Runtime 'containerd' $dependents",
-        "throw ",
+        "try { Restart-Runtime 'containerd' $dependents } catch { $problem = ",
+        "throw $problem",
+        "\n    }\n",
+        "Start-Dependent $dependents",
     ];
     assert_in_order(function(&text, "Save-Containerd("), &steps);
+    // A dependent service that does not start would undo settings that work.
+    let restart = function(&text, "Restart-Runtime(");
+    assert_in_order(
+        restart,
+        &["Stop-Service", "Start-Service", "Start-Dependent"],
+    );
 }
 
 /// containerd takes credentials beside its `config_path`.

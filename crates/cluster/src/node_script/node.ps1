@@ -8,11 +8,18 @@ $ProgressPreference = 'SilentlyContinue'
 $copies = Join-Path $own 'node'
 $index = Join-Path $copies 'index.csv'
 $changes = New-Object System.Collections.ArrayList
+$unset = New-Object System.Collections.ArrayList
 $utf8 = New-Object System.Text.UTF8Encoding $false
 
 function Add-Change([string]$Text) {
     [void]$changes.Add($Text)
     Write-Step $Text
+}
+
+# What only the user can set.
+function Add-Unset([string]$Text) {
+    [void]$unset.Add($Text)
+    Write-Warning $Text
 }
 
 # Images for this node: those that start on its revision, and not newer than the node if there is a choice.
@@ -111,11 +118,17 @@ function Get-Dependent([string]$Name) {
     Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' } | ForEach-Object { $_.Name }
 }
 
+function Start-Dependent([string[]]$Services) {
+    foreach ($service in $Services) { Start-Service -Name $service }
+}
+
 function Restart-Runtime([string]$Name, [string[]]$Dependents = @(Get-Dependent $Name)) {
     if (-not $PSCmdlet.ShouldProcess($Name, 'restart')) { return }
-    Restart-Service -Name $Name -Force
-    foreach ($service in $Dependents) { Start-Service -Name $service }
+    # Restart-Service can start the dependent services, too.
+    Stop-Service -Name $Name -Force
+    Start-Service -Name $Name
     Add-Change "restarted $Name"
+    Start-Dependent $Dependents
 }
 
 # The program of a service, one of its options, and the path of its configuration.
@@ -323,16 +336,18 @@ function Save-Containerd([hashtable]$Containerd, [string[]]$Lines) {
     }
     if (-not $isWritten) { return }
     try {
-        Restart-Runtime 'containerd' $dependents
+        Restart-Runtime 'containerd' @()
         Assert-Containerd $Containerd
     } catch {
-        $problem = $_.Exception.Message
+        $problem = "containerd does not start with its new settings, so $config is restored: $($_.Exception.Message)"
         if ($null -eq $before) { Remove-Item -LiteralPath $config } else { [IO.File]::WriteAllBytes($config, $before) }
         Set-Index $rows
         Add-Change "restored $config"
-        Restart-Runtime 'containerd' $dependents
-        throw "containerd does not start with its new settings, so $config is restored: $problem"
+        try { Restart-Runtime 'containerd' $dependents } catch { $problem = "$problem; then: $($_.Exception.Message)" }
+        throw $problem
     }
+    # A dependent service that does not start says nothing about the settings.
+    Start-Dependent $dependents
 }
 
 function Set-Containerd([hashtable]$Image) {
@@ -391,7 +406,7 @@ function Get-KubeletVersion {
 }
 
 # Flags of dockershim's kubelet, in the files of common set-up guides.
-function Set-KubeletFlag([string]$Name, [string]$Value) {
+function Set-KubeletFlag([string]$Name, [string]$Value, [string]$Meaning) {
     $flags = Join-Path $env:SystemDrive 'var\lib\kubelet\kubeadm-flags.env'
     $files = @((Join-Path $env:SystemDrive 'k\StartKubelet.ps1'), $flags | Where-Object { Test-Path -LiteralPath $_ })
     $pattern = "(--$Name=[\\`"``']*)([^\s\\`"``']+)"
@@ -412,7 +427,7 @@ function Set-KubeletFlag([string]$Name, [string]$Value) {
             if (Set-File $flags $new) { $isChanged = $true }
         }
     }
-    if (-not $isFound) { Write-Warning "the flags of this node's kubelet were not found: start it with --$Name=$Value" }
+    if (-not $isFound) { Add-Unset "$Meaning not set: the flags of this node's kubelet were not found: start it with --$Name=$Value" }
     $isChanged
 }
 
@@ -433,11 +448,11 @@ function Set-Docker([hashtable]$Image) {
     $kubelet = Get-KubeletVersion
     if (($null -eq $kubelet) -or ($kubelet -ge [version]'1.24')) {
         # Without dockershim, kubelet does not start with these flags, or does not use them.
-        Write-Warning "start cri-dockerd, or a kubelet before 1.24, with --pod-infra-container-image=$($Image.Pause) --image-pull-progress-deadline=$($node.Deadline)"
+        Add-Unset "pause image not set: start cri-dockerd, or a kubelet before 1.24, with --pod-infra-container-image=$($Image.Pause) --image-pull-progress-deadline=$($node.Deadline)"
         return
     }
-    $pause = Set-KubeletFlag 'pod-infra-container-image' $Image.Pause
-    $deadline = Set-KubeletFlag 'image-pull-progress-deadline' $node.Deadline
+    $pause = Set-KubeletFlag 'pod-infra-container-image' $Image.Pause 'pause image'
+    $deadline = Set-KubeletFlag 'image-pull-progress-deadline' $node.Deadline 'pull deadline'
     if (($pause -or $deadline) -and (Get-Service -Name kubelet -ErrorAction SilentlyContinue)) { Restart-Runtime 'kubelet' }
 }
 
@@ -452,8 +467,10 @@ function Set-Node {
         if ((Get-UpdateOption) -ne $before) { [void]$changes.Add('turned automatic updates off') }
     }
     if ($WhatIfPreference) { return Get-Outcome 'what-if' 'nothing was changed' }
-    if ($changes.Count -eq 0) { return Get-Outcome 'unchanged' 'everything is up to date' }
-    Get-Outcome 'changed' ($changes -join '; ')
+    $state = if ($changes.Count -eq 0) { 'unchanged' } else { 'changed' }
+    $details = @($changes) + @($unset)
+    if ($details.Count -eq 0) { $details = @('everything is up to date') }
+    Get-Outcome $state ($details -join '; ')
 }
 
 function Restore-Node {
