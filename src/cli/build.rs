@@ -15,6 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
+use wincimg_common::files::folder_of;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{EngineOptions, build, plans};
@@ -37,7 +38,7 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
-use self::destinations::{check_output, destinations, output_place};
+use self::destinations::{check_output, destinations, is_created, output_place};
 use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{image_id, metadata};
 use self::steps::{cache_repository, write_steps};
@@ -318,7 +319,9 @@ impl Build {
             return Err(Failure::usage(error).hint("name the user: --registry docker.io/USER"));
         }
         for file in self.metadata_file.iter().chain(&self.iidfile) {
-            check_file(file)?;
+            if !is_created(folder_of(file), self.output.as_ref()) {
+                check_file(file)?;
+            }
         }
         check_output(self.output.as_ref(), "--registry … --push")
     }

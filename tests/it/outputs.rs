@@ -116,12 +116,37 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_pushed() {
         command.args(host).args([flag, value]);
         command.fails(3, "file/io", &[value]);
     }
+    // An archive does not create its folder, and a layout only those above it.
+    for (output, file) in [
+        ("docker-archive:no/a.tar", "no/iid"),
+        ("oci:no/image", "other/iid"),
+        ("oci:no/image", "no/image/other/iid"),
+    ] {
+        let mut command = site.push("pause");
+        command.args(host).args(["--output", output]);
+        command.args(["--iidfile", file]);
+        command.fails(3, "file/io", &[file]);
+    }
     let mut command = site.with_bases(&["fleet", "build", "fleet.toml"]);
     command.args(host).args(["--report", "junit:no/x"]);
     command
         .fails(3, "file/io", &["no such folder: no"])
         .advises(&["create the folder"]);
     assert_eq!(site.requests_since(from), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_can_be_in_a_folder_that_the_output_creates() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "--output", "oci:./out/image"]);
+    let files = [
+        "--metadata-file", "out/meta.json", "--iidfile", "out/image/iid",
+    ];
+    command.args(files).assert().success();
+    for file in ["out/meta.json", "out/image/iid"] {
+        assert!(site.path(file).is_file(), "{file}");
+    }
 }
 
 #[test]

@@ -50,6 +50,16 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
     }
 }
 
+/// Returns true if a folder is missing and the output creates it: a layout's folders, but not those of
+/// an archive.
+pub(super) fn is_created(folder: &Path, output: Option<&Location>) -> bool {
+    let Some(Location::Layout { dir, .. }) = output else {
+        return false;
+    };
+    let [folder, dir] = [folder, dir.as_path()].map(std::path::absolute);
+    folder.is_ok_and(|folder| !folder.exists() && dir.is_ok_and(|dir| dir.starts_with(folder)))
+}
+
 /// The requested destinations; none without an option. The registry comes first, because pipelines
 /// continue with its references.
 pub(in crate::cli) fn destinations(
