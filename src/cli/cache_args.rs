@@ -41,14 +41,12 @@ impl CacheArgs {
         named.or_else(|| default_folder().filter(|folder| !is_open_to_others(folder)))
     }
 
-    /// The cache folder, created if it is the default one.
+    /// The cache folder. The default one is created; none if that fails, as in a read-only home.
     fn created_folder(&self) -> Option<PathBuf> {
         let folder = self.folder()?;
-        if self.cache_dir.is_none() {
-            // Who writes to it reports the error.
-            let _ = create_private_folder(&folder);
-        }
-        Some(folder)
+        // Who writes to a named one reports the error.
+        let is_usable = self.cache_dir.is_some() || create_private_folder(&folder).is_ok();
+        is_usable.then_some(folder)
     }
 
     /// A folder of the cache, unless it is disabled.

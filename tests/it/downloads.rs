@@ -403,6 +403,24 @@ fn without_a_cache_of_its_own_a_build_downloads_all_the_same() {
     }
 }
 
+#[test]
+fn a_cache_that_cannot_be_created_is_an_error_only_if_it_is_named() {
+    let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
+    recipe(&site, &server, &format!("sha256 = \"{}\"", sha256(&tool())));
+    // Root can write to a read-only folder, but not below a file.
+    site.write("home", "");
+    let mut command = build(&site, &["--tag", "1", "--output", "oci:layout"]);
+    command.env("XDG_CACHE_HOME", site.path("home"));
+    printed(&mut command, 0);
+    assert_eq!(server.requests(), ["/tools/tool.exe"]);
+    build(
+        &site,
+        &["--output", "oci:named", "--cache-dir", "home/cache"],
+    )
+    .fails(3, "file/io", &["cannot store the download"])
+    .advises(&["--cache-dir DIR"]);
+}
+
 /// Writes a Dockerfile.
 fn dockerfile(site: &Site, instructions: &str) {
     let text = format!("FROM mcr.microsoft.com/windows/servercore:1809\n{instructions}\n");
