@@ -4,15 +4,15 @@
 //! A job of Windows requires unsafe code. There, `taskkill` ends a program with its descendants, except
 //! those whose own parent has ended.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 
 use crate::lock;
 
-/// Groups of running helpers, by the ID of their first process.
-static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+/// IDs of running helpers, and true for those that lead a group.
+static RUNNING: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
 
 /// A program and what it started; ended when it is dropped. Processes that leave the group, such as
 /// an agent in a session of its own, stay.
@@ -31,7 +31,7 @@ impl ProcessGroup {
 
     /// Starts a program that may ask on the terminal: only the group in its foreground can read
     /// from that, so the program stays in the group of this process if it is that one. What such a
-    /// program leaves behind ends with this process.
+    /// program leaves behind ends with this process on Linux; elsewhere it stays.
     pub fn spawn_interactive(command: &mut Command) -> io::Result<Self> {
         Self::start(command, !is_in_foreground())
     }
@@ -44,9 +44,7 @@ impl ProcessGroup {
         // Held, so that `end_all` cannot run in between.
         let mut running = lock(&RUNNING);
         let program = command.spawn()?;
-        if is_leader {
-            running.insert(program.id());
-        }
+        running.insert(program.id(), is_leader);
         Ok(Self { program, is_leader })
     }
 
@@ -85,8 +83,12 @@ pub fn adopt_orphans() {
 /// Ends all helpers, and the programs that libraries started in the process group of this process.
 /// For the end of the process, which does not drop what others hold.
 pub fn end_all() {
-    for group in lock(&RUNNING).iter() {
-        end_group(*group);
+    for (id, is_leader) in lock(&RUNNING).iter() {
+        if *is_leader {
+            end_group(*id);
+        } else if let Ok(id) = i32::try_from(*id) {
+            end(id);
+        }
     }
     #[cfg(target_os = "linux")]
     for process in linux::descendants() {
@@ -102,12 +104,12 @@ fn end_below(id: u32) {
     }
 }
 
-/// There is no such program.
+/// Elsewhere, what it started cannot be found.
 #[cfg(not(target_os = "linux"))]
 fn end_below(_id: u32) {}
 
-/// Returns true if this process may read from its terminal, and what it starts can be found.
-#[cfg(target_os = "linux")]
+/// Returns true if this process may read from its terminal.
+#[cfg(unix)]
 fn is_in_foreground() -> bool {
     use rustix::process::getpgrp;
     use rustix::termios::tcgetpgrp;
@@ -115,7 +117,8 @@ fn is_in_foreground() -> bool {
     terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
 }
 
-#[cfg(not(target_os = "linux"))]
+/// Elsewhere, terminals have no foreground.
+#[cfg(not(unix))]
 fn is_in_foreground() -> bool {
     false
 }
@@ -148,11 +151,14 @@ fn end_group(id: u32) {
 #[cfg(not(any(unix, windows)))]
 fn end_group(_id: u32) {}
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 fn end(id: i32) {
     use rustix::process::{Pid, Signal, kill_process};
     let _ = Pid::from_raw(id).map(|id| kill_process(id, Signal::KILL));
 }
+
+#[cfg(not(unix))]
+fn end(_id: i32) {}
 
 #[cfg(target_os = "linux")]
 mod linux {
