@@ -245,7 +245,11 @@ pub fn main() -> ExitCode {
     wincimg_common::process_group::adopt_orphans();
     let limit = command.try_get_one("timeout").ok().flatten().copied();
     let ended = shutdown::watch(limit, is_json).and_then(|()| cli.command.run(&session));
-    wincimg_common::process_group::end_all();
+    if ended.is_ok() {
+        wincimg_common::process_group::end_unkept();
+    } else {
+        wincimg_common::process_group::end_all();
+    }
     if let Some(reason) = shutdown::reason() {
         shutdown::end(reason);
     }

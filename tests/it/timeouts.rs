@@ -13,6 +13,7 @@ use wincimg_testkit::docker_config;
 use wincimg_testkit::scripted::{answer, scripted};
 use wincimg_testkit::serve::TestServer;
 
+use crate::api::{Api, windows_node};
 use crate::failure::{Fails, Failure};
 use crate::site::{Site, stderr};
 
@@ -240,6 +241,46 @@ fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
     until_started(&file("pid"));
     terminate(child);
     assert!(ends(|| any_runs(&file("pid"))));
+}
+
+/// As with kubectl: it may be a cache of tokens, or a browser.
+#[test]
+fn what_a_plugin_leaves_behind_stays_if_the_command_succeeds() {
+    let api = Api::start();
+    let node = windows_node("w", "10.0.17763.973");
+    api.set("/api/v1/nodes", vec![node]);
+    let pid = api.kubeconfig().with_file_name("pid");
+    let script = format!(
+        r#"sleep 60 >/dev/null 2>&1 & echo $! >{}; echo '{{"status":{{"token":"abc"}}}}'"#,
+        pid.display()
+    );
+    let config = fs::read(api.kubeconfig()).unwrap();
+    let mut config: serde_json::Value = serde_json::from_slice(&config).unwrap();
+    config["users"][0]["user"] = serde_json::json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", script],
+        "interactiveMode": "Never",
+    }});
+    fs::write(api.kubeconfig(), config.to_string()).unwrap();
+    let check = |code: i32| {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(pid.parent().unwrap())
+            .args(["check-compat", "--kube", "--offline", "--on", "2024-06-01"])
+            .args(["--image-build", "17763.973"])
+            .env("KUBECONFIG", api.kubeconfig())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+    };
+    check(0);
+    let stays = !ends(|| any_runs(&pid));
+    let left = fs::read_to_string(&pid).unwrap();
+    Command::new("kill").arg(left.trim()).status().unwrap();
+    assert!(stays);
+    api.refuse("/api/v1/nodes", 403);
+    check(3);
+    assert!(ends(|| any_runs(&pid)));
 }
 
 #[test]

@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::process::{Child, Command};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::lock;
 
 /// IDs of running helpers, and true for those that lead a group.
 static RUNNING: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
+
+/// True once what a program left behind is kept.
+static KEEPS: AtomicBool = AtomicBool::new(false);
 
 /// A program and what it started; ended when it is dropped. Processes that leave the group, such as
 /// an agent in a session of its own, stay.
@@ -21,6 +25,8 @@ pub struct ProcessGroup {
     program: Child,
     /// False for a program in the group of this process.
     is_leader: bool,
+    /// True if what the program left behind stays.
+    is_kept: bool,
 }
 
 impl ProcessGroup {
@@ -45,12 +51,22 @@ impl ProcessGroup {
         let mut running = lock(&RUNNING);
         let program = command.spawn()?;
         running.insert(program.id(), is_leader);
-        Ok(Self { program, is_leader })
+        Ok(Self {
+            program,
+            is_leader,
+            is_kept: false,
+        })
     }
 
     /// The program.
     pub fn program(&mut self) -> &mut Child {
         &mut self.program
+    }
+
+    /// Keeps what the program left behind when it ended: only [`end_all`] ends that, on Linux.
+    pub fn keep_rest(&mut self) {
+        KEEPS.store(true, Ordering::Relaxed);
+        self.is_kept = true;
     }
 }
 
@@ -58,7 +74,7 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         let id = self.program.id();
         // What an ended program started can be found by its group, but not by its own ID.
-        let has_group = cfg!(unix) && self.is_leader;
+        let has_group = cfg!(unix) && self.is_leader && !self.is_kept;
         if has_group || !matches!(self.program.try_wait(), Ok(Some(_))) {
             if self.is_leader {
                 end_group(id);
@@ -80,19 +96,32 @@ pub fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Ends all helpers, and the programs that libraries started in the process group of this process.
-/// For the end of the process, which does not drop what others hold.
+/// Ends all helpers, what they left behind, and the programs that libraries started in the session of
+/// this process. For the end of the process, which does not drop what others hold.
 pub fn end_all() {
+    end_running();
+    #[cfg(target_os = "linux")]
+    for process in linux::descendants() {
+        end(process);
+    }
+}
+
+/// Same as [`end_all`] unless something is kept, from which the rest cannot be told.
+pub fn end_unkept() {
+    if KEEPS.load(Ordering::Relaxed) {
+        end_running();
+    } else {
+        end_all();
+    }
+}
+
+fn end_running() {
     for (id, is_leader) in lock(&RUNNING).iter() {
         if *is_leader {
             end_group(*id);
         } else if let Ok(id) = i32::try_from(*id) {
             end(id);
         }
-    }
-    #[cfg(target_os = "linux")]
-    for process in linux::descendants() {
-        end(process);
     }
 }
 
@@ -165,16 +194,16 @@ mod linux {
     use std::fs;
 
     use rustix::io::Errno;
-    use rustix::process::{WaitId, WaitIdOptions, getpgrp, getpid, waitid};
+    use rustix::process::{WaitId, WaitIdOptions, getpid, waitid};
 
     /// A running process.
     struct Process {
         id: i32,
         parent: i32,
-        group: i32,
+        session: i32,
     }
 
-    /// The processes below this one and in its group.
+    /// The processes below this one and in its session.
     pub(super) fn descendants() -> Vec<i32> {
         // Most runs start no program, and a machine may have thousands.
         if has_children() {
@@ -184,16 +213,17 @@ mod linux {
         }
     }
 
-    /// The processes below one and in the group of this process.
+    /// The processes below one and in the session of this process.
     pub(super) fn below(root: i32) -> Vec<i32> {
-        let group = getpgrp().as_raw_pid();
         let all = processes();
+        let own = getpid().as_raw_pid();
+        let own = all.iter().find(|it| it.id == own).map(|it| it.session);
         let mut found = vec![root];
         let mut at = 0;
         while let Some(parent) = found.get(at).copied() {
             let children = all
                 .iter()
-                .filter(|it| it.parent == parent && it.group == group);
+                .filter(|it| it.parent == parent && Some(it.session) == own);
             found.extend(children.map(|it| it.id));
             at += 1;
         }
@@ -215,10 +245,12 @@ mod linux {
             let (_, fields) = line.rsplit_once(')')?;
             let mut fields = fields.split_whitespace().skip(1);
             let mut number = || fields.next()?.parse().ok();
+            let parent = number()?;
+            let _group = number()?;
             Some(Process {
                 id,
-                parent: number()?,
-                group: number()?,
+                parent,
+                session: number()?,
             })
         });
         found.collect()
@@ -227,6 +259,7 @@ mod linux {
     #[cfg(test)]
     mod tests {
         use std::io::{BufRead, BufReader};
+        use std::os::unix::process::CommandExt as _;
         use std::process::{Command, Stdio};
 
         use super::*;
@@ -235,8 +268,10 @@ mod linux {
         fn what_a_library_started_is_found_with_its_children_and_orphans() {
             super::super::adopt_orphans();
             let script = "(sleep 60 & echo $!); sleep 60 & echo $!; wait";
+            // As a helper, in a group of its own.
             let mut shell = Command::new("sh")
                 .args(["-c", script])
+                .process_group(0)
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();

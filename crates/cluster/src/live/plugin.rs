@@ -145,7 +145,8 @@ fn run_blocking(exec: &ExecConfig) -> Result<ExecCredentialStatus, Problem> {
     Ok(printed.status.unwrap_or_default())
 }
 
-/// Waits for a plugin, which is ended if it prints too much.
+/// Waits for a plugin, which is ended if it prints too much. What it left behind after a success stays,
+/// as with kubectl: it may be a cache of tokens, or a browser.
 fn output_of(mut plugin: ProcessGroup) -> Result<Output, Problem> {
     let program = plugin.program();
     let errors = program.stderr.take();
@@ -156,8 +157,12 @@ fn output_of(mut plugin: ProcessGroup) -> Result<Output, Problem> {
     }
     let stderr = errors.and_then(|errors| errors.join().ok());
     let lost = |error| problem("did not end").source(error);
+    let status = program.wait().map_err(lost)?;
+    if status.success() {
+        plugin.keep_rest();
+    }
     Ok(Output {
-        status: program.wait().map_err(lost)?,
+        status,
         stdout,
         stderr: stderr.unwrap_or_default(),
     })
