@@ -251,7 +251,7 @@ fn what_a_plugin_leaves_behind_stays_if_the_command_succeeds() {
     api.set("/api/v1/nodes", vec![node]);
     let pid = api.kubeconfig().with_file_name("pid");
     let script = format!(
-        r#"sleep 60 >/dev/null 2>&1 & echo $! >{}; echo '{{"status":{{"token":"abc"}}}}'"#,
+        r#"sleep 60 >/dev/null 2>&1 & echo $! >{}; echo '{{"status":{{"token":"secret"}}}}'"#,
         pid.display()
     );
     let config = fs::read(api.kubeconfig()).unwrap();

@@ -6,10 +6,8 @@
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::AsyncReadExt as _;
 use futures_util::future::try_join_all;
 use kube::client::{AuthError, Client};
 use kube::config::Kubeconfig;
@@ -251,7 +249,7 @@ impl Cluster {
             if size > MAX_LIST_BYTES {
                 break;
             }
-            let page: Page<T> = serde_json::from_slice(&body)
+            let page: Page<T> = serde_json::from_str(&body)
                 .map_err(|error| self.error(&what, kube::Error::SerdeError(error)))?;
             items.extend(page.items);
             let next = page.metadata.next;
@@ -267,16 +265,11 @@ impl Cluster {
     }
 
     /// Reads a page.
-    async fn page(&self, path: &str, parameters: &ListParams) -> Result<Vec<u8>, kube::Error> {
+    async fn page(&self, path: &str, parameters: &ListParams) -> Result<String, kube::Error> {
         let request = Request::new(path)
             .list(parameters)
             .map_err(kube::Error::BuildRequest)?;
-        let mut body = pin!(self.client.request_stream(request).await?);
-        let mut bytes = Vec::new();
-        body.read_to_end(&mut bytes)
-            .await
-            .map_err(|error| kube::Error::Service(error.into()))?;
-        Ok(bytes)
+        self.client.request_text(request).await
     }
 
     /// Applies the timeout to a request.
