@@ -317,6 +317,9 @@ mod tests {
         let mut known = FleetState::new(DELAYS);
         known.set_demand(demand(&[("a", &[OLD])]), now);
         assert_eq!(known.record(&names(&["a"]), Vec::new(), now), []);
-        assert_eq!(known.next_due(), DELAYS.build().next().map(|first| now + first));
+        assert_eq!(
+            known.next_due(),
+            DELAYS.build().next().map(|first| now + first)
+        );
     }
 }
