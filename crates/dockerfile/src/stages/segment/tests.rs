@@ -1,0 +1,413 @@
+use std::fs;
+
+use proptest::prelude::*;
+use wincimg_common::diagnose::{Blame, Diagnose as _};
+use wincimg_oci::document::ContainerConfig;
+
+use super::super::{
+    DockerfileRequest, EvaluationResult, Inputs, StageBase, StageError, StageReplacement, Stages,
+};
+use super::*;
+
+const BASE: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+
+/// A Dockerfile with its context folder.
+struct Read {
+    stages: Stages,
+    _folder: tempfile::TempDir,
+}
+
+impl std::ops::Deref for Read {
+    type Target = Stages;
+
+    fn deref(&self) -> &Stages {
+        &self.stages
+    }
+}
+
+fn read(text: &str, replacements: &[(&str, &str)]) -> Read {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("Dockerfile");
+    fs::write(&file, text).unwrap();
+    fs::write(folder.path().join("a.txt"), "a").unwrap();
+    let replacements = replacements.iter().map(|(name, text)| {
+        let replacement = StageReplacement::parse(text, folder.path());
+        ((*name).to_owned(), replacement)
+    });
+    let request = DockerfileRequest {
+        skipped_actions: Vec::new(),
+        choco_feed: None,
+        replacements: replacements.collect(),
+        file,
+        folder: folder.path().to_owned(),
+        context: folder.path().to_owned(),
+        target: None,
+        arguments: vec![("GIVEN".to_owned(), "yes".to_owned())],
+    };
+    let stages = Stages::read(&request).unwrap();
+    Read {
+        stages,
+        _folder: folder,
+    }
+}
+
+fn inputs(stages: &Stages) -> Inputs {
+    let known = |name: &str| {
+        let base = StageBase {
+            config: ContainerConfig::default(),
+            inside: Arc::new(UnknownBase),
+        };
+        (name.to_owned(), base)
+    };
+    Inputs {
+        bases: stages.bases().into_iter().map(known).collect(),
+        windows: Some(WindowsInputs::default()),
+        ..Inputs::default()
+    }
+}
+
+fn evaluated(text: &str) -> EvaluationResult {
+    let stages = read(text, &[]);
+    stages.evaluate(&inputs(&stages)).unwrap()
+}
+
+fn lines(segment: &WindowsSegment) -> Vec<usize> {
+    segment.steps.iter().map(|step| step.line).collect()
+}
+
+#[test]
+fn a_segment_has_the_settings_in_between_and_the_arguments_before() {
+    let text = format!(
+        "FROM {BASE}\nARG GIVEN=no\nARG OTHER\nCOPY a.txt C:/a.txt\nONBUILD RUN x.exe\n\
+         RUN one.exe $GIVEN\n# a comment\nENV A=1\nRUN two.exe \\\n  /quiet\nENV B=2\nCOPY a.txt C:/b.txt\n\
+         CMD x\n"
+    );
+    let result = evaluated(&text);
+    assert!(!result.is_complete());
+    let [segment] = result.segments.as_slice() else {
+        panic!("{:?}", result.segments);
+    };
+    assert_eq!(lines(segment), [6, 8, 9]);
+    let sent = segment.dockerfile("repo.lan/x@sha256:1").dockerfile;
+    assert_eq!(
+        sent,
+        "FROM repo.lan/x@sha256:1\nARG GIVEN\nARG OTHER\nRUN one.exe $GIVEN\nENV A=1\nRUN two.exe \\\n  \
+         /quiet\n"
+    );
+    assert_eq!(
+        segment.arguments,
+        [("GIVEN".to_owned(), "yes".to_owned())].into()
+    );
+    assert_eq!(segment.step(4).map(|step| step.line), Some(6));
+    assert_eq!(segment.step(6).map(|step| step.line), Some(9));
+    assert_eq!(segment.step(3), None);
+    let below = segment.below.as_ref().unwrap();
+    assert!(below.container.on_build.is_empty());
+    assert_eq!(below.layers().count(), 1);
+    // The rest, with what the daemon does not know.
+    let container = &result.instructions.container;
+    assert_eq!(container.on_build, ["RUN x.exe"]);
+    assert_eq!(container.env, ["A=1", "B=2"]);
+    let rest: Vec<_> = result.instructions.steps.iter().map(|it| it.line).collect();
+    assert_eq!(rest, [Some(11), Some(12), Some(13)]);
+}
+
+#[test]
+fn a_dockerfile_can_have_the_values_of_its_arguments() {
+    let text = format!(
+        "# escape=`\nFROM {BASE}\nARG GIVEN=no\nCOPY a.txt C:/a.txt\nRUN one.exe\nARG NONE\n\
+         ARG A=\"it's `\"\" B\nWORKDIR C:/x\nrun two.exe\n"
+    );
+    let mut segment = evaluated(&text).segments.remove(0);
+    let sent = segment.dockerfile_with_values("repo.lan/x@sha256:1");
+    assert_eq!(
+        sent.unwrap(),
+        "# escape=`\nFROM repo.lan/x@sha256:1\nARG GIVEN='yes'\nRUN one.exe\nARG NONE\n\
+         ARG A='it'\"'\"'s \"' B\nWORKDIR C:/x\nrun two.exe\n"
+    );
+    // Those of FROM, both RUN lines and WORKDIR.
+    assert_eq!(segment.layer_numbers(), [1, 3, 6, 7]);
+    assert_eq!(segment.instruction_count(), 7);
+    assert_eq!(segment.step(6).unwrap().text, "WORKDIR C:/x");
+    segment.arguments.insert("A".to_owned(), "1\n2".to_owned());
+    let refused = segment.dockerfile_with_values("x").unwrap_err();
+    assert_eq!(refused, "A");
+}
+
+#[test]
+fn what_follows_a_segment_is_on_its_result() {
+    let text = format!(
+        "FROM {BASE} AS build\nRUN one.exe\nFROM {BASE}\nCOPY --from=build C:/made.txt C:/made.txt\n"
+    );
+    let stages = read(&text, &[]);
+    let mut inputs = inputs(&stages);
+    let result = stages.evaluate(&inputs).unwrap();
+    assert!(result.lacking.is_empty());
+    assert_eq!(result.unclear.len(), 1);
+    let id = result.segments[0].id;
+    let base = inputs.bases[BASE].clone();
+    inputs
+        .bases
+        .insert("repo.lan/made@sha256:1".to_owned(), base);
+    let windows = inputs.windows.as_mut().unwrap();
+    windows
+        .results
+        .insert(id, "repo.lan/made@sha256:1".to_owned());
+    let result = stages.evaluate(&inputs).unwrap();
+    assert!(result.segments.is_empty() && result.unclear.is_empty());
+    assert_eq!(
+        result.lacking,
+        [(
+            "repo.lan/made@sha256:1".to_owned(),
+            ["made.txt".to_owned()].into()
+        )]
+        .into()
+    );
+    assert_eq!(result.base, BASE);
+}
+
+#[test]
+fn a_batch_file_may_be_run_without_its_extension() {
+    let text = format!("FROM {BASE}\nCOPY a.txt C:/Setup.bat\nRUN setup\nRUN build /x\n");
+    let stages = read(&text, &[]);
+    let checked = |stages: &Stages| {
+        let error = stages.check(false).err();
+        let lines = error.iter().flat_map(StageError::failed_lines);
+        lines.map(|it| it.line).collect::<Vec<_>>()
+    };
+    assert_eq!(checked(&stages), [4]);
+    fs::write(stages.request.context.join("build.cmd"), "").unwrap();
+    assert_eq!(checked(&stages), [0; 0]);
+}
+
+#[test]
+fn several_files_are_copied_into_a_folder_that_exists() {
+    for (before, target, is_there) in [
+        ("WORKDIR C:/x", "C:/X", true),
+        ("COPY a.txt C:/x/y/a.txt", "/x", true),
+        ("ENV A=1", "C:/x", false),
+    ] {
+        let text = format!("FROM {BASE}\n{before}\nCOPY a.txt Dockerfile {target}\n");
+        let stages = read(&text, &[]);
+        let result = stages.evaluate(&inputs(&stages));
+        assert_eq!(result.is_ok(), is_there, "{before}");
+        let Ok(result) = result else { continue };
+        assert!(result.notes.iter().any(|note| note.contains("BuildKit")));
+        let layers = result.instructions.layers();
+        let paths = layers.flat_map(|layer| &layer.entries);
+        let paths: Vec<String> = paths.map(|it| it.path.to_string()).collect();
+        for name in ["a.txt", "Dockerfile"] {
+            let is_copied = |path: &String| path.eq_ignore_ascii_case(&format!(r"C:\x\{name}"));
+            assert!(paths.iter().any(is_copied), "{before}: {paths:?}");
+        }
+    }
+}
+
+#[test]
+fn an_installer_that_is_known_only_with_its_file_does_not_hide_behind_other_lines() {
+    for (run, checked) in [
+        (r"C:\app\setup.exe", true),
+        (r"C:\app\setup.exe /quiet", false),
+    ] {
+        let text = format!("FROM {BASE}\nRUN {run}\nRUN three.exe\n");
+        let stages = read(&text, &[]);
+        let without_windows = Inputs {
+            windows: None,
+            ..inputs(&stages)
+        };
+        let lines = |error: StageError| {
+            let lines = error.failed_lines().map(|it| it.line);
+            lines.collect::<Vec<_>>()
+        };
+        let found = stages.check(false).map_err(lines);
+        assert_eq!(found.is_err(), checked, "{run}");
+        let found = found.and_then(|()| {
+            let evaluated = stages.evaluate(&without_windows);
+            evaluated.map(|_| ()).map_err(lines)
+        });
+        assert_eq!(found, Err(vec![2, 3]), "{run}");
+    }
+}
+
+#[test]
+fn the_whole_drive_of_what_windows_made_is_refused_in_the_plan() {
+    for (source, is_refused) in [("/*.dll", true), ("/", true), ("/d/*.dll", false)] {
+        let text = format!(
+            "FROM {BASE} AS one\nRUN one.exe\nFROM {BASE}\nCOPY --from=one {source} C:/y/\n"
+        );
+        let stages = read(&text, &[]);
+        let result = stages.evaluate_without_contents(&inputs(&stages));
+        let lines = result.err().map(|error| {
+            let lines = error.failed_lines().map(|it| it.line);
+            lines.collect::<Vec<_>>()
+        });
+        assert_eq!(lines, is_refused.then(|| vec![4]), "{source}");
+    }
+}
+
+#[test]
+fn what_the_context_lacks_is_missing_whatever_earlier_lines_do() {
+    for run in [
+        "one.exe",
+        "curl -Lo C:\\a.exe https://example.com/a.exe && C:\\a.exe /quiet",
+    ] {
+        for copy in [
+            "COPY none.txt C:/x/",
+            "ADD none*.txt C:/x/",
+            "COPY a.txt none.txt C:/x",
+        ] {
+            let stages = read(&format!("FROM {BASE}\nRUN {run}\n{copy}\n"), &[]);
+            let error = stages.evaluate(&inputs(&stages)).unwrap_err();
+            let lines: Vec<usize> = error.failed_lines().map(|it| it.line).collect();
+            assert_eq!(lines, [3], "{run}, {copy}");
+        }
+        // Whether this is a folder is known after the line.
+        let copy = "COPY a.txt C:/inetpub/x";
+        let stages = read(&format!("FROM {BASE}\nRUN {run}\n{copy}\n"), &[]);
+        stages.evaluate(&inputs(&stages)).unwrap();
+    }
+}
+
+#[test]
+fn downloads_without_a_digest_are_for_windows_and_failures_are_not() {
+    let text = format!("FROM {BASE}\nRUN curl -o C:\\a.exe https://example.com/a.exe\n");
+    let stages = read(&text, &[]);
+    let mut inputs = inputs(&stages);
+    let result = stages.evaluate(&inputs).unwrap();
+    assert!(result.segments.is_empty());
+    let url = result.wants.keys().next().unwrap().clone();
+    inputs.windows.as_mut().unwrap().not_pinned.insert(url);
+    let result = stages.evaluate(&inputs).unwrap();
+    assert_eq!(lines(&result.segments[0]), [2]);
+    assert!(result.wants.is_empty());
+
+    let stages = read(&format!("FROM {BASE}\nRUN type C:\\none\\x.txt\n"), &[]);
+    let error = stages.evaluate(&self::inputs(&stages)).unwrap_err();
+    assert_eq!(
+        error.failed_lines().next().unwrap().code,
+        "dockerfile/fails"
+    );
+}
+
+#[test]
+fn lines_with_a_flag_of_buildkit_are_neither_evaluated_nor_sent_to_a_daemon() {
+    let text = format!(
+        "FROM {BASE}\nRUN --mount=type=secret,id=t,env=T if defined T (echo y>C:\\y.txt) else (echo n>C:\\n.txt)\n\
+         RUN two.exe\nRUN --mount=type=bind,source=a.txt,target=C:/t \\\n  C:\\t\\setup.exe\n"
+    );
+    let stages = read(&text, &[]);
+    let without_windows = stages.check(false).unwrap_err();
+    stages.check(true).unwrap();
+    let evaluated = stages.evaluate(&inputs(&stages)).unwrap_err();
+    let sent = stages.check_for_daemon().unwrap_err();
+    for (error, expected) in [
+        (without_windows, &[2, 3, 5][..]),
+        (evaluated, &[2, 5]),
+        (sent, &[2, 5]),
+    ] {
+        let lines: Vec<_> = error.failed_lines().collect();
+        let found: Vec<usize> = lines.iter().map(|it| it.line).collect();
+        assert_eq!(found, expected);
+        assert!(lines.iter().all(|it| it.code == "dockerfile/needs-windows"));
+        let message = "RUN requires Windows: only BuildKit supports --mount";
+        assert_eq!(lines[0].message, message);
+        assert_eq!(
+            lines[0].hint,
+            Some("omit the flag, and COPY what it mounts")
+        );
+        assert_eq!(error.diagnosis().blame, Blame::Windows);
+    }
+    let text = "FROM alpine:3\nRUN --mount=type=cache,target=/root make\n";
+    let error = read(text, &[]).check(false).unwrap_err();
+    let codes: Vec<_> = error.failed_lines().map(|it| it.code).collect();
+    assert_eq!(codes, ["dockerfile/needs-linux"]);
+}
+
+#[test]
+fn an_image_replaces_a_stage_that_others_are_based_on() {
+    let text =
+        format!("FROM {BASE} AS one\nRUN one.exe\nFROM one\nCOPY --from=one C:/x.txt C:/y.txt\n");
+    let stages = read(&text, &[("one", "repo.lan/one:1")]);
+    assert_eq!(stages.bases(), ["repo.lan/one:1"]);
+    let result = stages.evaluate(&inputs(&stages)).unwrap();
+    assert!(result.segments.is_empty());
+    assert_eq!(
+        result.lacking.keys().collect::<Vec<_>>(),
+        ["repo.lan/one:1"]
+    );
+    assert!(stages.check_for_daemon().is_err());
+}
+
+#[test]
+fn a_reference_has_a_registry_and_everything_else_is_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("out.d/x")).unwrap();
+    for (text, is_image) in [
+        ("repo.lan/one:1", true),
+        ("localhost:5000/one", true),
+        ("localhost/one", true),
+        ("out", false),
+        ("./out", false),
+        ("../a.b/out", false),
+        ("/repo.lan/one", false),
+        ("out.d/x", false),
+        (r"C:\out/x", false),
+        ("out/one.d", false),
+        ("oci:out", true),
+        ("docker-archive:out.tar:one:1", true),
+    ] {
+        let replacement = StageReplacement::parse(text, folder.path());
+        assert_eq!(
+            matches!(replacement, StageReplacement::Image(_)),
+            is_image,
+            "{text}"
+        );
+    }
+}
+
+proptest! {
+    /// Each step runs once, in its place; segments are as long as they can be.
+    #[test]
+    fn every_step_has_one_place(kinds in proptest::collection::vec(0..4_u8, 0..12)) {
+        let mut text = format!("FROM {BASE}\n");
+        let mut expected: Vec<Vec<usize>> = Vec::new();
+        let (mut open, mut settings, mut is_first) = (false, Vec::new(), true);
+        for (index, kind) in kinds.iter().enumerate() {
+            let line = index + 2;
+            text += match kind {
+                0 => "RUN x.exe\n",
+                1 => "ENV A=1\n",
+                2 => "COPY a.txt C:/a.txt\n",
+                _ => "RUN setx /M A b\n",
+            };
+            match kind {
+                0 => {
+                    if !open {
+                        expected.push(if is_first { settings.clone() } else { Vec::new() });
+                    } else if let Some(last) = expected.last_mut() {
+                        last.append(&mut settings);
+                    }
+                    expected.last_mut().unwrap().push(line);
+                    settings.clear();
+                    (open, is_first) = (true, false);
+                }
+                1 => settings.push(line),
+                _ => {
+                    settings.clear();
+                    (open, is_first) = (false, false);
+                }
+            }
+        }
+        let result = evaluated(&text);
+        let found: Vec<Vec<usize>> = result.segments.iter().map(lines).collect();
+        prop_assert_eq!(&found, &expected);
+        let placed: Vec<(usize, bool)> = result
+            .placements
+            .iter()
+            .map(|step| (step.line, step.engine == StepEngine::Windows))
+            .collect();
+        let is_sent = |line: usize| found.iter().flatten().any(|sent| *sent == line);
+        let all = (2..kinds.len() + 2).map(|line| (line, is_sent(line)));
+        prop_assert_eq!(placed, all.collect::<Vec<_>>());
+    }
+}
