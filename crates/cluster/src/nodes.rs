@@ -471,6 +471,16 @@ mod tests {
         }
     }
 
+    /// A node with Windows.
+    fn node_of(kubelet: &str, runtime: &str) -> Node {
+        let node = format!(
+            r#"{{"kind":"Node","metadata":{{"name":"w1"}},"status":{{"nodeInfo":{{
+              "operatingSystem":"windows","kubeletVersion":"{kubelet}",
+              "containerRuntimeVersion":"{runtime}"}}}}}}"#
+        );
+        read(&node).unwrap().windows.remove(0)
+    }
+
     #[test]
     fn the_kubelet_decides_with_the_runtime_whether_host_process_containers_run() {
         for (kubelet, runtime, runs) in [
@@ -482,13 +492,8 @@ mod tests {
             ("v1.21.5", "containerd://1.6.30", Some(false)),
             ("v1.30.4", "containerd://1.5.9", Some(false)),
         ] {
-            let node = format!(
-                r#"{{"kind":"Node","metadata":{{"name":"w1"}},"status":{{"nodeInfo":{{
-                  "operatingSystem":"windows","kubeletVersion":"{kubelet}",
-                  "containerRuntimeVersion":"{runtime}"}}}}}}"#
-            );
-            let list = read(&node).unwrap();
-            assert_eq!(list.windows[0].runs_host_process(), runs, "{node}");
+            let node = node_of(kubelet, runtime);
+            assert_eq!(node.runs_host_process(), runs, "{kubelet} {runtime}");
         }
     }
 
@@ -501,13 +506,8 @@ mod tests {
             ("", "docker://20.10.9", false),
             ("v1.29.0", "containerd://1.7.22", false),
         ] {
-            let node = format!(
-                r#"{{"kind":"Node","metadata":{{"name":"w1"}},"status":{{"nodeInfo":{{
-                  "operatingSystem":"windows","kubeletVersion":"{kubelet}",
-                  "containerRuntimeVersion":"{runtime}"}}}}}}"#
-            );
-            let list = read(&node).unwrap();
-            assert_eq!(list.windows[0].has_cri_dockerd(), expected, "{node}");
+            let node = node_of(kubelet, runtime);
+            assert_eq!(node.has_cri_dockerd(), expected, "{kubelet} {runtime}");
         }
     }
 
