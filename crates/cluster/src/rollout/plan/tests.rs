@@ -2,6 +2,7 @@
 
 mod capacity;
 mod effects;
+mod landing;
 mod order;
 mod pins;
 mod search;
