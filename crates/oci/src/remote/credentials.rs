@@ -148,7 +148,7 @@ impl<'k> AuthKey<'k> {
 
     /// Returns true if a key is for the whole of a host.
     pub(super) fn is_of_host(key: &str, host: &str) -> bool {
-        matches!(AuthKey::of(key), AuthKey::Host(own) if names(host).contains(&own))
+        matches!(AuthKey::of(key), AuthKey::Host(own) if is_name_of(own, host))
     }
 }
 
@@ -265,8 +265,7 @@ struct Lookup<'a> {
 
 impl Lookup<'_> {
     fn run(&self) -> Result<Credentials, RegistryError> {
-        let names = names(self.host);
-        let is_this = |host: &str| names.contains(&host);
+        let is_this = |host: &str| is_name_of(host, self.host);
         let mut paths = Vec::new();
         let mut own = Vec::new();
         for (key, entry) in self.config.auths.iter().flatten() {
@@ -283,11 +282,10 @@ impl Lookup<'_> {
         }
         paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         // The key that Docker writes takes precedence over its variants.
+        let servers = servers(self.host);
         own.sort_by_key(|(key, _)| {
-            names
-                .iter()
-                .position(|name| name == key)
-                .unwrap_or(usize::MAX)
+            let place = servers.iter().position(|server| server == key);
+            place.unwrap_or(usize::MAX)
         });
         let host = self.of_host(&own)?;
         Ok(Credentials { host, paths })
@@ -383,12 +381,10 @@ fn containers_files() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The names under which a host's credential may be stored, the usual one first.
-pub(super) fn names(host: &str) -> Vec<&str> {
-    match host {
-        "docker.io" => vec!["index.docker.io", "docker.io", "registry-1.docker.io"],
-        other => vec![other],
-    }
+/// Returns true if a name is one of a host's.
+fn is_name_of(name: &str, host: &str) -> bool {
+    let mut servers = servers(host).into_iter();
+    servers.any(|server| AuthKey::of(server) == AuthKey::Host(name))
 }
 
 /// The name under which Docker stores a host's credential.
@@ -396,7 +392,7 @@ pub(super) fn server(host: &str) -> &str {
     servers(host).first().copied().unwrap_or(host)
 }
 
-/// The server names to pass to helpers, Docker's first.
+/// The names under which a host's credential may be stored, Docker's first.
 pub(super) fn servers(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec![
@@ -471,6 +467,15 @@ mod tests {
     fn docker_hub_is_kept_under_its_old_name() {
         let (found, _) = with_config(AUTH, "docker.io");
         assert!(found.unwrap().proof.is_some());
+    }
+
+    #[test]
+    fn dockers_own_key_comes_before_other_names_of_docker_hub() {
+        let json = r#"{"auths":{
+            "docker.io":{"username":"other","password":"x"},
+            "https://index.docker.io/v1/":{"username":"bob","password":"x"},
+            "index.docker.io":{"username":"other","password":"x"}}}"#;
+        assert_eq!(user(json, "docker.io", "").as_deref(), Some("bob"));
     }
 
     #[test]
