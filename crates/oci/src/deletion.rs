@@ -80,10 +80,10 @@ impl Deletion {
         match &self.place {
             Source::Registry(repository) => match &self.tag {
                 Some(tag) if self.is_shared() && !with_digest => {
-                    let deleted = repository.delete_tag(tag).await;
+                    let deleted = repository.delete_manifest(tag).await;
                     deleted.map_err(|error| self.tag_error(error))
                 }
-                _ => Ok(repository.delete_manifest(&self.digest).await?),
+                _ => Ok(repository.delete_manifest(self.digest.as_ref()).await?),
             },
             Source::Layout(layout) => {
                 let tag = self.tag.clone().filter(|_| !with_digest);

@@ -33,11 +33,7 @@ impl Repository {
         // The body of a GET is not read.
         let request = self.request(Method::HEAD, &format!("blobs/{digest}"), what);
         let answer = self.head_or_get(request).await;
-        match answer {
-            Ok(_) => Ok(true),
-            Err(error) if self.is_not_found_error(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(self.found(answer)?.is_some())
     }
 
     /// Returns a blob to read or to copy.

@@ -51,18 +51,16 @@ impl Repository {
         request
             .headers
             .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-        match self.head_or_get(request).await {
-            Ok(response) => {
-                if let Some(descriptor) = described(which, response.headers()) {
-                    return Ok(Some(descriptor));
-                }
-                // The digest header is optional: without it, the body is read.
+        let answer = self.head_or_get(request).await;
+        let answer = answer.map(|response| described(which, response.headers()));
+        match self.found(answer)? {
+            // The digest header is optional: without it, the body is read.
+            Some(None) => {
+                let found = self.find_manifest(which).await?;
+                Ok(found.map(|manifest| manifest.descriptor()))
             }
-            Err(error) if self.is_not_found_error(&error) => return Ok(None),
-            Err(error) => return Err(error),
+            found => Ok(found.flatten()),
         }
-        let found = self.find_manifest(which).await?;
-        Ok(found.map(|manifest| manifest.descriptor()))
     }
 
     /// Returns the document for a tag or digest, verified.
@@ -125,24 +123,12 @@ impl Repository {
 
     /// Returns the document for a tag or digest, with one request; `None` if not found.
     pub async fn find_manifest(&self, which: &str) -> Result<Option<RawManifest>, RegistryError> {
-        match self.get_manifest(which).await {
-            Ok(manifest) => Ok(Some(manifest)),
-            Err(error) if self.is_not_found_error(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let answer = self.get_manifest(which).await;
+        self.found(answer)
     }
 
-    /// Deletes a manifest and its tags, if the registry supports it.
-    pub async fn delete_manifest(&self, digest: &Digest) -> Result<(), RegistryError> {
-        self.delete(digest.as_ref()).await
-    }
-
-    /// Deletes a tag and keeps its manifest, if the registry supports it.
-    pub(crate) async fn delete_tag(&self, tag: &str) -> Result<(), RegistryError> {
-        self.delete(tag).await
-    }
-
-    async fn delete(&self, which: &str) -> Result<(), RegistryError> {
+    /// Deletes the manifest of a digest and its tags, or a tag alone, if the registry supports it.
+    pub(crate) async fn delete_manifest(&self, which: &str) -> Result<(), RegistryError> {
         let what = format!("delete manifest {which} of {self}");
         let mut request = self.request(Method::DELETE, &format!("manifests/{which}"), what);
         request.scope = Scope::delete(self.name());

@@ -181,7 +181,7 @@ impl Repository {
             let what = format!("list {} under tag {tag} of {self}", entry.digest);
             RegistryError::protocol(self.host(), &what, reason)
         };
-        for attempt in 0..ATTEMPTS {
+        for attempt in 0..=ATTEMPTS {
             let started = Instant::now();
             let list = match self.list_under(&tag).await? {
                 Some(List::Index(list)) => *list,
@@ -193,6 +193,10 @@ impl Repository {
             };
             if list.manifests.iter().any(|it| it.digest == entry.digest) {
                 return Ok(());
+            }
+            // The last round only reads.
+            if attempt == ATTEMPTS {
+                break;
             }
             let longer = list.edit(|list| list.manifests.push(entry.clone()));
             let longer = longer.map_err(|error| problem(&error.to_string()))?;
@@ -214,22 +218,13 @@ impl Repository {
             let pause = started.elapsed() * jitter;
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }
-        match self.list_under(&tag).await? {
-            Some(List::Index(list))
-                if list.manifests.iter().any(|it| it.digest == entry.digest) =>
-            {
-                Ok(())
-            }
-            _ => Err(problem("other writers keep overwriting it")),
-        }
+        Err(problem("other writers keep overwriting it"))
     }
 
     /// Reads the list under a tag.
     async fn list_under(&self, tag: &str) -> Result<Option<List>, RegistryError> {
-        let raw = match self.get_manifest(tag).await {
-            Ok(raw) => raw,
-            Err(error) if self.is_not_found_error(&error) => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(raw) = self.find_manifest(tag).await? else {
+            return Ok(None);
         };
         let is_index = media_type::is_index(&raw.media_type);
         let index = Verbatim::<Index>::verify(raw.bytes, &raw.digest).ok();

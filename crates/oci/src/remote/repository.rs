@@ -126,6 +126,18 @@ impl Repository {
         answer
     }
 
+    /// The answer to an existence check; `None` if it means not found.
+    pub(super) fn found<T>(
+        &self,
+        answer: Result<T, RegistryError>,
+    ) -> Result<Option<T>, RegistryError> {
+        match answer {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if self.is_not_found_error(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns true if an error of an existence check means not found.
     pub(super) fn is_not_found_error(&self, error: &RegistryError) -> bool {
         error.is_not_found() || self.target && error.is_not_allowed()
