@@ -3,6 +3,7 @@
 //!
 //! A later run must be able to identify the content of a partial file: by its name, derived from
 //! the content's digest, or by the server's identification of the file, stored in `NAME.part.json`.
+//! Processes that need the same file wait for each other.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,10 +17,10 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::digest::{Digest, Hasher};
-use wincimg_common::files::{self, AtomicFile};
+use wincimg_common::files;
 
 use super::client::HttpClient;
-use super::error::file_error;
+use super::error::{HttpError, file_error};
 use super::transfer::TransferError;
 
 /// Identification of a version of a file on a server.
@@ -57,15 +58,12 @@ struct Sidecar {
 }
 
 /// Key by which a later run identifies a partial file.
+#[derive(Clone)]
 enum ResumeKey {
-    /// By name, derived from the digest.
-    ByName,
-    /// By the server's identification, stored in a sidecar.
-    ByServer {
-        sidecar: PathBuf,
-        expected: Option<Digest>,
-        identity: Option<Identity>,
-    },
+    /// By name, derived from the digest of a content of this size.
+    ByName(u64),
+    /// By the server's identification, stored in a sidecar with the expected digest.
+    ByServer(Option<Digest>),
 }
 
 /// Number of chunks of up to half a megabyte that may wait to be hashed. With fewer, hashing would
@@ -79,10 +77,10 @@ pub struct PartialFile {
     file: File,
     /// Path of the partial file.
     path: PathBuf,
-    /// A file of this process only, because another process has locked `NAME.part`.
-    private: Option<AtomicFile>,
     target: PathBuf,
-    known: ResumeKey,
+    key: ResumeKey,
+    /// The server's identification of the file.
+    identity: Option<Identity>,
     /// A new hasher.
     fresh: Hasher,
     hasher: Hasher,
@@ -91,14 +89,63 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Same as [`Self::open`]; `None` if another process has locked it.
-    async fn open_for_url(
+    /// Opens a partial file identified by its server, and resumes an earlier run's if possible. Waits
+    /// while another process has locked it.
+    pub async fn open(
+        http: &HttpClient,
         target: &Path,
         expected: Option<&Digest>,
+    ) -> Result<Self, TransferError> {
+        let hasher = expected.and_then(Hasher::matching).unwrap_or_default();
+        let key = ResumeKey::ByServer(expected.cloned());
+        Self::open_locked(http, target, &hasher, &key).await
+    }
+
+    /// Opens a partial file named by its digest, which `hasher` computes, like [`Self::open`].
+    pub async fn open_for_digest<E: From<HttpError> + From<Problem>>(
+        http: &HttpClient,
+        target: &Path,
+        hasher: &Hasher,
+        size: u64,
+    ) -> Result<Self, E> {
+        Self::open_locked(http, target, hasher, &ResumeKey::ByName(size)).await
+    }
+
+    async fn open_locked<E: From<HttpError> + From<Problem>>(
+        http: &HttpClient,
+        target: &Path,
+        hasher: &Hasher,
+        key: &ResumeKey,
+    ) -> Result<Self, E> {
+        if let Some(partial) = Self::try_open(target, hasher, key).await? {
+            return Ok(partial);
+        }
+        http.progress().note(&format!(
+            "another process is downloading {}; waiting for it",
+            target.display()
+        ));
+        let waiting = async {
+            loop {
+                tokio::time::sleep(PULSE).await;
+                if let Some(partial) = Self::try_open(target, hasher, key).await? {
+                    return Ok(partial);
+                }
+            }
+        };
+        let name = target.file_name().unwrap_or(target.as_os_str());
+        let what = format!("wait for {}", name.display());
+        http.with_deadline(&what, waiting).await
+    }
+
+    /// Opens a partial file; `None` if another process has locked it.
+    async fn try_open(
+        target: &Path,
+        hasher: &Hasher,
+        key: &ResumeKey,
     ) -> Result<Option<Self>, Problem> {
-        let (target, expected) = (target.to_owned(), expected.cloned());
-        in_thread("open", &target.clone(), move || {
-            let path = with_suffix(&target, ".part");
+        let path = with_suffix(target, ".part");
+        let (target, fresh, key) = (target.to_owned(), hasher.clone(), key.clone());
+        in_thread("create", &path.clone(), move || {
             let file = loop {
                 let file = open(&path)?;
                 match file.try_lock() {
@@ -114,125 +161,44 @@ impl PartialFile {
                     break file;
                 }
             };
-            let fresh = expected
-                .as_ref()
-                .and_then(Hasher::matching)
-                .unwrap_or_default();
-            let known = ResumeKey::ByServer {
-                sidecar: with_suffix(&path, ".json"),
-                expected,
+            let mut partial = Self {
+                file,
+                path,
+                target,
+                key,
                 identity: None,
+                hasher: fresh.clone(),
+                fresh,
+                written: 0,
+                resumed: false,
             };
-            let mut partial = Self::new(file, path, target, known, fresh);
-            if !partial.resume_served()? {
-                partial.empty()?;
-            }
+            partial.resume_earlier()?;
             Ok(Some(partial))
         })
         .await
     }
 
-    /// Opens a partial file identified by its server, and resumes an earlier run's if possible. Waits
-    /// while another process has locked it.
-    pub async fn open(
-        http: &HttpClient,
-        target: &Path,
-        expected: Option<&Digest>,
-    ) -> Result<Self, TransferError> {
-        if let Some(partial) = Self::open_for_url(target, expected).await? {
-            return Ok(partial);
-        }
-        http.progress().note(&format!(
-            "another process is downloading {}; waiting for it",
-            target.display()
-        ));
-        let waiting = async {
-            loop {
-                tokio::time::sleep(PULSE).await;
-                if let Some(partial) = Self::open_for_url(target, expected).await? {
-                    return Ok(partial);
-                }
+    /// Resumes an earlier run's file, or empties it if that is impossible.
+    fn resume_earlier(&mut self) -> io::Result<()> {
+        let size = match &self.key {
+            ResumeKey::ByName(size) => Some(*size),
+            ResumeKey::ByServer(expected) => {
+                self.identity = noted(&self.sidecar(), expected.as_ref());
+                self.identity.as_ref().map(|identity| identity.size)
             }
-        };
-        let name = target.file_name().unwrap_or(target.as_os_str());
-        let what = format!("wait for {}", name.display());
-        http.with_deadline(&what, waiting).await
-    }
-
-    /// Opens a partial file named by its digest, which `hasher` computes. If another process has
-    /// locked it, uses a separate file.
-    pub async fn open_for_digest(
-        target: &Path,
-        hasher: Hasher,
-        size: u64,
-    ) -> Result<Self, Problem> {
-        let target = target.to_owned();
-        in_thread("create", &with_suffix(&target, ".part"), move || {
-            let path = with_suffix(&target, ".part");
-            let file = open(&path)?;
-            if file.try_lock().is_err() {
-                let mut private = AtomicFile::in_folder(target.parent().unwrap_or(Path::new(".")))?;
-                let file = private.file().try_clone()?;
-                let path = target.clone();
-                let mut partial = Self::new(file, path, target, ResumeKey::ByName, hasher);
-                partial.private = Some(private);
-                return Ok(partial);
-            }
-            let mut partial = Self::new(file, path, target, ResumeKey::ByName, hasher);
-            // A file longer than the content is useless.
-            match partial.file.metadata()?.len() {
-                0 => {}
-                length if length > size => partial.empty()?,
-                length => partial.resume_partial(length)?,
-            }
-            Ok(partial)
-        })
-        .await
-    }
-
-    fn new(file: File, path: PathBuf, target: PathBuf, known: ResumeKey, fresh: Hasher) -> Self {
-        Self {
-            file,
-            path,
-            private: None,
-            target,
-            known,
-            hasher: fresh.clone(),
-            fresh,
-            written: 0,
-            resumed: false,
-        }
-    }
-
-    /// Resumes an earlier run's file; false if impossible.
-    fn resume_served(&mut self) -> io::Result<bool> {
-        let ResumeKey::ByServer {
-            sidecar,
-            expected,
-            identity,
-        } = &mut self.known
-        else {
-            return Ok(false);
-        };
-        let Ok(text) = fs::read(sidecar) else {
-            return Ok(false);
-        };
-        let Ok(noted) = serde_json::from_slice::<Sidecar>(&text) else {
-            return Ok(false);
         };
         let length = self.file.metadata()?.len();
-        if noted.digest != *expected || length == 0 || length > noted.identity.size {
-            return Ok(false);
+        // A file longer than the content is useless.
+        if length == 0 || size.is_none_or(|size| length > size) {
+            return self.empty();
         }
-        *identity = Some(noted.identity);
-        self.resume_partial(length)?;
-        Ok(true)
-    }
-
-    fn resume_partial(&mut self, length: u64) -> io::Result<()> {
         self.written = self.hasher.read_all(&mut (&self.file).take(length))?;
         self.resumed = true;
         Ok(())
+    }
+
+    fn sidecar(&self) -> PathBuf {
+        with_suffix(&self.path, ".json")
     }
 
     /// Discards the content.
@@ -241,13 +207,8 @@ impl PartialFile {
     }
 
     fn empty(&mut self) -> io::Result<()> {
-        if let ResumeKey::ByServer {
-            sidecar, identity, ..
-        } = &mut self.known
-        {
-            remove(sidecar)?;
-            *identity = None;
-        }
+        remove(&self.sidecar())?;
+        self.identity = None;
         // On ext4, even truncating an empty file forces a flush on close.
         if self.file.metadata()?.len() > 0 {
             self.file.set_len(0)?;
@@ -262,24 +223,18 @@ impl PartialFile {
     /// Stores the server's identification of a new download; without it, the download cannot
     /// resume.
     pub(super) fn start(&mut self, now: Option<Identity>) -> Result<(), Problem> {
-        if let ResumeKey::ByServer {
-            sidecar,
-            expected,
-            identity,
-        } = &mut self.known
-        {
-            if let Some(now) = &now {
-                let noted = Sidecar {
-                    digest: expected.clone(),
-                    identity: now.clone(),
-                };
-                serde_json::to_vec(&noted)
-                    .map_err(io::Error::from)
-                    .and_then(|text| fs::write(&*sidecar, text))
-                    .map_err(file_error("write", sidecar))?;
-            }
-            *identity = now;
+        if let (ResumeKey::ByServer(expected), Some(now)) = (&self.key, &now) {
+            let noted = Sidecar {
+                digest: expected.clone(),
+                identity: now.clone(),
+            };
+            let sidecar = self.sidecar();
+            serde_json::to_vec(&noted)
+                .map_err(io::Error::from)
+                .and_then(|text| fs::write(&sidecar, text))
+                .map_err(file_error("write", &sidecar))?;
         }
+        self.identity = now;
         Ok(())
     }
 
@@ -321,10 +276,7 @@ impl PartialFile {
 
     /// The server's identification of the file when the download started.
     pub(super) fn identity(&self) -> Option<&Identity> {
-        match &self.known {
-            ResumeKey::ByName => None,
-            ResumeKey::ByServer { identity, .. } => identity.as_ref(),
-        }
+        self.identity.as_ref()
     }
 
     /// Returns true if its bytes came over several connections.
@@ -358,42 +310,35 @@ impl PartialFile {
         in_thread("create", &self.target.clone(), move || self.rename()).await
     }
 
-    fn rename(mut self) -> io::Result<()> {
+    fn rename(&self) -> io::Result<()> {
         // A file under its final name is not verified again.
         self.file.sync_data()?;
-        if let ResumeKey::ByServer { sidecar, .. } = &self.known {
-            fs::rename(&self.path, &self.target)?;
-            files::sync_folder(&self.target);
-            return remove(sidecar);
-        }
-        if let Some(private) = self.private.take() {
-            return private.persist_durable(&self.target);
-        }
         let renamed = fs::rename(&self.path, &self.target);
         files::sync_folder(&self.target);
+        let is_by_name = matches!(self.key, ResumeKey::ByName(_));
         match renamed {
-            // Another process may have finished the same file before the lock.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.target.exists() => Ok(()),
-            renamed => renamed,
+            // Without locks, another process may have finished the same content.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_by_name => {
+                fs::metadata(&self.target).map(drop)
+            }
+            Err(error) => Err(error),
+            Ok(()) => remove(&self.sidecar()),
         }
     }
 
     /// Removes the partial file and its sidecar.
     pub fn discard(self) -> Result<(), Problem> {
-        if self.private.is_some() {
-            return Ok(());
+        for path in [&self.sidecar(), &self.path] {
+            remove(path).map_err(file_error("remove", path))?;
         }
-        if let ResumeKey::ByServer { sidecar, .. } = &self.known {
-            remove(sidecar).map_err(file_error("remove", sidecar))?;
-        }
-        remove(&self.path).map_err(file_error("remove", &self.path))
+        Ok(())
     }
 }
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
         // An empty file is useless to a later run, but harmless.
-        if self.written == 0 && self.private.is_none() {
+        if self.written == 0 {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -422,6 +367,12 @@ fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .open(path)
+}
+
+/// The identification of an earlier run's file in its sidecar, if it has the expected digest.
+fn noted(sidecar: &Path, expected: Option<&Digest>) -> Option<Identity> {
+    let noted: Sidecar = serde_json::from_slice(&fs::read(sidecar).ok()?).ok()?;
+    (noted.digest.as_ref() == expected).then_some(noted.identity)
 }
 
 fn hash_all(mut hasher: Hasher, mut chunks: Receiver<Bytes>) -> impl FnOnce() -> Hasher {
@@ -469,12 +420,16 @@ mod tests {
         part.write_stream(chunks).await.unwrap().unwrap();
     }
 
+    /// Opens a part identified by its server, unless another process has it.
+    async fn open(target: &Path) -> Option<PartialFile> {
+        let key = ResumeKey::ByServer(None);
+        let opened = PartialFile::try_open(target, &Hasher::default(), &key).await;
+        opened.unwrap()
+    }
+
     /// Starts a download of ten bytes and stops after three.
     async fn leave_one_behind(target: &Path) {
-        let mut part = PartialFile::open_for_url(target, None)
-            .await
-            .unwrap()
-            .unwrap();
+        let mut part = open(target).await.unwrap();
         part.start(Some(identity(10, Some("\"a\"")))).unwrap();
         write(&mut part, b"abc").await;
     }
@@ -498,10 +453,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
         leave_one_behind(&target).await;
-        let mut part = PartialFile::open_for_url(&target, None)
-            .await
-            .unwrap()
-            .unwrap();
+        let mut part = open(&target).await.unwrap();
         assert_eq!(part.written(), 3);
         assert!(part.was_resumed());
         assert_eq!(part.identity(), Some(&identity(10, Some("\"a\""))));
@@ -530,10 +482,7 @@ mod tests {
         for spoil in spoil {
             leave_one_behind(&target).await;
             spoil();
-            let part = PartialFile::open_for_url(&target, None)
-                .await
-                .unwrap()
-                .unwrap();
+            let part = open(&target).await.unwrap();
             assert_eq!((part.written(), part.identity()), (0, None));
             part.discard().unwrap();
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -544,10 +493,7 @@ mod tests {
     async fn a_disk_that_refuses_ends_with_an_error_and_not_in_a_wait() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
-        let mut part = PartialFile::open_for_url(&target, None)
-            .await
-            .unwrap()
-            .unwrap();
+        let mut part = open(&target).await.unwrap();
         part.file = File::open(part.path()).unwrap();
         let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"abc"))]);
         assert!(part.write_stream(chunks).await.is_err());
@@ -558,16 +504,8 @@ mod tests {
     async fn two_processes_do_not_write_the_same_part() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
-        let _first = PartialFile::open_for_url(&target, None)
-            .await
-            .unwrap()
-            .unwrap();
-        assert!(
-            PartialFile::open_for_url(&target, None)
-                .await
-                .unwrap()
-                .is_none()
-        );
+        let _first = open(&target).await.unwrap();
+        assert!(open(&target).await.is_none());
     }
 
     #[test]

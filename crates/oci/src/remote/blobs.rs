@@ -11,6 +11,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
+use tokio::task::spawn_blocking;
 use tokio_util::io::StreamReader;
 use wincimg_common::lock;
 use wincimg_common::progress::Task;
@@ -25,6 +26,7 @@ use super::observer::{BlobObserver, Observation};
 use super::repository::Repository;
 use super::sent_secrets::SentSecrets;
 use crate::document::{Descriptor, Digest, Hasher};
+use crate::stream::contains_blob;
 
 impl Repository {
     /// Returns true if the repository has a blob.
@@ -117,10 +119,18 @@ impl RemoteBlob {
     }
 
     /// Downloads the blob to a file, by way of `FILE.part`, which is renamed once complete and
-    /// verified. An interrupted download is resumed.
+    /// verified. An interrupted download is resumed, and one of another process waited for.
     pub async fn download(&self, to: &Path, task: &dyn Task) -> Result<(), RegistryError> {
-        let hasher = RegistryError::hasher_of(&self.descriptor.digest)?;
-        let mut partial = PartialFile::open_for_digest(to, hasher, self.descriptor.size).await?;
+        let (http, blob) = (&self.registry.0.http, self.descriptor.clone());
+        let hasher = RegistryError::hasher_of(&blob.digest)?;
+        let opened = PartialFile::open_for_digest::<RegistryError>(http, to, &hasher, blob.size);
+        let mut partial = opened.await?;
+        // Another process may have finished first.
+        let path = to.to_owned();
+        let is_there = spawn_blocking(move || contains_blob(&path, &blob)).await;
+        if matches!(is_there, Ok(Ok(true))) {
+            return Ok(partial.discard()?);
+        }
         let filled = match self.fill(&mut partial, task).await {
             // The part from an earlier run may be wrong: retry from the beginning.
             Err(RegistryError::Digest { .. }) if partial.was_resumed() => {
