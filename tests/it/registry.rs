@@ -211,9 +211,10 @@ async fn a_wrong_beginning_is_thrown_away() {
 }
 
 #[test]
-async fn two_downloads_of_one_file_do_not_disturb_each_other() {
+async fn two_downloads_of_one_file_are_one() {
     let docker = plain();
-    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(1_000_000, 6));
     let blob = put(&repository, &bytes).await;
     let folder = tempfile::tempdir().unwrap();
@@ -222,6 +223,8 @@ async fn two_downloads_of_one_file_do_not_disturb_each_other() {
     let (one, two) = tokio::join!(blob.download(&file, &Silent), blob.download(&file, &Silent),);
     one.and(two).unwrap();
     assert_eq!(fs::read(&file).unwrap(), bytes);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(proxy.requests("GET", "/blobs/sha256").len(), 1);
 }
 
 #[cfg(unix)]
