@@ -127,40 +127,43 @@ impl Source {
         }
     }
 
-    /// Resolves the current tag of a location to be written. An archive is always overwritten, so
-    /// it has none. With `will_be_read`, a registry is asked for the document as well.
+    /// Reads the current tag of a location to be written. An archive is always overwritten, so it
+    /// has none.
     pub async fn read_tag(
         location: &Location,
         registry: &RegistryClient,
-        will_be_read: bool,
-    ) -> Result<Option<ResolvedTag>, StoreError> {
-        Ok(match (location, location.tag()) {
+    ) -> Result<Option<(Self, Document)>, StoreError> {
+        match (location, location.tag()) {
             (Location::Registry(reference), Some(tag)) => {
-                let repository = registry.repository(reference).for_push();
-                let (digest, document) = if will_be_read {
-                    let found = repository.find_manifest(tag).await?;
-                    (found.as_ref().map(|it| it.digest.clone()), found)
-                } else {
-                    let head = repository.head_manifest(tag).await?;
-                    (head.map(|head| head.digest), None)
-                };
-                digest.map(|digest| ResolvedTag {
-                    source: Self::Registry(repository),
-                    digest,
-                    document,
-                })
+                Self::in_repository(registry.repository(reference).for_push(), tag).await
             }
             (Location::Layout { dir, .. }, Some(tag)) if Layout::is_at(dir) => {
                 let layout = Layout::open(dir).await?;
-                let tagged = layout.resolve_tag(tag).await?;
-                tagged.map(|digest| ResolvedTag {
-                    source: Self::Layout(layout),
-                    digest,
-                    document: None,
-                })
+                let Some(digest) = layout.resolve_tag(tag).await? else {
+                    return Ok(None);
+                };
+                let document = layout.resolve(Some(digest.as_ref())).await?;
+                Ok(Some((Self::Layout(layout), document)))
             }
-            _ => None,
-        })
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the digest that [`Self::read_tag`] would read.
+    pub async fn tag_digest(
+        location: &Location,
+        registry: &RegistryClient,
+    ) -> Result<Option<Digest>, StoreError> {
+        match (location, location.tag()) {
+            (Location::Registry(reference), Some(tag)) => {
+                let repository = registry.repository(reference).for_push();
+                Ok(repository.head_manifest(tag).await?.map(|head| head.digest))
+            }
+            (Location::Layout { dir, .. }, Some(tag)) if Layout::is_at(dir) => {
+                Layout::open(dir).await?.resolve_tag(tag).await
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Opens a store and resolves its tag or digest with one request; `None` if not found. With
@@ -177,12 +180,7 @@ impl Source {
                     repository = repository.for_push();
                 }
                 let wanted = location.tag_or_digest().unwrap_or("latest");
-                let Some(raw) = repository.find_manifest(wanted).await? else {
-                    return Ok(None);
-                };
-                let source = Self::Registry(repository);
-                let document = source.verified(raw)?;
-                Ok(Some((source, document)))
+                Self::in_repository(repository, wanted).await
             }
             Location::Layout { dir, .. } if !Layout::is_at(dir) => Ok(None),
             Location::Layout { .. } | Location::Archive { .. } => {
@@ -194,6 +192,18 @@ impl Source {
                 }
             }
         }
+    }
+
+    async fn in_repository(
+        repository: Repository,
+        wanted: &str,
+    ) -> Result<Option<(Self, Document)>, StoreError> {
+        let Some(raw) = repository.find_manifest(wanted).await? else {
+            return Ok(None);
+        };
+        let source = Self::Registry(repository);
+        let document = source.verified(raw)?;
+        Ok(Some((source, document)))
     }
 
     /// Returns the manifest or index of an index's entry.
@@ -363,28 +373,6 @@ impl fmt::Display for Source {
     }
 }
 
-/// A resolved tag.
-#[derive(Debug)]
-pub struct ResolvedTag {
-    /// The store that has it.
-    pub source: Source,
-    /// Its digest.
-    pub digest: Digest,
-    /// The document, if the registry returned it.
-    document: Option<RawManifest>,
-}
-
-impl ResolvedTag {
-    /// Returns the image or index.
-    pub async fn document(self) -> Result<(Source, Document), StoreError> {
-        let document = match self.document {
-            Some(raw) => self.source.verified(raw)?,
-            None => self.source.resolve(Some(self.digest.as_ref())).await?,
-        };
-        Ok((self.source, document))
-    }
-}
-
 /// A store that images are written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
@@ -421,18 +409,12 @@ impl Sink {
         document: &Document,
         tag: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let which = tag.unwrap_or(document.digest().as_ref());
-        let published = self.current_digest(which).await?;
-        Ok(published.as_ref() == Some(document.digest()))
-    }
-
-    /// Returns the current digest of a tag or digest in a registry; `None` for other stores.
-    pub(crate) async fn current_digest(&self, which: &str) -> Result<Option<Digest>, StoreError> {
         let Self::Registry(repository) = self else {
-            return Ok(None);
+            return Ok(false);
         };
-        let head = repository.head_manifest(which).await?;
-        Ok(head.map(|head| head.digest))
+        let digest = document.digest();
+        let published = repository.head_manifest(tag.unwrap_or(digest.as_ref()));
+        Ok(published.await?.is_some_and(|it| it.digest == *digest))
     }
 
     /// Returns true if the store has the complete blob.
@@ -441,14 +423,6 @@ impl Sink {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
             Self::Layout(layout) => layout.has_blob(blob).await,
             Self::Archive(writer) => Ok(writer.has_blob(&blob.digest)),
-        }
-    }
-
-    /// Returns true if [`Self::put_blob`] can resume an earlier upload of the blob.
-    pub fn has_partial_upload(&self, blob: &Descriptor) -> bool {
-        match self {
-            Self::Registry(repository) => repository.has_partial_upload(&blob.digest),
-            Self::Layout(_) | Self::Archive(_) => false,
         }
     }
 
@@ -573,18 +547,6 @@ impl Sink {
         match self {
             Self::Registry(_) | Self::Layout(_) => Ok(()),
             Self::Archive(writer) => Ok(writer.finish().await?),
-        }
-    }
-
-    /// Returns the repository's name if its blobs can be mounted into `other`.
-    pub(super) fn mountable_into(&self, other: &Self) -> Option<&str> {
-        match (self, other) {
-            (Self::Registry(from), Self::Registry(to))
-                if from.host() == to.host() && from.name() != to.name() =>
-            {
-                Some(from.name())
-            }
-            _ => None,
         }
     }
 }

@@ -49,29 +49,24 @@ impl ExistingTag {
         existing: TagPolicy,
         registry: &RegistryClient,
     ) -> Result<Option<Self>, StoreError> {
-        let will_be_read = existing != TagPolicy::Replace;
-        let Some(tagged) = Source::read_tag(location, registry, will_be_read).await? else {
-            return Ok(None);
-        };
-        let digest = tagged.digest.clone();
-        if !will_be_read {
-            return Ok(Some(Self {
+        if existing == TagPolicy::Replace {
+            let digest = Source::tag_digest(location, registry).await?;
+            return Ok(digest.map(|digest| Self {
                 digest,
                 index: None,
                 entries: Vec::new(),
             }));
         }
-        let (source, document) = tagged.document().await?;
+        let Some((source, document)) = Source::read_tag(location, registry).await? else {
+            return Ok(None);
+        };
         Ok(Some(match document {
             Document::Manifest(manifest) => Self {
-                digest,
+                digest: manifest.digest().clone(),
                 index: None,
                 entries: vec![single(&source, *manifest).await?],
             },
-            Document::Index(index) => Self {
-                digest,
-                ..Self::from_index(&source, index).await?
-            },
+            Document::Index(index) => Self::from_index(&source, index).await?,
         }))
     }
 

@@ -303,8 +303,9 @@ impl Copier {
 
     /// Returns true if a blob is uploaded without checking first whether the registry has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
-        let is_worth_it = blob.size <= SENT_UNASKED || sink.has_partial_upload(blob);
-        !self.dry_run && matches!(sink, Sink::Registry(_)) && is_worth_it
+        let is_worth_it =
+            |to: &Repository| blob.size <= SENT_UNASKED || to.has_partial_upload(&blob.digest);
+        !self.dry_run && matches!(sink, Sink::Registry(to) if is_worth_it(to))
     }
 
     /// Tries to mount the blob from another repository of the sink's registry.
@@ -317,9 +318,13 @@ impl Copier {
         let Sink::Registry(target) = sink else {
             return Ok(None);
         };
-        for from in candidates.filter_map(|place| place.mountable_into(sink)) {
-            if self.mounted(target, blob, from).await? {
-                return Ok(Some(from.to_owned()));
+        for place in candidates {
+            if let Sink::Registry(from) = place
+                && from.host() == target.host()
+                && from.name() != target.name()
+                && self.mounted(target, blob, from.name()).await?
+            {
+                return Ok(Some(from.name().to_owned()));
             }
         }
         match self.neighbours.find_mount_source(target, blob).await {
