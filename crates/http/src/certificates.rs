@@ -38,10 +38,7 @@ pub struct CertificateFiles {
 /// Certificates for one host.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HostCertificates {
-    /// Of the files, for every host.
-    trusted: Vec<CertificateDer<'static>>,
-    /// Of the host's folder.
-    of_host: Vec<CertificateDer<'static>>,
+    pinned: PinnedCertificates,
     /// A client certificate and its key.
     identity: Option<(PathBuf, PathBuf)>,
 }
@@ -72,7 +69,7 @@ impl CertificateFiles {
     pub(super) fn for_host(&self, url: &Url) -> Result<HostCertificates, HttpError> {
         let mut found = HostCertificates::default();
         for file in &self.files {
-            found.trusted.extend(certificates(file)?);
+            found.pinned.named.extend(certificates(file)?);
         }
         for folder in &self.folders {
             for name in names(url) {
@@ -97,7 +94,7 @@ impl CertificateFiles {
         files.sort();
         for file in files {
             match file.extension().and_then(|ending| ending.to_str()) {
-                Some("crt") => found.of_host.extend(certificates(&file)?),
+                Some("crt") => found.pinned.of_host.extend(certificates(&file)?),
                 Some("cert") if found.identity.is_none() => {
                     let key = file.with_extension("key");
                     if !key.is_file() {
@@ -123,10 +120,7 @@ impl HostCertificates {
     /// Creates the configuration of a client that also trusts these.
     pub(super) fn client(self) -> Result<ClientConfig, HttpError> {
         let provider = Arc::new(ring::default_provider());
-        let pinned = PinnedCertificates {
-            named: self.trusted,
-            of_host: self.of_host,
-        };
+        let pinned = self.pinned;
         let all = pinned.named.iter().chain(&pinned.of_host);
         let roots = all.filter(|certificate| signs_others(certificate));
         let roots: Vec<_> = roots.cloned().collect();

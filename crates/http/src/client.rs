@@ -190,7 +190,6 @@ impl HttpClient {
             match &exchange.payload {
                 Payload::Stream(piece) => self.stream(exchange, piece, client, request).await,
                 Payload::Bytes(bytes) => self.plain(exchange, bytes.clone(), client, request).await,
-                Payload::Empty => self.plain(exchange, Bytes::new(), client, request).await,
             }
         };
         let sent = self.with_deadline(&exchange.what, sending).await;

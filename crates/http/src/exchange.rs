@@ -39,9 +39,7 @@ pub struct Exchange<'a> {
 /// A request's body.
 #[derive(Clone)]
 pub enum Payload<'a> {
-    /// None.
-    Empty,
-    /// In memory.
+    /// In memory; without bytes, none.
     Bytes(Bytes),
     /// Read while it is sent.
     Stream(SourceRange<'a>),
@@ -91,7 +89,7 @@ impl Exchange<'_> {
             method: Method::GET,
             url,
             headers: HeaderMap::new(),
-            payload: Payload::Empty,
+            payload: Payload::Bytes(Bytes::new()),
             redirects: RedirectPolicy::SameOrigin,
             vouched: TrustSource::ByConnection,
             addresses: AddressPolicy::OtherMachines,
@@ -142,7 +140,7 @@ impl Exchange<'_> {
         }
         if becomes_get {
             self.method = Method::GET;
-            self.payload = Payload::Empty;
+            self.payload = Payload::Bytes(Bytes::new());
             self.headers.remove(CONTENT_TYPE);
         }
         self.move_to(target);

@@ -33,7 +33,7 @@ pub enum AcceptedCertificates {
 }
 
 /// Certificates that are accepted by exact match.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct PinnedCertificates {
     /// Accepted for the names in them.
     pub named: Vec<CertificateDer<'static>>,

@@ -278,7 +278,11 @@ impl Pull {
                 .next_chunk(&mut response, &what, self.position, Some(size))
                 .await?;
             let Some(mut chunk) = next else {
-                return self.ended().map(|()| None);
+                if self.position == size {
+                    return Ok(None);
+                }
+                let problem = HttpError::interrupted(&self.name(), self.position, size);
+                return Err(HttpError::Passing(problem).into());
             };
             let known = skip.min(chunk.len() as u64);
             skip -= known;
@@ -302,16 +306,6 @@ impl Pull {
             self.response = Some((response, skip));
             return Ok(Some(chunk));
         }
-    }
-
-    /// Checks at the end of a response that the blob is complete.
-    fn ended(&self) -> Result<(), RegistryError> {
-        if self.position == self.descriptor.size {
-            return Ok(());
-        }
-        let (at, size) = (self.position, self.descriptor.size);
-        let problem = HttpError::interrupted(&self.name(), at, size);
-        Err(HttpError::Passing(problem).into())
     }
 
     /// Verifies the digest once; later calls do nothing.
@@ -351,18 +345,10 @@ impl Pull {
         urls: &[String],
         headers: &HeaderMap,
     ) -> Result<Response, RegistryError> {
+        let what = format!("read foreign {}", self.name());
         let mut failure: Option<RegistryError> = None;
         for text in urls {
-            let what = format!("read foreign {}", self.name());
-            let outcome = match Url::parse(text) {
-                Ok(url) => self.request_url(url, &what, headers).await,
-                Err(error) => Err(RegistryError::protocol(
-                    text,
-                    &what,
-                    format!("invalid URL: {error}"),
-                )),
-            };
-            match outcome {
+            match self.request_url(text, &what, headers).await {
                 Ok(response) => return Ok(response),
                 // A transient failure takes precedence because it makes a retry worthwhile.
                 Err(error) if failure.as_ref().is_none_or(|known| !known.is_transient()) => {
@@ -371,18 +357,19 @@ impl Pull {
                 Err(_) => {}
             }
         }
-        Err(failure.unwrap_or_else(|| {
-            let what = format!("read foreign {}", self.name());
-            RegistryError::protocol("the image", &what, "it has no URL for it")
-        }))
+        Err(failure
+            .unwrap_or_else(|| RegistryError::protocol("the image", &what, "it has no URL for it")))
     }
 
     async fn request_url(
         &self,
-        url: Url,
+        text: &str,
         what: &str,
         headers: &HeaderMap,
     ) -> Result<Response, RegistryError> {
+        let url = Url::parse(text).map_err(|error| {
+            RegistryError::protocol(text, what, format!("invalid URL: {error}"))
+        })?;
         let mut exchange = Exchange::get(what, url);
         exchange.headers = headers.clone();
         exchange.redirects = RedirectPolicy::Anywhere;

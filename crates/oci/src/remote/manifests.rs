@@ -10,9 +10,8 @@ use wincimg_http::{HttpError, Payload};
 use super::challenge::Scope;
 use super::error::RegistryError;
 use super::repository::Repository;
-use super::request::Request;
 use crate::document::media_type::OCI_MANIFEST;
-use crate::document::{Descriptor, Digest, Hasher};
+use crate::document::{Descriptor, Digest, sha256};
 
 /// The supported formats, so that a registry does not convert to another one.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
@@ -68,9 +67,8 @@ impl Repository {
         if let Some(answer) = self.prefetched_manifest(which).await {
             return answer;
         }
-        let request = self.manifest_request(which);
-        let (headers, _, bytes) = self.inner().fetch(&request, LIMIT).await?;
-        self.read_manifest(which, &headers, bytes)
+        let http = &self.inner().http;
+        http.retry(|| self.fetch_manifest_once(which)).await
     }
 
     /// A single attempt of [`Repository::get_manifest`].
@@ -78,31 +76,17 @@ impl Repository {
         &self,
         which: &str,
     ) -> Result<RawManifest, RegistryError> {
-        let request = self.manifest_request(which);
-        let (headers, _, bytes) = self.inner().fetch_once(&request, LIMIT).await?;
-        self.read_manifest(which, &headers, bytes)
-    }
-
-    fn manifest_request(&self, which: &str) -> Request<'_> {
         let what = format!("read manifest {which} of {self}");
         let mut request = self.request(Method::GET, &format!("manifests/{which}"), what);
         let accepted = HeaderValue::from_static(ACCEPTED);
         request.headers.insert(ACCEPT, accepted);
-        request
-    }
-
-    fn read_manifest(
-        &self,
-        which: &str,
-        headers: &HeaderMap,
-        bytes: Bytes,
-    ) -> Result<RawManifest, RegistryError> {
+        let (headers, _, bytes) = self.inner().fetch_once(&request, LIMIT).await?;
         let promised = match Digest::from_str(which) {
             Ok(asked_for) => Some(asked_for),
-            Err(_) => promised_digest(headers),
+            Err(_) => promised_digest(&headers),
         };
         let digest = verified(promised, &bytes, &format!("manifest {which} of {self}"))?;
-        let media_type = text(headers, CONTENT_TYPE.as_str())
+        let media_type = text(&headers, CONTENT_TYPE.as_str())
             .map(|value| {
                 value
                     .split(';')
@@ -210,17 +194,12 @@ fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
 
 /// Verifies the bytes with the algorithm of the promised digest, and returns the digest.
 fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest, RegistryError> {
-    let mut hasher = match &promised {
-        Some(promised) => RegistryError::hasher_of(promised)?,
-        None => Hasher::default(),
+    let Some(promised) = promised else {
+        return Ok(sha256(bytes));
     };
+    let mut hasher = RegistryError::hasher_of(&promised)?;
     hasher.update(bytes);
-    match promised {
-        Some(promised) => {
-            RegistryError::verify(&hasher.finish(), &promised, what).map(|()| promised)
-        }
-        None => Ok(hasher.finish()),
-    }
+    RegistryError::verify(&hasher.finish(), &promised, what).map(|()| promised)
 }
 
 fn promised_digest(headers: &HeaderMap) -> Option<Digest> {

@@ -329,17 +329,17 @@ impl Page {
 }
 
 #[derive(Deserialize)]
-struct TagPage {
+pub(super) struct TagPage {
     /// `null` in a repository without tags or being deleted.
-    tags: Option<TagList>,
+    pub(super) tags: Option<TagList>,
 }
 
 /// The tags of a page; of one without end, the first.
 #[derive(Default)]
-struct TagList {
+pub(super) struct TagList {
     /// Number of entries.
     length: usize,
-    tags: Vec<String>,
+    pub(super) tags: Vec<String>,
 }
 
 impl<'de> Deserialize<'de> for TagList {

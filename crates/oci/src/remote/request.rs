@@ -214,7 +214,7 @@ impl<'a> Request<'a> {
             method,
             target: RequestTarget::Api(path),
             headers: HeaderMap::new(),
-            payload: Payload::Empty,
+            payload: Payload::Bytes(Bytes::new()),
         }
     }
 

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use wincimg_common::diagnose::closest_match;
 
 use super::error::RegistryError;
-use super::repository::Repository;
+use super::repository::{Repository, TagPage};
 use super::request::Request;
 use crate::document::Digest;
 
@@ -26,11 +26,6 @@ const SHOWN: usize = 5;
 const SLIP: usize = 2;
 /// Maximum number of images with a hint in one run: hundreds of errors are not misspellings.
 pub(super) const MOST_GUESSES: usize = 8;
-
-#[derive(Deserialize)]
-struct Tags {
-    tags: Option<Vec<Option<String>>>,
-}
 
 #[derive(Deserialize)]
 struct Catalog {
@@ -92,8 +87,8 @@ impl Repository {
         let what = format!("list the tags of {self}");
         let path = format!("tags/list?n={MOST_NAMES}");
         let request = self.request(Method::GET, &path, what);
-        let list: Tags = self.ask_once(&request, PATIENCE).await?;
-        Ok(list.tags.into_iter().flatten().flatten().collect())
+        let list: TagPage = self.ask_once(&request, PATIENCE).await?;
+        Ok(list.tags.unwrap_or_default().tags)
     }
 
     /// Sends a request without retries.
