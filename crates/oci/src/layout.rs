@@ -101,7 +101,8 @@ impl Layout {
 
     /// Reads the layout's `index.json`.
     pub async fn index(&self) -> Result<Index, StoreError> {
-        self.blocking(Self::read_index).await
+        self.blocking(|layout| Ok(layout.read_index()?.into_value()))
+            .await
     }
 
     /// Returns the image or index with this tag or digest; without one, the only image, or the index
@@ -263,7 +264,7 @@ impl Layout {
         let (tag, seen) = (tag.to_owned(), seen.cloned());
         self.blocking(move |layout| {
             let _lock = layout.lock()?;
-            if find_tag(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
+            if find_tag(&*layout.read_index()?, &tag) != seen.as_ref() {
                 return Ok(false);
             }
             layout.put(descriptor, Some(&tag))?;
@@ -353,7 +354,7 @@ impl Layout {
     /// Edits the index; the caller holds the lock.
     fn edit_index(&self, edit: impl FnOnce(&mut Index)) -> Result<(), StoreError> {
         let path = self.root.join("index.json");
-        let index = self.read_index_verbatim()?;
+        let index = self.read_index()?;
         let changed = index.edit(edit);
         let changed = changed.map_err(|source| LAYOUT.document(path.display(), source))?;
         if changed.digest() != index.digest() {
@@ -444,11 +445,7 @@ impl Layout {
             .find(|name| !known(name)))
     }
 
-    fn read_index(&self) -> Result<Index, StoreError> {
-        Ok(self.read_index_verbatim()?.into_value())
-    }
-
-    fn read_index_verbatim(&self) -> Result<Verbatim<Index>, StoreError> {
+    fn read_index(&self) -> Result<Verbatim<Index>, StoreError> {
         let path = self.root.join("index.json");
         let bytes = files::find_again(&self.root, || files::read(&path, MAX_INDEX))
             .map_err(LAYOUT.unreadable(&path))?;

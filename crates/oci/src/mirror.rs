@@ -322,7 +322,6 @@ impl Mirror<'_> {
                 from: &from,
                 to: &to,
                 copier: self.copier,
-                dry_run: self.options.dry_run,
             };
             image.beside = copier.copy_referrers(&plan).await;
         }

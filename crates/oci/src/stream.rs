@@ -126,13 +126,10 @@ pub enum BlobHandle {
 }
 
 impl BlobHandle {
-    /// Shows the bytes of a remote blob to an observer, if there is one for it.
-    pub(super) fn observed_by(self, observer: impl FnOnce() -> Option<BlobObserver>) -> Self {
+    /// Shows the bytes of a remote blob to an observer.
+    pub(super) fn observed_by(self, observer: BlobObserver) -> Self {
         match self {
-            Self::Remote(remote) => match observer() {
-                Some(observer) => Self::Remote(Box::new(remote.observed_by(observer))),
-                None => Self::Remote(remote),
-            },
+            Self::Remote(remote) => Self::Remote(Box::new(remote.observed_by(observer))),
             local @ Self::Local(_) => local,
         }
     }

@@ -358,8 +358,9 @@ impl Copier {
         let _permit = self.transfers.acquire().await.ok();
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
-        let bytes = match &self.watcher {
-            Some(watcher) => bytes.observed_by(|| watcher.watch(blob)),
+        let observer = self.watcher.as_ref().and_then(|it| it.watch(blob));
+        let bytes = match observer {
+            Some(observer) => bytes.observed_by(observer),
             None => bytes,
         };
         sink.copy_blob(blob, &bytes, task.as_ref()).await?;

@@ -61,7 +61,6 @@ pub(super) struct ReferrerCopier<'a> {
     pub from: &'a Repository,
     pub to: &'a Repository,
     pub copier: &'a Copier,
-    pub dry_run: bool,
 }
 
 impl ReferrerCopier<'_> {
@@ -85,22 +84,18 @@ impl ReferrerCopier<'_> {
         let Some(entries) = self.listed(about, carried).await else {
             return;
         };
-        let entries = entries
-            .iter()
-            .map(|entry| (kind_of(entry), Some(entry.digest.to_string())));
-        let mut left: Vec<_> = entries.collect();
+        let entries = entries.into_iter();
+        let mut left: Vec<_> = entries
+            .map(|entry| (kind_of(&entry), entry.digest))
+            .collect();
         for ending in ENDINGS {
             let found = self.from.head_manifest(&tag_with(about, ending)).await;
             if let Ok(Some(found)) = found {
-                left.push((ending.to_owned(), Some(found.digest.to_string())));
+                left.push((ending.to_owned(), found.digest));
             }
         }
-        carried.extend(left.into_iter().map(|(kind, digest)| ReferrerReport {
-            about: about.to_string(),
-            kind,
-            digest,
-            outcome: ReferrerOutcome::Left,
-            problem: None,
+        carried.extend(left.into_iter().filter_map(|(kind, digest)| {
+            report(about, kind, Some(&digest), Ok(Some(ReferrerOutcome::Left)))
         }));
     }
 
@@ -187,7 +182,7 @@ impl ReferrerCopier<'_> {
         let Some(artifact) = self.from.artifact(entry, about, None).await? else {
             return Ok(None);
         };
-        if !self.dry_run {
+        if !self.copier.dry_run {
             let (source, sink) = self.stores();
             self.copier.attach(&artifact, &source, &sink).await?;
         }
