@@ -188,7 +188,7 @@ impl TestImage {
         let mut left = Vec::new();
         let mut reason = String::new();
         for (tag, digest) in docker.into_iter().chain(oci) {
-            if let Err(error) = repository.delete_manifest(&digest).await {
+            if let Err(error) = repository.delete_manifest(digest.as_ref()).await {
                 reason = error_chain(&error);
                 left.push(tag);
             }

@@ -112,7 +112,7 @@ impl Repository {
     }
 
     /// Deletes the manifest of a digest and its tags, or a tag alone, if the registry supports it.
-    pub(crate) async fn delete_manifest(&self, which: &str) -> Result<(), RegistryError> {
+    pub async fn delete_manifest(&self, which: &str) -> Result<(), RegistryError> {
         let what = format!("delete manifest {which} of {self}");
         let mut request = self.request(Method::DELETE, &format!("manifests/{which}"), what);
         request.scope = Scope::delete(self.name());
