@@ -32,9 +32,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
-use wincimg_common::files;
-use wincimg_common::files::LARGEST_TEXT;
-use wincimg_layer::check_found;
+use wincimg_common::files::{LeadsOut, TextFile};
 
 use super::cache_args::folder_in;
 use super::{Failure, program_name};
@@ -280,13 +278,6 @@ impl File {
         let Some(path) = named.or_else(trust::nearest_file) else {
             return Ok(None);
         };
-        if !is_named {
-            let hint = format!(
-                "if that file is meant, name it: --config {}",
-                path.display()
-            );
-            check_found(&path, "usage", hint)?;
-        }
         Self::read(path, is_named).map(Some)
     }
 
@@ -297,14 +288,23 @@ impl File {
     }
 
     fn read(path: PathBuf, is_named: bool) -> Result<Self, Failure> {
-        match files::read_text(&path, LARGEST_TEXT) {
+        let file = if is_named {
+            TextFile::named(&path)
+        } else {
+            TextFile::found(&path)
+        };
+        match file.read() {
             Ok(text) => Ok(Self {
                 path,
                 text,
                 is_named,
             }),
             Err(error) => {
-                Err(Failure::from(error).context(format!("cannot read {}", path.display())))
+                let path = path.display();
+                let hint = LeadsOut::is_cause_of(&error)
+                    .then(|| format!("if that file is meant, name it: --config {path}"));
+                let failure = Failure::from(error).context(format!("cannot read {path}"));
+                Err(failure.hint_if(hint))
             }
         }
     }

@@ -68,9 +68,7 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         // The folder may have a recipe already.
-        if self.dockerfile.file.is_none() {
-            self.dockerfile.file = self.recipe.dockerfile_in_folder()?;
-        }
+        self.dockerfile.found = self.recipe.dockerfile_in_folder();
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.design.stages() else {
             let problem = "the input is already a recipe: expected a Dockerfile";

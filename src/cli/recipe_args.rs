@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
 use wincimg_cluster::rollout::command_line;
+use wincimg_common::files::TextFile;
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
-use wincimg_engine::definition::{
-    BuildDefinition, BuildInput, check_found_dockerfile, dockerfile_in, dockerfile_of,
-};
+use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_in, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
 use wincimg_inspect::bases::BaseMatch;
@@ -55,6 +54,9 @@ pub(super) struct DockerfileArgs {
     /// Dockerfile in the folder, if it has another name
     #[arg(short = 'f', long, value_name = "FILE", add = complete::dockerfiles())]
     pub(super) file: Option<PathBuf>,
+    /// That of the folder, where a recipe counts otherwise
+    #[arg(skip)]
+    pub(super) found: Option<TextFile>,
     /// Stage to build [default: the last]
     #[arg(long, value_name = "STAGE", add = complete::stages(), hide_short_help = true)]
     target: Option<String>,
@@ -214,11 +216,12 @@ impl RecipeArgs {
 
     fn named(&self, dockerfile: &DockerfileArgs, arguments: Vec<(String, String)>) -> BuildInput {
         let stages = dockerfile.stages.iter();
+        let named = dockerfile.file.clone().map(TextFile::named);
         let mut input = BuildInput {
             image: self.image.clone(),
             values: self.values.clone(),
             context: self.context.clone(),
-            file: dockerfile.file.clone(),
+            file: named.or_else(|| dockerfile.found.clone()),
             target: dockerfile.target.clone(),
             stages: stages
                 .map(|(name, text)| (name.clone(), StageReplacement::parse(text, Path::new(""))))
@@ -255,12 +258,8 @@ impl RecipeArgs {
     }
 
     /// The Dockerfile of the folder, which may have a recipe too.
-    pub(super) fn dockerfile_in_folder(&self) -> Result<Option<PathBuf>, Failure> {
-        let Some(file) = dockerfile_in(Path::new(&self.image)) else {
-            return Ok(None);
-        };
-        check_found_dockerfile(&file)?;
-        Ok(Some(file))
+    pub(super) fn dockerfile_in_folder(&self) -> Option<TextFile> {
+        dockerfile_in(Path::new(&self.image))
     }
 
     /// Flags that choose the same hosts.
@@ -281,7 +280,7 @@ impl RecipeArgs {
         match dockerfile_of(&self.image, None) {
             None => Ok(()),
             Some((file, _)) => {
-                let problem = format!("{} is already a Dockerfile", file.display());
+                let problem = format!("{} is already a Dockerfile", file.path().display());
                 Err(Failure::usage(problem).hint(format!(
                     "print the plan: wincimg build {} --host-build … --dry-run",
                     self.image

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 pub use crate::excerpt::Excerpt;
-use crate::files::NotUtf8;
+use crate::files::{LeadsOut, NotUtf8};
 
 /// Implements [`Diagnose`] from attributes on the variants of an error. Attributes of the whole
 /// type apply to each variant that does not set its own.
@@ -232,9 +232,15 @@ impl Diagnose for std::io::Error {
         let is_not_utf8 = self
             .get_ref()
             .is_some_and(<dyn Error + Send + Sync>::is::<NotUtf8>);
+        let (blame, hint) = if LeadsOut::is_cause_of(self) {
+            (Blame::Request, Some(LeadsOut::HINT))
+        } else {
+            (Blame::default(), is_not_utf8.then_some(NotUtf8::HINT))
+        };
         Diagnosis {
             code: "file/io",
-            hint: is_not_utf8.then(|| NotUtf8::HINT.to_owned()),
+            hint: hint.map(str::to_owned),
+            blame,
             ..Diagnosis::default()
         }
     }

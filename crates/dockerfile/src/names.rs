@@ -1,9 +1,5 @@
 //! Names in a Dockerfile, for shell completion.
 
-use std::path::Path;
-
-use wincimg_common::files::{LARGEST_TEXT, read_text};
-
 use super::instruction::{InstructionKind, ParsedInstruction};
 use super::source::Dockerfile;
 
@@ -18,9 +14,8 @@ pub struct DockerfileNames {
 
 impl DockerfileNames {
     /// Reads a Dockerfile; invalid lines are skipped.
-    pub fn read(file: &Path) -> Option<Self> {
-        let text = read_text(file, LARGEST_TEXT).ok()?;
-        let file = Dockerfile::read(&text);
+    pub fn read(text: &str) -> Self {
+        let file = Dockerfile::read(text);
         let mut outline = Self::default();
         for instruction in &file.instructions {
             match ParsedInstruction::read(instruction, file.escape).map(|step| step.kind) {
@@ -40,6 +35,6 @@ impl DockerfileNames {
                 _ => {}
             }
         }
-        Some(outline)
+        outline
     }
 }

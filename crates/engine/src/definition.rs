@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{BoxError, Problem, closest_match};
-use wincimg_common::files::{LARGEST_TEXT, folder_of, missing_path_hint, or_here, read_text};
+use wincimg_common::files::{TextFile, folder_of, missing_path_hint, or_here};
 use wincimg_common::progress::Reporter;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
 use wincimg_inspect::bases::{BaseRegistry, is_host_process};
 use wincimg_inspect::provenance::SourceFile;
-use wincimg_layer::check_found;
 use wincimg_oci::document::sha256;
 use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs};
 use wincimg_windows::version::WindowsVersion;
@@ -31,8 +30,8 @@ pub struct BuildInput {
     pub values: Vec<(String, String)>,
     /// The context folder; by default a recipe's is the current one, a Dockerfile's its own.
     pub context: Option<PathBuf>,
-    /// Path of a Dockerfile with another name.
-    pub file: Option<PathBuf>,
+    /// A Dockerfile with another name.
+    pub file: Option<TextFile>,
     /// The Dockerfile's stage; by default the last.
     pub target: Option<String>,
     /// Replacements of the Dockerfile's stages.
@@ -74,10 +73,6 @@ impl BuildInput {
     /// Reads the recipe, or the Dockerfile with its build arguments.
     pub fn read(&self, reporter: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
         if let Some((file, folder)) = dockerfile_of(&self.image, self.file.clone()) {
-            let is_named = self.file.is_some() || file == Path::new(&self.image);
-            if !is_named {
-                check_found_dockerfile(&file)?;
-            }
             return self.read_dockerfile(file, folder, reporter);
         }
         let recipe = Recipe::find(&self.image)?;
@@ -127,25 +122,25 @@ impl BuildInput {
 
     fn read_dockerfile(
         &self,
-        file: PathBuf,
+        file: TextFile,
         folder: PathBuf,
         reporter: &dyn Reporter,
     ) -> Result<BuildDefinition, BoxError> {
         if let Some((variable, _)) = self.values.first() {
             let problem = format!(
                 "--set is for recipes, and {} is a Dockerfile",
-                file.display()
+                file.path().display()
             );
             let hint = format!("give a build argument its value: --build-arg {variable}=VALUE");
             return Err(misplaced_option(problem, hint));
         }
         if self.file.is_some() && is_recipe_file(&file) {
-            let file = file.display();
+            let file = file.path().display();
             let problem = format!("{file} is a recipe, and -f names a Dockerfile");
             return Err(misplaced_option(problem, format!("wincimg build {file}")));
         }
-        if self.file.is_some() && !file.exists() {
-            return Err(self.not_found(&file));
+        if self.file.is_some() && !file.path().exists() {
+            return Err(self.not_found(file.path()));
         }
         let context = self.context.clone().unwrap_or(folder.clone());
         let request = DockerfileRequest {
@@ -159,7 +154,7 @@ impl BuildInput {
             replacements: self.stages.iter().cloned().collect(),
         };
         let stages = Stages::read(&request)?;
-        for unused in unused_arguments(&request) {
+        for unused in unused_arguments(&self.arguments, &stages) {
             reporter.warn(&unused);
         }
         Ok(BuildDefinition {
@@ -203,8 +198,8 @@ impl BuildDefinition {
                 ("recipe", Path::new(recipe.origin()), digest)
             }
             DefinitionKind::Dockerfile(stages) => {
-                let text = read_text(stages.file(), LARGEST_TEXT).ok()?;
-                ("dockerfile", stages.file(), sha256(text.as_bytes()))
+                let digest = sha256(stages.text().as_bytes());
+                ("dockerfile", stages.file(), digest)
             }
         };
         Some(SourceFile {
@@ -282,7 +277,7 @@ impl BuildDefinition {
 }
 
 /// The Dockerfile that an image argument names, and its folder; none if it names a recipe.
-pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, PathBuf)> {
+pub fn dockerfile_of(image: &str, file: Option<TextFile>) -> Option<(TextFile, PathBuf)> {
     let place = Path::new(image);
     if let Some(file) = file {
         return Some((file, place.to_owned()));
@@ -296,24 +291,18 @@ pub fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, Pat
         return file.map(|file| (file, place.to_owned()));
     }
     let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
-    is_meant.then(|| (place.to_owned(), folder_of(place).to_owned()))
+    is_meant.then(|| (TextFile::named(place), folder_of(place).to_owned()))
 }
 
 /// The Dockerfile of a folder.
-pub fn dockerfile_in(folder: &Path) -> Option<PathBuf> {
+pub fn dockerfile_in(folder: &Path) -> Option<TextFile> {
     let mut files = DOCKERFILES.iter().map(|name| folder.join(name));
-    files.find(|file| file.is_file())
-}
-
-/// Refuses a Dockerfile that is found in a folder if a link leads out of it.
-pub fn check_found_dockerfile(file: &Path) -> Result<(), Problem> {
-    let hint = format!("if that file is meant, name it: {}", file.display());
-    check_found(file, "dockerfile/unreadable", hint)
+    files.find(|file| file.is_file()).map(TextFile::found)
 }
 
 /// Returns true if a file is TOML with the name of an image.
-fn is_recipe_file(file: &Path) -> bool {
-    let text = read_text(file, LARGEST_TEXT).unwrap_or_default();
+fn is_recipe_file(file: &TextFile) -> bool {
+    let text = file.read().unwrap_or_default();
     let table: Option<toml::Table> = toml::from_str(&text).ok();
     table.is_some_and(|table| table.contains_key("name"))
 }
@@ -321,7 +310,8 @@ fn is_recipe_file(file: &Path) -> bool {
 /// Returns true if the content of a file is a Dockerfile, whatever its name.
 fn reads_like_a_dockerfile(file: &Path) -> bool {
     let is_recipe = file.extension().is_some_and(|end| end == "toml");
-    !is_recipe && file.is_file() && read_text(file, LARGEST_TEXT).is_ok_and(|text| has_from(&text))
+    let text = || TextFile::named(file).read();
+    !is_recipe && file.is_file() && text().is_ok_and(|text| has_from(&text))
 }
 
 /// Returns true if a file is a Dockerfile by its name, as Docker's tools and podman use them.
@@ -340,12 +330,10 @@ pub fn is_dockerfile(file: &Path) -> bool {
 }
 
 /// Build arguments that no `ARG` declares, with the nearest known name.
-fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
-    let known = DockerfileNames::read(&request.file)
-        .unwrap_or_default()
-        .arguments;
+fn unused_arguments(given: &[(String, String)], stages: &Stages) -> Vec<String> {
+    let known = DockerfileNames::read(stages.text()).arguments;
     let names = || known.iter().map(|(name, _)| name.as_str());
-    let given = request.arguments.iter().map(|(name, _)| name);
+    let given = given.iter().map(|(name, _)| name);
     let unused = given.filter(|name| {
         // Predefined arguments, which no line has to declare.
         let is_everybodys = name.to_uppercase().ends_with("_PROXY")
@@ -356,7 +344,7 @@ fn unused_arguments(request: &DockerfileRequest) -> Vec<String> {
     });
     unused
         .map(|name| {
-            let file = request.file.display();
+            let file = stages.file().display();
             let meant = closest_match(name, names());
             let meant = meant.map(|meant| format!(": did you mean {meant}?"));
             format!(
@@ -393,7 +381,7 @@ mod tests {
     fn a_folder_has_a_recipe_a_dockerfile_or_a_containerfile() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().to_str().unwrap();
-        let found = || dockerfile_of(image, None).map(|(file, _)| file);
+        let found = || dockerfile_of(image, None).map(|(file, _)| file.path().to_owned());
         assert_eq!(found(), None);
         for name in ["Containerfile", "Dockerfile"] {
             let file = folder.path().join(name);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::digest::{Digest, sha256};
-use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::files::TextFile;
 use wincimg_layer::Compression;
 use wincimg_recipe::{Plan, PlanBase};
 
@@ -49,7 +49,7 @@ impl BuildRequest {
         };
         let lock = self.design.lock_file();
         // A lock file that cannot be read is reported by its reader.
-        let lock = lock.and_then(|lock| read_text(&lock, LARGEST_TEXT).ok());
+        let lock = lock.and_then(|lock| TextFile::found(lock).read().ok());
         // Images for several hosts mostly have the same files.
         let mut known: Option<(&Plan, Digest)> = None;
         let mut digests = Vec::with_capacity(images.len());

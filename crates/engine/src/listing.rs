@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::path::Path;
-use std::{fs, slice};
+use std::slice;
 
 use serde::Serialize;
 use wincimg_common::digest::{Digest, Hasher, sha256};
-use wincimg_common::files;
 use wincimg_layer::archive::{ArchiveError, Member};
 use wincimg_layer::{
     ContentSource, DiskSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive,
@@ -66,11 +64,11 @@ pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
     for (path, content) in all.values() {
         let size = match content {
             EntryContent::File(ContentSource::NotDownloaded { size, .. }) => *size,
-            EntryContent::File(ContentSource::Path(DiskSource { path: file, .. })) => {
-                let found = fs::metadata(file);
-                let found = found.map_err(|error| LayerError::unreadable(file, error))?;
+            EntryContent::File(ContentSource::Path(file)) => {
+                let found = file.metadata();
+                let found = found.map_err(|error| LayerError::unreadable(&file.path, error))?;
                 if !found.is_file() {
-                    return Err(LayerError::not_a_file(file));
+                    return Err(LayerError::not_a_file(&file.path));
                 }
                 Some(found.len())
             }
@@ -186,7 +184,7 @@ pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
         // There may be a hundred thousand members, of which only the names are checked.
         if let Some(FileSource::Disk(file)) = entry.source() {
             let names = entry.path.components().iter().map(String::as_str);
-            found.extend(secret(names, &file.path));
+            found.extend(secret(names, file));
         } else {
             add_entries(&mut rest, slice::from_ref(entry))?;
         }
@@ -197,9 +195,7 @@ pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
 
 fn secrets_of(layer: &Layer) -> impl Iterator<Item = String> {
     layer.entries().filter_map(|(path, content)| match content {
-        EntryContent::File(ContentSource::Path(file)) => {
-            secret(path.as_str().split('/'), &file.path)
-        }
+        EntryContent::File(ContentSource::Path(file)) => secret(path.as_str().split('/'), file),
         _ => None,
     })
 }
@@ -216,15 +212,16 @@ fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
 /// Path of a file that may be a secret by its path in the image; a `.git` folder for all its files.
 fn secret<'a>(
     names: impl DoubleEndedIterator<Item = &'a str> + Clone,
-    file: &Path,
+    file: &DiskSource,
 ) -> Option<String> {
+    let path = &*file.path;
     if let Some(below) = names.clone().rev().position(is_git) {
-        let repository = file.ancestors().nth(below).filter(|folder| {
+        let repository = path.ancestors().nth(below).filter(|folder| {
             let name = folder.file_name().and_then(|name| name.to_str());
             name.is_some_and(is_git)
         });
         // A file may come from elsewhere.
-        return Some(repository.unwrap_or(file).display().to_string());
+        return Some(repository.unwrap_or(path).display().to_string());
     }
     let name = names.last()?.to_ascii_lowercase();
     let is_secret = match name.as_str() {
@@ -235,7 +232,7 @@ fn secret<'a>(
             _ => is_environment(name),
         },
     };
-    is_secret.then(|| file.display().to_string())
+    is_secret.then(|| path.display().to_string())
 }
 
 fn is_git(name: &str) -> bool {
@@ -249,10 +246,10 @@ fn is_environment(name: &str) -> bool {
 }
 
 /// Returns true if all PEM blocks of a file are certificates or public keys.
-fn holds_only_what_is_public(file: &Path) -> bool {
+fn holds_only_what_is_public(file: &DiskSource) -> bool {
     let mut start = Vec::new();
-    let opened = files::open(file);
-    let Ok(Ok(_)) = opened.map(|file| file.take(KEY_LIMIT).read_to_end(&mut start)) else {
+    let opened = file.open();
+    let Ok(Ok(_)) = opened.map(|(file, _)| file.take(KEY_LIMIT).read_to_end(&mut start)) else {
         return false;
     };
     let text = String::from_utf8_lossy(&start);
@@ -265,6 +262,7 @@ fn holds_only_what_is_public(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
     use super::*;

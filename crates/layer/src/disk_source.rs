@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::Problem;
-use wincimg_common::files::{self, folder_of};
+use wincimg_common::files::{self, FolderEntry};
 
 use super::dockerignore::IgnoreRules;
 
-/// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
+/// A file or folder on disk. It is looked at, listed and read only here, where no link leads out of
+/// its source folder. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskSource {
     /// Source folder whose `.dockerignore` applies, such as the build context.
     pub top: Arc<Path>,
-    /// Path on disk.
+    /// Path on disk, for messages.
     pub path: Arc<Path>,
 }
 
@@ -32,6 +33,25 @@ struct Rules {
 }
 
 impl DiskSource {
+    /// A folder by itself, which is its own source folder.
+    pub fn folder(path: &Path) -> Self {
+        let top: Arc<Path> = path.into();
+        let path = Arc::clone(&top);
+        Self { top, path }
+    }
+
+    /// What is at a path below it, with slashes; itself if that is empty.
+    #[must_use]
+    pub fn join(&self, inside: &str) -> Self {
+        if inside.is_empty() {
+            return self.clone();
+        }
+        Self {
+            top: Arc::clone(&self.top),
+            path: self.path.join(inside).into(),
+        }
+    }
+
     /// Path relative to the top, with slashes; empty for the top itself.
     pub fn inside(&self) -> String {
         let inside = self.path.strip_prefix(&self.top).unwrap_or(&self.path);
@@ -52,10 +72,10 @@ impl DiskSource {
             }
         };
         if !folder.is_empty() {
-            add(IgnoreRules::read_folder(&self.top)?, folder);
+            add(IgnoreRules::read_folder(&Self::folder(&self.top))?, folder);
         }
-        if self.path.is_dir() {
-            add(IgnoreRules::read_folder(&self.path)?, String::new());
+        if self.is_dir() {
+            add(IgnoreRules::read_folder(self)?, String::new());
         }
         Ok(IgnoreFilter(rules))
     }
@@ -63,20 +83,29 @@ impl DiskSource {
     /// Returns true if it is ignored as a whole.
     pub fn is_ignored_path(&self) -> Result<bool, Problem> {
         let rules = self.ignore_filter()?;
-        Ok(rules.is_ignored("") && !(self.path.is_dir() && rules.may_reinclude("")))
+        Ok(rules.is_ignored("") && !(self.is_dir() && rules.may_reinclude("")))
     }
 
-    /// Real path, if that is outside its source folder.
-    pub fn escape(&self) -> io::Result<Option<PathBuf>> {
-        files::escape(&self.top, &self.path)
+    /// Metadata of the file or folder.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        files::metadata_within(&self.top, &self.path)
     }
 
-    /// Opens the file, unless a link leads out of its source folder by now.
+    fn is_dir(&self) -> bool {
+        self.metadata().is_ok_and(|found| found.is_dir())
+    }
+
+    /// Names in the folder, in any order.
+    pub fn list(&self) -> io::Result<Vec<FolderEntry>> {
+        files::list_within(&self.top, &self.path)
+    }
+
+    /// Opens the file.
     pub fn open(&self) -> io::Result<(File, Metadata)> {
         files::open_within(&self.top, &self.path)
     }
 
-    /// Reads the file, up to a maximum, unless a link leads out of its source folder by now.
+    /// Reads the file, up to a maximum.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         files::read_opened(self.open()?, most)
     }
@@ -89,37 +118,6 @@ impl From<PathBuf> for DiskSource {
         let path = path.into();
         Self { top, path }
     }
-}
-
-/// Refuses a file that is found in a folder, not named, if it is a link out of that folder: it may be
-/// any file of the user, and errors quote its lines. A missing file is accepted.
-pub fn check_found(
-    file: &Path,
-    code: &'static str,
-    hint: impl Into<String>,
-) -> Result<(), Problem> {
-    if !file.is_symlink() {
-        return Ok(());
-    }
-    let source = DiskSource {
-        top: folder_of(file).into(),
-        path: file.into(),
-    };
-    let outside = match source.escape() {
-        Ok(Some(outside)) => outside,
-        Ok(None) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => {
-            let problem = format!("cannot read {}", file.display());
-            return Err(Problem::new(code, problem).source(error));
-        }
-    };
-    let problem = format!(
-        "{} leads out of its folder, to {}",
-        file.display(),
-        outside.display()
-    );
-    Err(Problem::request(code, problem).hint(hint))
 }
 
 /// Serialized as its path.
@@ -213,16 +211,21 @@ mod tests {
     fn a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it() {
         use std::os::unix::fs::symlink;
 
+        use wincimg_common::files::LeadsOut;
+
         let folder = site("", "");
         let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), folder.path().join("out")).unwrap();
         symlink("site", folder.path().join("in")).unwrap();
         fs::write(outside.path().join("passwd"), "").unwrap();
-        let escape = |inside: &str| on_disk(&folder, inside).escape().unwrap();
-        assert_eq!(escape("in/.env"), None);
-        assert_eq!(escape("."), None);
-        let passwd = fs::canonicalize(outside.path().join("passwd")).unwrap();
-        assert_eq!(escape("out/passwd"), Some(passwd));
+        let found = |inside: &str| on_disk(&folder, inside).metadata();
+        assert_eq!(found("in/.env").unwrap().len(), 5);
+        assert!(found(".").unwrap().is_dir());
+        let listed = |inside: &str| on_disk(&folder, inside).list();
+        assert_eq!(listed("in").unwrap().len(), 2);
+        for error in [found("out/passwd").err(), listed("out").err()] {
+            assert!(LeadsOut::is_cause_of(&error.unwrap()));
+        }
         let read = |inside: &str| on_disk(&folder, inside).read(5);
         assert_eq!(read("in/.env").unwrap(), b"KEY=1");
         let refused = read("out/passwd").unwrap_err().to_string();
@@ -233,6 +236,8 @@ mod tests {
     #[test]
     fn rules_behind_a_link_are_read_only_inside_its_folder() {
         use std::os::unix::fs::symlink;
+
+        use wincimg_common::diagnose::error_chain;
 
         let folder = site("", "");
         let outside = tempfile::tempdir().unwrap();
@@ -247,8 +252,8 @@ mod tests {
         assert!(!link(Path::new("missing")).unwrap());
         let target = outside.path().join("rules");
         fs::write(&target, "[S3CRET").unwrap();
-        let error = link(&target).unwrap_err().to_string();
-        assert!(error.contains("leads out of its folder"), "{error}");
+        let error = error_chain(&link(&target).unwrap_err());
+        assert!(error.contains("leads out of"), "{error}");
         assert!(!error.contains("S3CRET"), "{error}");
     }
 }

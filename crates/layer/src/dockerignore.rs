@@ -8,11 +8,10 @@
 use std::io;
 use std::path::Path;
 
-use wincimg_common::diagnose::Problem;
-use wincimg_common::files;
+use wincimg_common::diagnose::{Diagnose as _, Diagnosis, Problem};
 use wincimg_common::files::LARGEST_TEXT;
 
-use super::disk_source::check_found;
+use super::disk_source::DiskSource;
 
 /// The name of the file.
 pub const FILE_NAME: &str = ".dockerignore";
@@ -72,19 +71,20 @@ enum GlobPart {
 
 impl IgnoreRules {
     /// Reads the rules of a folder; empty if it has no such file.
-    pub fn read_folder(folder: &Path) -> Result<Self, Problem> {
+    pub fn read_folder(folder: &DiskSource) -> Result<Self, Problem> {
         Ok(Self::read_file(&folder.join(FILE_NAME))?.unwrap_or_default())
     }
 
-    /// Reads the rules of a file, if it exists; it must not be a link out of its folder.
-    pub fn read_file(path: &Path) -> Result<Option<Self>, Problem> {
-        check_found(path, CODE, "copy the link's target into the folder")?;
-        match files::read(path, LARGEST_TEXT) {
-            Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
+    /// Reads the rules of a file, if it exists.
+    pub fn read_file(file: &DiskSource) -> Result<Option<Self>, Problem> {
+        match file.read(LARGEST_TEXT) {
+            Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), &file.path).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                let problem = format!("cannot read {}", path.display());
-                Err(Problem::new(CODE, problem).source(error))
+                let problem = format!("cannot read {}", file.path.display());
+                let Diagnosis { blame, hint, .. } = error.diagnosis();
+                let problem = Problem::new(CODE, problem).source(error);
+                Err(problem.blame(blame).hint_if(hint))
             }
         }
     }

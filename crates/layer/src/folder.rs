@@ -1,8 +1,8 @@
 //! A folder on disk as part of a layer.
 
-use std::fs;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::{Component, Path};
+
+use wincimg_common::files::FolderEntryKind;
 
 use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
@@ -15,9 +15,7 @@ impl Layer {
     /// Symbolic links stay links; they must point into the folder. Files that a `.dockerignore` at
     /// the folder's top excludes are not added.
     pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
-        let folder: Arc<Path> = folder.into();
-        let (top, path) = (Arc::clone(&folder), folder);
-        self.folder_of(&DiskSource { top, path }, under)
+        self.folder_of(&DiskSource::folder(folder), under)
     }
 
     /// Adds a folder inside another one, whose `.dockerignore` applies too.
@@ -53,45 +51,36 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Adds the direct content of the folder `inside`, and appends its folders to `pending`.
     fn add_content(&mut self, inside: &str, pending: &mut Vec<String>) -> Result<(), LayerError> {
-        let folder = self.on_disk(inside);
-        let failed = |source| LayerError::unreadable(&folder, source);
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let path = entry.path();
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else {
-                return Err(LayerError::not_unicode(&path));
+        let folder = self.folder.join(inside);
+        let listed = folder.list();
+        for entry in listed.map_err(|source| LayerError::unreadable(&folder.path, source))? {
+            let Some(name) = entry.name.to_str() else {
+                return Err(LayerError::not_unicode(&folder.path.join(&entry.name)));
             };
+            let found = folder.join(name);
             let name = join(inside, name);
-            let kind = entry.file_type().map_err(failed)?;
+            let is_folder = entry.kind == FolderEntryKind::Folder;
             if self.left_out.is_ignored(&name) {
-                if kind.is_dir() && self.left_out.may_reinclude(&name) {
+                if is_folder && self.left_out.may_reinclude(&name) {
                     pending.push(name);
                 }
                 continue;
             }
             let in_layer = self.in_layer(&name)?;
-            if kind.is_dir() {
-                self.layer.directory(in_layer);
-                pending.push(name);
-            } else if kind.is_file() {
-                let (top, path) = (Arc::clone(&self.folder.top), path.into());
-                self.layer.file(in_layer, DiskSource { top, path });
-            } else if kind.is_symlink() {
-                let Symlink { target, to } = link(&self.folder.path, &path, inside)?;
-                self.layer.symlink(in_layer, target, to)?;
-            } else {
-                return Err(LayerError::not_a_file(&path));
+            match entry.kind {
+                FolderEntryKind::Folder => {
+                    self.layer.directory(in_layer);
+                    pending.push(name);
+                }
+                FolderEntryKind::File => self.layer.file(in_layer, found),
+                FolderEntryKind::Link(target) => {
+                    let Symlink { target, to } = link(self.folder, inside, &found.path, &target)?;
+                    self.layer.symlink(in_layer, target, to)?;
+                }
+                FolderEntryKind::Special => return Err(LayerError::not_a_file(&found.path)),
             }
         }
         Ok(())
-    }
-
-    fn on_disk(&self, inside: &str) -> PathBuf {
-        if inside.is_empty() {
-            return self.folder.path.to_path_buf();
-        }
-        self.folder.path.join(inside)
     }
 
     fn in_layer(&self, inside: &str) -> Result<LayerPath, LayerError> {
@@ -102,9 +91,13 @@ impl Walk<'_> {
     }
 }
 
-/// Reads the target of a link in the folder `inside` of a folder, and its kind.
-pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerError> {
-    let target = fs::read_link(path).map_err(|source| LayerError::unreadable(path, source))?;
+/// A link in the folder `inside` of a folder, with the kind of its target; `path` is for messages.
+pub fn link(
+    root: &DiskSource,
+    inside: &str,
+    path: &Path,
+    target: &Path,
+) -> Result<Symlink, LayerError> {
     let refused = |problem| {
         let (path, target) = (path.display(), target.display().to_string());
         LayerError::Refused(format!(
@@ -126,8 +119,8 @@ pub fn link(root: &Path, path: &Path, inside: &str) -> Result<Symlink, LayerErro
     }
     let meant =
         resolve(inside, &names).ok_or_else(|| refused("the target is outside the folder"))?;
-    let pointed_to =
-        fs::metadata(root.join(&meant)).map_err(|_| refused("the target cannot be read"))?;
+    let pointed_to = root.join(&meant).metadata();
+    let pointed_to = pointed_to.map_err(|_| refused("the target cannot be read"))?;
     let to = if pointed_to.is_dir() {
         LinkTo::Directory
     } else {
@@ -165,8 +158,8 @@ fn resolve(folder: &str, target: &[&str]) -> Option<String> {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
-    use std::io;
     use std::os::unix::fs::symlink;
+    use std::{fs, io};
 
     use wincimg_common::diagnose::error_chain;
 
@@ -288,6 +281,21 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn names_behind_a_link_out_of_the_source_folder_are_not_read() {
+        let (inside, outside) = (folder(&["own"]), folder(&["S3CRET"]));
+        symlink(outside.path(), inside.path().join("out")).unwrap();
+        let source = DiskSource::folder(inside.path()).join("out");
+        let error = Layer::new(0).folder_of(&source, None).unwrap_err();
+        let error = error_chain(&error);
+        assert!(error.contains("leads out of"), "{error}");
+        // Nor is it looked at through a link that stays inside.
+        symlink("out", inside.path().join("link")).unwrap();
+        fs::write(inside.path().join(".dockerignore"), "out\n").unwrap();
+        let error = names(inside.path()).unwrap_err().to_string();
+        assert!(error.contains("the target cannot be read"), "{error}");
     }
 
     #[test]

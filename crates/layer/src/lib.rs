@@ -63,7 +63,7 @@ pub use content::{ContentSource, EntryContent, Layer, LinkTo, Symlink};
 pub use descriptor::Security;
 pub use diff_id::inputs;
 pub use diff_id_cache::{DiffIdCache, LayerStamp};
-pub use disk_source::{DiskSource, IgnoreFilter, check_found};
+pub use disk_source::{DiskSource, IgnoreFilter};
 pub use error::LayerError;
 pub use folder::link;
 pub use grant::ON_WINDOWS;

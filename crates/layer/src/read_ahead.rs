@@ -188,7 +188,7 @@ pub(super) struct OpenFile<'a> {
 impl<'a> OpenFile<'a> {
     fn at(source: &'a DiskSource) -> Result<Self, LayerError> {
         let path = &source.path;
-        let (file, metadata) = source.open().map_err(|error| match fs::metadata(path) {
+        let (file, metadata) = source.open().map_err(|error| match source.metadata() {
             Ok(found) if !found.is_file() => LayerError::not_a_file(path),
             _ => LayerError::unreadable(path, error),
         })?;

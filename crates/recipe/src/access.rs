@@ -86,7 +86,9 @@ impl Plan {
             let inside = path.strip_prefix(&entry.path);
             entry.path.strip_prefix(path).is_some()
                 || inside.is_some_and(|inside| match entry.source() {
-                    Some(FileSource::Folder(source)) => source.path.join(inside.join("/")).exists(),
+                    Some(FileSource::Folder(source)) => {
+                        source.join(&inside.join("/")).metadata().is_ok()
+                    }
                     Some(FileSource::Unpacked(file)) => file.unpack.provides(&file.source, inside),
                     _ => false,
                 })

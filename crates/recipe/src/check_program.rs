@@ -1,9 +1,10 @@
 //! Checks that the image has the program that its containers run. Otherwise a mistake shows only on
 //! Windows, when the first container starts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wincimg_common::diagnose::{Problem, closest_match};
+use wincimg_layer::DiskSource;
 use wincimg_windows::path::ImagePath;
 
 use super::Recipe;
@@ -44,7 +45,7 @@ impl Recipe {
             };
             match file.source() {
                 Some(FileSource::Folder(source)) if !inside.is_empty() => {
-                    match find_program(&source.path, inside) {
+                    match find_program(source, inside) {
                         Ok(()) => return Ok(()),
                         Err(names) => lacking.push((&source.path, names)),
                     }
@@ -102,22 +103,20 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
 
 /// Finds a file with names compared as Windows does; otherwise returns the names in the folder.
 /// Windows adds `.exe` to a program without an extension.
-fn find_program(folder: &Path, names: &[String]) -> Result<(), Vec<String>> {
-    let mut folder: PathBuf = folder.to_owned();
+fn find_program(folder: &DiskSource, names: &[String]) -> Result<(), Vec<String>> {
+    let mut folder = folder.clone();
     for (index, name) in names.iter().enumerate() {
         let is_last = index + 1 == names.len();
-        let there: Vec<String> = std::fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
+        let entries = folder.list().unwrap_or_default().into_iter();
+        let there: Vec<String> = entries
+            .filter_map(|entry| entry.name.into_string().ok())
             .collect();
         let fits = |other: &&String| {
             other.eq_ignore_ascii_case(name)
                 || (is_last && other.eq_ignore_ascii_case(&format!("{name}.exe")))
         };
         match there.iter().find(fits) {
-            Some(found) => folder.push(found),
+            Some(found) => folder = folder.join(found),
             None => return Err(there),
         }
     }

@@ -1,12 +1,13 @@
 //! The files of a recipe: the source of each, and its destination in the image.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_common::diagnose::{Diagnose as _, Excerpt, Problem, error_chain};
+use wincimg_common::files::LeadsOut;
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, dockerignore};
@@ -204,8 +205,8 @@ impl Recipe {
         source: DiskSource,
     ) -> Result<(FileSource, Option<String>), Problem> {
         let path = &source.path;
-        let metadata =
-            std::fs::metadata(path).map_err(|error| self.unreadable(text, path, &error))?;
+        let metadata = source.metadata();
+        let metadata = metadata.map_err(|error| self.unreadable(text, path, &error))?;
         let is_left_out = source.is_ignored_path().map_err(|error| {
             let hint = error.diagnosis().hint;
             self.error(text, error_chain(&error)).hint_if(hint)
@@ -232,50 +233,42 @@ impl Recipe {
     }
 
     pub(super) fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> Problem {
-        self.error(text, format!("cannot read {}: {error}", path.display()))
+        let problem = format!("cannot read {}: {error}", path.display());
+        let hint = error.diagnosis().hint;
+        self.error(text, problem).hint_if(hint)
     }
 
     /// A file or folder of the context.
     fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource, Problem> {
-        let path = context.join(self.relative(text)?);
-        if let Err(error) = std::fs::metadata(&path) {
+        let source = Self::within(context, self.relative(text)?);
+        if let Err(error) = source.metadata()
+            && !LeadsOut::is_cause_of(&error)
+        {
             let hint = format!(
                 "the context is the folder {}: choose another with --context DIR",
                 context.display()
             );
-            let problem = self.error(text, format!("cannot read {}", path.display()));
+            let problem = self.error(text, format!("cannot read {}", source.path.display()));
             return Err(Problem::request("recipe/context", problem.to_string())
                 .hint(hint)
                 .source(error));
         }
-        self.within(text, context, path)
+        Ok(source)
     }
 
     /// A file or folder relative to the recipe.
     pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource, Problem> {
         let relative = self.relative(text)?;
         match &self.origin.folder {
-            Some(folder) => self.within(text, folder, folder.join(relative)),
+            Some(folder) => Ok(Self::within(folder, relative)),
             None => Err(self.error(text, "a built-in recipe has no folder: use context")),
         }
     }
 
-    /// Rejects a link that leads out of its folder.
-    fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<DiskSource, Problem> {
-        let (top, path) = (top.into(), path.into());
-        let source = DiskSource { top, path };
-        match source.escape() {
-            Ok(None) => Ok(source),
-            Ok(Some(target)) => {
-                let problem = format!(
-                    "{} leads out of its folder, to {}",
-                    source.path.display(),
-                    target.display()
-                );
-                let hint = "copy the link's target into the folder";
-                Err(self.error(text, problem).hint(hint))
-            }
-            Err(error) => Err(self.unreadable(text, &source.path, &error)),
+    fn within(top: &Path, relative: &Path) -> DiskSource {
+        DiskSource {
+            top: top.into(),
+            path: top.join(relative).into(),
         }
     }
 

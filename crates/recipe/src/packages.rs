@@ -447,10 +447,9 @@ impl PlannedPackage {
             let mut all = all.iter();
             all.find(|it| name_of(it).is_some_and(|name| eq_ignore_case(name, path)))
         });
-        match found.map(|found| (found, found.escape())) {
-            Some((found, Ok(None))) => Ok(FileSource::Disk(found.clone())),
-            Some((_, Ok(Some(_)))) => Err(format!("{path} leads out of the recipe's folder")),
-            _ => Err(format!("{path}, a file beside the package, not found")),
+        match found {
+            Some(found) => Ok(FileSource::Disk(found.clone())),
+            None => Err(format!("{path}, a file beside the package, not found")),
         }
     }
 }
@@ -461,21 +460,19 @@ fn name_of(source: &DiskSource) -> Option<&str> {
 
 /// The cabinets in the folder of a package, sorted.
 fn cabinets_beside(package: &DiskSource) -> Vec<DiskSource> {
-    let folder = package.path.parent().unwrap_or(&package.path);
-    // The working folder is an empty path.
-    let listed = match folder.as_os_str() {
-        empty if empty.is_empty() => Path::new("."),
-        _ => folder,
-    };
-    let entries = std::fs::read_dir(listed).into_iter().flatten().flatten();
-    let mut cabinets: Vec<_> = entries.map(|it| folder.join(it.file_name())).collect();
-    cabinets.retain(|path| is_cabinet(path) && path.is_file());
-    cabinets.sort();
-    let cabinets = cabinets.into_iter().map(|path| DiskSource {
+    let folder = DiskSource {
         top: Arc::clone(&package.top),
-        path: path.into(),
-    });
-    cabinets.collect()
+        path: package.path.parent().unwrap_or(&package.path).into(),
+    };
+    let entries = folder.list().unwrap_or_default().into_iter();
+    let names = entries.filter_map(|entry| entry.name.into_string().ok());
+    let mut cabinets: Vec<_> = names
+        .filter(|name| is_cabinet(Path::new(name)))
+        .map(|name| folder.join(&name))
+        .filter(|file| file.metadata().is_ok_and(|found| found.is_file()))
+        .collect();
+    cabinets.sort_by(|one, other| one.path.cmp(&other.path));
+    cabinets
 }
 
 fn is_cabinet(path: &Path) -> bool {

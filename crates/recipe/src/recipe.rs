@@ -9,10 +9,9 @@ use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use wincimg_common::diagnose::{
     Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
 };
-use wincimg_common::files::{LARGEST_TEXT, missing_path_hint, read_text, similar_path};
+use wincimg_common::files::{TextFile, missing_path_hint, similar_path};
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
-use wincimg_layer::check_found;
 use wincimg_oci::reference::is_repository;
 
 use super::file::{Head, RecipeFile, Variable, VariableType};
@@ -119,9 +118,7 @@ impl Recipe {
                 let problem = format!("{image} has neither a recipe.toml nor a Dockerfile");
                 return Err(Problem::request("recipe/not-found", problem).hint(file_hint(&file)));
             }
-            let hint = format!("if that file is meant, name the recipe: {}", file.display());
-            check_found(&file, "recipe/unreadable", hint)?;
-            Self::load(&file)
+            Self::read(&TextFile::found(file))
         } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)
         } else {
@@ -150,13 +147,18 @@ impl Recipe {
         })
     }
 
-    /// Reads a recipe file.
+    /// Reads a recipe file that the user names.
     pub fn load(path: &Path) -> Result<Self, Problem> {
-        let text = read_text(path, LARGEST_TEXT).map_err(|source| {
+        Self::read(&TextFile::named(path))
+    }
+
+    fn read(file: &TextFile) -> Result<Self, Problem> {
+        let path = file.path();
+        let text = file.read().map_err(|source| {
             let problem = format!("cannot read the recipe {}", path.display());
-            Problem::new("recipe/unreadable", problem)
-                .hint(source.diagnosis().hint.unwrap_or_else(|| file_hint(path)))
-                .source(source)
+            let hint = file.hint(&source).unwrap_or_else(|| file_hint(path));
+            let problem = Problem::new("recipe/unreadable", problem).hint(hint);
+            problem.blame(source.diagnosis().blame).source(source)
         })?;
         Self::parse(RecipeOrigin {
             name: path.display().to_string(),

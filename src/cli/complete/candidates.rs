@@ -8,6 +8,7 @@ use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 use wincimg_cluster::live;
+use wincimg_common::files::TextFile;
 use wincimg_dockerfile::DockerfileNames;
 use wincimg_engine::definition::{dockerfile_in, dockerfile_of, is_dockerfile};
 use wincimg_images::recipes as shipped;
@@ -304,6 +305,7 @@ fn typed_recipe() -> Option<Recipe> {
 fn typed_outline() -> Option<DockerfileNames> {
     let typed = typed()?;
     let image = text(&typed, "image").unwrap_or(".");
-    let (file, _) = dockerfile_of(image, path(&typed, "file"))?;
-    DockerfileNames::read(&file)
+    let named = path(&typed, "file").map(TextFile::named);
+    let (file, _) = dockerfile_of(image, named)?;
+    Some(DockerfileNames::read(&file.read().ok()?))
 }

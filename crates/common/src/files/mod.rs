@@ -15,6 +15,7 @@ mod similar;
 mod spool;
 mod spool_part;
 mod temporary_folder;
+mod text_file;
 mod window;
 mod within;
 
@@ -34,8 +35,11 @@ pub use similar::{missing_path_hint, similar_path};
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
 pub use temporary_folder::TemporaryFolder;
+pub use text_file::TextFile;
 pub use window::{FileWindow, Window};
-pub use within::{escape, open_within};
+pub use within::{
+    FolderEntry, FolderEntryKind, LeadsOut, list_within, metadata_within, open_within,
+};
 
 /// A folder as the system takes it: the empty path is the working folder.
 pub fn or_here(folder: &Path) -> &Path {

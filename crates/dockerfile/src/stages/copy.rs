@@ -313,6 +313,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
+    use wincimg_layer::DiskSource;
     use wincimg_registry::UnknownBase;
 
     use super::super::files::Folder;
@@ -326,7 +327,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, file).unwrap();
         }
-        let root = context.path().to_owned();
+        let root = DiskSource::folder(context.path());
         let folder = Folder::new(root, IgnoreRules::default(), PathBuf::new());
         let tree = Tree::over(Arc::new(UnknownBase), "base");
         let target = CopyTarget {
@@ -351,6 +352,22 @@ mod tests {
             let error = copied(&files, pattern).unwrap_err();
             let [one, other] = files.map(|file| format!("{file:?}"));
             assert!(error.contains(&one) && error.contains(&other), "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_through_a_link_out_of_the_context() {
+        let (context, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("S3CRET"), "").unwrap();
+        std::os::unix::fs::symlink(outside.path(), context.path().join("out")).unwrap();
+        let root = DiskSource::folder(context.path());
+        let folder = Folder::new(root, IgnoreRules::default(), PathBuf::new());
+        let mut refused = ["out", "out/*", "out/S3CRET"]
+            .map(|pattern| folder.matching(pattern).unwrap_err())
+            .to_vec();
+        refused.push(folder.inside("out", "").unwrap_err());
+        for error in refused {
+            assert!(error.contains("leads out of"), "{error}");
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::digest::sha256;
-use wincimg_common::files::{LARGEST_TEXT, read_text};
+use wincimg_common::files::{LARGEST_TEXT, text_of};
 use wincimg_layer::EntryContent;
 use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::{FileSource, PlannedContent};
@@ -60,9 +61,12 @@ impl Stages {
         let rules = context.iter().position(|entry| entry.path == FILE_NAME);
         let rules = match rules.map(|place| context.remove(place)) {
             Some(_) => {
-                let path = self.context.on_disk(FILE_NAME);
-                read_text(&path, LARGEST_TEXT)
-                    .map_err(|source| StageError::Unreadable { path, source })?
+                let file = self.context.source(FILE_NAME);
+                let text = file.read(LARGEST_TEXT).and_then(text_of);
+                text.map_err(|error| {
+                    let problem = format!("cannot read {}: {error}", file.path.display());
+                    StageError::Request(problem, error.diagnosis().hint)
+                })?
             }
             None => FILE_NAME.to_owned(),
         };

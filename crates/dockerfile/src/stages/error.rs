@@ -1,10 +1,10 @@
 //! Errors in a Dockerfile, with their lines.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
-use wincimg_common::files::missing_path_hint;
+use wincimg_common::files::{TextFile, missing_path_hint};
 use wincimg_common::untrusted::without_password;
 use wincimg_scripts::ScriptErrorKind;
 
@@ -13,11 +13,11 @@ use wincimg_scripts::ScriptErrorKind;
 #[diagnose(code = "dockerfile/invalid", blame = Request)]
 pub enum StageError {
     /// The Dockerfile cannot be read.
-    #[error("cannot read the Dockerfile {}", path.display())]
-    #[diagnose(code = "dockerfile/unreadable", blame = Circumstances, hint = source.diagnosis().hint.or_else(|| Some(path_hint(path))))]
+    #[error("cannot read the Dockerfile {}", file.path().display())]
+    #[diagnose(code = "dockerfile/unreadable", blame = source.diagnosis().blame, hint = file.hint(source).or_else(|| Some(path_hint(file.path()))))]
     Unreadable {
-        /// Path.
-        path: PathBuf,
+        /// File.
+        file: TextFile,
         /// Cause.
         source: std::io::Error,
     },

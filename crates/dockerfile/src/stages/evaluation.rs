@@ -203,7 +203,7 @@ impl<'a> Evaluation<'a> {
     }
 
     fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {
-        let file = self.stages.request.file.display();
+        let file = self.stages.file().display();
         let notes = unset.iter().map(|name| {
             let line = step.line;
             format!("{file}:{line}: ${name} is not set and expands to nothing")
@@ -296,7 +296,7 @@ impl<'a> Evaluation<'a> {
 
     /// Position of a step, for notes.
     pub(super) fn position(&self, step: &ParsedInstruction) -> String {
-        format!("{}:{}", self.stages.request.file.display(), step.line)
+        format!("{}:{}", self.stages.file().display(), step.line)
     }
 
     /// Returns true if a plan is only shown, without what nothing has read.

@@ -1,11 +1,10 @@
 //! Sources of copies: a folder on disk, or the drive of another stage or image.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::files::{FolderEntryKind, LeadsOut};
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::{Glob, IgnoreRules};
 use wincimg_layer::{DiskSource, link};
@@ -104,45 +103,45 @@ pub(super) fn names_of(found: Vec<FoundFile>) -> Vec<(String, bool)> {
 /// A folder on disk: the context, or a folder that replaces a stage.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
-    root: Arc<Path>,
+    root: DiskSource,
     ignore: IgnoreRules,
     /// File with the ignore rules.
     rules: PathBuf,
 }
 
 impl Folder {
-    pub(super) fn new(root: PathBuf, ignore: IgnoreRules, rules: PathBuf) -> Self {
+    pub(super) fn new(root: DiskSource, ignore: IgnoreRules, rules: PathBuf) -> Self {
         Self {
-            root: root.into(),
+            root,
             ignore,
             rules,
         }
     }
 
-    pub(super) fn on_disk(&self, path: &str) -> PathBuf {
-        if path.is_empty() {
-            return self.root.to_path_buf();
-        }
-        self.root.join(path)
+    /// Returns true if something is there, also where a link leads out of the folder.
+    fn has(&self, path: &str) -> bool {
+        let found = self.source(path).metadata();
+        found.map_or_else(|error| LeadsOut::is_cause_of(&error), |_| true)
     }
 
     /// Spelling of a path on disk: exact or, as on Windows, in another case.
     fn find_spelling(&self, path: &str) -> Result<Option<String>, String> {
-        if fs::symlink_metadata(self.on_disk(path)).is_ok() {
+        if self.has(path) {
             return Ok(Some(path.to_owned()));
         }
         let mut spelled = String::new();
         for name in path.split('/') {
             let exact = join_path(&spelled, name);
-            if fs::symlink_metadata(self.on_disk(&exact)).is_ok() {
+            if self.has(&exact) {
                 spelled = exact;
                 continue;
             }
-            let folder = self.on_disk(&spelled);
-            let Ok(entries) = fs::read_dir(&folder) else {
+            let folder = self.source(&spelled);
+            let Ok(entries) = folder.list() else {
                 return Ok(None);
             };
-            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let names = entries.into_iter();
+            let names = names.filter_map(|entry| entry.name.into_string().ok());
             let lower = name.to_lowercase();
             let mut alike: Vec<String> = names.filter(|own| own.to_lowercase() == lower).collect();
             match (alike.pop(), alike.is_empty()) {
@@ -150,7 +149,7 @@ impl Folder {
                 (Some(_), false) => {
                     return Err(format!(
                         "{} has several files that Windows treats as {name:?}",
-                        folder.display()
+                        folder.path.display()
                     ));
                 }
                 (None, _) => return Ok(None),
@@ -163,11 +162,8 @@ impl Folder {
         !path.is_empty() && self.ignore.is_ignored(path)
     }
 
-    fn source(&self, path: &str) -> DiskSource {
-        DiskSource {
-            top: self.root.clone(),
-            path: self.on_disk(path).into(),
-        }
+    pub(super) fn source(&self, path: &str) -> DiskSource {
+        self.root.join(path)
     }
 }
 
@@ -187,24 +183,15 @@ impl Files for Folder {
         let Some(path) = self.find_spelling(path)? else {
             return Ok(None);
         };
-        let on_disk = self.on_disk(&path);
-        let metadata = fs::metadata(&on_disk).map_err(|error| unreadable(&on_disk, &error))?;
-        let is_excluded =
-            self.is_excluded(&path) && !(metadata.is_dir() && self.ignore.may_reinclude());
-        if is_excluded {
+        let is_excluded = self.is_excluded(&path);
+        if is_excluded && !self.ignore.may_reinclude() {
             return Ok(None);
         }
         let source = self.source(&path);
-        let escape = source
-            .escape()
-            .map_err(|error| unreadable(&on_disk, &error))?;
-        if let Some(outside) = escape {
-            return Err(format!(
-                "{} points outside of {}, to {}",
-                on_disk.display(),
-                self.root.display(),
-                outside.display()
-            ));
+        let metadata = source.metadata();
+        let metadata = metadata.map_err(|error| unreadable(&source.path, &error))?;
+        if is_excluded && !metadata.is_dir() {
+            return Ok(None);
         }
         let content = if metadata.is_dir() {
             PlannedContent::Folder
@@ -213,42 +200,42 @@ impl Files for Folder {
         } else {
             return Err(format!(
                 "{} is neither a file nor a folder",
-                on_disk.display()
+                source.path.display()
             ));
         };
         Ok(Some(FoundFile { path, content }))
     }
 
     fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String> {
-        let on_disk = self.on_disk(folder);
-        let failed = |error| unreadable(&on_disk, &error);
+        let listed = self.source(folder);
+        let entries = listed.list();
         let mut found = Vec::new();
-        for entry in fs::read_dir(&on_disk).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
-            let name = name
-                .to_str()
-                .ok_or_else(|| format!("the name of {} is not Unicode", entry.path().display()))?;
+        for entry in entries.map_err(|error| unreadable(&listed.path, &error))? {
+            let source = listed.path.join(&entry.name);
+            let name = entry.name.to_str();
+            let name =
+                name.ok_or_else(|| format!("the name of {} is not Unicode", source.display()))?;
             let path = join_path(folder, name);
-            let kind = entry.file_type().map_err(failed)?;
+            let is_folder = entry.kind == FolderEntryKind::Folder;
             let is_excluded = self.is_excluded(&path);
-            if is_excluded && !(kind.is_dir() && self.ignore.may_reinclude()) {
+            if is_excluded && !(is_folder && self.ignore.may_reinclude()) {
                 continue;
             }
-            let content = if kind.is_dir() {
-                PlannedContent::Folder
-            } else if kind.is_file() {
-                PlannedContent::File(FileSource::Disk(self.source(&path)))
-            } else if kind.is_symlink() {
-                let inside = folder.strip_prefix(root).unwrap_or(folder);
-                let top = self.on_disk(root);
-                let link = link(&top, &entry.path(), inside.trim_start_matches('/'));
-                PlannedContent::Link(link.map_err(|error| error_chain(&error))?)
-            } else {
-                return Err(format!(
-                    "{} is neither a file, a folder nor a symbolic link",
-                    entry.path().display()
-                ));
+            let content = match entry.kind {
+                FolderEntryKind::Folder => PlannedContent::Folder,
+                FolderEntryKind::File => PlannedContent::File(FileSource::Disk(self.source(&path))),
+                FolderEntryKind::Link(target) => {
+                    let inside = folder.strip_prefix(root).unwrap_or(folder);
+                    let inside = inside.trim_start_matches('/');
+                    let link = link(&self.source(root), inside, &source, &target);
+                    PlannedContent::Link(link.map_err(|error| error_chain(&error))?)
+                }
+                FolderEntryKind::Special => {
+                    return Err(format!(
+                        "{} is neither a file, a folder nor a symbolic link",
+                        source.display()
+                    ));
+                }
             };
             found.push(FoundFile { path, content });
         }
@@ -265,10 +252,10 @@ impl Files for Folder {
         match is_there.filter(|path| self.is_excluded(path)) {
             Some(path) => format!(
                 "{path:?} is excluded from {} by {}",
-                self.root.display(),
+                self.root.path.display(),
                 self.rules.display()
             ),
-            None => format!("{path:?} is not in {}", self.root.display()),
+            None => format!("{path:?} is not in {}", self.root.path.display()),
         }
     }
 }

@@ -199,7 +199,7 @@ impl Stages {
 
     /// Path of the Dockerfile.
     pub fn file(&self) -> &Path {
-        &self.request.file
+        self.request.file.path()
     }
 
     /// Base image of the target stage, by its name in the file.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Diagnose as _, Problem, closest_match, error_chain};
-use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
+use wincimg_common::files::{TextFile, or_here};
+use wincimg_layer::DiskSource;
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
 use wincimg_recipe::{FileSource, LOCK_FILE, PlannedContent};
@@ -24,7 +25,7 @@ const WINDOWS_BASE: &str = "use a base such as mcr.microsoft.com/windows/nanoser
 #[derive(Debug, Clone)]
 pub struct DockerfileRequest {
     /// Dockerfile.
-    pub file: PathBuf,
+    pub file: TextFile,
     /// Folder that the image is named after.
     pub folder: PathBuf,
     /// Context folder.
@@ -101,15 +102,16 @@ fn unreadable(
 impl Stages {
     /// Reads a Dockerfile and its ignore file.
     pub fn read(request: &DockerfileRequest) -> Result<Self, StageError> {
-        let text = read_text(&request.file, LARGEST_TEXT).map_err(|source| {
-            let path = request.file.clone();
-            StageError::Unreadable { path, source }
+        let text = request.file.read().map_err(|source| {
+            let file = request.file.clone();
+            StageError::Unreadable { file, source }
         })?;
+        let path = request.file.path();
         let file = Dockerfile::read(&text);
         if let Some((at, problem)) = file.directive_problem {
             let line = text.lines().nth(at).unwrap_or_default();
             let problem = problem.to_owned();
-            return Err(StageError::at(&request.file, at + 1, line, problem));
+            return Err(StageError::at(path, at + 1, line, problem));
         }
         let mut stages = Self {
             request: request.clone(),
@@ -119,7 +121,7 @@ impl Stages {
             joins: BTreeMap::new(),
             all: Vec::new(),
             target: 0,
-            context: context(&request.file, &text, &request.context)?,
+            context: context(path, &text, &request.context)?,
             archives: wincimg_layer::archive::Archives::default(),
             arguments: BuildArguments::new(request.arguments.clone()),
             feed: request
@@ -132,14 +134,14 @@ impl Stages {
             let line = instruction.lines().0 + 1;
             let step = ParsedInstruction::read(instruction, file.escape).map_err(|error| {
                 let error = unreadable(&file, instruction, error);
-                StageError::at(&request.file, line, instruction.full_text(), error)
+                StageError::at(path, line, instruction.full_text(), error)
             })?;
             let hint = advice_on_join(&file, instruction);
             stages.joins.extend(hint.map(|hint| (line, hint)));
             stages.add_instruction(step)?;
         }
         if stages.all.is_empty() {
-            let problem = format!("{} has no FROM", request.file.display());
+            let problem = format!("{} has no FROM", path.display());
             return Err(StageError::Request(problem, None));
         }
         stages.select_target(request)?;
@@ -284,7 +286,8 @@ impl Stages {
             return Err(StageError::Request(problem, None));
         }
         let rules = folder.join(FILE_NAME);
-        let place = Folder::new(folder.to_owned(), IgnoreRules::default(), rules);
+        let root = DiskSource::folder(folder);
+        let place = Folder::new(root, IgnoreRules::default(), rules);
         self.all[index].folder = Some(place);
         Ok(())
     }
@@ -445,16 +448,18 @@ fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError>
     let mut own = file.as_os_str().to_owned();
     own.push(FILE_NAME);
     let own = PathBuf::from(own);
-    let (rules, ignore) = match IgnoreRules::read_file(&own).map_err(failed)? {
+    let root = DiskSource::folder(folder);
+    let rules = IgnoreRules::read_file(&DiskSource::from(own.clone())).map_err(failed)?;
+    let (rules, ignore) = match rules {
         Some(ignore) => (own, ignore),
         None => (
             folder.join(FILE_NAME),
-            IgnoreRules::read_folder(folder).map_err(failed)?,
+            IgnoreRules::read_folder(&root).map_err(failed)?,
         ),
     };
     let own = lock_file(file, folder).filter(|_| !text.contains(LOCK_FILE));
     let own = IgnoreRules::read(&own.unwrap_or_default(), file).unwrap_or_default();
-    Ok(Folder::new(folder.to_owned(), ignore.after(own), rules))
+    Ok(Folder::new(root, ignore.after(own), rules))
 }
 
 /// Path of the lock file next to a Dockerfile, from the context folder.
@@ -502,7 +507,7 @@ mod tests {
             fs::write(folder.join(LOCK_FILE), "").unwrap();
         }
         let request = DockerfileRequest {
-            file,
+            file: TextFile::named(file),
             folder: context.clone(),
             context: context.join("."),
             target: None,

@@ -325,7 +325,7 @@ impl Evaluation<'_> {
         let own = &self.stages.all[id.stage];
         let steps = &own.steps[id.first..=id.last];
         let last = steps.last().map_or(0, |step| step.line);
-        let name = format!("{} after line {last}", self.stages.request.file.display());
+        let name = format!("{} after line {last}", self.stages.file().display());
         self.pending.insert(name.clone());
         let texts = self.stages.source_lines();
         self.result.segments.push(WindowsSegment {

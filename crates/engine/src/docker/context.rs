@@ -1,13 +1,13 @@
 //! Build contexts: a Dockerfile and the files it copies, measured before they are sent.
 
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
 use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
-use wincimg_layer::ContentSource;
+use wincimg_layer::{ContentSource, DiskSource};
 
 /// Name of the Dockerfile in its context.
 pub(super) const DOCKERFILE: &str = "Dockerfile";
@@ -45,7 +45,7 @@ impl ContextListing {
         let mut bytes = 0;
         for entry in &entries {
             bytes += match &entry.content {
-                ContextContent::File(ContentSource::Path(source)) => size(&source.path)?,
+                ContextContent::File(ContentSource::Path(source)) => size(source)?,
                 ContextContent::File(ContentSource::Bytes(bytes)) => bytes.len() as u64,
                 ContextContent::File(ContentSource::Part(part)) => part.length(),
                 ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {
@@ -59,9 +59,10 @@ impl ContextListing {
     }
 }
 
-fn size(path: &Path) -> Result<u64, Problem> {
-    let metadata = fs::metadata(path);
-    Ok(metadata.map_err(|error| unreadable(path, error))?.len())
+fn size(source: &DiskSource) -> Result<u64, Problem> {
+    let metadata = source.metadata();
+    let metadata = metadata.map_err(|error| unreadable(&source.path, error))?;
+    Ok(metadata.len())
 }
 
 /// Error for a file that cannot be read.

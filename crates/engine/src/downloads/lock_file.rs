@@ -11,12 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use wincimg_common::diagnose::{BoxError, Problem, line_and_column};
 use wincimg_common::digest::Digest;
-use wincimg_common::files;
-use wincimg_common::files::LARGEST_TEXT;
+use wincimg_common::files::{self, LeadsOut, TextFile};
 use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::public_url;
 use wincimg_http::file_error;
-use wincimg_layer::check_found;
 use wincimg_recipe::LOCK_FILE;
 
 const VERSION: u32 = 1;
@@ -187,11 +185,16 @@ fn text(entries: &Entries) -> String {
 }
 
 fn read(path: &Path) -> Result<Entries, BoxError> {
-    let hint = "copy the link's target into the folder, or delete the link and add --update-lock";
-    check_found(path, "download/lock", hint)?;
-    let text = match files::read_text(path, LARGEST_TEXT) {
+    let text = match TextFile::found(path).read() {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
+        Err(error) if LeadsOut::is_cause_of(&error) => {
+            let hint =
+                "copy the link's target into the folder, or delete the link and add --update-lock";
+            let problem = format!("cannot read {}", path.display());
+            let problem = Problem::request("download/lock", problem);
+            return Err(problem.hint(hint).source(error).into());
+        }
         Err(error) => return Err(file_error("read", path)(error).into()),
     };
     parse(&text).map_err(|(line, problem)| {
@@ -303,6 +306,8 @@ mod tests {
     fn no_link_leads_out_of_the_folder() {
         use std::os::unix::fs::symlink;
 
+        use wincimg_common::diagnose::error_chain;
+
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let (path, target) = (folder.path().join(LOCK_FILE), outside.path().join("file"));
@@ -316,8 +321,8 @@ mod tests {
         ] {
             let error = result.unwrap_err();
             assert_eq!(error.diagnosis().code, "download/lock");
-            let problem = error.to_string();
-            assert!(problem.contains("leads out of its folder"), "{problem}");
+            let problem = error_chain(error.as_ref());
+            assert!(problem.contains("leads out of"), "{problem}");
         }
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "S3CRET");
         // What it led to is gone: the link is replaced.

@@ -23,6 +23,7 @@ pub(super) fn segment_key(below: &Digest, segment: &WindowsSegment) -> Digest {
 mod tests {
     use std::sync::Arc;
 
+    use wincimg_common::files::TextFile;
     use wincimg_dockerfile::stages::{DockerfileRequest, Inputs, StageBase, Stages, WindowsInputs};
     use wincimg_oci::document::ContainerConfig;
     use wincimg_registry::UnknownBase;
@@ -39,7 +40,7 @@ mod tests {
         let request = DockerfileRequest {
             skipped_actions: Vec::new(),
             choco_feed: None,
-            file,
+            file: TextFile::named(file),
             folder: folder.path().to_owned(),
             context: folder.path().to_owned(),
             target: None,

@@ -2,6 +2,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use wincimg_common::diagnose::{Blame, Diagnose as _};
+use wincimg_common::files::TextFile;
 use wincimg_oci::document::ContainerConfig;
 
 use super::super::{
@@ -38,7 +39,7 @@ fn read(text: &str, replacements: &[(&str, &str)]) -> Read {
         skipped_actions: Vec::new(),
         choco_feed: None,
         replacements: replacements.collect(),
-        file,
+        file: TextFile::named(file),
         folder: folder.path().to_owned(),
         context: folder.path().to_owned(),
         target: None,

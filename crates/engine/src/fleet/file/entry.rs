@@ -5,7 +5,7 @@ use std::path::Path;
 
 use wincimg_common::diagnose::Problem;
 use wincimg_common::document::Text;
-use wincimg_common::files;
+use wincimg_common::files::{self, TextFile};
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::DockerfileNames;
 use wincimg_dockerfile::stages::StageReplacement;
@@ -163,7 +163,10 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     } else {
         folder.join(build).display().to_string()
     };
-    let file = image.file.as_ref().map(|file| folder.join(file));
+    let file = image
+        .file
+        .as_ref()
+        .map(|file| TextFile::named(folder.join(file)));
     let context = image.context.as_ref().map(|context| folder.join(context));
     let is_recipe = dockerfile_of(&place, file.clone()).is_none();
     let stages = image.stage.iter();
@@ -208,7 +211,7 @@ fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition
             add(&mut named.values, &file.set, &is_known);
         }
         (None, Some(stages)) => {
-            let outline = DockerfileNames::read(stages.file()).unwrap_or_default();
+            let outline = DockerfileNames::read(stages.text());
             let is_known = |name: &str| outline.arguments.iter().any(|(known, _)| known == name);
             add(&mut named.arguments, &file.build_arg, &is_known);
         }
