@@ -65,7 +65,8 @@ impl CacheArgs {
     /// Cache of downloads, which need a folder even if none is kept.
     pub(super) fn downloads(&self) -> Downloads {
         let folder = self.created_folder().map(|folder| folder.join("downloads"));
-        Downloads::new(folder.map(|folder| FileCache::new(folder, self.cache_size)))
+        let kept = folder.map(|folder| FileCache::new(folder, self.cache_size));
+        Downloads::new(kept, self.cache_dir.is_some())
     }
 
     /// Lets the client cache a registry's small documents.

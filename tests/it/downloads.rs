@@ -421,6 +421,33 @@ fn a_cache_that_cannot_be_created_is_an_error_only_if_it_is_named() {
     .advises(&["--cache-dir DIR"]);
 }
 
+#[test]
+fn a_cache_that_cannot_be_written_is_an_error_only_if_it_is_named() {
+    let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
+    server.put("/tools/other.exe", "other");
+    let (tool, other) = (sha256(&tool()), sha256(b"other"));
+    let url = server.url("/tools/other.exe");
+    let to = "to = 'C:\\other\\'";
+    let files =
+        format!("sha256 = \"{tool}\"\n{to}\n[[files]]\nurl = \"{url}\"\nsha256 = \"{other}\"");
+    recipe(&site, &server, &files);
+    // As on a full disk.
+    site.write("home/wincimg/downloads", "");
+    let mut command = build(&site, &["--tag", "1", "--output", "oci:layout"]);
+    command.env("XDG_CACHE_HOME", site.path("home"));
+    let said = printed(&mut command, 0);
+    assert!(
+        warning(&["the cache is not used", "wincimg/downloads", "--cache-dir"]).eval(&said),
+        "{said}"
+    );
+    build(
+        &site,
+        &["--output", "oci:named", "--cache-dir", "home/wincimg"],
+    )
+    .fails(3, "file/io", &["cannot store the download"])
+    .advises(&["--cache-dir DIR"]);
+}
+
 /// Writes a Dockerfile.
 fn dockerfile(site: &Site, instructions: &str) {
     let text = format!("FROM mcr.microsoft.com/windows/servercore:1809\n{instructions}\n");

@@ -424,6 +424,8 @@ impl Progress for Watch {
     }
 
     fn note(&self, _message: &str) {}
+
+    fn warn(&self, _message: &str) {}
 }
 
 impl Task for WatchTask {

@@ -237,6 +237,8 @@ impl Progress for Notes {
     fn note(&self, message: &str) {
         self.0.lock().unwrap().push(message.to_owned());
     }
+
+    fn warn(&self, _message: &str) {}
 }
 
 #[test]

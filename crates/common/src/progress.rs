@@ -13,6 +13,9 @@ pub trait Progress: Send + Sync {
 
     /// Prints a sentence that stays on the screen.
     fn note(&self, message: &str);
+
+    /// Prints one that may require attention.
+    fn warn(&self, message: &str);
 }
 
 /// A task in progress; its line ends when the value is dropped or [`Task::done`] is called.
@@ -46,6 +49,8 @@ impl Progress for Silent {
     }
 
     fn note(&self, _message: &str) {}
+
+    fn warn(&self, _message: &str) {}
 }
 
 impl Reporter for Silent {

@@ -7,14 +7,16 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use reqwest::Url;
 use tokio::task::spawn_blocking;
-use wincimg_common::diagnose::{Diagnose, Problem};
+use wincimg_common::diagnose::{Diagnose, Problem, error_chain};
 use wincimg_common::digest::{Digest, Hasher, sha256};
 use wincimg_common::files::{CacheFileUse, FileCache, SpoolPart, TemporaryFolder};
 use wincimg_common::lock;
+use wincimg_common::progress::Progress;
 
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
@@ -28,6 +30,10 @@ use super::urls::{host_of, name_in, redacted};
 #[derive(Debug, Clone)]
 pub struct Downloads {
     kept: Option<FileCache>,
+    /// True if the user named the cache: a failure is an error.
+    is_named: bool,
+    /// True once the cache failed.
+    is_given_up: Arc<AtomicBool>,
     /// In place of a cache, until the end of the run.
     temporary: Arc<Mutex<Option<TemporaryFolder>>>,
 }
@@ -80,6 +86,15 @@ pub enum DownloadError {
         /// The maximum size.
         limit: u64,
     },
+    /// The file cannot be stored.
+    #[error("cannot store the download of {url}")]
+    #[diagnose(code = "file/io", hint = Some(OTHER_FOLDER.to_owned()))]
+    Disk {
+        /// Its location.
+        url: String,
+        /// The cause.
+        source: Problem,
+    },
     /// Other errors.
     #[error(transparent)]
     #[diagnose(forward)]
@@ -118,12 +133,7 @@ impl Remote {
             TransferError::Http(source) => {
                 Problem::context(format!("cannot download {url}"), source)
             }
-            TransferError::File(source) => {
-                let problem = format!("cannot store the download of {url}");
-                Problem::new("file/io", problem)
-                    .hint(OTHER_FOLDER)
-                    .source(source)
-            }
+            TransferError::File(source) => return DownloadError::Disk { url, source },
             TransferError::Size { found, expected } => {
                 let host = host_of(&self.url);
                 let problem = format!("{url} has {found} bytes on {host}: expected {expected}");
@@ -148,21 +158,19 @@ impl Remote {
 }
 
 impl Downloads {
-    /// Uses the folder of a cache; without one, a temporary folder of this user alone.
-    pub fn new(kept: Option<FileCache>) -> Self {
+    /// Uses the folder of a cache; without one, and where one that is not named fails, a temporary
+    /// folder of this user alone.
+    pub fn new(kept: Option<FileCache>, is_named: bool) -> Self {
         Self {
             kept,
+            is_named,
+            is_given_up: Arc::default(),
             temporary: Arc::default(),
         }
     }
 
-    /// The folder, from which a cache without a size removes every file at once.
-    fn folder(&self) -> Result<FileCache, Problem> {
-        if let Some(kept) = &self.kept {
-            kept.create_dir()
-                .map_err(file_error("create", kept.folder()))?;
-            return Ok(kept.clone());
-        }
+    /// A folder from which a cache without a size removes every file at once.
+    fn temporary_folder(&self) -> Result<FileCache, Problem> {
         let mut temporary = lock(&self.temporary);
         let folder = match temporary.take() {
             Some(folder) => folder,
@@ -208,9 +216,40 @@ impl Downloads {
         {
             return Ok(found);
         }
-        let kept = self.folder().map_err(|error| remote.disk(error))?;
+        let kept = self.kept.as_ref();
+        let kept = kept.filter(|_| !self.is_given_up.load(Ordering::Relaxed));
+        if let Some(kept) = kept {
+            match self.fetch_into(kept, http, remote).await {
+                Err(DownloadError::Disk { source, .. }) if !self.is_named => {
+                    self.give_up(&source, http.progress());
+                }
+                done => return done,
+            }
+        }
+        let temporary = self.temporary_folder();
+        let temporary = temporary.map_err(|error| remote.disk(error))?;
+        self.fetch_into(&temporary, http, remote).await
+    }
+
+    /// Does without the cache from now on.
+    fn give_up(&self, why: &Problem, progress: &dyn Progress) {
+        if !self.is_given_up.swap(true, Ordering::Relaxed) {
+            let why = error_chain(why);
+            progress.warn(&format!("the cache is not used: {why}; {OTHER_FOLDER}"));
+        }
+    }
+
+    async fn fetch_into(
+        &self,
+        kept: &FileCache,
+        http: &HttpClient,
+        remote: &Remote,
+    ) -> Result<DownloadedFile, DownloadError> {
+        let created = kept.create_dir();
+        let created = created.map_err(file_error("create", kept.folder()));
+        created.map_err(|error| remote.disk(error))?;
         let target = match &remote.digest {
-            Some(digest) => path_of(&kept, digest),
+            Some(digest) => path_of(kept, digest),
             None => kept.folder().join(format!(
                 "url-{}",
                 sha256(remote.url.as_str().as_bytes()).digest()
@@ -230,7 +269,7 @@ impl Downloads {
             part.restart().map_err(|error| remote.disk(error))?;
         }
         self.fetch(http, remote, &mut part).await?;
-        self.keep(&kept, remote, part, &target).await
+        self.keep(kept, remote, part, &target).await
     }
 
     async fn fetch(
@@ -398,9 +437,9 @@ mod tests {
 
     #[test]
     fn without_a_cache_the_folder_lasts_as_long_as_the_downloads() {
-        let downloads = Downloads::new(None);
-        let path = downloads.folder().unwrap().folder().to_owned();
-        let again = downloads.clone().folder().unwrap();
+        let downloads = Downloads::new(None, false);
+        let path = downloads.temporary_folder().unwrap().folder().to_owned();
+        let again = downloads.clone().temporary_folder().unwrap();
         assert_eq!((again.folder(), again.limit()), (path.as_path(), 0));
         assert!(path.is_dir());
         drop(downloads);

@@ -336,6 +336,8 @@ mod tests {
         fn note(&self, message: &str) {
             self.0.lock().unwrap().push(message.to_owned());
         }
+
+        fn warn(&self, _message: &str) {}
     }
 
     #[tokio::test]

@@ -79,6 +79,10 @@ impl Progress for Log {
     fn note(&self, message: &str) {
         (self.0.write)(&format!("note: {}", Untrusted(message)));
     }
+
+    fn warn(&self, message: &str) {
+        (self.0.write)(&format!("warning: {}", Untrusted(message)));
+    }
 }
 
 /// Reports running tasks periodically, while the log exists.

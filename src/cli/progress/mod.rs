@@ -106,6 +106,10 @@ impl Progress for Bars {
         // Nothing can be printed if stderr is closed.
         let _ = self.0.println(format!("note: {}", Untrusted(message)));
     }
+
+    fn warn(&self, message: &str) {
+        let _ = self.0.println(format!("warning: {}", Untrusted(message)));
+    }
 }
 
 impl Bar {

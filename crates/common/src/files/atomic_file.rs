@@ -517,6 +517,8 @@ mod tests {
             fn note(&self, message: &str) {
                 lock(&self.0).push(message.to_owned());
             }
+
+            fn warn(&self, _message: &str) {}
         }
 
         let folder = tempfile::tempdir().unwrap();

@@ -115,6 +115,10 @@ mod tests {
         fn note(&self, message: &str) {
             self.write(message.to_owned());
         }
+
+        fn warn(&self, message: &str) {
+            self.write(message.to_owned());
+        }
     }
 
     impl Task for Line {
