@@ -12,6 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::lock;
 
+mod answer;
+
+pub use answer::{AnswerError, AnswerLimits};
+
 /// IDs of running helpers, and true for those that lead a group.
 static RUNNING: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
 

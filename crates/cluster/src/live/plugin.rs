@@ -2,9 +2,8 @@
 //!
 //! kube would run a plugin three times for a connection, and panic on a token with a line break.
 
-use std::io::Read;
 use std::process::{Command, Output, Stdio};
-use std::thread;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -17,13 +16,16 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::process_group::ProcessGroup;
+use wincimg_common::process_group::{AnswerLimits, ProcessGroup};
 
 /// A token is renewed this long before it expires.
 const MARGIN: SignedDuration = SignedDuration::from_mins(1);
 
-/// Larger than any token and certificate.
-const MOST_OUTPUT: usize = 1 << 20;
+/// A user may have to log in with a browser; the output is larger than any token and certificate.
+const LIMITS: AnswerLimits = AnswerLimits {
+    time: Duration::from_mins(15),
+    output: 1 << 20,
+};
 
 /// A plugin that prints tokens, and the last of them.
 pub(super) struct Plugin {
@@ -129,51 +131,25 @@ fn run_blocking(exec: &ExecConfig) -> Result<ExecCredentialStatus, Problem> {
         command.stdin(Stdio::null()).stderr(Stdio::piped());
     }
     let started = ProcessGroup::spawn_interactive(command.stdout(Stdio::piped()));
-    let output = output_of(started.map_err(|error| {
+    let mut plugin = started.map_err(|error| {
         let program = exec.command.as_deref().unwrap_or_default();
         problem(&format!("{program:?} cannot be run"))
             .source(error)
             .hint_if(exec.install_hint.as_deref())
-    })?)?;
+    })?;
+    // A signal ends all helpers.
+    let answer = plugin.answer("", LIMITS, || false);
+    let output = answer.map_err(|error| problem(&error.to_string()))?;
     if !output.status.success() {
         return Err(failed(&output));
     }
+    // What it left behind stays, as with kubectl: it may be a cache of tokens, or a browser.
+    plugin.keep_rest();
     // The parser's own message would quote the output, which may contain a token.
     let printed = serde_saphyr::from_slice(&output.stdout);
     let printed: ExecCredential =
         printed.map_err(|_| problem("did not print an ExecCredential"))?;
     Ok(printed.status.unwrap_or_default())
-}
-
-/// Waits for a plugin, which is ended if it prints too much. What it left behind after a success stays,
-/// as with kubectl: it may be a cache of tokens, or a browser.
-fn output_of(mut plugin: ProcessGroup) -> Result<Output, Problem> {
-    let program = plugin.program();
-    let errors = program.stderr.take();
-    let errors = errors.map(|pipe| thread::spawn(move || start_of(pipe)));
-    let stdout = program.stdout.take().map(start_of).unwrap_or_default();
-    if stdout.len() > MOST_OUTPUT {
-        return Err(problem(&format!("printed more than {MOST_OUTPUT} bytes")));
-    }
-    let stderr = errors.and_then(|errors| errors.join().ok());
-    let lost = |error| problem("did not end").source(error);
-    let status = program.wait().map_err(lost)?;
-    if status.success() {
-        plugin.keep_rest();
-    }
-    Ok(Output {
-        status,
-        stdout,
-        stderr: stderr.unwrap_or_default(),
-    })
-}
-
-/// The first bytes of a pipe, which is then closed.
-fn start_of(pipe: impl Read) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // After an error, the output so far is used.
-    let _ = pipe.take(MOST_OUTPUT as u64 + 1).read_to_end(&mut bytes);
-    bytes
 }
 
 fn problem(what: &str) -> Problem {

@@ -1,24 +1,21 @@
 //! Credential helpers: external programs, each run in a process with limits on time and output.
 
-use std::io::{self, Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use wincimg_common::process_group::ProcessGroup;
+use wincimg_common::process_group::{AnswerLimits, ProcessGroup};
 use wincimg_common::untrusted::Untrusted;
 
 use super::secret::Secret;
 
-/// Time limit; a user may have to unlock a key store.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Larger than any secret.
-const MOST_OUTPUT: usize = 64 * 1024;
-/// Interval between checks for its exit.
-const PULSE: Duration = Duration::from_millis(5);
+/// A user may have to unlock a key store; the output is larger than any secret.
+const LIMITS: AnswerLimits = AnswerLimits {
+    time: Duration::from_secs(30),
+    output: 64 * 1024,
+};
 /// Maximum length of a quoted message.
 const LONGEST_WORDS: usize = 200;
 
@@ -94,15 +91,19 @@ fn run(
             io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
             _ => format!("it cannot be run: {error}"),
         })?;
-    let ended = wait(helper.program(), input, stopped);
+    let answer = helper.answer(input, LIMITS, || stopped.is_cancelled());
     // Pipes that it or a child still holds open are not needed.
     drop(helper);
-    let (succeeded, [output, errors]) = ended?;
-    if succeeded {
-        return Ok(Some(output));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = answer.map_err(|error| format!("it {error}"))?;
+    if status.success() {
+        return Ok(Some(stdout));
     }
     // Helpers write errors to stdout; the protocol fixes the text for "unknown".
-    let printed = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let printed = [stderr, stdout].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let all = printed.concat().to_lowercase();
     if all.contains("credentials not found") || all.contains("no credentials") {
         return Ok(None);
@@ -122,64 +123,6 @@ fn run(
 /// The first characters of an output line, for display.
 fn beginning(line: &str) -> Untrusted<String> {
     Untrusted(line.trim().chars().take(LONGEST_WORDS).collect())
-}
-
-/// Waits for the exit of a helper; returns whether it succeeded, and its output and errors. Threads
-/// that end when it closes its pipes read these.
-fn wait(
-    child: &mut Child,
-    input: &str,
-    stopped: &CancellationToken,
-) -> Result<(bool, [Vec<u8>; 2]), String> {
-    if let Some(mut stdin) = child.stdin.take() {
-        let input = input.to_owned();
-        // A helper need not read its input; its exit status decides.
-        thread::spawn(move || stdin.write_all(input.as_bytes()));
-    }
-    // One sender stays here, so that there is always something to wait for.
-    let (sender, pipes) = channel();
-    collect(0, child.stdout.take(), sender.clone());
-    collect(1, child.stderr.take(), sender.clone());
-    let mut written = [None, None];
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let status = child.try_wait().map_err(|error| error.to_string())?;
-        if let Some(status) = status
-            && written.iter().all(Option::is_some)
-        {
-            return Ok((status.success(), written.map(Option::unwrap_or_default)));
-        }
-        if stopped.is_cancelled() {
-            return Err("it was stopped".to_owned());
-        }
-        if Instant::now() > deadline {
-            let seconds = PATIENCE.as_secs_f32();
-            return Err(format!("it did not answer within {seconds} seconds"));
-        }
-        match pipes.recv_timeout(PULSE) {
-            Ok((pipe, Some(bytes))) => written[pipe] = Some(bytes),
-            Ok((_, None)) => return Err(format!("it wrote more than {MOST_OUTPUT} bytes")),
-            Err(_) => {}
-        }
-    }
-}
-
-/// Reads a pipe to its end and sends it with its number; without bytes if they are too many.
-fn collect(
-    number: usize,
-    pipe: Option<impl Read + Send + 'static>,
-    sender: Sender<(usize, Option<Vec<u8>>)>,
-) {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let limit = MOST_OUTPUT as u64 + 1;
-        if let Some(pipe) = pipe {
-            // After an error, the output so far is used.
-            let _ = pipe.take(limit).read_to_end(&mut bytes);
-        }
-        let bytes = (bytes.len() <= MOST_OUTPUT).then_some(bytes);
-        let _ = sender.send((number, bytes));
-    });
 }
 
 #[cfg(test)]

@@ -1,0 +1,162 @@
+//! The answer of a helper, with limits on its time and size.
+
+use std::io::{self, Read, Write};
+use std::process::Output;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ProcessGroup;
+
+/// Interval between checks for its exit.
+const PULSE: Duration = Duration::from_millis(5);
+
+/// What the answer of a helper may take.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerLimits {
+    /// Time until it has ended and closed its pipes.
+    pub time: Duration,
+    /// Bytes of its output. Of its errors, more are lost.
+    pub output: usize,
+}
+
+/// Why a helper has no answer; said of the helper.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// It printed too much.
+    #[error("printed more than {0} bytes")]
+    TooLong(usize),
+    /// It took too long.
+    #[error("did not answer within {} seconds", .0.as_secs())]
+    TooLate(Duration),
+    /// The caller stopped waiting.
+    #[error("was stopped")]
+    Stopped,
+    /// The system lost it.
+    #[error("did not end: {0}")]
+    Lost(io::Error),
+}
+
+impl ProcessGroup {
+    /// Gives the program an input, and waits for its end and that of its pipes. After an error, it is
+    /// ended when this is dropped.
+    pub fn answer(
+        &mut self,
+        input: &str,
+        limits: AnswerLimits,
+        is_stopped: impl Fn() -> bool,
+    ) -> Result<Output, AnswerError> {
+        let program = self.program();
+        if let Some(mut stdin) = program.stdin.take() {
+            let input = input.to_owned();
+            // A helper need not read its input; its exit status decides.
+            thread::spawn(move || stdin.write_all(input.as_bytes()));
+        }
+        // One sender stays here, so that there is always something to wait for.
+        let (sender, pipes) = channel();
+        collect(0, program.stdout.take(), limits.output, sender.clone());
+        collect(1, program.stderr.take(), limits.output, sender.clone());
+        let mut printed = [None, None];
+        let deadline = Instant::now() + limits.time;
+        loop {
+            let status = program.try_wait().map_err(AnswerError::Lost)?;
+            if let Some(status) = status
+                && printed.iter().all(Option::is_some)
+            {
+                let [stdout, stderr] = printed.map(Option::unwrap_or_default);
+                return Ok(Output {
+                    status,
+                    stdout,
+                    stderr,
+                });
+            }
+            if is_stopped() {
+                return Err(AnswerError::Stopped);
+            }
+            if Instant::now() > deadline {
+                return Err(AnswerError::TooLate(limits.time));
+            }
+            if let Ok((pipe, bytes)) = pipes.recv_timeout(PULSE) {
+                if pipe == 0 && bytes.len() > limits.output {
+                    return Err(AnswerError::TooLong(limits.output));
+                }
+                printed[pipe] = Some(bytes);
+            }
+        }
+    }
+}
+
+/// Reads a pipe to its end, or to one byte above the limit, in a thread, and sends it with its
+/// number.
+fn collect(
+    number: usize,
+    pipe: Option<impl Read + Send + 'static>,
+    limit: usize,
+    sender: Sender<(usize, Vec<u8>)>,
+) {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = pipe {
+            // After an error, the output so far is used.
+            let _ = pipe.take(limit as u64 + 1).read_to_end(&mut bytes);
+        }
+        let _ = sender.send((number, bytes));
+    });
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    const LIMITS: AnswerLimits = AnswerLimits {
+        time: Duration::from_secs(60),
+        output: 1000,
+    };
+
+    fn answer(script: &str, limits: AnswerLimits, is_stopped: bool) -> Result<Output, AnswerError> {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut helper = ProcessGroup::spawn(&mut command).unwrap();
+        helper.answer("asked", limits, || is_stopped)
+    }
+
+    #[test]
+    fn a_helper_is_asked_and_answers() {
+        let output = answer("cat; echo no >&2; exit 3", LIMITS, false).unwrap();
+        assert_eq!(output.stdout, b"asked");
+        assert_eq!(output.stderr, b"no\n");
+        assert_eq!(output.status.code(), Some(3));
+        // What it says besides its answer is cut.
+        let output = answer("yes >&2; echo yes", LIMITS, false).unwrap();
+        assert_eq!(output.stdout, b"yes\n");
+    }
+
+    #[test]
+    fn a_helper_is_not_waited_for_without_end() {
+        let soon = AnswerLimits {
+            time: Duration::from_millis(100),
+            ..LIMITS
+        };
+        let refused = |script, limits, is_stopped| {
+            let error = answer(script, limits, is_stopped).unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(
+            refused("exec yes", LIMITS, false),
+            "printed more than 1000 bytes"
+        );
+        let late = refused("exec sleep 60", soon, false);
+        assert_eq!(late, "did not answer within 0 seconds");
+        // Nor is what it left behind with its pipes.
+        let late = refused("sleep 60 &", soon, false);
+        assert_eq!(late, "did not answer within 0 seconds");
+        assert_eq!(refused("exec sleep 60", LIMITS, true), "was stopped");
+    }
+}
