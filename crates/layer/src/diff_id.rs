@@ -72,6 +72,7 @@ impl ContentSource {
     /// Length in bytes; 0 if it is missing.
     pub fn length(&self) -> u64 {
         match self {
+            // By its path, for speed: what is read is opened in its folder.
             Self::Path(source) => fs::metadata(&source.path).map_or(0, |data| data.len()),
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Part(part) => part.length(),

@@ -11,13 +11,13 @@ use wincimg_common::files::{self, FolderEntry};
 
 use super::dockerignore::IgnoreRules;
 
-/// A file or folder on disk. It is looked at, listed and read only here, where no link leads out of
-/// its source folder. Copies share the paths, for a plan may have many thousands.
+/// A file or folder on disk. It is listed and read only here, where no link leads out of its source
+/// folder. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskSource {
     /// Source folder whose `.dockerignore` applies, such as the build context.
     pub top: Arc<Path>,
-    /// Path on disk, for messages.
+    /// Path on disk, for messages and comparisons.
     pub path: Arc<Path>,
 }
 

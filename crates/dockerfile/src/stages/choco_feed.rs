@@ -1,6 +1,6 @@
 //! The feed of Chocolatey packages that a build names: a folder of `.nupkg` files, or a URL.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::without_password;
@@ -17,7 +17,7 @@ const LARGEST: usize = 10_000;
 /// A feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChocoFeed {
-    folder: PathBuf,
+    folder: DiskSource,
     packages: PackageFeed,
 }
 
@@ -38,11 +38,11 @@ impl ChocoFeed {
                 return Err(invalid("it is a feed of version 3".to_owned()));
             }
             return Ok(Self {
-                folder: PathBuf::new(),
+                folder: DiskSource::folder(Path::new("")),
                 packages: PackageFeed::Url(place.to_owned()),
             });
         }
-        let folder = PathBuf::from(place);
+        let folder = DiskSource::folder(Path::new(place));
         let names = package_files(&folder).map_err(|error| invalid(error_chain(&error)))?;
         if names.is_empty() || names.len() > LARGEST {
             return Err(invalid(format!("it has {} packages", names.len())));
@@ -70,10 +70,7 @@ impl ChocoFeed {
             return None;
         };
         let name = names.iter().find(|known| *known == name)?;
-        Some(FileSource::Disk(DiskSource {
-            top: self.folder.as_path().into(),
-            path: self.folder.join(name).into(),
-        }))
+        Some(FileSource::Disk(self.folder.join(name)))
     }
 
     /// The packages of a folder.
@@ -90,16 +87,13 @@ impl ChocoFeed {
 }
 
 /// Names of the packages in a folder, sorted.
-fn package_files(folder: &Path) -> std::io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        // A name that is not Unicode is not that of a package.
-        if let Ok(name) = entry?.file_name().into_string()
-            && name.to_ascii_lowercase().ends_with(".nupkg")
-        {
-            names.push(name);
-        }
-    }
+fn package_files(folder: &DiskSource) -> std::io::Result<Vec<String>> {
+    let entries = folder.list()?.into_iter();
+    // A name that is not Unicode is not that of a package.
+    let names = entries.filter_map(|entry| entry.name.into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.to_ascii_lowercase().ends_with(".nupkg"))
+        .collect();
     names.sort();
     Ok(names)
 }
