@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     const LIMITS: AnswerLimits = AnswerLimits {
-        time: Duration::from_secs(60),
+        time: Duration::from_mins(1),
         output: 1000,
     };
 
