@@ -227,10 +227,20 @@ fn open_without_links(folder: &Path, inside: &Path, flags: OFlags) -> rustix::io
         match retry_on_intr(|| openat2(&folder, inside, flags, Mode::empty(), how)) {
             // Linux before 5.6, and sandboxes that do not know the call.
             Err(Errno::NOSYS | Errno::PERM) => {}
-            opened => return opened,
+            opened => return refuse_link(opened?),
         }
     }
-    open_by_names(folder, inside, flags)
+    refuse_link(open_by_names(folder, inside, flags)?)
+}
+
+/// `OFlags::PATH` opens a link itself where others refuse it.
+#[cfg(unix)]
+fn refuse_link(opened: OwnedFd) -> rustix::io::Result<OwnedFd> {
+    use rustix::fs::{FileType, fstat};
+    match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
+        FileType::Symlink => Err(Errno::LOOP),
+        _ => Ok(opened),
+    }
 }
 
 /// The same on any Unix, name by name.
