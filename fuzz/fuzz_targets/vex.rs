@@ -10,6 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
         name: "repo.lan/web",
         tag: Some("1"),
         digests: vec!["sha256:aabb"],
+        architecture: "amd64",
         cpe: Some("cpe:2.3:o:microsoft:windows_server_2022:10.0.20348.2340:*:*:*:*:*:*:*"),
     };
     if let Ok(document) = VexDocument::read(bytes) {

@@ -319,6 +319,7 @@ impl Scan {
             name: &name,
             tag: location.location.tag(),
             digests: vec![digest.as_ref(), image.digest().as_ref()],
+            architecture: &config.architecture,
             cpe: system.as_ref().and_then(|system| system.cpe.as_deref()),
         };
         let (mut missing, mut ignored) = (Vec::new(), Vec::new());

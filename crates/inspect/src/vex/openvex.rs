@@ -13,7 +13,6 @@ const CONTEXT: &str = "https://openvex.dev/ns";
 #[derive(Deserialize)]
 struct Document {
     timestamp: Option<String>,
-    last_updated: Option<String>,
     #[serde(default)]
     statements: Vec<OpenVexStatement>,
 }
@@ -22,8 +21,8 @@ struct Document {
 struct OpenVexStatement {
     vulnerability: Vulnerability,
     status: VexStatus,
+    /// When it was made, which orders statements; `last_updated` does not.
     timestamp: Option<String>,
-    last_updated: Option<String>,
     justification: Option<String>,
     impact_statement: Option<String>,
     #[serde(default)]
@@ -69,15 +68,14 @@ pub(super) fn is_document(document: &Value) -> bool {
 
 pub(super) fn read(document: Value) -> Result<Vec<VexStatement>, serde_json::Error> {
     let document: Document = serde_json::from_value(document)?;
-    let all = document.last_updated.or(document.timestamp);
+    let issued = document.timestamp.as_deref();
     let statements = document.statements.into_iter();
-    let statements = statements.map(|it| it.into_statement(all.as_deref()));
+    let statements = statements.map(|it| it.into_statement(issued));
     Ok(statements.collect())
 }
 
 impl OpenVexStatement {
-    fn into_statement(self, document_time: Option<&str>) -> VexStatement {
-        let own = self.last_updated.or(self.timestamp);
+    fn into_statement(self, issued: Option<&str>) -> VexStatement {
         let common: Vec<Vec<String>> = self.subcomponents.iter().map(Component::names).collect();
         let products = self.products.iter().map(|product| VexProduct {
             identifiers: product.names(),
@@ -88,7 +86,7 @@ impl OpenVexStatement {
             reason: reason(self.justification, self.impact_statement),
             vulnerabilities: self.vulnerability.names(),
             products: products.collect(),
-            time: time(own.as_deref().or(document_time)),
+            time: time(self.timestamp.as_deref().or(issued)),
         }
     }
 }

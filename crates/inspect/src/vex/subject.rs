@@ -14,6 +14,8 @@ pub struct VexSubject<'a> {
     pub tag: Option<&'a str>,
     /// Its digest, and that of its index.
     pub digests: Vec<&'a str>,
+    /// Its architecture, as in its configuration.
+    pub architecture: &'a str,
     /// CPE name of its Windows.
     pub cpe: Option<&'a str>,
 }
@@ -37,8 +39,21 @@ impl VexSubject<'_> {
         named.len() >= CPE_VERSION
             && named[..CPE_VERSION] == own[..CPE_VERSION]
             && named.iter().enumerate().skip(CPE_VERSION).all(|(at, it)| {
-                is_any(it) || own.get(at) == Some(it) || (at > CPE_VERSION && it == "x64")
+                is_any(it)
+                    || own.get(at) == Some(it)
+                    || (at > CPE_VERSION && self.has_architecture(it))
             })
+    }
+
+    /// Returns true if a name is that of its architecture: OCI's, as in package URLs, or Microsoft's,
+    /// as in CPE names.
+    fn has_architecture(&self, name: &str) -> bool {
+        let name = match name {
+            "x64" | "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            name => name,
+        };
+        name == self.architecture
     }
 
     fn has_digest(&self, digest: &str) -> bool {
@@ -84,7 +99,7 @@ impl VexSubject<'_> {
                 match key {
                     "repository_url" => value.eq_ignore_ascii_case(self.name),
                     "tag" => self.tag == Some(&value),
-                    "arch" => matches!(value.as_str(), "amd64" | "x86_64"),
+                    "arch" => self.has_architecture(&value),
                     "os" => value == "windows",
                     _ => false,
                 }

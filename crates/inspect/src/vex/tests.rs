@@ -10,6 +10,7 @@ fn subject() -> VexSubject<'static> {
         name: "repo.lan:8888/apps/web",
         tag: Some("1.4"),
         digests: vec![DIGEST],
+        architecture: "amd64",
         cpe: Some("cpe:2.3:o:microsoft:windows_server_2022:10.0.20348.2340:*:*:*:*:*:*:*"),
     }
 }
@@ -112,6 +113,26 @@ fn a_statement_counts_for_exactly_what_it_names() {
 }
 
 #[test]
+fn an_architecture_is_that_of_the_image() {
+    for (architecture, names) in [
+        ("amd64", ["amd64", "x86_64", "x64"]),
+        ("arm64", ["arm64", "aarch64", "arm64"]),
+    ] {
+        let image = VexSubject {
+            architecture,
+            ..subject()
+        };
+        for name in ["amd64", "x86_64", "x64", "arm64", "aarch64", "386"] {
+            let is_own = names.contains(&name);
+            let purl = format!("pkg:oci/web?arch={name}");
+            assert_eq!(image.is_image(&purl), is_own, "{architecture} {purl}");
+            let cpe = format!("cpe:2.3:o:microsoft:windows_server_2022:*:*:*:*:*:*:{name}:*");
+            assert_eq!(image.is_windows(&cpe), is_own, "{architecture} {cpe}");
+        }
+    }
+}
+
+#[test]
 fn a_statement_on_parts_of_an_image_counts_for_windows_alone() {
     let of = |part: &str| {
         settled(&[openvex(&json!([
@@ -139,6 +160,26 @@ fn the_newest_statement_decides() {
     let newest = statement("fixed", "2024-07-01T10:00:00Z");
     let found = settled(&[newest, old, new]).unwrap();
     assert_eq!(found, (VexStatus::Fixed, None));
+}
+
+#[test]
+fn a_statement_without_a_time_is_as_old_as_the_first_issue_of_its_document() {
+    let statement = |status: &str| json!({"vulnerability": {"name": CVE}, "status": status});
+    let mut newer = statement("affected");
+    newer["timestamp"] = json!("2025-02-01T00:00:00Z");
+    let mut document = json!({
+        "@context": "https://openvex.dev/ns/v0.2.0",
+        "timestamp": "2025-01-01T00:00:00Z",
+        "last_updated": "2025-03-01T00:00:00Z",
+        "statements": [newer, statement("not_affected")],
+    });
+    assert!(settled(std::slice::from_ref(&document)).is_none());
+    // A change of its wording does not make a statement newer.
+    document["statements"][1]["timestamp"] = json!("2025-01-15T00:00:00Z");
+    document["statements"][1]["last_updated"] = json!("2025-03-01T00:00:00Z");
+    assert!(settled(std::slice::from_ref(&document)).is_none());
+    document["statements"][1]["timestamp"] = json!("2025-03-01T00:00:00Z");
+    assert!(settled(&[document]).is_some());
 }
 
 #[test]
