@@ -81,15 +81,17 @@ impl FoundPackage {
         purl::kind_of(self.ecosystem)
     }
 
-    /// Returns true if its name is plausible.
-    fn is_plausible(&self) -> bool {
-        let is_short = |text: &str| {
+    /// The package without the fields that are not plausible; none if its name is not.
+    fn plausible(mut self) -> Option<Self> {
+        let is_plausible = |text: &String| {
             !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
         };
-        let texts = [
-            &self.version, &self.supplier, &self.licence, &self.product_code,
-        ];
-        is_short(&self.name) && texts.into_iter().flatten().all(|text| is_short(text))
+        for field in [
+            &mut self.version, &mut self.supplier, &mut self.licence, &mut self.product_code,
+        ] {
+            *field = field.take().filter(is_plausible);
+        }
+        is_plausible(&self.name).then_some(self)
     }
 }
 
@@ -162,8 +164,9 @@ impl PackageFileKind {
             },
             Self::NuGet => nuget::dependencies(bytes).unwrap_or_default(),
         };
-        found.packages.retain(FoundPackage::is_plausible);
-        found.packages.truncate(MOST);
+        let packages = found.packages.into_iter();
+        let packages = packages.filter_map(FoundPackage::plausible);
+        found.packages = packages.take(MOST).collect();
         found
     }
 }

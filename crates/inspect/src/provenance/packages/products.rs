@@ -74,7 +74,7 @@ impl ProductKey {
             product_code: self.product_code.clone(),
             ..FoundPackage::new(Ecosystem::Program, &name, version.as_deref())
         };
-        package.is_plausible().then_some(package)
+        package.plausible()
     }
 }
 

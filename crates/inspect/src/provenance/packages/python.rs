@@ -1,4 +1,5 @@
-//! Python packages: the `METADATA` of each folder `NAME-VERSION.dist-info`.
+//! Python packages: the `METADATA` of each folder `NAME-VERSION.dist-info`, and the `PKG-INFO` of each
+//! `.egg-info`, which older tools make.
 
 use super::{Ecosystem, FoundPackage};
 
@@ -6,7 +7,9 @@ pub(super) fn is_description(path: &[&str]) -> bool {
     let [.., folder, file] = path else {
         return false;
     };
-    file.eq_ignore_ascii_case("METADATA") && folder.to_ascii_lowercase().ends_with(".dist-info")
+    let folder = folder.to_ascii_lowercase();
+    (file.eq_ignore_ascii_case("METADATA") && folder.ends_with(".dist-info"))
+        || (file.eq_ignore_ascii_case("PKG-INFO") && folder.ends_with(".egg-info"))
 }
 
 /// Parses the fields, which have the form of mail headers and end at an empty line.

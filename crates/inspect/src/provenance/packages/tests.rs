@@ -160,7 +160,12 @@ fn only_descriptions_of_packages_are_read() {
             "Files/a/x-1.dist-info/METADATA",
             Some(PackageFileKind::Python),
         ),
+        (
+            "Files/a/x-1-py3.9.egg-info/PKG-INFO",
+            Some(PackageFileKind::Python),
+        ),
         ("Files/a/METADATA", None),
+        ("Files/a/PKG-INFO", None),
         ("Files/a/TOOL.EXE", Some(PackageFileKind::Executable)),
         ("Files/é.deps.jso", None),
     ] {
@@ -196,6 +201,24 @@ fn names_that_do_not_exist_are_left_out() {
     }
 }
 
+#[test]
+fn a_field_that_is_not_plausible_hides_no_package() {
+    for licence in ["", r"MIT\n", &"x".repeat(600)] {
+        let text = format!(r#"{{"name": "x", "version": "1", "license": "{licence}"}}"#);
+        let found = reported_by("node_modules/x/package.json", text.as_bytes());
+        let expected = FoundPackage::new(Ecosystem::Npm, "x", Some("1"));
+        assert_eq!(found, [expected], "{licence}");
+    }
+    let found = reported_by(
+        "node_modules/x/package.json",
+        br#"{"name": "x", "version": ""}"#,
+    );
+    assert_eq!(found, [FoundPackage::new(Ecosystem::Npm, "x", None)]);
+    let bytes = with_version(&[("ProductName", "Tool"), ("CompanyName", "a\nb")]);
+    let found = reported_by("tool.exe", &bytes);
+    assert_eq!((&*found[0].name, &found[0].supplier), ("Tool", &None));
+}
+
 /// Complete programs: those generated here, and the shim of this project.
 fn programs() -> Vec<Vec<u8>> {
     let shim = wincimg_shim::EXECUTABLE;
@@ -222,7 +245,7 @@ proptest! {
         }
         for path in ["a.exe", "a.dll"] {
             for found in reported_by(path, &bytes) {
-                prop_assert!(found.is_plausible());
+                prop_assert_eq!(found.clone().plausible(), Some(found));
             }
         }
     }
