@@ -255,27 +255,30 @@ impl Scan {
         progress: &Arc<dyn Progress>,
         session: &Session,
     ) -> Result<SecurityUpdates, Failure> {
-        let mut table = SecurityUpdates::load(path).unwrap_or_else(|error| {
-            session.warn(format_args!(
-                "{}; using only the documents of --msrc, which replace it",
-                error_chain(error.as_ref())
-            ));
-            SecurityUpdates::default()
-        });
-        if !self.msrc.is_empty() {
-            let http = HttpClient::new(
-                USER_AGENT,
-                &self.connection.registry.insecure,
-                RetryPolicy::default(),
-                Arc::clone(progress),
-            )?;
-            let http = http.with_certificates(self.connection.registry.certificates.files()?);
-            for place in &self.msrc {
-                table.fetch(&http, place).await?;
-            }
-            table.store(path)?;
+        let kept = || {
+            SecurityUpdates::load(path).unwrap_or_else(|error| {
+                session.warn(format_args!(
+                    "{}; using only the documents of --msrc, which replace it",
+                    error_chain(error.as_ref())
+                ));
+                SecurityUpdates::default()
+            })
+        };
+        if self.msrc.is_empty() {
+            return Ok(kept());
         }
-        Ok(table)
+        let http = HttpClient::new(
+            USER_AGENT,
+            &self.connection.registry.insecure,
+            RetryPolicy::default(),
+            Arc::clone(progress),
+        )?;
+        let http = http.with_certificates(self.connection.registry.certificates.files()?);
+        let mut new = SecurityUpdates::default();
+        for place in &self.msrc {
+            new.fetch(&http, place).await?;
+        }
+        Ok(new.add_to(path, kept, progress.as_ref())?)
     }
 
     fn report(

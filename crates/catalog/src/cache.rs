@@ -6,8 +6,8 @@ use std::path::Path;
 
 use reqwest::Url;
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_common::files;
-use wincimg_common::files::LARGEST_TEXT;
+use wincimg_common::files::{self, FolderLock, LARGEST_TEXT};
+use wincimg_common::progress::Progress;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, file_error};
 use wincimg_windows::update::Updates;
 
@@ -57,12 +57,19 @@ pub(super) fn load_table<T, E: Into<Box<dyn Error + Send + Sync>>>(
     })
 }
 
-/// Keeps a table for later runs.
+/// Lets others wait that change a table in the same folder, until the result is dropped.
+pub(super) fn lock_table(
+    path: &Path,
+    progress: &dyn Progress,
+) -> Result<Option<FolderLock>, Problem> {
+    let folder = files::folder_of(path);
+    files::create_private_folder(folder).map_err(file_error("write", path))?;
+    Ok(files::lock_folder(folder, progress))
+}
+
+/// Keeps a table for later runs; the caller holds the lock.
 pub(super) fn store_table(path: &Path, table: &str) -> Result<(), Problem> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    files::create_private_folder(folder)
-        .and_then(|()| files::write(path, table.as_bytes()))
-        .map_err(file_error("write", path))
+    files::write(path, table.as_bytes()).map_err(file_error("write", path))
 }
 
 /// Reads the page of releases from its address or from a file, and replaces the cached table.
@@ -88,6 +95,7 @@ pub async fn refresh_updates(
             String::from_utf8_lossy(&bytes).into_owned()
         }
     };
+    let _held = lock_table(path, http.progress())?;
     // The rows of an earlier refresh are kept, unless the cache is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
     let read = read_release_info(&text, &known).map_err(|error| {

@@ -21,12 +21,13 @@ use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files;
+use wincimg_common::progress::Progress;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, file_error};
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
-use super::cache::{load_table, store_table};
+use super::cache::{load_table, lock_table, store_table};
 
 /// Limit on the size of a document.
 const LARGEST_DOCUMENT: u64 = 128 << 20;
@@ -141,15 +142,23 @@ impl SecurityUpdates {
         if !is_plain(name) {
             return Err(invalid("its name is invalid"));
         }
-        self.fixes.retain(|fix| fix.document != name);
-        self.fixes.extend(read.fixes(name, released));
+        self.merge(Self {
+            fixes: read.fixes(name, released),
+            documents: BTreeMap::from([(name.to_owned(), released)]),
+        });
+        Ok(())
+    }
+
+    /// Adds documents, and replaces what earlier versions of them said.
+    fn merge(&mut self, newer: Self) {
+        let is_kept = |fix: &SecurityFix| !newer.documents.contains_key(&fix.document);
+        self.fixes.retain(is_kept);
+        self.fixes.extend(newer.fixes);
         self.fixes.sort_by(|a, b| {
             let order = a.cve.cmp(&b.cve).then_with(|| a.product.cmp(&b.product));
             order.then_with(|| a.fixed_in.cmp(&b.fixed_in))
         });
-        let name = name.to_owned();
-        self.documents.insert(name, released);
-        Ok(())
+        self.documents.extend(newer.documents);
     }
 
     /// Reads a table.
@@ -206,9 +215,19 @@ impl SecurityUpdates {
         Ok(table.unwrap_or_default())
     }
 
-    /// Keeps the table for later runs.
-    pub fn store(&self, path: &Path) -> Result<(), BoxError> {
-        Ok(store_table(path, &self.to_string())?)
+    /// Adds its documents to the table that earlier runs kept, for later runs, and returns that.
+    /// Other processes that do so wait meanwhile.
+    pub fn add_to(
+        self,
+        path: &Path,
+        kept: impl FnOnce() -> Self,
+        progress: &dyn Progress,
+    ) -> Result<Self, BoxError> {
+        let _held = lock_table(path, progress)?;
+        let mut table = kept();
+        table.merge(self);
+        store_table(path, &table.to_string())?;
+        Ok(table)
     }
 
     /// Reads a document from a file or a URL, and adds it.

@@ -536,6 +536,25 @@ fn a_damaged_table_is_named_and_replaced() {
 }
 
 #[test]
+fn runs_at_once_lose_no_document() {
+    let images = scanned();
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug"];
+    let runs = months.map(|month| {
+        let file = format!("{month}.json");
+        let text = document(&format!("2024-{month}"), "2024-04-09", &[]);
+        fs::write(images.path(&file), text).unwrap();
+        let mut command = images.command(&["scan", "oci:web", "--msrc", &file]);
+        command.arg("--cache-dir").arg(images.path("new"));
+        command.stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut run in runs {
+        assert!(run.wait().unwrap().success());
+    }
+    let table = fs::read_to_string(images.path("new/security-updates.tsv")).unwrap();
+    assert_eq!(table.lines().count(), months.len(), "{table}");
+}
+
+#[test]
 fn sarif_has_a_result_for_each_vulnerability() {
     let images = scanned();
     let output = images.scan(&[
