@@ -286,10 +286,10 @@ fn distrust(problem: &CertificateError) -> String {
     }
 }
 
-/// Error of a file: `action` is "create", "write", …
+/// Error of a file, with the diagnosis of its cause: `action` is "create", "write", …
 pub fn file_error(action: &str, path: &Path) -> impl FnOnce(io::Error) -> Problem + use<> {
     let problem = format!("cannot {action} {}", path.display());
-    move |source| Problem::new("file/io", problem).source(source)
+    move |source| Problem::context(problem, source)
 }
 
 /// Finds a cause, which may be hidden inside `io::Error`s.

@@ -265,6 +265,7 @@ fn parse(text: &str) -> Result<Entries, (usize, String)> {
 mod tests {
     use proptest::prelude::*;
     use wincimg_common::digest::sha256;
+    use wincimg_common::files::NotUtf8;
     use wincimg_common::progress::Silent;
 
     use super::*;
@@ -329,6 +330,16 @@ mod tests {
         std::fs::remove_file(&target).unwrap();
         lock.write(&Silent).unwrap();
         assert!(!path.is_symlink() && !target.exists());
+    }
+
+    #[test]
+    fn a_file_in_another_encoding_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(LOCK_FILE), b"\xff\xfev").unwrap();
+        let error = LockFile::in_folder(folder.path()).unwrap_err();
+        let diagnosis = error.diagnosis();
+        assert_eq!(diagnosis.code, "file/io");
+        assert_eq!(diagnosis.hint.as_deref(), Some(NotUtf8::HINT));
     }
 
     #[cfg(unix)]
