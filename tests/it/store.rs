@@ -289,6 +289,10 @@ async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
     assert_eq!(&digest(by_digest), old.image.digest());
     let error = layout.resolve(None).await.unwrap_err();
     assert_contains!(error, "select one of 1, old");
+    let empty = Layout::create(dir.path().join("empty")).await.unwrap();
+    let error = empty.resolve(None).await.unwrap_err();
+    let printed = error.to_string();
+    assert!(printed.ends_with("/empty has no images"), "{printed}");
     let error = layout.resolve(Some("2")).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound(_)), "{error}");
     assert_contains!(error, "has no image \"2\": it has 1, old");

@@ -43,9 +43,13 @@ impl LocalImages {
         Problem::new(self.code, format!("{} {problem}", path.display()))
     }
 
-    /// Error for a tag or digest that is missing.
+    /// Error for a tag or digest that is missing, or if there are no images at all.
     pub(super) fn not_found(&self, path: &Path, wanted: Option<&str>, known: &str) -> Problem {
-        let (path, wanted) = (path.display(), wanted.unwrap_or_default());
+        let (path, scheme) = (path.display(), self.scheme);
+        let Some(wanted) = wanted else {
+            let hint = format!("write one: wincimg build IMAGE --output {scheme}:{path}");
+            return Problem::new(self.not_found_code, format!("{path} has {known}")).hint(hint);
+        };
         let problem = format!("{path} has no image {wanted:?}: it has {known}");
         Problem::new(self.not_found_code, problem)
     }

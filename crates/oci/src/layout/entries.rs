@@ -85,8 +85,8 @@ fn known(index: &Index) -> String {
     let artifact = index.manifests.first().and_then(Descriptor::artifact_type);
     match artifact {
         _ if !known.is_empty() => known.join(", "),
-        Some(artifact) => format!("none, only artifacts such as {artifact}"),
-        None => "none".to_owned(),
+        Some(artifact) => format!("no images, only artifacts such as {artifact}"),
+        None => "no images".to_owned(),
     }
 }
 
