@@ -135,7 +135,7 @@ pub(crate) struct ScannedImage {
     #[serde(skip)]
     pub(crate) path: String,
     digest: Digest,
-    platform: String,
+    pub(crate) platform: String,
     pub(crate) version: Option<WindowsVersion>,
     #[serde(skip)]
     os_version: Option<String>,
@@ -153,8 +153,19 @@ pub(crate) struct ScannedImage {
 }
 
 impl ScannedImage {
-    fn is_unknown(&self) -> bool {
-        self.windows && !self.known
+    /// Why it is not known what it lacks; none if it is known.
+    pub(crate) fn why_unknown(&self) -> Option<String> {
+        if self.known || !self.windows {
+            return None;
+        }
+        Some(match (self.version, self.os_version.as_deref()) {
+            (Some(WindowsVersion { revision: None, .. }), Some(text)) => {
+                format!("its os.version {text:?} has no revision")
+            }
+            (Some(_), _) => "the table has no updates for this build".to_owned(),
+            (None, None | Some("")) => "the image has no os.version".to_owned(),
+            (None, Some(text)) => format!("its os.version {text:?} is not a version of Windows"),
+        })
     }
 }
 
@@ -225,17 +236,15 @@ impl Scan {
             }
             self.report(&table, images)
         })?;
-        for image in report.images.iter().filter(|image| image.is_unknown()) {
-            let verdict = match self.fail_on {
-                Some(_) => ", so it fails --fail-on",
-                None => "",
-            };
-            session.warn(format_args!(
-                "{} ({}): {}{verdict}",
-                image.reference,
-                image.platform,
-                why_unknown(image)
-            ));
+        let verdict = match self.fail_on {
+            Some(_) => ", so it fails --fail-on",
+            None => "",
+        };
+        for image in &report.images {
+            if let Some(why) = image.why_unknown() {
+                let (reference, platform) = (&image.reference, &image.platform);
+                session.warn(format_args!("{reference} ({platform}): {why}{verdict}"));
+            }
         }
         write_result(self.output.as_deref(), |out| match self.format {
             ScanFormat::Text => write_text(&report, self.output.is_none(), out),
@@ -295,7 +304,8 @@ impl Scan {
         let mut missing = images.iter().flat_map(|image| &image.missing);
         // Who makes an image chooses its version, and must not pass by one that is not known.
         let failed = self.fail_on.is_some_and(|least| {
-            missing.any(|fix| least.is_reached(fix)) || images.iter().any(ScannedImage::is_unknown)
+            missing.any(|fix| least.is_reached(fix))
+                || images.iter().any(|image| image.why_unknown().is_some())
         });
         Ok(ScanReport {
             table: age,
@@ -426,24 +436,13 @@ async fn surely_lacks_windows(source: &Source, image: &Image) -> bool {
         && contains_windows(source, image, SMALL_BOTTOM).await == Some(false)
 }
 
-fn why_unknown(image: &ScannedImage) -> String {
-    match (image.version, image.os_version.as_deref()) {
-        (Some(WindowsVersion { revision: None, .. }), Some(text)) => {
-            format!("its os.version {text:?} has no revision")
-        }
-        (Some(_), _) => "the table has no updates for this build".to_owned(),
-        (None, None | Some("")) => "the image has no os.version".to_owned(),
-        (None, Some(text)) => format!("its os.version {text:?} is not a version of Windows"),
-    }
-}
-
 /// `12 missing: 1 critical, 11 important; 2 exploited`.
 fn counts(image: &ScannedImage) -> String {
     if !image.windows {
         return "contains no Windows".to_owned();
     }
-    if !image.known {
-        return format!("unknown: {}", why_unknown(image));
+    if let Some(why) = image.why_unknown() {
+        return format!("unknown: {why}");
     }
     let ignored = match image.ignored.len() {
         0 => String::new(),

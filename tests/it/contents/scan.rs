@@ -555,6 +555,43 @@ fn runs_at_once_lose_no_document() {
 }
 
 #[test]
+fn sarif_has_a_result_for_an_image_that_cannot_be_judged_and_tells_images_of_an_index_apart() {
+    let images = scanned();
+    // Two lack the same update, and of one build there are no documents.
+    let entries = ["17763.5576", "17763.5600", "26100.1742"];
+    let entries = entries.map(|build| image(build, vec![bottom()]));
+    block_on(async {
+        let sink = images.sink("index").await;
+        put_index(ManifestFormat::Docker, &entries, &sink, Some("1")).await
+    });
+    let output = images.scan(&["oci:index:1", "--msrc", "apr.json", "--format", "sarif"]);
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let rules: Vec<&str> = results
+        .iter()
+        .map(|it| it["ruleId"].as_str().unwrap())
+        .collect();
+    let expected = ["critical-update", "critical-update", "unknown-image"];
+    assert_eq!(rules, expected);
+    let fingerprints: BTreeSet<&str> = results
+        .iter()
+        .map(|it| it["partialFingerprints"]["wincimg/v1"].as_str().unwrap())
+        .collect();
+    assert_eq!(fingerprints.len(), results.len(), "{fingerprints:?}");
+    let rules = log["runs"][0]["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap();
+    let index = usize::try_from(results[2]["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(rules[index]["id"], "unknown-image");
+    let message = results[2]["message"]["text"].as_str().unwrap();
+    assert_contains!(
+        message,
+        "windows/amd64:10.0.26100.1742",
+        "no updates for this build"
+    );
+}
+
+#[test]
 fn sarif_has_a_result_for_each_vulnerability() {
     let images = scanned();
     let output = images.scan(&[
