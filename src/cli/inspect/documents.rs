@@ -1,6 +1,5 @@
 //! `wincimg image inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
 
-use serde_json::Value;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};
 use wincimg_inspect::windows_images;
@@ -82,13 +81,12 @@ impl Inspect {
             if read.is_signed {
                 session.note("the document is signed; verify its signature with cosign");
             }
-            let bytes = read.bytes;
-            if is_about_another(&bytes, &[&image, named.digest()]) {
+            if read.is_about_another(&[&image, named.digest()]) {
                 session.warn(format_args!(
-                    "the document states that it is about another image than {image}"
+                    "the document does not name {image} as its subject"
                 ));
             }
-            Ok(bytes)
+            Ok(read.bytes)
         })?;
         write_document(&bytes)?;
         Ok(CommandOutcome::Yes)
@@ -119,19 +117,6 @@ impl Inspect {
             .hint("choose one with --platform windows/amd64:OSVERSION")),
         }
     }
-}
-
-/// Returns true if a statement names its subjects, and they have other digests.
-fn is_about_another(bytes: &[u8], digests: &[&Digest]) -> bool {
-    let statement: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let subjects = statement.get("subject").and_then(Value::as_array);
-    let mut stated = subjects.into_iter().flatten().peekable();
-    let is_own = |subject: &Value| {
-        let stated = subject.get("digest").and_then(Value::as_object);
-        let mut stated = stated.into_iter().flat_map(|it| it.values());
-        stated.any(|it| digests.iter().any(|own| it == own.digest()))
-    };
-    stated.peek().is_some() && !stated.any(is_own)
 }
 
 /// Failure for a document that is not attached.

@@ -193,28 +193,60 @@ async fn an_envelope_without_signatures_is_not_called_signed() {
 
 #[test(multi_thread)]
 async fn a_statement_about_another_image_is_printed_with_a_warning() {
-    for (digest, is_other) in [("0".repeat(64), true), (String::new(), false)] {
+    const PLAIN: &str = "application/vnd.in-toto+json";
+    const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
+    for is_other in [true, false] {
         let site = Site::new();
         let (theirs, image) = plain_image(&site).await;
-        let digest = if is_other {
-            &digest
-        } else {
-            image.digest.digest()
+        let own = image.digest.digest().to_owned();
+        let digest = if is_other { "0".repeat(64) } else { own };
+        let about = |kind: &str| {
+            let mut statement = statement(kind, &json!({}));
+            statement["subject"] = json!([{"name": "x", "digest": {"sha256": digest}}]);
+            statement
         };
-        let mut provenance = statement("https://slsa.dev/provenance/v1", &json!({}));
-        provenance["subject"] = json!([{"name": "x", "digest": {"sha256": digest}}]);
-        let kind = "application/vnd.in-toto+json";
-        let content = stored(&theirs, kind, &provenance.to_string()).await;
-        let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
-        theirs.attach(&artifact).await.unwrap();
-        let output = inspect(
-            &site,
-            &[&format!("{}/theirs:1", site.host()), "--provenance"],
-        );
-        assert!(output.status.success(), "{}", stderr(&output));
-        let warns = stderr(&output).contains("another image");
-        assert_eq!(warns, is_other, "{}", stderr(&output));
+        let provenance = about("https://slsa.dev/provenance/v1").to_string();
+        let bill = about("https://spdx.dev/Document").to_string();
+        let signed = enveloped(&about("https://cyclonedx.org/bom"));
+        for (kind, text) in [(PLAIN, provenance), (PLAIN, bill), (ENVELOPE, signed)] {
+            let content = stored(&theirs, kind, &text).await;
+            let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
+            theirs.attach(&artifact).await.unwrap();
+        }
+        let reference = format!("{}/theirs:1", site.host());
+        for flag in ["--provenance", "--sbom=spdx", "--sbom=cyclonedx"] {
+            let output = inspect(&site, &[&reference, flag]);
+            assert!(output.status.success(), "{}", stderr(&output));
+            let warns = stderr(&output).contains("as its subject");
+            assert_eq!(warns, is_other, "{flag}: {}", stderr(&output));
+        }
     }
+}
+
+#[test(multi_thread)]
+async fn what_a_stranger_attached_is_not_read_to_be_compared() {
+    let site = Site::new();
+    let (theirs, image) = plain_image(&site).await;
+    let kind = "application/vnd.in-toto+json";
+    let text = format!("[{}0]", "0,".repeat(100_000));
+    let content = stored(&theirs, kind, &text).await;
+    let forged = format!("GET /v2/theirs/blobs/{}", content.digest);
+    let predicate = (
+        "in-toto.io/predicate-type".to_owned(),
+        "https://slsa.dev/provenance/v1".to_owned(),
+    );
+    let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::from([predicate]));
+    theirs.attach(&artifact.unwrap()).await.unwrap();
+    let before = site.requests();
+    let mut command = site.push("pause");
+    command.args([
+        "--host-build", "17763.973", "--name", "theirs", "--tag", "1",
+    ]);
+    let built = json_of(command.arg("--provenance"));
+    assert_eq!(built["images"][0]["digest"], image.digest.to_string());
+    assert_eq!(built["images"][0]["documents"][0]["up_to_date"], false);
+    let requests = site.requests_since(before);
+    assert!(!requests.contains(&forged), "{requests:#?}");
 }
 
 #[test(multi_thread)]

@@ -17,8 +17,8 @@ use crate::extract::unreadable;
 use crate::own_contents::windows_layers;
 use crate::{LayerProblem, read_blob};
 
-/// Limit on the size of a document that is compared with a new one.
-const LARGEST: u64 = 512 << 20;
+/// Bytes by which documents may differ in size that are equal apart from their times.
+const TIMES: u64 = 256;
 
 /// Result of attaching a document to an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,13 +63,13 @@ pub async fn attach(
             let [content] = known.manifest().layers.as_slice() else {
                 continue;
             };
-            // A statement of another kind is not compared.
-            let is_alike = known.annotations().keys().eq(document.annotations.keys());
+            // A statement of another kind or size is not compared: anybody may attach one.
+            let is_alike = known.annotations().keys().eq(document.annotations.keys())
+                && content.size.abs_diff(blob.size) <= TIMES;
             let is_same = content.digest == blob.digest
                 || is_alike
-                    && content.size <= LARGEST
                     && document.depends_on_times()
-                    && document.is_equivalent(&place.bytes(content, LARGEST).await?);
+                    && document.is_equivalent(&place.bytes(content, content.size).await?);
             if is_same {
                 return Ok(reported(&known.entry(), content, true));
             }

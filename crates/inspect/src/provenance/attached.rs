@@ -1,11 +1,15 @@
 //! Documents attached to an image by any tool: artifacts that name it, cosign's tags of its digest,
 //! and buildx's attestations in its index.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::Serialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use wincimg_oci::document::{Descriptor, Digest, Document};
 use wincimg_oci::remote::tag_of;
 use wincimg_oci::store::{Source, StoreError};
@@ -14,7 +18,11 @@ use super::document::{IN_TOTO, PREDICATE_TYPE, SbomFormat};
 use super::slsa::PREDICATE;
 
 /// Limit on the size of a document.
-const LARGEST: u64 = 512 << 20;
+const LARGEST: u64 = 256 << 20;
+/// Limit on the size of a document that is read for its predicate type alone.
+const LARGEST_UNNAMED: u64 = 32 << 20;
+/// Limit on the size of a statement's list of subjects.
+const LARGEST_SUBJECTS: usize = 1 << 20;
 /// Media type of an envelope with a statement and signatures.
 const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 /// Media type of an envelope with the material for its verification.
@@ -55,6 +63,17 @@ pub struct AttachedContent {
     pub bytes: Bytes,
     /// True if its envelope has a signature, which is not verified.
     pub is_signed: bool,
+    /// The statement that it is or comes from.
+    statement: Option<Bytes>,
+}
+
+impl AttachedContent {
+    /// Returns true if it is or comes from a statement, and no image with one of these digests is a
+    /// subject of that.
+    pub fn is_about_another(&self, digests: &[&Digest]) -> bool {
+        let statement = self.statement.as_ref();
+        statement.is_some_and(|statement| !has_subject(statement, digests))
+    }
 }
 
 /// Kind of an attached document.
@@ -156,7 +175,7 @@ fn documents(
     contents.map(move |content| AttachedDocument::new(media_type, manifest, content, predicate))
 }
 
-fn predicate_in(annotations: &std::collections::BTreeMap<String, String>) -> Option<&str> {
+fn predicate_in(annotations: &BTreeMap<String, String>) -> Option<&str> {
     let mut names = PREDICATE_ANNOTATIONS.iter();
     names
         .find_map(|name| annotations.get(*name))
@@ -199,30 +218,31 @@ impl AttachedDocument {
         } else {
             None
         };
-        let is_statement = inside.is_some() || content.media_type == IN_TOTO;
-        let mut found = inside.unwrap_or(AttachedContent {
-            bytes,
-            is_signed: false,
-        });
-        if is_statement
-            && self.what.is_sbom(None)
-            && let Some(bill) = predicate_of(&found.bytes)
-        {
-            found.bytes = bill;
-        }
-        Ok(Some(found))
+        let is_statement =
+            inside.is_some() || content.media_type == IN_TOTO || self.is_provenance();
+        let (bytes, is_signed) = inside.unwrap_or((bytes, false));
+        let statement = is_statement.then(|| bytes.clone());
+        let of_bill = statement.as_ref().filter(|_| self.what.is_sbom(None));
+        let bill = of_bill.and_then(predicate_of);
+        Ok(Some(AttachedContent {
+            bytes: bill.unwrap_or(bytes),
+            is_signed,
+            statement,
+        }))
     }
 
-    /// Adds the predicate type of a statement without an annotation for it.
+    /// Adds the predicate type of a statement without an annotation for it, unless that is too
+    /// large to be read for this.
     pub async fn with_predicate(mut self, place: &Source) -> Result<Self, StoreError> {
         let is_statement = self.is_enveloped || self.media_type == IN_TOTO;
-        if is_statement && self.predicate_type.is_none() && self.what == DocumentKind::Other {
-            let printed = self.read(place).await?;
-            let printed = printed.and_then(|it| serde_json::from_slice::<Value>(&it.bytes).ok());
-            let printed =
-                printed.and_then(|it| Some(it.get("predicateType")?.as_str()?.to_owned()));
-            self.what = DocumentKind::from_media_type(&self.media_type, printed.as_deref());
-            self.predicate_type = printed;
+        let content = self.content.as_ref();
+        let is_small = content.is_some_and(|content| content.size <= LARGEST_UNNAMED);
+        let is_unnamed = self.predicate_type.is_none() && self.what == DocumentKind::Other;
+        if is_statement && is_small && is_unnamed {
+            let read = self.read(place).await?;
+            let named = read.and_then(|it| Statement::parse(&it.bytes)?.predicate_type);
+            self.what = DocumentKind::from_media_type(&self.media_type, named.as_deref());
+            self.predicate_type = named;
         }
         Ok(self)
     }
@@ -233,21 +253,138 @@ impl AttachedDocument {
     }
 }
 
-/// Payload of an envelope, or of one in a bundle.
-fn unwrap_envelope(bytes: &[u8]) -> Option<AttachedContent> {
-    let envelope: Value = serde_json::from_slice(bytes).ok()?;
-    let envelope = envelope.get("dsseEnvelope").unwrap_or(&envelope);
-    let payload = envelope.get("payload")?.as_str()?;
-    let signatures = envelope.get("signatures").and_then(Value::as_array);
-    Some(AttachedContent {
-        bytes: STANDARD.decode(payload).ok()?.into(),
-        is_signed: signatures.is_some_and(|all| !all.is_empty()),
-    })
+/// An envelope. Of all documents, which anybody may have attached, only the fields that are needed
+/// are kept: values of any content take many times its size.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    payload: Cow<'a, str>,
+    signatures: Option<Vec<IgnoredAny>>,
 }
 
-/// Bill of materials in a statement.
-fn predicate_of(bytes: &[u8]) -> Option<Bytes> {
-    let statement: Value = serde_json::from_slice(bytes).ok()?;
-    let predicate = statement.get("predicate")?;
-    Some(serde_json::to_vec(predicate).ok()?.into())
+#[derive(Deserialize)]
+struct Bundle<'a> {
+    #[serde(borrow, rename = "dsseEnvelope")]
+    envelope: Envelope<'a>,
+}
+
+/// An in-toto statement.
+#[derive(Deserialize)]
+struct Statement<'a> {
+    #[serde(borrow)]
+    subject: Option<&'a RawValue>,
+    #[serde(rename = "predicateType")]
+    predicate_type: Option<String>,
+    #[serde(borrow)]
+    predicate: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    /// Hashes by their algorithms.
+    digest: BTreeMap<String, String>,
+}
+
+impl<'a> Statement<'a> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// Payload of an envelope, or of one in a bundle, and whether it is signed.
+fn unwrap_envelope(bytes: &[u8]) -> Option<(Bytes, bool)> {
+    let bundle = serde_json::from_slice::<Bundle<'_>>(bytes);
+    let envelope = bundle.map(|bundle| bundle.envelope);
+    let envelope = envelope.or_else(|_| serde_json::from_slice(bytes)).ok()?;
+    let payload = STANDARD.decode(envelope.payload.as_bytes()).ok()?;
+    let signatures = envelope.signatures;
+    let is_signed = signatures.is_some_and(|all| !all.is_empty());
+    Some((payload.into(), is_signed))
+}
+
+/// The predicate of a statement, such as a bill of materials.
+fn predicate_of(statement: &Bytes) -> Option<Bytes> {
+    let predicate = Statement::parse(statement)?.predicate?;
+    Some(statement.slice_ref(predicate.get().as_bytes()))
+}
+
+/// Returns true if a subject of a statement has one of these digests.
+fn has_subject(statement: &[u8], digests: &[&Digest]) -> bool {
+    let listed = Statement::parse(statement).and_then(|it| it.subject);
+    let listed = listed.filter(|listed| listed.get().len() <= LARGEST_SUBJECTS);
+    let subjects = listed.and_then(|listed| serde_json::from_str(listed.get()).ok());
+    let subjects: Vec<Subject> = subjects.unwrap_or_default();
+    let is_own = |subject: &Subject, own: &Digest| {
+        let stated = subject.digest.get(own.algorithm());
+        stated.is_some_and(|stated| stated == own.digest())
+    };
+    let mut subjects = subjects.iter();
+    subjects.any(|subject| digests.iter().any(|&own| is_own(subject, own)))
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_oci::document::sha256;
+
+    use super::*;
+
+    #[test]
+    fn a_subject_is_named_by_its_digest() {
+        let image = sha256(b"image");
+        let names = |subjects: &str| {
+            let text = format!(r#"{{"subject": {subjects}, "predicate": [[0]]}}"#);
+            has_subject(text.as_bytes(), &[&sha256(b"index"), &image])
+        };
+        let subject =
+            |algorithm: &str, hash: &str| format!(r#"{{"digest": {{"{algorithm}": "{hash}"}}}}"#);
+        let own = subject("sha256", image.digest());
+        assert!(names(&format!("[{own}]")));
+        let other = subject("sha256", sha256(b"other").digest());
+        assert!(names(&format!("[{other}, {own}]")));
+        assert!(!names(&format!("[{other}]")));
+        // What is no list of subjects names none.
+        let of_other_kind = subject("sha512", image.digest());
+        let twice = format!(r#"[{other}], "subject": [{own}]"#);
+        let long = format!("[{own}{}]", format!(", {other}").repeat(20_000));
+        for subjects in [
+            "[]",
+            "0",
+            "[0]",
+            &own,
+            &format!("[{of_other_kind}]"),
+            &twice,
+            &long,
+        ] {
+            assert!(!names(subjects), "{subjects:.100}");
+        }
+        assert!(!has_subject(b"[0, 0]", &[&image]));
+    }
+
+    #[test]
+    fn a_predicate_is_taken_out_as_it_is_written() {
+        let bill = r#"{ "a":[1,  2] }"#;
+        let statement = format!(r#"{{"predicate": {bill} , "predicateType": "x"}}"#);
+        assert_eq!(predicate_of(&statement.into()).unwrap(), bill);
+        assert_eq!(predicate_of(&Bytes::from_static(b"{}")), None);
+    }
+
+    #[test]
+    fn an_envelope_is_unwrapped_also_in_a_bundle() {
+        let envelope = r#"{"payload": "e30=", "signatures": [{"sig": "x"}]}"#;
+        let bundle = format!(r#"{{"dsseEnvelope": {envelope}}}"#);
+        for text in [envelope, &bundle] {
+            let (payload, is_signed) = unwrap_envelope(text.as_bytes()).unwrap();
+            assert_eq!((&payload[..], is_signed), (&b"{}"[..], true), "{text}");
+        }
+        for unsigned in [
+            r#"{"payload": "e30="}"#,
+            r#"{"payload": "e30=", "signatures": []}"#,
+        ] {
+            assert!(
+                !unwrap_envelope(unsigned.as_bytes()).unwrap().1,
+                "{unsigned}"
+            );
+        }
+        assert_eq!(unwrap_envelope(b"[0, 0]"), None);
+    }
 }
