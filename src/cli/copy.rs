@@ -9,13 +9,14 @@ use wincimg_engine::delivery::check_overwrite;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
-    Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, copy_artifacts,
+    Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, ReferrerOutcome, ReferrerReport,
 };
 use wincimg_oci::document::Document;
 use wincimg_oci::reference::{Reference, parse_reference, repository_of};
 use wincimg_oci::store::{Location, Sink, Source};
 
 use super::contents::one_of;
+use super::referrers::{not_copied, report_referrers};
 use super::{
     CommandOutcome, Failure, ImageSource, OutputFormat, RegistryArgs, Session, SourceArgs,
     complete, output::write_json_document, parse_source, registry_args,
@@ -116,8 +117,21 @@ impl Push {
 struct CopiedImage {
     target: Location,
     report: CopyReport,
-    /// Number of attached artifacts that were copied or existed.
-    artifacts: usize,
+    /// The attached artifacts.
+    beside: Vec<ReferrerReport>,
+}
+
+impl CopiedImage {
+    /// Number of attached artifacts that the target has.
+    fn artifacts(&self) -> usize {
+        let has = |it: &&ReferrerReport| {
+            matches!(
+                it.outcome,
+                ReferrerOutcome::Present | ReferrerOutcome::Copied
+            )
+        };
+        self.beside.iter().filter(has).count()
+    }
 }
 
 impl CopyArgs {
@@ -133,7 +147,12 @@ impl CopyArgs {
             return Err(Failure::usage(problem).hint("name another DST"));
         }
         let copied = registry_args::run(self.transfer(source, target, session))?;
-        self.print(source, &copied, session)
+        let failed = report_referrers(copied.beside.iter(), session);
+        let outcome = self.print(source, &copied, session)?;
+        if failed > 0 {
+            return Err(not_copied("copied the image", failed));
+        }
+        Ok(outcome)
     }
 
     async fn transfer(
@@ -156,18 +175,16 @@ impl CopyArgs {
         let sink = Sink::create(&target, &registry).await?;
         let copier = Copier::new(registry, reader.progress, JOBS);
         let report = copier.copy(&plan, &source, &sink, target.tag()).await?;
-        let mut artifacts = 0;
-        if !self.no_referrers {
-            let documents = plan.children.iter().chain([&plan.root]);
-            for document in documents {
-                artifacts += copy_artifacts(&copier, document.digest(), &source, &sink).await?;
-            }
-        }
+        let beside = if self.no_referrers {
+            Vec::new()
+        } else {
+            copier.copy_referrers(&plan, &source, &sink, None).await
+        };
         sink.finish().await?;
         Ok(CopiedImage {
             target,
             report,
-            artifacts,
+            beside,
         })
     }
 
@@ -183,7 +200,7 @@ impl CopyArgs {
                 "source": source.to_string(),
                 "target": copied.target.to_string(),
                 "reference": pinned,
-                "artifacts": copied.artifacts,
+                "artifacts": copied.artifacts(),
             });
             extended(&copied.report, more)
         };
@@ -200,8 +217,9 @@ impl CopyArgs {
 fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", copied.target)?;
     writeln!(out, "  digest   {}", copied.report.digest)?;
-    if copied.artifacts > 0 {
-        writeln!(out, "  attached {}", count(copied.artifacts, "artifact"))?;
+    let artifacts = copied.artifacts();
+    if artifacts > 0 {
+        writeln!(out, "  attached {}", count(artifacts, "artifact"))?;
     }
     let outcome = match (&copied.target, copied.report.up_to_date) {
         (_, true) => "up to date, nothing was sent",

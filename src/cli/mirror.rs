@@ -13,10 +13,12 @@ use wincimg_engine::notice::report_searched_tags;
 use wincimg_http::Transient as _;
 use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, Resolution, parse_location};
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
-use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter};
+use wincimg_oci::copy::{
+    BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, ReferrerOutcome,
+};
 use wincimg_oci::mirror::{
-    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage,
-    ReferrerOutcome, ReferrerReport, mirror, mirrored_name, mirrored_names,
+    CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage, mirror,
+    mirrored_name, mirrored_names,
 };
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, repository_of};
@@ -26,9 +28,10 @@ use wincimg_windows::compat::HostBuild;
 
 use super::base::MatchArgs;
 use super::progress::display;
+use super::referrers::{not_copied, report_referrers};
 use super::registry_args::BaseRegistryArgs;
 use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
-use crate::report::{count, extended};
+use crate::report::extended;
 use wincimg_oci::document::ManifestFormat;
 
 /// Copy images with all layers to your own registry
@@ -174,13 +177,12 @@ impl Mirror {
                 ));
             }
         }
-        for carried in report.images.iter().flat_map(|image| &image.beside) {
-            report_referrer(carried, session);
-        }
+        let beside = report.images.iter().flat_map(|image| &image.beside);
+        let failed = report_referrers(beside, session);
         let lacking: Vec<Value> = missing.iter().map(MissingBase::to_json).collect();
         let answer = || extended(&report, json!({"missing": lacking}));
         self.format.print(answer, |out| write_text(&report, out))?;
-        conclude(report, missing, session)
+        conclude(report, missing, failed, session)
     }
 
     fn platforms(&self) -> Vec<PlatformFilter> {
@@ -391,35 +393,15 @@ fn report_found(
     found.base.published_reference()
 }
 
-/// Warns of attached documents that were not mirrored.
-fn report_referrer(carried: &ReferrerReport, session: &Session) {
-    let ReferrerReport { about, kind, .. } = carried;
-    let problem = carried.problem.as_deref().unwrap_or_default();
-    match carried.outcome {
-        ReferrerOutcome::Left => session.warn(format_args!(
-            "{kind} attached to {about} is not copied: the image has another digest in the mirror"
-        )),
-        ReferrerOutcome::Unknown => session.warn(format_args!(
-            "the documents attached to {about} are not in the mirror: {problem}"
-        )),
-        ReferrerOutcome::Failed => session.warn(format_args!(
-            "{kind} attached to {about} is not in the mirror: {problem}"
-        )),
-        ReferrerOutcome::Present | ReferrerOutcome::Copied => {}
-    }
-}
-
-/// Reports failures; the other images are mirrored.
+/// Reports failures, with the number of attached documents that were not copied; the other images
+/// are mirrored.
 fn conclude(
     report: MirrorReport,
     missing: Vec<MissingBase>,
+    failed: usize,
     session: &Session,
 ) -> Result<CommandOutcome, Failure> {
     let total = report.images.len() + missing.len();
-    let beside = report.images.iter().flat_map(|image| &image.beside);
-    let failed = beside
-        .filter(|it| it.outcome == ReferrerOutcome::Failed)
-        .count();
     let errors = || report.images.iter().filter_map(|it| it.error.as_ref());
     let is_answered = errors().next().is_none() && failed == 0;
     let is_worth_repeating = failed > 0
@@ -441,12 +423,7 @@ fn conclude(
         missing.failure.context(what)
     }));
     match (failures.pop(), failures.len()) {
-        (None, _) if failed > 0 => {
-            let documents = count(failed, "attached document");
-            let problem = format!("mirrored all images, but failed to copy {documents}");
-            Err(Failure::operation(problem)
-                .hint("run the same command again, or skip attached documents with --no-referrers"))
-        }
+        (None, _) if failed > 0 => Err(not_copied("mirrored all images", failed)),
         (None, _) => Ok(CommandOutcome::Yes),
         (Some(only), 0) => Err(only),
         (Some(last), others) => {

@@ -48,6 +48,7 @@ mod program_name;
 mod progress;
 mod prompt;
 mod recipe_args;
+mod referrers;
 mod registry_args;
 mod render;
 mod sbom;

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Silent, Task};
 use wincimg_oci::archive::ArchiveWriter;
-use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
-use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim, media_type};
+use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan, ReferrerOutcome};
+use wincimg_oci::document::{
+    Artifact, Descriptor, Document, Index, ManifestFormat, Verbatim, media_type,
+};
 use wincimg_oci::mirror::{MirrorOptions, mirror};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
@@ -356,18 +358,11 @@ async fn attestations_go_with_the_image_that_they_are_about() {
         image.put_blobs(&sink, |_| true).await;
         sink.put_document(&image.document()).await.unwrap();
     }
-    let mut attestation = about.image.index_entry();
-    attestation.platform =
-        serde_json::from_value(json!({"architecture": "unknown", "os": "unknown"})).unwrap();
-    attestation.annotations.insert(
-        "vnd.docker.reference.digest".to_owned(),
-        images[0].image.digest().to_string(),
-    );
     let mut entries: Vec<_> = images
         .iter()
         .map(|image| image.image.index_entry())
         .collect();
-    entries.push(attestation);
+    entries.push(attestation(&about, &images[0]));
     let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
     sink.publish(&Document::Index(index), Some("1"))
         .await
@@ -381,6 +376,82 @@ async fn attestations_go_with_the_image_that_they_are_about() {
         assert_eq!(report.totals.failed_images, 0, "{report:?}");
         let index = index_of(world.mirrored("mcr/app:1").await);
         assert_eq!(index.manifests.len(), left, "{version}");
+    }
+}
+
+/// The entry of buildx's attestation of an image.
+fn attestation(attestation: &StandIn, image: &StandIn) -> Descriptor {
+    let mut entry = attestation.image.index_entry();
+    entry.platform =
+        serde_json::from_value(json!({"architecture": "unknown", "os": "unknown"})).unwrap();
+    entry.annotations.insert(
+        "vnd.docker.reference.digest".to_owned(),
+        image.image.digest().to_string(),
+    );
+    entry
+}
+
+#[test]
+async fn attestations_of_a_changed_image_stay_behind() {
+    let world = MirrorFixture::new().await;
+    let (base, _served) = foreign_base(OLD, 1);
+    let about = StandIn::new(ManifestFormat::Oci, "", &[(100, 50)]);
+    let sink = world.sink("app:1");
+    for image in [&base, &about] {
+        image
+            .put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+            .await;
+        sink.put_document(&image.document()).await.unwrap();
+    }
+    let attestation = attestation(&about, &base);
+    let entries = vec![base.image.index_entry(), attestation.clone()];
+    let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
+    sink.publish(&Document::Index(index), Some("1"))
+        .await
+        .unwrap();
+
+    let report = world.mirror(&[world.image("app:1")], &whole()).await;
+    let [left] = report.images[0].beside.as_slice() else {
+        panic!("{report:?}");
+    };
+    assert_eq!(left.outcome, ReferrerOutcome::Left);
+    assert_eq!(left.about, base.image.digest().to_string());
+    assert_eq!(left.digest, Some(attestation.digest.to_string()));
+    let index = index_of(world.mirrored("mcr/app:1").await);
+    let [image] = index.manifests.as_slice() else {
+        panic!("{index:?}");
+    };
+    assert_ne!(&image.digest, base.image.digest());
+}
+
+#[test]
+async fn an_attached_index_is_copied_with_what_it_lists() {
+    let world = MirrorFixture::new().await;
+    let image = StandIn::new(ManifestFormat::Oci, OLD, &[(100, 1)]);
+    world.publish("app:1", &image).await;
+    let part = StandIn::new(ManifestFormat::Oci, "", &[(100, 2)]);
+    let sink = world.sink("app:1");
+    part.put_blobs(&sink, |_| true).await;
+    sink.put_document(&part.document()).await.unwrap();
+    let mut index = Index::new(ManifestFormat::Oci, vec![part.document().descriptor()]);
+    let kind = "application/vnd.example.list";
+    index.other.insert("artifactType".to_owned(), kind.into());
+    let subject = json!(image.document().descriptor());
+    index.other.insert("subject".to_owned(), subject);
+    let index = Document::Index(Verbatim::new(index).unwrap());
+    let artifact = Artifact::read(index.clone()).unwrap();
+    sink.attach(&artifact).await.unwrap();
+
+    for outcome in [ReferrerOutcome::Copied, ReferrerOutcome::Present] {
+        let report = world.mirror(&[world.image("app:1")], &whole()).await;
+        let [copied] = report.images[0].beside.as_slice() else {
+            panic!("{report:?}");
+        };
+        assert_eq!((&*copied.kind, copied.outcome), (kind, outcome));
+    }
+    for document in [&index, &part.document()] {
+        let name = format!("mcr/app@{}", document.digest());
+        assert_eq!(world.mirrored(&name).await.bytes(), document.bytes());
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::response::Response;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wincimg_demo::DemoRegistry;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
@@ -89,8 +90,8 @@ async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
     let entry = |artifact: &Artifact, text: &str| {
         json!({
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "digest": artifact.manifest().digest().to_string(),
-            "size": artifact.manifest().size(),
+            "digest": artifact.document().digest().to_string(),
+            "size": artifact.document().bytes().len(),
             "annotations": {"vnd.example.text": text},
             "artifactType": artifact.artifact_type(),
         })
@@ -169,6 +170,47 @@ async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
     assert_eq!(found(&repository, &image.digest, OURS).await, []);
     let kept = repository.get_manifest(&tag).await.unwrap();
     assert_eq!(kept.digest, image.digest);
+}
+
+#[test]
+async fn what_the_registry_deleted_is_not_attached_until_it_is_again() {
+    let docker = DockerRegistry::start(Setup::default());
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let (image, ours, theirs) = Box::pin(attached_and_found(&repository)).await;
+    // A registry that cleans up deletes what has no tag, but not the list.
+    for artifact in [&ours, &theirs] {
+        let digest = artifact.document().digest().as_ref();
+        repository.delete_manifest(digest).await.unwrap();
+    }
+    let found = repository.artifacts(&image.digest, None).await.unwrap();
+    assert_eq!(found, []);
+    // The registry takes no list that names what is gone.
+    let more = made(&repository, &image, OURS, "more").await;
+    for artifact in [&more, &ours] {
+        repository.attach(artifact).await.unwrap();
+    }
+    let found = repository.artifacts(&image.digest, None).await.unwrap();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&more) && found.contains(&ours), "{found:?}");
+}
+
+#[test]
+async fn all_artifacts_are_found_however_many() {
+    let server = DemoRegistry::start().unwrap();
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let (manifest, _) = push_image(&repository, "1").await;
+    let image = image_of(&manifest);
+    server.with(|stored| {
+        for number in 0..250 {
+            let notes = BTreeMap::from([("number".to_owned(), number.to_string())]);
+            let artifact = Artifact::new(OURS, &image, Vec::new(), notes).unwrap();
+            let document = artifact.document();
+            let (digest, media_type) = (document.digest().as_ref(), document.media_type());
+            stored.add_manifest("a", digest, media_type, document.bytes().clone());
+        }
+    });
+    let found = repository.artifacts(&image.digest, None).await.unwrap();
+    assert_eq!(found.len(), 250);
 }
 
 fn entry(number: usize, kind: &str) -> Value {

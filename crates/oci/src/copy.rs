@@ -6,13 +6,13 @@
 //! the registry, and publishes a manifest only after all content it references exists. After the
 //! first response, all requests are by digest, so a tag that moves meanwhile has no effect.
 
-mod artifacts;
 mod mount_sources;
 mod plan;
 mod platform;
+mod referrers;
 mod run;
 
-pub use artifacts::copy_artifacts;
 pub use plan::{CopyOptions, CopyPlan, Foreign, PlannedBlob};
 pub use platform::PlatformFilter;
+pub use referrers::{ReferrerOutcome, ReferrerReport};
 pub use run::{BlobAction, BlobReport, Copier, CopyReport, Watcher};

@@ -19,7 +19,7 @@ use super::document::{
     media_type, sha256,
 };
 use super::local::LAYOUT;
-use super::remote::BlobSource;
+use super::remote::{BlobSource, not_attached};
 use super::store::StoreError;
 use super::stream::{self, FileRange};
 
@@ -276,10 +276,9 @@ impl Layout {
     /// Lists an artifact whose content is stored, and stores the empty configuration.
     pub async fn attach(&self, artifact: &Artifact) -> Result<(), StoreError> {
         let empty = sha256(EMPTY);
-        let manifest = Document::Manifest(Box::new(artifact.manifest().clone()));
-        self.put_document(&manifest).await?;
+        self.put_document(artifact.document()).await?;
         let entry = artifact.entry();
-        let is_empty = artifact.manifest().config.digest == empty;
+        let is_empty = artifact.has_empty_config();
         self.blocking(move |layout| {
             if is_empty && !layout.blob_path(&empty).is_file() {
                 stream::write_atomically(&layout.create_place(&empty)?, EMPTY)?;
@@ -290,20 +289,21 @@ impl Layout {
         .await
     }
 
-    /// Returns the artifacts attached to a manifest that the layout lists.
+    /// Returns the artifacts attached to a manifest that the layout lists and has.
     pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, StoreError> {
         let index = self.index().await?;
         let listed = index.manifests.into_iter();
         let listed = listed.filter(|entry| entry.artifact_type().is_some());
         let mut found = Vec::new();
         for entry in listed.take(MOST_ARTIFACTS) {
-            let document = self.document(&entry).await?;
-            if let Document::Manifest(manifest) = document
-                && let Some(artifact) = Artifact::read(*manifest)
-                && artifact.subject().digest == *subject
-            {
-                found.push(artifact);
+            if !self.blob_path(&entry.digest).is_file() {
+                let place = self.root.display();
+                let note = not_attached(&place, &entry, &"one of its images");
+                self.progress.note(&note);
+                continue;
             }
+            let artifact = Artifact::read(self.document(&entry).await?);
+            found.extend(artifact.filter(|it| it.subject().digest == *subject));
         }
         Ok(found)
     }

@@ -7,8 +7,6 @@
 //! `--base-registry repo.mylan.k8s:9999/mcr` finds it. On Docker Hub, where names have two parts,
 //! both use `docker.io/me/windows-nanoserver:1809`. An image given by digest alone gets no tag.
 
-mod referrers;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,10 +16,9 @@ use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::{Diagnose as _, Problem, error_chain};
 use wincimg_common::progress::Progress;
 
-use self::referrers::ReferrerCopier;
-pub use self::referrers::{ReferrerOutcome, ReferrerReport};
 use super::copy::{
-    BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter, Watcher,
+    BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter, ReferrerReport,
+    Watcher,
 };
 use super::document::ManifestFormat;
 use super::prefix::RegistryPrefix;
@@ -31,6 +28,8 @@ use super::store::{Sink, Source, StoreError};
 
 /// Images copied at once; blobs have their own limit.
 const IMAGES: usize = 4;
+/// Facts of `wincimg image base index`, which [`MirrorHook`] handles.
+const FACTS: &str = "application/vnd.wincimg.base.v1";
 
 /// Images that cannot be mirrored as asked.
 fn invalid_names(problem: String) -> Problem {
@@ -318,12 +317,10 @@ impl Mirror<'_> {
             image.facts = conclusion.0.await;
         }
         if self.options.with_referrers {
-            let copier = ReferrerCopier {
-                from: &from,
-                to: &to,
-                copier: self.copier,
-            };
-            image.beside = copier.copy_referrers(&plan).await;
+            let copying = self
+                .copier
+                .copy_referrers(&plan, &place, &sink, Some(FACTS));
+            image.beside = copying.await;
         }
         Ok(())
     }

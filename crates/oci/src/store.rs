@@ -28,9 +28,6 @@ use super::remote::{
 };
 use super::stream::{BlobHandle, VerifyingReader, unreadable};
 
-/// Maximum number of artifacts attached to one image.
-const MOST_ARTIFACTS: usize = 200;
-
 /// An image that could not be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[diagnose(code = "image/document")]
@@ -294,6 +291,22 @@ impl Source {
         }
     }
 
+    /// Returns the digest of what a tag or digest refers to; `None` if not found, as in an archive,
+    /// which has nothing beside its images.
+    pub async fn head(&self, which: &str) -> Result<Option<Digest>, StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                let found = repository.head_manifest(which).await?;
+                Ok(found.map(|found| found.digest))
+            }
+            Self::Layout(layout) => match which.parse::<Digest>() {
+                Ok(digest) => Ok(Some(digest).filter(|it| layout.blob_path(it).is_file())),
+                Err(_) => layout.resolve_tag(which).await,
+            },
+            Self::Archive(_) | Self::Loose(_) => Ok(None),
+        }
+    }
+
     /// Reads and verifies the artifacts attached to a manifest, of one type or of all. An archive
     /// cannot have artifacts.
     pub async fn artifacts(
@@ -302,20 +315,36 @@ impl Source {
         artifact_type: Option<&str>,
     ) -> Result<Vec<Artifact>, StoreError> {
         match self {
-            Self::Registry(repository) => {
-                let entries = repository.referrers(subject, artifact_type).await?;
-                let mut found = Vec::new();
-                for entry in entries.iter().take(MOST_ARTIFACTS) {
-                    found.extend(repository.artifact(entry, subject, artifact_type).await?);
-                }
-                Ok(found)
-            }
+            Self::Registry(repository) => Ok(repository.artifacts(subject, artifact_type).await?),
             Self::Layout(layout) => {
                 let mut found = layout.artifacts(subject).await?;
                 found.retain(|it| artifact_type.is_none_or(|kind| it.artifact_type() == kind));
                 Ok(found)
             }
             Self::Archive(_) | Self::Loose(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Lists the artifacts attached to a manifest; an entry is unverified until it is read.
+    pub(crate) async fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.referrers(subject, None).await?),
+            _ => {
+                let found = self.artifacts(subject, None).await?;
+                Ok(found.iter().map(Artifact::entry).collect())
+            }
+        }
+    }
+
+    /// Returns the artifact of such an entry; `None` if it is missing or has another subject.
+    pub(crate) async fn artifact(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+    ) -> Result<Option<Artifact>, StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.artifact(entry, subject, None).await?),
+            _ => Ok(Artifact::read(self.document(entry).await?)),
         }
     }
 

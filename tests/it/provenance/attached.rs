@@ -3,10 +3,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::layout::json_in;
+use wincimg_testkit::{options, repository};
 
 use super::{build_to_layout, document_in, with_packages};
 use crate::failure::Fails;
-use crate::site::{Site, json_of};
+use crate::site::{Site, json_of, stderr};
 
 const ALL: [&str; 5] = ["--sbom", "spdx", "--sbom", "cyclonedx", "--provenance"];
 
@@ -64,6 +65,37 @@ fn attached_once(site: &Site, registry: &str) {
 fn documents_are_attached_once_where_the_registry_lists_them() {
     let site = with_packages();
     attached_once(&site, &site.host());
+}
+
+#[test]
+fn a_document_that_the_registry_deleted_is_attached_again() {
+    let docker = DockerRegistry::start(Setup::default());
+    let (site, host) = (with_packages(), docker.host());
+    let first = push(&site, &host);
+    let image = first["images"][0]["reference"].as_str().unwrap();
+    let documents = &first["images"][0]["documents"];
+    let bill = documents[0]["digest"].as_str().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let place = repository(options(&host), image);
+    runtime.block_on(place.delete_manifest(bill)).unwrap();
+
+    let command = |words: &[&str]| {
+        let mut command = site.with_no_bases(words);
+        command.args(["--insecure-registry", &host]);
+        command
+    };
+    let inspect = ["inspect", image, "--sbom=spdx"];
+    let output = command(&inspect).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_contains!(stderr(&output), bill);
+    let copied = json_of(&mut command(&["copy", image, "oci:layout"]));
+    assert_eq!(copied["artifacts"], 2);
+    let second = push(&site, &host);
+    assert_eq!(
+        kinds(&second),
+        [("SPDX", false), ("CycloneDX", true), ("provenance", true)]
+    );
+    command(&inspect).assert().success();
 }
 
 #[test]

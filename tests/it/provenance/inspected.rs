@@ -276,7 +276,19 @@ async fn what_a_stranger_attached_moves_no_terminal() {
 }
 
 #[test(multi_thread)]
-async fn attestations_of_buildx_are_found_in_the_index() {
+async fn attestations_of_buildx_are_found_in_the_index_once() {
+    for is_artifact in [false, true] {
+        let (site, attested, bill) = Box::pin(attested_by_buildx(is_artifact)).await;
+        let output = inspect(&site, &[&attested, "--sbom"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(printed, bill);
+        assert!(!stderr(&output).contains("another"), "{}", stderr(&output));
+    }
+}
+
+/// An index with an attestation of buildx, whose newer ones are artifacts too, and the SBOM in it.
+async fn attested_by_buildx(is_artifact: bool) -> (Site, String, Value) {
     let site = Site::new();
     let host = site.host();
     let (theirs, image) = plain_image(&site).await;
@@ -290,9 +302,13 @@ async fn attestations_of_buildx_are_found_in_the_index() {
     layer.annotations.extend([kind]);
     let config = stored(&theirs, "application/vnd.oci.image.config.v1+json", "{}").await;
     let oci = "application/vnd.oci.image.manifest.v1+json";
-    let manifest = json!({
+    let mut manifest = json!({
         "schemaVersion": 2, "mediaType": oci, "config": config, "layers": [layer],
     });
+    if is_artifact {
+        manifest["artifactType"] = "application/vnd.docker.attestation.manifest.v1+json".into();
+        manifest["subject"] = json!(image);
+    }
     let manifest = Bytes::from(manifest.to_string());
     let digest = wincimg_oci::document::sha256(&manifest);
     theirs
@@ -320,8 +336,5 @@ async fn attestations_of_buildx_are_found_in_the_index() {
         .put_manifest("2", index.media_type(), index.bytes().clone())
         .await
         .unwrap();
-    let output = inspect(&site, &[&format!("{host}/theirs:2"), "--sbom"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(printed, bill);
+    (site, format!("{host}/theirs:2"), bill)
 }

@@ -114,6 +114,53 @@ fn it_goes_to_a_registry_that_lists_it_under_a_tag() {
 }
 
 #[test]
+fn a_copy_has_all_attached_documents_and_signatures_too() {
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    let there = format!("{}/promoted:1", site.host());
+    for (words, to) in [
+        (["copy", &*image, "oci:layout:1"], "oci:layout"),
+        (["push", "oci:layout", &*there], &*there),
+    ] {
+        let copied = json_of(&mut site.with_no_bases(&words));
+        assert_eq!(copied["artifacts"], KINDS.len(), "{words:?}");
+        let output = site.command(&["digest", to]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let built = &built["images"][0];
+    let place = repository(options(&site.host()), &format!("{}/promoted", site.host()));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let image = built["digest"].as_str().unwrap();
+        let tag = format!("{}.sig", image.replace(':', "-"));
+        assert!(place.find_manifest(&tag).await.unwrap().is_some());
+        let bill = built["documents"][0]["digest"].as_str().unwrap();
+        let signatures = place.referrers(&bill.parse().unwrap(), None).await;
+        assert_eq!(signatures.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_copy_without_its_documents_is_an_error() {
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    attach_lost(&site, &built);
+    let there = format!("{}/promoted:1", site.host());
+    let mut copy = site.with_no_bases(&["copy", &image, &there]);
+    let output = copy.output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let printed = stderr(&output);
+    assert_contains!(printed, "text/lost", "--no-referrers");
+    let output = site.command(&["inspect", &there, "--sbom"]).output();
+    let output = output.unwrap();
+    assert!(
+        output.status.success(),
+        "the others are copied: {}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn images_alone_are_copied_where_that_is_asked() {
     let site = Site::new();
     let (image, _) = signed_image(&site);
@@ -141,10 +188,8 @@ fn what_is_about_other_bytes_stays_and_is_reported() {
     assert_eq!(warnings.count(), outcomes(&report).len(), "{printed}");
 }
 
-#[test]
-fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
-    let site = Site::new();
-    let (image, built) = signed_image(&site);
+/// Attaches an artifact whose content is missing.
+fn attach_lost(site: &Site, built: &Value) {
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -155,6 +200,13 @@ fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
         let lost = Artifact::new("text/lost", &about, vec![nowhere], BTreeMap::new()).unwrap();
         place.attach(&lost).await.unwrap();
     });
+}
+
+#[test]
+fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    attach_lost(&site, &built);
     let target = DemoRegistry::start().unwrap();
     let (report, output) = mirror(&site, &image, &target.host(), &[]);
     assert_eq!(output.status.code(), Some(3));

@@ -106,10 +106,10 @@ impl BaseFactsProvider {
         let mut contents = Vec::new();
         for entry in entries.iter().take(MAX_LOOKS) {
             match repository.artifact(entry, base, Some(ARTIFACT_TYPE)).await? {
-                Some(artifact) => contents.extend(artifact.manifest().layers.first().cloned()),
+                Some(artifact) => contents.extend(artifact.layers().first().cloned()),
                 None => self.warn(format!(
-                    "ignored {} in {repository}: it is listed as facts about {base}, but its manifest \
-                     contradicts that",
+                    "ignored {} in {repository}: it is listed as facts about {base}, but is missing \
+                     or about something else",
                     entry.digest
                 )),
             }

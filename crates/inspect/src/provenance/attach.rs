@@ -60,7 +60,7 @@ pub async fn attach(
             .artifacts(&image.digest, Some(document.media_type))
             .await?
         {
-            let [content] = known.manifest().layers.as_slice() else {
+            let [content] = known.layers() else {
                 continue;
             };
             // A statement of another kind or size is not compared: anybody may attach one.

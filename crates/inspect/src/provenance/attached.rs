@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wincimg_oci::document::{Descriptor, Digest, Document};
-use wincimg_oci::remote::tag_of;
+use wincimg_oci::remote::cosign_tags;
 use wincimg_oci::store::{Source, StoreError};
 
 use super::document::{IN_TOTO, PREDICATE_TYPE, SbomFormat};
@@ -27,8 +27,6 @@ const LARGEST_SUBJECTS: usize = 1 << 20;
 const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 /// Media type of an envelope with the material for its verification.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
-/// Suffixes of the digest in cosign's tags.
-const TAG_SUFFIXES: [&str; 3] = ["sbom", "att", "sig"];
 /// Annotations that name the predicate of a statement.
 const PREDICATE_ANNOTATIONS: [&str; 3] = [
     PREDICATE_TYPE,
@@ -126,33 +124,34 @@ pub async fn list_attached(
     image: &Digest,
     named: &Document,
 ) -> Result<Vec<AttachedDocument>, StoreError> {
-    let mut found = Vec::new();
+    let mut found: Vec<AttachedDocument> = Vec::new();
     for artifact in place.artifacts(image, None).await? {
-        let manifest = artifact.manifest();
         let predicate = predicate_in(artifact.annotations());
         let media_type = Some(artifact.artifact_type());
         found.extend(documents(
-            &manifest.layers,
-            manifest.digest(),
+            artifact.layers(),
+            artifact.document().digest(),
             media_type,
             predicate,
         ));
     }
-    if let Source::Registry(repository) = place {
-        for ending in TAG_SUFFIXES {
-            let tag = format!("{}.{ending}", tag_of(image));
-            if repository.head_manifest(&tag).await?.is_none() {
-                continue;
-            }
-            let Document::Manifest(manifest) = place.resolve(Some(&tag)).await? else {
-                continue;
-            };
-            found.extend(documents(&manifest.layers, manifest.digest(), None, None));
+    for (_, tag) in cosign_tags(image) {
+        if place.head(&tag).await?.is_none() {
+            continue;
         }
+        let Document::Manifest(manifest) = place.resolve(Some(&tag)).await? else {
+            continue;
+        };
+        found.extend(documents(&manifest.layers, manifest.digest(), None, None));
     }
     if let Document::Index(index) = named {
-        let is_about = |entry: &&Descriptor| entry.attested() == Some(image.as_ref());
-        for entry in index.manifests.iter().filter(is_about) {
+        for entry in &index.manifests {
+            // Where a registry lists referrers, newer ones of buildx are among them.
+            let digest: &str = entry.digest.as_ref();
+            let is_found = found.iter().any(|it| it.digest == digest);
+            if entry.attested() != Some(image.as_ref()) || is_found {
+                continue;
+            }
             let Document::Manifest(manifest) = place.document(entry).await? else {
                 continue;
             };

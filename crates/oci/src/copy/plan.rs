@@ -9,8 +9,8 @@ use wincimg_common::diagnose::Problem;
 
 use super::platform::PlatformFilter;
 use crate::document::{
-    ATTESTED, Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform,
-    Verbatim, media_type,
+    Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
+    media_type,
 };
 use crate::store::{Source, StoreError};
 
@@ -66,6 +66,9 @@ pub struct CopyPlan {
     pub blobs: Vec<PlannedBlob>,
     /// Platforms of the images, if the index states them.
     pub platforms: Vec<Platform>,
+    /// Entries that an index loses: attestations name the bytes of an image, and these images
+    /// change.
+    pub(super) left: Vec<Descriptor>,
 }
 
 /// A blob that an image needs.
@@ -95,7 +98,15 @@ impl CopyPlan {
         wanted: Option<&str>,
         options: &CopyOptions,
     ) -> Result<Self, StoreError> {
-        let root = source.resolve(wanted).await?;
+        Self::of(source, source.resolve(wanted).await?, options).await
+    }
+
+    /// The same for a document of the source.
+    pub(super) async fn of(
+        source: &Source,
+        root: Document,
+        options: &CopyOptions,
+    ) -> Result<Self, StoreError> {
         let source_digest = root.digest().clone();
         let planner = Planner { source, options };
         if let Document::Manifest(manifest) = &root {
@@ -109,6 +120,7 @@ impl CopyPlan {
             sources: Vec::new(),
             blobs: Vec::new(),
             platforms: Vec::new(),
+            left: Vec::new(),
         };
         plan.take(node, options.foreign, &mut HashSet::new());
         plan.children.pop();
@@ -127,6 +139,7 @@ impl CopyPlan {
             }
         }
         self.platforms.extend(node.platform);
+        self.left.extend(node.left);
         if taken.insert(node.document.digest().clone()) {
             self.children.push(node.document);
             self.sources.push(node.source);
@@ -143,6 +156,7 @@ struct PlanNode {
     children: Vec<PlanNode>,
     blobs: Vec<Descriptor>,
     platform: Option<Platform>,
+    left: Vec<Descriptor>,
 }
 
 struct Planner<'a> {
@@ -198,6 +212,7 @@ impl Planner<'_> {
             children: Vec::new(),
             blobs,
             platform: None,
+            left: Vec::new(),
         })
     }
 
@@ -221,11 +236,20 @@ impl Planner<'_> {
             .buffered(PARALLEL)
             .try_collect()
             .await?;
-        let renamed: HashMap<String, Descriptor> = chosen
+        let mut renamed: HashMap<String, Descriptor> = chosen
             .iter()
             .zip(&children)
             .map(|(entry, child)| (entry.digest.to_string(), child.document.descriptor()))
             .collect();
+        let is_kept = |(entry, _): &(Descriptor, PlanNode)| {
+            let image = entry.attested().and_then(|about| renamed.get(about));
+            image.is_none_or(|image| entry.attested() == Some(image.digest.as_ref()))
+        };
+        let (kept, left): (Vec<_>, Vec<_>) = chosen.into_iter().zip(children).partition(is_kept);
+        let left: Vec<Descriptor> = left.into_iter().map(|(entry, _)| entry).collect();
+        for entry in &left {
+            renamed.remove(entry.digest.as_ref());
+        }
         let published = index.edit(|index| {
             rename_entries(index, &renamed);
             if let Some(flavour) = self.options.flavour {
@@ -235,9 +259,10 @@ impl Planner<'_> {
         Ok(PlanNode {
             document: Document::Index(published),
             source,
-            children,
+            children: kept.into_iter().map(|(_, child)| child).collect(),
             blobs: Vec::new(),
             platform: None,
+            left,
         })
     }
 
@@ -344,11 +369,6 @@ fn rename_entries(index: &mut Index, renamed: &HashMap<String, Descriptor>) {
             entry.size = new.size;
             // An embedded copy of the old manifest would contradict the digest.
             entry.other.remove("data");
-        }
-        if let Some(about) = entry.annotations.get_mut(ATTESTED)
-            && let Some(new) = renamed.get(about.as_str())
-        {
-            *about = new.digest.to_string();
         }
         true
     });

@@ -205,7 +205,8 @@ impl Copier {
         reports
     }
 
-    async fn ensure_blobs(
+    /// Ensures that the sink has the blobs of a plan.
+    pub(super) async fn ensure_blobs(
         &self,
         plan: &CopyPlan,
         source: &Source,

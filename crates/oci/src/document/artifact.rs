@@ -1,7 +1,8 @@
 //! Artifacts attached to an image: facts, an SBOM, a signature.
 //!
-//! In the image specification, an artifact is an image manifest: `subject` is the manifest it
-//! refers to, `artifactType` its type, its layers are its content, and its configuration is empty.
+//! In the image specification, an artifact is a manifest or an index: `subject` is the manifest it
+//! refers to, `artifactType` its type. The layers of a manifest are its content, and its
+//! configuration is empty.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Problem;
 
+use super::any::Document;
 use super::descriptor::Descriptor;
 use super::digest::sha256;
 use super::manifest::Manifest;
@@ -22,10 +24,10 @@ const ARTIFACT_TYPE: &str = "artifactType";
 const SUBJECT: &str = "subject";
 const ANNOTATIONS: &str = "annotations";
 
-/// The manifest of an artifact.
+/// An artifact: its manifest, or an index of several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    manifest: Verbatim<Manifest>,
+    document: Document,
     kind: String,
     subject: Descriptor,
     annotations: BTreeMap<String, String>,
@@ -49,33 +51,52 @@ impl Artifact {
             say(ANNOTATIONS, json!(annotations));
         }
         Ok(Self {
-            manifest: Verbatim::new(manifest)?,
+            document: Document::Manifest(Box::new(Verbatim::new(manifest)?)),
             kind: artifact_type.to_owned(),
             subject,
             annotations,
         })
     }
 
-    /// Interprets a manifest as an artifact; `None` without a subject.
-    pub fn read(manifest: Verbatim<Manifest>) -> Option<Self> {
-        let field = |name: &str| manifest.other.get(name);
-        let subject = Descriptor::deserialize(field(SUBJECT)?).ok()?;
-        let stated = field(ARTIFACT_TYPE).and_then(Value::as_str);
+    /// Interprets a document as an artifact; `None` without a subject.
+    pub fn read(document: Document) -> Option<Self> {
+        let (fields, unstated) = match &document {
+            Document::Manifest(manifest) => (&manifest.other, &*manifest.config.media_type),
+            Document::Index(index) => (&index.other, index.media_type()),
+        };
+        let subject = Descriptor::deserialize(fields.get(SUBJECT)?).ok()?;
+        let stated = fields.get(ARTIFACT_TYPE).and_then(Value::as_str);
         let artifact_type = stated.filter(|stated| !stated.is_empty());
-        let annotations = field(ANNOTATIONS).and_then(|it| BTreeMap::deserialize(it).ok());
+        let kind = artifact_type.unwrap_or(unstated).to_owned();
+        let annotations = fields.get(ANNOTATIONS);
+        let annotations = annotations.and_then(|it| BTreeMap::deserialize(it).ok());
         Some(Self {
-            kind: artifact_type
-                .unwrap_or(&manifest.config.media_type)
-                .to_owned(),
+            kind,
             subject,
             annotations: annotations.unwrap_or_default(),
-            manifest,
+            document,
         })
     }
 
-    /// The manifest.
-    pub fn manifest(&self) -> &Verbatim<Manifest> {
-        &self.manifest
+    /// The manifest or index.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// Its content; that of an index is in its entries.
+    pub fn layers(&self) -> &[Descriptor] {
+        match &self.document {
+            Document::Manifest(manifest) => &manifest.layers,
+            Document::Index(_) => &[],
+        }
+    }
+
+    /// Returns true if its configuration is the empty one.
+    pub(crate) fn has_empty_config(&self) -> bool {
+        match &self.document {
+            Document::Manifest(manifest) => manifest.config.digest == sha256(EMPTY),
+            Document::Index(_) => false,
+        }
     }
 
     /// Its artifact type.
@@ -95,8 +116,7 @@ impl Artifact {
 
     /// Returns the artifact's entry in a list of referrers.
     pub fn entry(&self) -> Descriptor {
-        let manifest = &self.manifest;
-        let mut entry = manifest.descriptor(manifest.media_type());
+        let mut entry = self.document.descriptor();
         entry.annotations.clone_from(&self.annotations);
         let kind = self.kind.as_str().into();
         entry.other.insert(ARTIFACT_TYPE.to_owned(), kind);
@@ -122,10 +142,17 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::document::{Platform, media_type};
+    use crate::document::{Index, Platform, media_type};
 
     fn subject() -> Descriptor {
         Descriptor::new(media_type::DOCKER_MANIFEST, sha256(b"image"), 5)
+    }
+
+    /// The document of this text, which states its type.
+    fn document(text: &Value) -> Document {
+        let bytes = Bytes::from(text.to_string());
+        let digest = sha256(&bytes);
+        Document::verify("", bytes, &digest).unwrap()
     }
 
     #[test]
@@ -134,32 +161,57 @@ mod tests {
         let content = vec![Descriptor::new("application/x", sha256(b"content"), 7)];
         let annotations = BTreeMap::from([("format".to_owned(), "1".to_owned())]);
         let artifact = Artifact::new("application/t", &about, content, annotations).unwrap();
-        let bytes = artifact.manifest().bytes().clone();
-        let read = Artifact::read(Verbatim::parse(bytes).unwrap()).unwrap();
+        let bytes = artifact.document().bytes().clone();
+        let again = Document::verify("", bytes, artifact.document().digest()).unwrap();
+        let read = Artifact::read(again).unwrap();
         assert_eq!(read, artifact);
         assert_eq!(read.subject(), &subject());
+        assert_eq!(read.layers().len(), 1);
+        assert!(read.has_empty_config());
         assert_eq!(read.entry().artifact_type(), Some("application/t"));
         assert_eq!(read.entry().annotations["format"], "1");
-        assert_eq!(read.manifest().is_image_by_type(), Some(false));
+        let Document::Manifest(manifest) = read.document() else {
+            panic!("it is an index");
+        };
+        assert_eq!(manifest.is_image_by_type(), Some(false));
+    }
+
+    #[test]
+    fn an_index_with_a_subject_is_an_artifact_too() {
+        let read = Artifact::read(document(&json!({
+            "schemaVersion": 2,
+            "mediaType": media_type::OCI_INDEX,
+            "artifactType": "application/list",
+            "manifests": [],
+            "subject": subject(),
+        })));
+        let read = read.unwrap();
+        assert_eq!(read.subject(), &subject());
+        let entry = read.entry();
+        assert_eq!(entry.artifact_type(), Some("application/list"));
+        assert_eq!(entry.media_type, media_type::OCI_INDEX);
+        assert!(read.layers().is_empty());
     }
 
     #[test]
     fn the_type_of_an_older_tools_artifact_is_its_configurations() {
-        let text = json!({
+        let artifact = Artifact::read(document(&json!({
             "schemaVersion": 2,
             "config": {"mediaType": "application/old", "digest": sha256(EMPTY), "size": 2},
             "layers": [],
             "subject": subject(),
-        });
-        let manifest = Verbatim::parse(Bytes::from(text.to_string())).unwrap();
-        let artifact = Artifact::read(manifest).unwrap();
-        assert_eq!(artifact.artifact_type(), "application/old");
+        })));
+        assert_eq!(artifact.unwrap().artifact_type(), "application/old");
     }
 
     #[test]
     fn an_image_is_about_nothing() {
         let config = Descriptor::new(media_type::OCI_CONFIG, sha256(EMPTY), 2);
         let manifest = Manifest::new(ManifestFormat::Oci, config, Vec::new());
-        assert_eq!(Artifact::read(Verbatim::new(manifest).unwrap()), None);
+        let manifest = Document::Manifest(Box::new(Verbatim::new(manifest).unwrap()));
+        assert_eq!(Artifact::read(manifest), None);
+        let index = Index::new(ManifestFormat::Oci, Vec::new());
+        let index = Document::Index(Verbatim::new(index).unwrap());
+        assert_eq!(Artifact::read(index), None);
     }
 }

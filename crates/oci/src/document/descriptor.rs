@@ -14,7 +14,7 @@ use super::digest::Digest;
 /// a document can be added up.
 const LARGEST: u64 = 1 << 40;
 /// The annotation by which attestations of buildx name their image.
-pub(crate) const ATTESTED: &str = "vnd.docker.reference.digest";
+const ATTESTED: &str = "vnd.docker.reference.digest";
 
 /// A descriptor of a blob or a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

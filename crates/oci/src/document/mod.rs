@@ -21,7 +21,6 @@ mod verbatim;
 pub use any::Document;
 pub use artifact::{Artifact, EMPTY};
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
-pub(crate) use descriptor::ATTESTED;
 pub use descriptor::{Descriptor, Platform};
 pub(crate) use digest::hasher_of;
 pub use digest::{Digest, Hasher, check, sha256};

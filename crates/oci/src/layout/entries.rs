@@ -2,6 +2,7 @@
 
 use crate::document::{Descriptor, Digest, Index};
 use crate::reference::parse_reference;
+use crate::remote::is_cosign_tag;
 
 /// The annotation that holds an entry's tag.
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -64,10 +65,13 @@ pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a>
     }
 }
 
-/// The images and indexes of a layout, without attached artifacts.
+/// The images and indexes of a layout, without attached artifacts and what cosign's tags refer to.
 pub(crate) fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
     let entries = index.manifests.iter();
-    entries.filter(|entry| entry.artifact_type().is_none())
+    entries.filter(|entry| {
+        let tag = entry.annotations.get(REF_NAME);
+        entry.artifact_type().is_none() && tag.is_none_or(|tag| !is_cosign_tag(tag))
+    })
 }
 
 fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
@@ -134,6 +138,21 @@ mod tests {
 
     use super::*;
     use crate::document::{ManifestFormat, media_type};
+
+    #[test]
+    fn what_is_attached_is_not_an_image() {
+        let image = Descriptor::new(media_type::OCI_MANIFEST, sha256(b"image"), 5);
+        let signature = Descriptor::new(media_type::OCI_MANIFEST, sha256(b"signature"), 9);
+        let tag = image.digest.to_string().replace(':', "-") + ".sig";
+        let mut index = Index::new(ManifestFormat::Oci, Vec::new());
+        put_entry(&mut index, image.clone(), Some("1.4"));
+        put_entry(&mut index, signature, Some(&tag));
+        let found = images(&index).map(|entry| &entry.digest);
+        assert_eq!(found.collect::<Vec<_>>(), [&image.digest]);
+        assert!(
+            matches!(select(&index, None), Selection::Found(found) if found.digest == image.digest)
+        );
+    }
 
     #[test]
     fn entries_have_one_order_whichever_was_first() {

@@ -5,6 +5,8 @@
 //! digest, which every tool updates by itself: entries of others are kept, and an update that
 //! another tool overwrote is repeated.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,8 +19,8 @@ use super::link::NextPage;
 use super::repository::Repository;
 use super::request::RequestTarget;
 use crate::document::{
-    Artifact, Descriptor, Digest, EMPTY, Index, Manifest, ManifestFormat, Verbatim, media_type,
-    sha256,
+    Artifact, Descriptor, Digest, Document, EMPTY, Index, ManifestFormat, Verbatim, hasher_of,
+    media_type, sha256,
 };
 
 /// Maximum size of a list; the specification's recommendation for manifests.
@@ -26,6 +28,10 @@ const LIMIT: u64 = 4 * 1024 * 1024;
 /// More pages and entries than any real image has.
 const MOST_PAGES: usize = 64;
 const MOST_ENTRIES: usize = 10_000;
+/// Maximum size of the manifests attached to one image, together; a real one has about a kilobyte.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// Suffixes of the digest in the tags of cosign: SBOMs, attestations, signatures.
+const COSIGN_SUFFIXES: [&str; 3] = ["sbom", "att", "sig"];
 /// Maximum number of writes of a list with concurrent writers.
 const ATTEMPTS: u32 = 8;
 /// Maximum wait for another writer that read the list before it was written.
@@ -40,15 +46,15 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
 impl Repository {
     /// Publishes an artifact whose content exists, so that it is found by its subject.
     pub async fn attach(&self, artifact: &Artifact) -> Result<(), RegistryError> {
-        let manifest = artifact.manifest();
+        let document = artifact.document();
         let empty = sha256(EMPTY);
-        let is_empty = manifest.config.digest == empty;
+        let is_empty = artifact.has_empty_config();
         if is_empty && !self.has_blob(&empty).await? {
             self.put_empty(&empty).await?;
         }
         let publish = || {
-            let which = manifest.digest().as_ref();
-            self.publish(which, manifest.media_type(), manifest.bytes().clone())
+            let which = document.digest().as_ref();
+            self.publish(which, document.media_type(), document.bytes().clone())
         };
         let published = match publish().await {
             // With concurrent writers, a registry may report the blob inconsistently.
@@ -120,19 +126,52 @@ impl Repository {
     }
 
     /// Returns the artifact of an entry, if its subject matches, and its type where one is wanted.
+    /// One that the registry lacks is not attached: a registry that cleans up deletes artifacts,
+    /// which have no tag, and keeps the list, which has one.
     pub async fn artifact(
         &self,
         entry: &Descriptor,
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Option<Artifact>, RegistryError> {
-        let raw = self.get_manifest(entry.digest.as_ref()).await?;
-        let read = Verbatim::<Manifest>::verify(raw.bytes, &entry.digest);
+        let Some(raw) = self.find_manifest(entry.digest.as_ref()).await? else {
+            let note = not_attached(self, entry, subject);
+            self.inner().http.progress().note(&note);
+            return Ok(None);
+        };
+        let read = Document::verify(&raw.media_type, raw.bytes, &entry.digest);
         let artifact = read.ok().and_then(Artifact::read);
         Ok(artifact.filter(|artifact| {
             artifact.subject().digest == *subject
                 && artifact_type.is_none_or(|it| artifact.artifact_type() == it)
         }))
+    }
+
+    /// Returns the artifacts attached to a manifest, of one type or of all.
+    pub async fn artifacts(
+        &self,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Vec<Artifact>, RegistryError> {
+        let mut found = Vec::new();
+        let mut size = 0;
+        for entry in self.referrers(subject, artifact_type).await? {
+            if size > MOST_BYTES {
+                let progress = self.inner().http.progress();
+                progress.note(&format!(
+                    "{self} has more than {} MiB of manifests attached to {subject}: using the \
+                     first {}",
+                    MOST_BYTES >> 20,
+                    found.len()
+                ));
+                break;
+            }
+            if let Some(artifact) = self.artifact(&entry, subject, artifact_type).await? {
+                size += artifact.document().bytes().len();
+                found.push(artifact);
+            }
+        }
+        Ok(found)
     }
 
     /// Queries the referrers API; `None` if the registry lacks it.
@@ -181,6 +220,7 @@ impl Repository {
             let what = format!("list {} under tag {tag} of {self}", entry.digest);
             RegistryError::protocol(self.host(), &what, reason)
         };
+        let mut gone = HashSet::new();
         for attempt in 0..=ATTEMPTS {
             let started = Instant::now();
             let list = match self.list_under(&tag).await? {
@@ -198,17 +238,22 @@ impl Repository {
             if attempt == ATTEMPTS {
                 break;
             }
-            let longer = list.edit(|list| list.manifests.push(entry.clone()));
+            let longer = list.edit(|list| {
+                list.manifests.retain(|it| !gone.contains(&it.digest));
+                list.manifests.push(entry.clone());
+            });
             let longer = longer.map_err(|error| problem(&error.to_string()))?;
             let put = self.put_manifest(&tag, longer.media_type(), longer.bytes().clone());
             match put.await {
                 // Another writer of the same artifact, or a cleaner: it is published again.
                 Err(error) if error.is_blob_missing() && attempt + 1 < ATTEMPTS => {
-                    let (manifest, which) = (artifact.manifest(), entry.digest.as_ref());
+                    let (document, which) = (artifact.document(), entry.digest.as_ref());
                     if attempt > 0 {
-                        self.put_manifest(which, manifest.media_type(), manifest.bytes().clone())
+                        self.put_manifest(which, document.media_type(), document.bytes().clone())
                             .await?;
                     }
+                    // Or earlier artifacts that are gone: they are not listed any more.
+                    gone = self.missing(&list.manifests).await?;
                 }
                 put => drop(put?),
             }
@@ -219,6 +264,17 @@ impl Repository {
             tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
         }
         Err(problem("other writers keep overwriting it"))
+    }
+
+    /// Returns the digests of the entries that the repository does not have.
+    async fn missing(&self, entries: &[Descriptor]) -> Result<HashSet<Digest>, RegistryError> {
+        let mut missing = HashSet::new();
+        for entry in entries {
+            if self.head_manifest(entry.digest.as_ref()).await?.is_none() {
+                missing.insert(entry.digest.clone());
+            }
+        }
+        Ok(missing)
     }
 
     /// Reads the list under a tag.
@@ -244,7 +300,7 @@ enum List {
 
 /// The tag of a manifest's list of referrers: as specified, up to 32 characters of the algorithm
 /// and 64 of the digest.
-pub fn tag_of(subject: &Digest) -> String {
+fn tag_of(subject: &Digest) -> String {
     let algorithm = subject.algorithm();
     let cut = |text: &str, most: usize| -> String {
         let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -254,6 +310,30 @@ pub fn tag_of(subject: &Digest) -> String {
             .collect()
     };
     format!("{}-{}", cut(algorithm, 32), cut(subject.digest(), 64))
+}
+
+/// The tags under which cosign stores what it attaches to a manifest, each with its suffix.
+pub fn cosign_tags(subject: &Digest) -> [(&'static str, String); 3] {
+    COSIGN_SUFFIXES.map(|suffix| (suffix, format!("{}.{suffix}", tag_of(subject))))
+}
+
+/// Returns true if it is such a tag of any manifest.
+pub(crate) fn is_cosign_tag(tag: &str) -> bool {
+    let parts = tag
+        .rsplit_once('.')
+        .filter(|(_, suffix)| COSIGN_SUFFIXES.contains(suffix));
+    let subject = parts.and_then(|(list, _)| list.replacen('-', ":", 1).parse::<Digest>().ok());
+    subject.is_some_and(|subject| hasher_of(&subject).is_ok())
+}
+
+/// Note about an entry of a list whose artifact a place lacks.
+pub(crate) fn not_attached(
+    place: &dyn fmt::Display,
+    entry: &Descriptor,
+    subject: &dyn fmt::Display,
+) -> String {
+    let digest = &entry.digest;
+    format!("ignored {digest}, which is listed as attached to {subject}: {place} does not have it")
 }
 
 /// Returns true if a registry's error means that it lacks the referrers API.
@@ -293,6 +373,19 @@ mod tests {
         let long = format!("sha512:{}", "a".repeat(128));
         let tag = tag_of(&long.parse().unwrap());
         assert_eq!(tag, format!("sha512-{}", "a".repeat(64)));
+    }
+
+    #[test]
+    fn the_tags_of_cosign_are_recognised() {
+        let digest = format!("sha256:{}", "a".repeat(64)).parse().unwrap();
+        for (suffix, tag) in cosign_tags(&digest) {
+            assert!(tag.ends_with(suffix), "{tag}");
+            assert!(is_cosign_tag(&tag), "{tag}");
+        }
+        let list = tag_of(&digest);
+        for tag in [&*list, &format!("{list}.txt"), "app-1.sig", "1.4.sig"] {
+            assert!(!is_cosign_tag(tag), "{tag}");
+        }
     }
 
     #[test]

@@ -1,0 +1,287 @@
+//! Copies artifacts attached to images: SBOMs, provenance, signatures.
+//!
+//! Tools attach them in two ways: as artifacts whose manifests name the image, and, as cosign does,
+//! under tags derived from its digest. Both refer to exact bytes: for an image that changed during
+//! the copy, because foreign layers were made ordinary or platforms were omitted, they would be
+//! wrong and are not copied. The same applies to buildx's attestations in an index, which
+//! [`CopyPlan`] leaves out.
+
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use wincimg_common::diagnose::error_chain;
+
+use super::plan::{CopyOptions, CopyPlan};
+use super::run::Copier;
+use crate::document::{Artifact, Descriptor, Digest};
+use crate::remote::cosign_tags;
+use crate::store::{Sink, Source, StoreError};
+
+/// The signature of an image's SBOM is two references away from the image.
+const DEPTH: usize = 3;
+
+/// An artifact attached to an image, and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReferrerReport {
+    /// Digest of its subject.
+    pub about: String,
+    /// Its type, or the suffix of its tag.
+    pub kind: String,
+    /// Its digest, where it has been read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Its outcome.
+    pub outcome: ReferrerOutcome,
+    /// The reason for failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Outcome for an attached artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferrerOutcome {
+    /// The target already had it.
+    Present,
+    /// It was copied, or would be.
+    Copied,
+    /// It was not copied because the image changed.
+    Left,
+    /// It could not be copied.
+    Failed,
+    /// The source could not list its artifacts.
+    Unknown,
+}
+
+/// Source and target of the copy.
+struct ReferrerCopier<'a> {
+    copier: &'a Copier,
+    source: &'a Source,
+    sink: &'a Sink,
+    /// The sink, to read what it has.
+    target: Source,
+    /// Type of artifacts to leave out.
+    except: Option<&'a str>,
+}
+
+impl Copier {
+    /// Copies the artifacts attached to the documents of a copied plan, except those of a type. An
+    /// archive cannot have artifacts.
+    pub async fn copy_referrers(
+        &self,
+        plan: &CopyPlan,
+        source: &Source,
+        sink: &Sink,
+        except: Option<&str>,
+    ) -> Vec<ReferrerReport> {
+        let Some(target) = sink.as_source() else {
+            return Vec::new();
+        };
+        let copier = ReferrerCopier {
+            copier: self,
+            source,
+            sink,
+            target,
+            except,
+        };
+        let left = plan.left.iter();
+        let mut reports: Vec<_> = left.map(ReferrerReport::of_attestation).collect();
+        let subjects = plan.children.iter().zip(&plan.sources);
+        let subjects = subjects.map(|(published, source)| (published.digest(), source));
+        for (published, source) in subjects.chain([(plan.root.digest(), &plan.source_digest)]) {
+            if published == source {
+                copier.copy_referrers_of(source, 1, &mut reports).await;
+            } else {
+                copier.report_not_copied(source, &mut reports).await;
+            }
+        }
+        reports
+    }
+
+    /// Copies an artifact, and attaches it to its subject in the target.
+    async fn attach(
+        &self,
+        artifact: &Artifact,
+        source: &Source,
+        sink: &Sink,
+    ) -> Result<(), StoreError> {
+        let options = CopyOptions::default();
+        let plan = CopyPlan::of(source, artifact.document().clone(), &options).await?;
+        self.ensure_blobs(&plan, source, sink).await?;
+        for child in &plan.children {
+            sink.put_document(child).await?;
+        }
+        sink.attach(artifact).await
+    }
+}
+
+impl ReferrerCopier<'_> {
+    /// Reports artifacts that are not copied.
+    async fn report_not_copied(&self, about: &Digest, reports: &mut Vec<ReferrerReport>) {
+        let Some(entries) = self.listed(about, reports).await else {
+            return;
+        };
+        let left = |kind, digest: &Digest| {
+            ReferrerReport::new(about.as_ref(), kind, Some(digest), ReferrerOutcome::Left)
+        };
+        for entry in &entries {
+            let digest: &str = entry.digest.as_ref();
+            // Buildx's attestations may be artifacts, too.
+            let is_reported = |it: &ReferrerReport| it.digest.as_deref() == Some(digest);
+            if !reports.iter().any(is_reported)
+                && !matches!(self.source.artifact(entry, about).await, Ok(None))
+            {
+                reports.push(left(kind_of(entry), &entry.digest));
+            }
+        }
+        for (suffix, tag) in cosign_tags(about) {
+            if let Ok(Some(found)) = self.source.head(&tag).await {
+                reports.push(left(suffix.to_owned(), &found));
+            }
+        }
+    }
+
+    fn copy_referrers_of<'b>(
+        &'b self,
+        about: &'b Digest,
+        depth: usize,
+        reports: &'b mut Vec<ReferrerReport>,
+    ) -> BoxFuture<'b, ()> {
+        Box::pin(async move {
+            let Some(entries) = self.listed(about, reports).await else {
+                return;
+            };
+            // If the target cannot list its artifacts, all are copied.
+            let there = if entries.is_empty() {
+                Vec::new()
+            } else {
+                self.target.referrers(about).await.unwrap_or_default()
+            };
+            for entry in &entries {
+                let is_listed = there.iter().any(|it| it.digest == entry.digest);
+                let done = self.copy_referrer(entry, about, is_listed).await;
+                let Some(reported) = report(about, kind_of(entry), Some(&entry.digest), done)
+                else {
+                    continue;
+                };
+                let goes_on = reported.outcome != ReferrerOutcome::Failed && depth < DEPTH;
+                reports.push(reported);
+                if goes_on {
+                    self.copy_referrers_of(&entry.digest, depth + 1, reports)
+                        .await;
+                }
+            }
+            // Such tags exist only for images.
+            if depth == 1 {
+                for (suffix, tag) in cosign_tags(about) {
+                    let (digest, done) = match self.copy_tag(&tag).await {
+                        Ok(Some((digest, outcome))) => (Some(digest), Ok(Some(outcome))),
+                        Ok(None) => continue,
+                        Err(error) => (None, Err(error)),
+                    };
+                    reports.extend(report(about, suffix.to_owned(), digest.as_ref(), done));
+                }
+            }
+        })
+    }
+
+    /// Returns the artifacts that the source lists; reports a failure and returns nothing.
+    async fn listed(
+        &self,
+        about: &Digest,
+        reports: &mut Vec<ReferrerReport>,
+    ) -> Option<Vec<Descriptor>> {
+        match self.source.referrers(about).await {
+            Ok(mut entries) => {
+                let except = self.except;
+                entries.retain(|entry| except.is_none() || entry.artifact_type() != except);
+                Some(entries)
+            }
+            Err(error) => {
+                let unknown = ReferrerOutcome::Unknown;
+                reports.push(ReferrerReport {
+                    problem: Some(error_chain(&error)),
+                    ..ReferrerReport::new(about.as_ref(), String::new(), None, unknown)
+                });
+                None
+            }
+        }
+    }
+
+    /// Copies an artifact that the target lacks, whatever it lists.
+    async fn copy_referrer(
+        &self,
+        entry: &Descriptor,
+        about: &Digest,
+        is_listed: bool,
+    ) -> Result<Option<ReferrerOutcome>, StoreError> {
+        if is_listed && self.target.head(entry.digest.as_ref()).await?.is_some() {
+            return Ok(Some(ReferrerOutcome::Present));
+        }
+        // A listed artifact with another subject is attached to another manifest.
+        let Some(artifact) = self.source.artifact(entry, about).await? else {
+            return Ok(None);
+        };
+        if !self.copier.dry_run {
+            let copying = self.copier.attach(&artifact, self.source, self.sink);
+            copying.await?;
+        }
+        Ok(Some(ReferrerOutcome::Copied))
+    }
+
+    /// Copies the document under a tag, if the tag exists.
+    async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, StoreError> {
+        let (source, sink) = (self.source, self.sink);
+        let Some(digest) = source.head(tag).await? else {
+            return Ok(None);
+        };
+        if self.target.head(tag).await?.as_ref() == Some(&digest) {
+            return Ok(Some((digest, ReferrerOutcome::Present)));
+        }
+        let options = CopyOptions::default();
+        let plan = CopyPlan::new(source, Some(digest.as_ref()), &options).await?;
+        self.copier.copy(&plan, source, sink, Some(tag)).await?;
+        Ok(Some((digest, ReferrerOutcome::Copied)))
+    }
+}
+
+impl ReferrerReport {
+    fn new(about: &str, kind: String, digest: Option<&Digest>, outcome: ReferrerOutcome) -> Self {
+        Self {
+            about: about.to_owned(),
+            kind,
+            digest: digest.map(ToString::to_string),
+            outcome,
+            problem: None,
+        }
+    }
+
+    /// An attestation that an index lost, because its image changed.
+    fn of_attestation(entry: &Descriptor) -> Self {
+        let about = entry.attested().unwrap_or_default();
+        let kind = "attestation".to_owned();
+        Self::new(about, kind, Some(&entry.digest), ReferrerOutcome::Left)
+    }
+}
+
+fn report(
+    about: &Digest,
+    kind: String,
+    digest: Option<&Digest>,
+    done: Result<Option<ReferrerOutcome>, StoreError>,
+) -> Option<ReferrerReport> {
+    let (outcome, problem) = match done {
+        Ok(outcome) => (outcome?, None),
+        Err(error) => (ReferrerOutcome::Failed, Some(error_chain(&error))),
+    };
+    Some(ReferrerReport {
+        problem,
+        ..ReferrerReport::new(about.as_ref(), kind, digest, outcome)
+    })
+}
+
+fn kind_of(entry: &Descriptor) -> String {
+    entry
+        .artifact_type()
+        .unwrap_or(&entry.media_type)
+        .to_owned()
+}
