@@ -88,12 +88,12 @@ fn a_tag_that_others_use_is_left_as_it_is_joined_or_replaced() {
     let index = published(&site);
     assert_eq!(
         platforms(&index),
-        ["linux", "unknown", "windows 10.0.17763.973"]
+        ["linux", "windows 10.0.17763.973", "unknown"]
     );
     assert_eq!(index["annotations"]["team"], "web");
-    for entry in 0..2 {
-        let digest = |index: &Value| index["manifests"][entry]["digest"].clone();
-        assert_eq!(digest(&index), digest(&before));
+    let digest = |index: &Value, entry: usize| index["manifests"][entry]["digest"].clone();
+    for (now, then) in [(0, 0), (2, 1)] {
+        assert_eq!(digest(&index, now), digest(&before, then));
     }
 
     let other = json_of(&mut build(&site, "20348.2402", &["--join"]));

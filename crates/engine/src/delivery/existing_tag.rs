@@ -82,17 +82,13 @@ impl ExistingTag {
         })
     }
 
-    /// The entries to keep with the new ones.
+    /// The images to keep with the new ones.
     pub(crate) fn kept_entries(
         &self,
         new: &[PlannedTagEntry],
         existing: TagPolicy,
         place: &Location,
     ) -> Result<Vec<TagEntry>, Problem> {
-        let (companions, images): (Vec<&TagEntry>, Vec<&TagEntry>) = self
-            .entries
-            .iter()
-            .partition(|entry| entry.is_attestation());
         let refused = |taken: Vec<&TagEntry>, can_join| {
             let it = them(taken.len());
             let displaced = |entry: &&&TagEntry| {
@@ -127,25 +123,44 @@ impl ExistingTag {
             TagPolicy::Join => {
                 // Only images can be entries of an index; a chart cannot.
                 let is_stranger = |it: &&TagEntry| self.index.is_none() && !it.is_an_image();
-                let strangers: Vec<_> = images.iter().copied().filter(is_stranger).collect();
+                let strangers: Vec<_> = self.images().filter(is_stranger).collect();
                 if !strangers.is_empty() {
                     return Err(refused(strangers, false));
                 }
                 // An index has one image for a build, so an older one of that build is replaced.
                 let stays =
                     |entry: &&TagEntry| !new.iter().any(|new| entry.is_replaced_by(new, false));
-                let kept: Vec<&TagEntry> = images.into_iter().filter(stays).collect();
-                Ok(with_companions(kept, companions))
+                Ok(self.images().filter(stays).cloned().collect())
             }
         }
     }
 
-    /// Images, not attestations, that the new ones would remove without serving their hosts.
+    /// Images that the new ones would remove without serving their hosts.
     fn removed_images(&self, new: &[PlannedTagEntry]) -> Vec<&TagEntry> {
-        let images = self.entries.iter().filter(|entry| !entry.is_attestation());
-        images
+        self.images()
             .filter(|entry| !new.iter().any(|new| entry.is_replaced_by(new, true)))
             .collect()
+    }
+
+    /// Its entries without attestations.
+    fn images(&self) -> impl Iterator<Item = &TagEntry> {
+        self.entries.iter().filter(|entry| !entry.is_attestation())
+    }
+
+    /// Its attestations.
+    pub(crate) fn attestations(&self) -> impl Iterator<Item = &TagEntry> {
+        self.entries.iter().filter(|entry| entry.is_attestation())
+    }
+
+    /// Returns true if it has the entries of a new index, in an order that another tool gave them: a
+    /// signature of the index would be lost for nothing.
+    pub(super) fn has_entries_of(&self, new: &Document) -> bool {
+        let (Some(own), Document::Index(new)) = (&self.index, new) else {
+            return false;
+        };
+        let mut entries = new.manifests.iter();
+        own.manifests.len() == new.manifests.len()
+            && entries.all(|entry| own.manifests.contains(entry))
     }
 
     /// Versions of Windows of its images.
@@ -172,28 +187,13 @@ impl ExistingTag {
     }
 }
 
-/// The entries among others whose platforms and builds some entries do not have.
+/// The images among others whose platforms and builds some entries do not have.
 pub(super) fn missing(among: &[TagEntry], entries: &[TagEntry]) -> Vec<TagEntry> {
-    let (companions, images): (Vec<&TagEntry>, Vec<&TagEntry>) =
-        among.iter().partition(|entry| entry.is_attestation());
-    let has = |image: &TagEntry| {
+    let is_missing = |image: &&TagEntry| {
         let mut entries = entries.iter();
-        entries.any(|entry| entry.is_replaced_by(&image.line, false))
+        !image.is_attestation() && !entries.any(|entry| entry.is_replaced_by(&image.line, false))
     };
-    let missing = images.into_iter().filter(|image| !has(image)).collect();
-    with_companions(missing, companions)
-}
-
-/// Images, and the attestations about them.
-fn with_companions(images: Vec<&TagEntry>, companions: Vec<&TagEntry>) -> Vec<TagEntry> {
-    let is_about = |companion: &&TagEntry, image: &TagEntry| {
-        companion.descriptor.attested() == Some(image.descriptor.digest.as_ref())
-    };
-    let about_them = companions
-        .into_iter()
-        .filter(|it| images.iter().any(|image| is_about(it, image)));
-    let about_them: Vec<&TagEntry> = about_them.collect();
-    images.into_iter().chain(about_them).cloned().collect()
+    among.iter().filter(is_missing).cloned().collect()
 }
 
 fn list<'e>(entries: impl Iterator<Item = &'e &'e TagEntry>) -> String {

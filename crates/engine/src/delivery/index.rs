@@ -75,18 +75,17 @@ impl Delivery<'_> {
                 reviewed = lines(&kept);
                 (self.target.review)(&publication.planned_tags(&reviewed))?;
             }
-            let standing_index = standing.as_ref().filter(|_| joins);
-            let standing_index = standing_index.and_then(|standing| standing.index.as_ref());
-            let fields = standing_index.map(|index| &index.other);
-            let document = index_over(made, &kept, fields.or(self.index_fields));
-            let document = document.map_err(|error| {
-                Problem::new("output/write", "cannot write the index").source(error)
-            })?;
+            let images = [made, kept.as_slice()].concat();
+            let document = self.index_over(&images, standing.as_ref(), carried)?;
             let before = standing.as_ref().map(|standing| &standing.digest);
             let own = document.descriptor();
             let published = DeliveredIndex::new(location, document.digest(), Some(own), &kept);
             if before == Some(document.digest()) {
                 return Ok(published);
+            }
+            let joined = standing.as_ref().filter(|_| joins);
+            if let Some(standing) = joined.filter(|it| it.has_entries_of(&document)) {
+                return Ok(DeliveredIndex::new(location, &standing.digest, None, &kept));
             }
             if is_published {
                 self.progress.note(&match standing {
@@ -113,6 +112,22 @@ impl Delivery<'_> {
         Err(Problem::new("tag/contended", problem)
             .hint("run the same command again")
             .into())
+    }
+
+    /// The index over images, with the other fields of the tag's or of the updated one.
+    fn index_over(
+        &self,
+        images: &[TagEntry],
+        standing: Option<&ExistingTag>,
+        carried: &[TagEntry],
+    ) -> Result<Document, Problem> {
+        let attestations = standing.into_iter().flat_map(ExistingTag::attestations);
+        let attestations = attestations.chain(carried.iter().filter(|it| it.is_attestation()));
+        let joined = standing.filter(|_| self.target.existing == TagPolicy::Join);
+        let joined = joined.and_then(|standing| standing.index.as_ref());
+        let fields = joined.map(|index| &index.other).or(self.index_fields);
+        index_over(images, attestations, fields)
+            .map_err(|error| Problem::new("output/write", "cannot write the index").source(error))
     }
 
     /// Publishes an index if its tag still refers to `before`. A cleaner may delete images that no
@@ -144,7 +159,7 @@ impl Delivery<'_> {
     }
 }
 
-/// The entries of a tag to keep beside new ones, and the carried ones. Those stand for what the tag
+/// The images of a tag to keep beside new ones, and the carried ones. Those stand for what the tag
 /// has of their platforms and builds, unless the new ones join it: then it keeps its own.
 pub(super) fn kept_with(
     carried: &[TagEntry],
@@ -180,15 +195,26 @@ fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
     entries.iter().map(|entry| entry.line.clone()).collect()
 }
 
-/// The index over new and kept entries, with the other fields of a previous one.
-fn index_over(
-    made: &[TagEntry],
-    kept: &[TagEntry],
+/// The index over images, with the other fields of a previous one. Attestations stay with their
+/// image and, as BuildKit writes them, follow all images.
+fn index_over<'e>(
+    images: &[TagEntry],
+    attestations: impl Iterator<Item = &'e TagEntry>,
     fields: Option<&Map<String, Value>>,
 ) -> Result<Document, Problem> {
-    let mut entries = [made, kept].concat();
-    sort_entries(&mut entries, |entry| &entry.line);
-    let entries: Vec<Descriptor> = entries.into_iter().map(|it| it.descriptor).collect();
+    let mut images = images.to_vec();
+    sort_entries(&mut images, |entry| &entry.line);
+    let images: Vec<Descriptor> = images.into_iter().map(|it| it.descriptor).collect();
+    let attestations: Vec<&Descriptor> = attestations.map(|it| &it.descriptor).collect();
+    let mut entries = images.clone();
+    for image in &images {
+        for attestation in &attestations {
+            let is_about = attestation.attested() == Some(image.digest.as_ref());
+            if is_about && !entries.contains(attestation) {
+                entries.push((*attestation).clone());
+            }
+        }
+    }
     // An index in Docker's format may only have manifests in Docker's format.
     let is_dockers = |entry: &Descriptor| {
         ManifestFormat::from_media_type(&entry.media_type) == ManifestFormat::Docker
