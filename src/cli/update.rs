@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
 use wincimg_engine::compat_check::check_served;
-use wincimg_engine::delivery::{AttachmentOptions, BuildPermit, DeliveryReport, DeliveryTarget};
+use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
 use wincimg_engine::error::search;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_engine::publication::NamingOptions;
@@ -14,7 +14,6 @@ use wincimg_engine::unserved::repeated_without_index;
 use wincimg_engine::update;
 use wincimg_engine::update::{BaseSetting, UpdatePlan, UpdateRequest};
 use wincimg_inspect::bases::{parse_location, warning};
-use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
@@ -144,7 +143,12 @@ impl Update {
                 return plan(CommandOutcome::from(is_yes));
             }
             let is_same_tag = Some(tag.as_str()) == image.tag() && image.digest().is_none();
-            if updates.are_up_to_date() && is_same_tag && self.output.is_none() {
+            // The image, and so its provenance, would be the same; an SBOM may be missing.
+            let documents = self
+                .documents
+                .to_options(None, Vec::new(), source_date_epoch()?);
+            let is_done = updates.are_up_to_date() && is_same_tag && self.output.is_none();
+            if is_done && documents.bills.is_empty() {
                 return plan(CommandOutcome::Yes);
             }
             if !self.push && self.output.is_none() {
@@ -163,7 +167,7 @@ impl Update {
                 named_after: None,
                 flavour: self.manifest_format,
                 existing: self.tags.existing(),
-                documents: self.documents(&image, &updates)?,
+                documents,
                 review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
                 permit: BuildPermit::default(),
             };
@@ -172,22 +176,6 @@ impl Update {
             print(Some(&updates), delivered)
         };
         registry_args::run(work)
-    }
-
-    /// Options of the new image's documents; their source is the old image.
-    fn documents(
-        &self,
-        image: &Reference,
-        updates: &UpdatePlan,
-    ) -> Result<AttachmentOptions, Failure> {
-        let first = updates.planned.first();
-        let source = first.map(|update| SourceFile {
-            kind: "image",
-            name: image.to_string(),
-            digest: update.from.digest().clone(),
-        });
-        let created = source_date_epoch()?;
-        Ok(self.documents.to_options(source, Vec::new(), created))
     }
 
     /// The image in a registry.

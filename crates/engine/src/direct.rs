@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
+use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::{
     BASE_NAME, CREATED, Descriptor, History, Image, ImageConfig, ManifestFormat, NewStep,
 };
@@ -48,10 +49,12 @@ pub struct AssembledImage {
     pub(super) carried: Option<ReusedLayers>,
 }
 
-/// Layers of an existing image.
+/// Layers of an existing image, from which another is made.
 #[derive(Debug, Clone)]
 pub(super) struct ReusedLayers {
-    /// Their location.
+    /// The image.
+    pub(super) of: SourceFile,
+    /// Its location.
     pub(super) source: Source,
     /// The layers.
     pub(super) layers: Vec<Descriptor>,

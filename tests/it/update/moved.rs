@@ -144,7 +144,7 @@ fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
     first.assert().success();
     let base_digest = "org.opencontainers.image.base.digest";
     let mut annotated = published(&site);
-    annotated["manifests"][2]["annotations"] = json!({"team": "db", base_digest: "old"});
+    annotated["manifests"][1]["annotations"] = json!({"team": "db", base_digest: "old"});
     let media_type = annotated["mediaType"].as_str().unwrap();
     let bytes = annotated.to_string().into_bytes().into();
     site.registry
@@ -153,13 +153,13 @@ fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
     assert_eq!(report["index"]["kept"], json!(["linux/amd64"]));
     let index = published(&site);
     assert_eq!(index["annotations"], json!({"team": "web"}));
-    let annotations = &index["manifests"][2]["annotations"];
+    let annotations = &index["manifests"][1]["annotations"];
     assert_eq!(annotations["team"], "db");
     let base = annotations[base_digest].as_str().unwrap();
     assert!(base.starts_with("sha256:"), "{annotations}");
     assert_eq!(
         platforms(&index),
-        ["linux", "unknown", format!("windows {NEW}").as_str()]
+        ["linux", format!("windows {NEW}").as_str(), "unknown"]
     );
     let report = json_of(&mut update(
         &site,
@@ -252,4 +252,103 @@ fn documents_are_next_to_an_updated_image_too() {
         source["digest"]["sha256"],
         old.strip_prefix("sha256:").unwrap()
     );
+}
+
+/// Publishes an index of images for two builds under `app:1.4`, with an attestation of each, and
+/// returns the report.
+fn two_attested(site: &Site, host: &str) -> Value {
+    let mut command = site.push("pause");
+    command.args(["--host-build", host, "--host-build", "20348.2402"]);
+    let built = json_of(command.args(["--name", "app", "--tag", "1.4"]));
+    let mut index = published(site);
+    let entries = index["manifests"].as_array_mut().unwrap();
+    for (number, image) in each(&built["images"], "digest").iter().enumerate() {
+        entries.push(json!({
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "digest": format!("sha256:{}", number.to_string().repeat(64)),
+            "size": 2,
+            "platform": {"os": "unknown", "architecture": "unknown"},
+            "annotations": {"vnd.docker.reference.digest": image},
+        }));
+    }
+    publish(site, &index);
+    built
+}
+
+/// The image of a version in a report.
+fn of_version<'r>(report: &'r Value, version: &str) -> &'r Value {
+    let mut images = report["images"].as_array().unwrap().iter();
+    images.find(|it| it["os_version"] == version).unwrap()
+}
+
+fn publish(site: &Site, index: &Value) {
+    let media_type = index["mediaType"].as_str().unwrap();
+    let bytes = index.to_string().into_bytes().into();
+    site.registry
+        .with(|stored| stored.add_manifest("app", "1.4", media_type, bytes));
+}
+
+/// `wincimg image update HOST/app:1.4 --push` for two builds.
+fn update_two(site: &Site, more: &[&str]) -> assert_cmd::Command {
+    let image = format!("{}/app:1.4", site.host());
+    let mut command = site.with_bases(&["update", &image, "--push"]);
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.1158"]);
+    command.args(more);
+    command
+}
+
+#[test]
+fn an_image_that_is_up_to_date_keeps_what_is_about_it() {
+    let site = site();
+    let built = two_attested(&site, "17763.973");
+    let report = json_of(&mut update_two(&site, &["--sbom", "spdx", "--provenance"]));
+    let index = published(&site);
+    assert_eq!(
+        platforms(&index),
+        [
+            "windows 10.0.20348.2402",
+            format!("windows {NEW}").as_str(),
+            "unknown"
+        ]
+    );
+    let about = &index["manifests"][2]["annotations"]["vnd.docker.reference.digest"];
+    assert_eq!(about, &of_version(&built, "10.0.20348.2402")["digest"]);
+
+    let kept = of_version(&report, "10.0.20348.2402");
+    // This run did not make it.
+    assert_eq!(each(&kept["documents"], "document"), ["SPDX"]);
+    let moved = of_version(&report, NEW);
+    assert_eq!(
+        each(&moved["documents"], "document"),
+        ["SPDX", "provenance"]
+    );
+    let reference = moved["reference"].as_str().unwrap();
+    let mut inspect = site.command(&["inspect", reference, "--provenance"]);
+    let printed: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+    let source = &printed["predicate"]["buildDefinition"]["externalParameters"]["source"];
+    let old = of_version(&built, OLD)["digest"].as_str().unwrap();
+    let digest = source["digest"]["sha256"].as_str().unwrap();
+    assert_eq!(format!("sha256:{digest}"), old);
+
+    // A new tag has the attestation, too.
+    json_of(&mut update_two(&site, &["--tag", "1.5"]));
+    assert_eq!(platforms(&published_as(&site, "1.5")), platforms(&index));
+}
+
+#[test]
+fn a_missing_sbom_is_attached_to_an_image_that_is_up_to_date() {
+    let site = site();
+    two_attested(&site, "17763.1158");
+    // An order that another tool gave it.
+    let mut index = published(&site);
+    index["manifests"].as_array_mut().unwrap().reverse();
+    publish(&site, &index);
+    let report = json_of(&mut update_two(&site, &["--sbom", "spdx", "--provenance"]));
+    for image in report["images"].as_array().unwrap() {
+        assert_eq!(image["up_to_date"], true, "{image}");
+        assert_eq!(each(&image["documents"], "document"), ["SPDX"], "{image}");
+    }
+    assert_eq!(published(&site), index, "it is not written again");
+    let again = json_of(&mut update_two(&site, &["--provenance"]));
+    assert_eq!(again["images"], json!([]));
 }

@@ -1,5 +1,7 @@
 //! Images as engines return them.
 
+use wincimg_inspect::provenance::SourceFile;
+
 use crate::direct::AssembledImage;
 use crate::docker::DaemonImage;
 use crate::hybrid::HYBRID;
@@ -14,11 +16,19 @@ pub(crate) enum BuiltImage<'a> {
 }
 
 impl BuiltImage<'_> {
+    /// The image that an update made it from.
+    pub(super) fn updated(&self) -> Option<&SourceFile> {
+        match self {
+            Self::Assembled(assembled) => assembled.carried.as_ref().map(|reused| &reused.of),
+            Self::InDaemon(_) => None,
+        }
+    }
+
     /// Name of the engine that made it.
     pub(super) fn engine(&self, planned: &PlannedImage) -> &'static str {
         match self {
             _ if planned.windows.is_some() => HYBRID,
-            Self::Assembled(assembled) if assembled.carried.is_some() => "update",
+            Self::Assembled(_) if self.updated().is_some() => "update",
             Self::Assembled(_) => "direct",
             Self::InDaemon(_) => "docker",
         }

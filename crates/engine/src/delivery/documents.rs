@@ -189,11 +189,10 @@ impl AttachmentOptions {
                 subject.location,
                 image.digest()
             );
-            let again = "run the same command again: existing content is not sent again";
             let hint = error.diagnosis().hint;
             Problem::context(what, error)
                 .blame(Blame::Circumstances)
-                .hint(hint.unwrap_or_else(|| again.to_owned()))
+                .hint(hint.unwrap_or_else(|| subject.way_to_attach(document)))
         };
         if let Some(first) = self.bills.first() {
             let inventory = subject.inventory(surveys, sink, progress).await;
@@ -208,7 +207,10 @@ impl AttachmentOptions {
                 attached.push(put.map_err(|error| failed(form.name(), &attached, error))?);
             }
         }
-        if let Some(run) = &self.provenance {
+        // The provenance of an image that was up to date is that of the run that made it.
+        let is_made = |updated: &SourceFile| updated.digest != *image.digest();
+        let is_made = subject.made.updated().is_none_or(is_made);
+        if let Some(run) = self.provenance.as_ref().filter(|_| is_made) {
             let put = async {
                 let build = subject.build(run);
                 let document =
@@ -258,12 +260,28 @@ impl Subject<'_> {
         Ok(Inventory::new(self.name(), image, base, layers))
     }
 
+    /// The command that attaches a document after a failure. An updated image is up to date then.
+    fn way_to_attach(&self, document: &str) -> String {
+        let updated = self.made.updated().filter(|_| document == "provenance");
+        let (Some(updated), Location::Registry(_)) = (updated, &self.location) else {
+            return "run the same command again: existing content is not sent again".to_owned();
+        };
+        let host = self.image.planned.host_build();
+        let host = host.map_or_else(String::new, |host| format!(" --host-build {host}"));
+        let (name, tag) = (self.name(), &self.image.tag);
+        let command = "wincimg image update";
+        format!(
+            "update the earlier image again: {command} {name}@{}{host} --tag {tag} --push --provenance",
+            updated.digest
+        )
+    }
+
     fn build(&self, run: &RunDetails) -> BuildProvenance {
         let planned = self.image.planned;
         BuildProvenance {
             builder: run.builder.clone(),
             engine: self.made.engine(planned),
-            source: run.source.clone(),
+            source: self.made.updated().or(run.source.as_ref()).cloned(),
             arguments: run.arguments.clone(),
             host_build: planned.host_build(),
             plan: digest_of(&planned.plan),

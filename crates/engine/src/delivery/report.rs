@@ -186,9 +186,9 @@ pub(super) fn add_published(
     location: &Location,
 ) -> Vec<DeliveredImage> {
     let base_layers = image.planned.base.image.manifest().layers.len();
-    let own = match made {
-        BuiltImage::Assembled(assembled) if assembled.carried.is_some() => "image",
-        _ => "recipe",
+    let own = match made.updated() {
+        Some(_) => "image",
+        None => "recipe",
     };
     let delivered = DeliveredImage {
         reference: location.to_string(),

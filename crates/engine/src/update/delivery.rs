@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, CREATED, Descriptor, Digest, Index, Verbatim};
 use wincimg_oci::reference::{Reference, ReferenceError};
 use wincimg_oci::store::Location;
@@ -61,9 +62,9 @@ pub async fn deliver(
     };
     let completed = hives::complete(updates, ctx).await?;
     let mut made = Vec::with_capacity(publication.images.len());
-    for image in &publication.images {
-        let image = make(image, updates, &completed)?;
-        made.push(BuiltImage::Assembled(Box::new(image)));
+    for tagged in &publication.images {
+        let assembled = make(tagged, updates, image, &completed)?;
+        made.push(BuiltImage::Assembled(Box::new(assembled)));
     }
     let delivered = delivery.deliver(&publication, async { Ok(made) });
     Box::pin(delivered).await
@@ -99,7 +100,7 @@ fn entry_annotations(
     annotations
 }
 
-/// The entries of the image's index that no updated image replaces.
+/// The entries of the image's index that no updated image replaces, and all its attestations.
 async fn others(
     updates: &UpdatePlan,
     image: &Reference,
@@ -112,7 +113,9 @@ async fn others(
     };
     let standing = ExistingTag::from_index(&updates.source, index.clone()).await?;
     let location = Location::Registry(image.clone());
-    Ok(standing.kept_entries(&publication.entries(), TagPolicy::Join, &location)?)
+    let mut others = standing.kept_entries(&publication.entries(), TagPolicy::Join, &location)?;
+    others.extend(standing.attestations().cloned());
+    Ok(others)
 }
 
 /// Names the entries that a file does not get: their layers are not read.
@@ -172,11 +175,17 @@ fn existing(
 fn make(
     image: &TaggedImage<'_>,
     updates: &UpdatePlan,
+    name: &Reference,
     completed: &CompletedLayers,
 ) -> Result<AssembledImage, Problem> {
     let mut all = updates.planned.iter();
     let Some(update) = all.find(|it| it.planned.plan == image.planned.plan) else {
         unreachable!("a publication is of the images that were planned for it");
+    };
+    let of = SourceFile {
+        kind: "image",
+        name: name.to_string(),
+        digest: update.from.digest().clone(),
     };
     if update.verdict == UpdateVerdict::UpToDate {
         return Ok(AssembledImage {
@@ -184,6 +193,7 @@ fn make(
             annotations: None,
             added: Vec::new(),
             carried: Some(ReusedLayers {
+                of,
                 source: updates.source.clone(),
                 layers: update.from.manifest().layers.clone(),
                 has_base: true,
@@ -208,6 +218,7 @@ fn make(
             .filter_map(|layer| completed.get(&layer.descriptor.digest).cloned())
             .collect(),
         carried: Some(ReusedLayers {
+            of,
             source: updates.source.clone(),
             layers: kept
                 .into_iter()
