@@ -256,7 +256,8 @@ fn programs_run_in_one_function_and_fail_by_their_exit_code_alone() {
     );
     let others = text.replace(native, "");
     for line in others.lines() {
-        let is_call = line.contains("& ") && !line.contains("& $Check ");
+        let others = ["& $Check ", "& $Assert", "with & '$program' --config"];
+        let is_call = line.contains("& ") && !others.iter().any(|other| line.contains(other));
         assert!(!is_call && !line.contains("$LASTEXITCODE"), "{line}");
     }
 }
@@ -300,27 +301,32 @@ fn flags_of_dockershim_are_for_kubelets_that_have_it() {
 fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start() {
     let text = any_script();
     let steps = [
-        "WriteAllText($draft", "& $Check $draft", "Save-Original", "Move-Item",
+        "WriteAllText($draft", "& $Check $draft", "ReadAllBytes($Path)", "Save-Original",
+        "Move-Item", "$wrote.Add(",
     ];
     assert_in_order(function(&text, "Set-File("), &steps);
     let steps = [
-        "ReadAllBytes($config)",
-        "@(Get-Index)",
         "@(Get-Dependent",
-        "Set-File $config",
-        "'--config', $draft, 'config', 'dump'",
+        "Set-File $Config $Text $Check",
         "\n    try {\n",
-        "Restart-Runtime 'containerd' @()",
-        "Assert-Containerd",
+        "Restart-Runtime $Name @()",
+        "& $Assert",
         "\n    } catch {\n",
-        "WriteAllBytes($config, $before)",
-        "Set-Index $rows",
-        "try { Restart-Runtime 'containerd' $dependents } catch { $problem = ",
+        "Restore-Written",
+        "try { Restart-Runtime $Name $dependents } catch { $problem = ",
         "throw $problem",
         "\n    }\n",
         "Start-Dependent $dependents",
     ];
-    assert_in_order(function(&text, "Save-Containerd("), &steps);
+    assert_in_order(function(&text, "Save-Config("), &steps);
+    let steps = ["Remove-File", "WriteAllBytes($file.Path", "Set-Index"];
+    assert_in_order(function(&text, "Restore-Written"), &steps);
+    let steps = [
+        "'--config', $draft, 'config', 'dump'",
+        "Save-Config 'containerd'",
+        "Assert-Containerd",
+    ];
+    assert_in_order(function(&text, "Set-Containerd("), &steps);
     // A dependent service that does not start would undo settings that work.
     let restart = function(&text, "Restart-Runtime(");
     assert_in_order(
@@ -382,13 +388,99 @@ fn the_hosts_file_of_another_program_is_kept() {
             false,
             false,
         ),
+        // Without a hosts.toml, the names of the files.
+        ("client.cert\nrepo.crt", false, true),
+        ("client.cert\nclient.key", false, false),
     ] {
         assert_eq!(insecure.is_match(hosts), without_tls, "{hosts}");
         assert_eq!(certificates.is_match(hosts), with_ca, "{hosts}");
     }
-    assert_in_order(code, &["Get-WrittenRow", "throw \"$path "]);
+    // A folder in containerd's search path would end the use of those behind it.
+    let search = [
+        "@($Registry.Containerd, $Registry.Docker, '_default')",
+        "Get-WrittenRow",
+        "throw \"$place ",
+    ];
+    assert_in_order(code, &search);
     let set = function(&text, "Set-Containerd(");
-    assert_in_order(set, &["Test-HostsFile", "Set-File", "Invoke-Pull"]);
+    let steps = [
+        "Test-HostsFile",
+        "Set-File",
+        "Invoke-Pull",
+        "catch { Restore-Written; throw }",
+    ];
+    assert_in_order(set, &steps);
+    assert_contains!(function(&text, "Restore-File("), "Remove-File $Row.Path");
+    assert!(
+        !text.contains("ca.crt"),
+        "the name of another program's file"
+    );
+}
+
+#[test]
+fn docker_hub_is_named_by_the_host_of_its_api() {
+    let text = text(&[
+        "--host-build", "17763.973", "--insecure-registry", "docker.io",
+    ]);
+    let row = "Host = 'docker.io'; Server = 'registry-1.docker.io'; Containerd = 'docker.io'";
+    assert_contains!(settings(&text), row);
+    let hosts = function(&text, "Get-HostsFile(");
+    assert!(!hosts.contains("$Registry.Host"), "{hosts}");
+}
+
+/// With strict mode, member enumeration over no properties fails: a `daemon.json` of `{}`.
+#[test]
+fn properties_are_looked_up_by_their_name() {
+    assert!(!any_script().contains("Properties.Name"));
+}
+
+/// dockerd does not start with insecure registries from two places.
+#[test]
+fn docker_gets_its_old_settings_back_and_keeps_the_flags_of_its_service() {
+    let text = any_script();
+    let code = function(&text, "Get-DaemonSettings(");
+    let (_, rest) = code.split_once("Get-ServiceLine 'docker'), '").unwrap();
+    let pattern = Regex::new(rest.split('\'').next().unwrap()).unwrap();
+    let line = r#""C:\docker\dockerd.exe" --run-service --insecure-registry a:5000 --insecure-registry="b:1""#;
+    let found = pattern.captures_iter(line).map(|found| found[1].to_owned());
+    assert_eq!(found.collect::<Vec<_>>(), ["a:5000", "b:1"]);
+    assert_in_order(
+        code,
+        &["+ $flags", "return $null", "$flags.Count -gt 0", "throw "],
+    );
+    let set = function(&text, "Set-Docker(");
+    assert_in_order(
+        set,
+        &["Get-DaemonSettings", "Set-File", "Save-Config 'docker'"],
+    );
+}
+
+#[test]
+fn a_service_behind_a_wrapper_is_read_by_its_own_command_line() {
+    let text = any_script();
+    let line = function(&text, "Get-ServiceLine(");
+    assert_in_order(
+        line,
+        &[
+            r"Services\$Name\Parameters",
+            "'Application'",
+            "'AppParameters'",
+            "PathName",
+        ],
+    );
+    assert_eq!(text.matches("PathName").count(), 1);
+    let code = function(&text, "Get-Containerd");
+    let steps = [
+        "Get-ServiceProgram 'containerd'",
+        "Test-Path",
+        "$env:ProgramFiles",
+    ];
+    assert_in_order(code, &steps);
+    // containerd before 2.0 has no `config migrate`.
+    assert!(!text.contains("config migrate"));
+    assert_contains!(code, "config dump | Set-Content -Encoding Ascii");
+    let folders = function(&text, "Get-RegistryFolder(");
+    assert_contains!(folders, r"$_.TrimEnd('\')");
 }
 
 #[test]
@@ -406,8 +498,16 @@ fn an_undo_needs_neither_hosts_nor_a_registry() {
         &[
             "$restored -contains (Get-ConfigPath $name)",
             "Restart-Runtime",
+            "Restart-Kubelet",
         ],
     );
+    assert_in_order(
+        function(&text, "Restart-Kubelet"),
+        &["if (Get-Service", "Restart-Runtime"],
+    );
+    // Updates that were off or only downloaded are not installed afterwards.
+    let updates = function(&text, "Restore-AutomaticUpdate");
+    assert_contains!(updates, "Set-AutomaticUpdate $before");
     let output = site.with_no_bases(&undo[..2]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_contains!(String::from_utf8_lossy(&output.stderr), "--registry");

@@ -81,7 +81,15 @@ impl NodeRegistry {
         }
     }
 
-    /// Its folder in Docker's `certs.d`.
+    /// The host of its API.
+    fn server(&self) -> &str {
+        match self.host.as_str() {
+            "docker.io" => "registry-1.docker.io",
+            host => host,
+        }
+    }
+
+    /// Its folder in Docker's `certs.d`, and another one in containerd's.
     fn docker_folder(&self) -> String {
         self.host.replace(':', "")
     }
@@ -111,8 +119,9 @@ impl NodeScript<'_> {
             let certificates = registry.certificates.as_deref();
             let _ = writeln!(
                 text,
-                "        @{{ Host = {}; Containerd = {}; Docker = {}; Insecure = {}; Certificates = {} }}",
+                "        @{{ Host = {}; Server = {}; Containerd = {}; Docker = {}; Insecure = {}; Certificates = {} }}",
                 powershell::literal(&registry.host),
+                powershell::literal(registry.server()),
                 powershell::literal(&registry.containerd_folder()),
                 powershell::literal(&registry.docker_folder()),
                 switch(registry.is_insecure),

@@ -55,7 +55,8 @@ function Get-VerifiedFile([hashtable]$File) {
     New-Item -ItemType Directory -Path $hotfix.Folder -Force | Out-Null
     $part = "$path.part"
     $client = New-Object System.Net.WebClient
-    try { $client.DownloadFile($File.Url, $part) } finally { $client.Dispose() }
+    # .NET has a current folder of its own.
+    try { $client.DownloadFile($File.Url, $PSCmdlet.GetUnresolvedProviderPathFromPSPath($part)) } finally { $client.Dispose() }
     if (-not (Test-Digest $part $File)) {
         Remove-Item -LiteralPath $part
         throw "$($File.Url) differs from the file that the Update Catalog lists"
@@ -229,7 +230,7 @@ function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
             $result = Invoke-Command -Session $session -ArgumentList $text, $Parameters -ScriptBlock {
                 param($Text, $Given)
                 & ([scriptblock]::Create($Text)) @Given
-            } | Where-Object { $_.PSObject.Properties.Name -contains 'State' } | Select-Object -Last 1
+            } | Where-Object { $_.PSObject.Properties['State'] } | Select-Object -Last 1
             if ($null -eq $result) { throw 'the node returned no result' }
             if ($result.State -eq 'failed') { $failed = $true }
             if ($result.State -eq 'restart') { $restart = $true }

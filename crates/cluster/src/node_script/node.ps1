@@ -9,6 +9,7 @@ $copies = Join-Path $own 'node'
 $index = Join-Path $copies 'index.csv'
 $changes = New-Object System.Collections.ArrayList
 $unset = New-Object System.Collections.ArrayList
+$wrote = New-Object System.Collections.ArrayList
 $utf8 = New-Object System.Text.UTF8Encoding $false
 
 function Add-Change([string]$Text) {
@@ -90,10 +91,31 @@ function Set-File([string]$Path, [string]$Text, [scriptblock]$Check) {
     if ($null -ne $Check) {
         try { & $Check $draft | Out-Null } catch { Remove-Item -LiteralPath $draft; throw }
     }
+    $rows = @(Get-Index)
+    $before = $null
+    if (Test-Path -LiteralPath $Path) { $before = [IO.File]::ReadAllBytes($Path) }
     Save-Original $Path (Get-Digest $draft)
     Move-Item -LiteralPath $draft -Destination $Path -Force
+    [void]$wrote.Add(@{ Path = $Path; Before = $before; Rows = $rows })
     Add-Change "wrote $Path"
     $true
+}
+
+# Even an empty folder of a registry keeps containerd from its next one.
+function Remove-File([string]$Path) {
+    Remove-Item -LiteralPath $Path
+    $folder = Split-Path -Parent $Path
+    if (-not (Get-ChildItem -LiteralPath $folder -Force)) { Remove-Item -LiteralPath $folder }
+}
+
+# Undoes what this run wrote.
+function Restore-Written {
+    foreach ($file in $wrote) {
+        if ($null -eq $file.Before) { Remove-File $file.Path } else { [IO.File]::WriteAllBytes($file.Path, $file.Before) }
+        Add-Change "restored $($file.Path)"
+    }
+    if ($wrote.Count -gt 0) { Set-Index $wrote[0].Rows }
+    $wrote.Clear()
 }
 
 # Restores a file, unless another program changed it since.
@@ -107,7 +129,7 @@ function Restore-File([pscustomobject]$Row) {
     if ($Row.Copy) {
         Copy-Item -LiteralPath $Row.Copy -Destination $Row.Path -Force
     } elseif ($isThere) {
-        Remove-Item -LiteralPath $Row.Path
+        Remove-File $Row.Path
     }
     Add-Change "restored $($Row.Path)"
     $true
@@ -131,17 +153,46 @@ function Restart-Runtime([string]$Name, [string[]]$Dependents = @(Get-Dependent 
     Start-Dependent $Dependents
 }
 
+function Restart-Kubelet {
+    if (Get-Service -Name kubelet -ErrorAction SilentlyContinue) { Restart-Runtime 'kubelet' }
+}
+
+# Writes the configuration of a runtime and restarts it, and undoes that if it does not start.
+function Save-Config([string]$Name, [string]$Config, [string]$Text, [scriptblock]$Check, [scriptblock]$Assert) {
+    $dependents = @(Get-Dependent $Name)
+    if (-not (Set-File $Config $Text $Check)) { return }
+    try {
+        Restart-Runtime $Name @()
+        if ($Assert) { & $Assert }
+    } catch {
+        $problem = "$Name does not start with its new settings, so $Config is restored: $($_.Exception.Message)"
+        Restore-Written
+        try { Restart-Runtime $Name $dependents } catch { $problem = "$problem; then: $($_.Exception.Message)" }
+        throw $problem
+    }
+    # A dependent service that does not start says nothing about the settings.
+    Start-Dependent $dependents
+}
+
+# The command line of a service, or of the program that nssm or srvany runs as the service.
+function Get-ServiceLine([string]$Name) {
+    $key = Get-Item -LiteralPath "HKLM:\SYSTEM\CurrentControlSet\Services\$Name\Parameters" -ErrorAction SilentlyContinue
+    if ($key -and $key.GetValue('Application')) {
+        return "`"$($key.GetValue('Application'))`" $($key.GetValue('AppParameters'))"
+    }
+    (Get-CimInstance -ClassName Win32_Service -Filter "Name='$Name'").PathName
+}
+
 # The program of a service, one of its options, and the path of its configuration.
 function Get-ServiceProgram([string]$Name) {
-    $line = (Get-CimInstance -ClassName Win32_Service -Filter "Name='$Name'").PathName
+    $line = Get-ServiceLine $Name
     if ($line -match '^\s*"([^"]+)"') { return $Matches[1] }
     if ($line -match '^\s*(.+?\.exe)(\s|$)') { return $Matches[1] }
     $line
 }
 
 function Get-ServiceOption([string]$Name, [string]$Pattern) {
-    $line = (Get-CimInstance -ClassName Win32_Service -Filter "Name='$Name'").PathName
-    if ($line -match "\s(?:$Pattern)[= ]+(?:`"([^`"]+)`"|(\S+))") {
+    if ((Get-ServiceLine $Name) -match "\s(?:$Pattern)[= ]+(?:`"([^`"]+)`"|(\S+))") {
         if ($Matches.ContainsKey(1)) { return $Matches[1] }
         return $Matches[2]
     }
@@ -223,17 +274,21 @@ function Set-TomlText([string[]]$Lines, [string]$Table, [string]$Key, [string]$V
 }
 
 function Get-HostsFile([hashtable]$Registry, [string]$Folder) {
-    $lines = @("server = `"https://$($Registry.Host)`"", '', "[host.`"https://$($Registry.Host)`"]", '  capabilities = ["pull", "resolve"]')
+    $lines = @("server = `"https://$($Registry.Server)`"", '', "[host.`"https://$($Registry.Server)`"]", '  capabilities = ["pull", "resolve"]')
     if ($Registry.Insecure) { $lines += '  skip_verify = true' }
-    if ($Registry.Certificates) { $lines += "  ca = '$(Join-Path $Folder 'ca.crt')'" }
+    if ($Registry.Certificates) { $lines += "  ca = '$(Join-Path $Folder 'wincimg.crt')'" }
     # Plain HTTP is the second choice.
     if ($Registry.Insecure) {
-        $lines += @('', "[host.`"http://$($Registry.Host)`"]", '  capabilities = ["pull", "resolve"]')
+        $lines += @('', "[host.`"http://$($Registry.Server)`"]", '  capabilities = ["pull", "resolve"]')
     }
     ($lines -join "`n") + "`n"
 }
 
 function Get-Containerd {
+    $folder = Split-Path -Parent (Get-ServiceProgram 'containerd')
+    # The service's own program can be a wrapper.
+    if (-not (Test-Path -LiteralPath (Join-Path $folder 'containerd.exe'))) { $folder = Join-Path $env:ProgramFiles 'containerd' }
+    $program = Join-Path $folder 'containerd.exe'
     $config = Get-ConfigPath 'containerd'
     $text = ''
     if (Test-Path -LiteralPath $config) { $text = [IO.File]::ReadAllText($config) }
@@ -244,12 +299,12 @@ function Get-Containerd {
         if ($null -ne (Get-TableName $line)) { break }
         if ($line -match '^\s*version\s*=\s*(\d+)') { $version = [int]$Matches[1] }
     }
-    if ($version -eq 1) { throw "$config has version 1 of containerd's configuration: migrate it to version 2 with `"containerd config migrate`" first" }
+    if ($version -eq 1) {
+        throw "$config has version 1 of containerd's configuration: write it in a newer one with & '$program' --config '$config' config dump | Set-Content -Encoding Ascii '$config.new', check that file, and move it to $config"
+    }
     $images = if ($version -ge 3) { 'plugins."io.containerd.cri.v1.images"' } else { 'plugins."io.containerd.grpc.v1.cri"' }
-    # The service's own program can be a wrapper.
-    $folder = Split-Path -Parent (Get-ServiceProgram 'containerd')
     @{
-        Program = Join-Path $folder 'containerd.exe'
+        Program = $program
         Control = Join-Path $folder 'ctr.exe'
         Config  = $config
         Lines   = $lines
@@ -260,10 +315,11 @@ function Get-Containerd {
     }
 }
 
-# Folder where containerd looks for registries: the configured one, else ours if a registry needs it.
+# Folders where containerd looks for registries: the configured ones, else ours if a registry needs it.
 function Get-RegistryFolder([hashtable]$Containerd) {
-    if ($Containerd.Folders) { return ($Containerd.Folders -split ';')[0] }
-    if ($node.Registries.Count -eq 0) { return '' }
+    # Behind a \, the quote around an argument would not end it.
+    if ($Containerd.Folders) { return $Containerd.Folders -split ';' | ForEach-Object { $_.TrimEnd('\') } | Where-Object { $_ } }
+    if ($node.Registries.Count -eq 0) { return }
     $old = '^' + [regex]::Escape("$($Containerd.Images).registry.") + '(mirrors\..+|configs\..+\.tls)$'
     foreach ($line in $Containerd.Lines) {
         $name = Get-TableName $line
@@ -274,20 +330,27 @@ function Get-RegistryFolder([hashtable]$Containerd) {
     Join-Path $env:ProgramData 'containerd\certs.d'
 }
 
-# True if the hosts.toml of a registry must be written. That of another program is kept, with its credentials,
-# mirrors and options; if it does not trust the registry, the node is left unchanged.
-function Test-HostsFile([hashtable]$Registry, [string]$Folder) {
-    $path = Join-Path $Folder "$($Registry.Containerd)\hosts.toml"
-    if (-not (Test-Path -LiteralPath $path) -or (Get-WrittenRow @(Get-Index) $path)) { return $true }
+# True if the hosts.toml of a registry must be written. The folder of another program is kept, with its credentials,
+# mirrors and certificates; if it does not trust the registry, the node is left unchanged.
+function Test-HostsFile([hashtable]$Registry, [string[]]$Folders) {
+    # containerd reads the first of these that exists, and certificates only without a hosts.toml.
+    $names = @($Registry.Containerd, $Registry.Docker, '_default')
+    $places = $Folders | ForEach-Object { $folder = $_; $names | ForEach-Object { Join-Path $folder $_ } }
+    $place = $places | Where-Object { Test-Path -LiteralPath $_ } | Select-Object -First 1
+    if (-not $place) { return $true }
+    $path = Join-Path $place 'hosts.toml'
+    if (Get-WrittenRow @(Get-Index) $path) { return $true }
+    $text = if (Test-Path -LiteralPath $path) { [IO.File]::ReadAllText($path) } else { @(Get-ChildItem -LiteralPath $place -Name) -join "`n" }
+    if (-not $text) { return $true }
     if ($Registry.Insecure) {
         $trust = '(?m)^\s*(skip_verify\s*=\s*true|(server\s*=|\[\s*host\s*\.)\s*["'']http:)'
-        $more = "[host.`"http://$($Registry.Host)`"] with capabilities = [`"pull`", `"resolve`"]"
+        $more = "[host.`"http://$($Registry.Server)`"] with capabilities = [`"pull`", `"resolve`"]"
     } else {
-        $trust = '(?m)^\s*(ca\s*=|skip_verify\s*=\s*true)'
-        $more = "[host.`"https://$($Registry.Host)`"] with ca = 'FILE', the file of its certificates"
+        $trust = '(?m)^\s*(ca\s*=|skip_verify\s*=\s*true)|\.crt$'
+        $more = "[host.`"https://$($Registry.Server)`"] with ca = 'FILE', the file of its certificates"
     }
-    if ([IO.File]::ReadAllText($path) -match $trust) { return $false }
-    throw "$path was not written by this script and does not trust $($Registry.Host): add $more, then run this again"
+    if ($text -match $trust) { return $false }
+    throw "$place was not written by this script and does not trust $($Registry.Host): add $more to its hosts.toml (instead of _default's, to that of a copy named $($Registry.Containerd)), then run this again"
 }
 
 function Invoke-Pull([string]$Image, [string]$Program, [string[]]$Arguments) {
@@ -319,52 +382,23 @@ function Assert-Containerd([hashtable]$Containerd) {
     if ($failed.Count -gt 0) { throw "a plugin does not load: $($failed[0])" }
 }
 
-# Writes containerd's configuration and restarts it, and undoes that if it does not start.
-function Save-Containerd([hashtable]$Containerd, [string[]]$Lines) {
-    $config = $Containerd.Config
-    $before = $null
-    if (Test-Path -LiteralPath $config) { $before = [IO.File]::ReadAllBytes($config) }
-    $rows = @(Get-Index)
-    $dependents = @(Get-Dependent 'containerd')
-    $isWritten = Set-File $config ($Lines -join $Containerd.Break) {
-        param($draft)
-        try {
-            Invoke-Native $Containerd.Program @('--config', $draft, 'config', 'dump')
-        } catch {
-            throw "$config is unchanged, because containerd could not read it with the new settings: write its keys below [table] headers, then run this again: $($_.Exception.Message)"
-        }
-    }
-    if (-not $isWritten) { return }
-    try {
-        Restart-Runtime 'containerd' @()
-        Assert-Containerd $Containerd
-    } catch {
-        $problem = "containerd does not start with its new settings, so $config is restored: $($_.Exception.Message)"
-        if ($null -eq $before) { Remove-Item -LiteralPath $config } else { [IO.File]::WriteAllBytes($config, $before) }
-        Set-Index $rows
-        Add-Change "restored $config"
-        try { Restart-Runtime 'containerd' $dependents } catch { $problem = "$problem; then: $($_.Exception.Message)" }
-        throw $problem
-    }
-    # A dependent service that does not start says nothing about the settings.
-    Start-Dependent $dependents
-}
-
 function Set-Containerd([hashtable]$Image) {
     $containerd = Get-Containerd
-    $folder = Get-RegistryFolder $containerd
-    $registries = @($node.Registries | Where-Object { Test-HostsFile $_ $folder })
+    $folders = @(Get-RegistryFolder $containerd)
+    $folder = $folders | Select-Object -First 1
+    $registries = @($node.Registries | Where-Object { Test-HostsFile $_ $folders })
     foreach ($registry in $registries) {
         # Folder name of containerd on Windows, without a colon.
         $place = Join-Path $folder $registry.Containerd
-        if ($registry.Certificates) { [void](Set-File (Join-Path $place 'ca.crt') $registry.Certificates) }
+        if ($registry.Certificates) { [void](Set-File (Join-Path $place 'wincimg.crt') $registry.Certificates) }
         [void](Set-File (Join-Path $place 'hosts.toml') (Get-HostsFile $registry $place))
     }
     # A pause image that cannot be pulled would prevent every pod from starting.
     if (-not $SkipPull) {
         $pull = @('--namespace', 'k8s.io', 'images', 'pull')
         if ($folder) { $pull += '--hosts-dir', $folder }
-        foreach ($name in $Image.Pull) { Invoke-Pull $name $containerd.Control $pull }
+        # containerd reads the new files at once: those that do not work would end other pulls.
+        try { foreach ($name in $Image.Pull) { Invoke-Pull $name $containerd.Control $pull } } catch { Restore-Written; throw }
     }
     $table, $key = $containerd.Pinned
     $lines = Set-TomlText $containerd.Lines $table $key $Image.Pause
@@ -372,11 +406,15 @@ function Set-Containerd([hashtable]$Image) {
     if ($folder -and -not $containerd.Folders) {
         $lines = Set-TomlText $lines "$($containerd.Images).registry" 'config_path' $folder
     }
-    Save-Containerd $containerd $lines
-}
-
-function Get-Property([object]$Object, [string]$Name) {
-    if ($Object.PSObject.Properties.Name -contains $Name) { $Object.$Name } else { $null }
+    $check = {
+        param($draft)
+        try {
+            Invoke-Native $containerd.Program @('--config', $draft, 'config', 'dump')
+        } catch {
+            throw "$($containerd.Config) is unchanged, because containerd could not read it with the new settings: write its keys below [table] headers, then run this again: $($_.Exception.Message)"
+        }
+    }
+    Save-Config 'containerd' $containerd.Config ($lines -join $containerd.Break) $check { Assert-Containerd $containerd }
 }
 
 # Docker's settings with these registries added to the insecure ones.
@@ -386,9 +424,14 @@ function Get-DaemonSettings([string]$Path) {
         $text = [IO.File]::ReadAllText($Path)
         if ($text.Trim()) { $daemon = ConvertFrom-Json -InputObject $text }
     }
-    $known = @(Get-Property $daemon 'insecure-registries' | Where-Object { $_ })
+    $listed = $daemon.PSObject.Properties['insecure-registries']
+    $flags = @([regex]::Matches((Get-ServiceLine 'docker'), '\s--insecure-registry[= ]+"?([^\s"]+)') | ForEach-Object { $_.Groups[1].Value })
+    $known = @(@(if ($listed) { $listed.Value }) + $flags | Where-Object { $_ })
     $more = @($node.Registries | Where-Object { $_.Insecure } | ForEach-Object { $_.Host } | Where-Object { $known -notcontains $_ })
     if ($more.Count -eq 0) { return $null }
+    if ($flags.Count -gt 0) {
+        throw "Docker takes insecure registries from $Path or from its service's command line, not from both: add --insecure-registry $($more -join ' --insecure-registry ') to the command line, then run this again"
+    }
     $daemon | Add-Member -MemberType NoteProperty -Name 'insecure-registries' -Value @($known + $more) -Force
     (ConvertTo-Json -InputObject $daemon -Depth 32) + "`r`n"
 }
@@ -433,13 +476,13 @@ function Set-KubeletFlag([string]$Name, [string]$Value, [string]$Meaning) {
 
 function Set-Docker([hashtable]$Image) {
     $config = Get-ConfigPath 'docker'
+    $daemon = Get-DaemonSettings $config
     foreach ($registry in $node.Registries) {
         if (-not $registry.Certificates) { continue }
         $folder = Join-Path $env:ProgramData "docker\certs.d\$($registry.Docker)"
-        [void](Set-File (Join-Path $folder 'ca.crt') $registry.Certificates)
+        [void](Set-File (Join-Path $folder 'wincimg.crt') $registry.Certificates)
     }
-    $daemon = Get-DaemonSettings $config
-    if ($daemon -and (Set-File $config $daemon)) { Restart-Runtime 'docker' }
+    if ($daemon) { Save-Config 'docker' $config $daemon }
     if (-not $SkipPull) {
         $client = Join-Path (Split-Path -Parent (Get-ServiceProgram 'docker')) 'docker.exe'
         if (-not (Test-Path -LiteralPath $client)) { $client = 'docker.exe' }
@@ -453,7 +496,7 @@ function Set-Docker([hashtable]$Image) {
     }
     $pause = Set-KubeletFlag 'pod-infra-container-image' $Image.Pause 'pause image'
     $deadline = Set-KubeletFlag 'image-pull-progress-deadline' $node.Deadline 'pull deadline'
-    if (($pause -or $deadline) -and (Get-Service -Name kubelet -ErrorAction SilentlyContinue)) { Restart-Runtime 'kubelet' }
+    if ($pause -or $deadline) { Restart-Kubelet }
 }
 
 function Set-Node {
@@ -487,7 +530,7 @@ function Restore-Node {
         if ($restored -contains (Get-ConfigPath $name)) { Restart-Runtime $name }
     }
     $files = @($restored | ForEach-Object { Split-Path -Leaf $_ })
-    if (($files -contains 'kubeadm-flags.env') -or ($files -contains 'StartKubelet.ps1')) { Restart-Runtime 'kubelet' }
+    if (($files -contains 'kubeadm-flags.env') -or ($files -contains 'StartKubelet.ps1')) { Restart-Kubelet }
     if ($PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'restore automatic updates')) { Add-Change (Restore-AutomaticUpdate) }
     Get-Outcome 'undone' ($changes -join '; ')
 }

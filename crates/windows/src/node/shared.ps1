@@ -44,8 +44,8 @@ function Get-UpdateTool { Join-Path $env:SystemRoot 'System32\scregedit.wsf' }
 function Get-UpdateOption {
     $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
     if (Test-Path -LiteralPath $key) {
-        $options = Get-ItemProperty -LiteralPath $key
-        if ($options.PSObject.Properties.Name -contains 'AUOptions') { return [int]$options.AUOptions }
+        $option = (Get-ItemProperty -LiteralPath $key).PSObject.Properties['AUOptions']
+        if ($option) { return [int]$option.Value }
     }
     4
 }
@@ -75,14 +75,13 @@ function Disable-AutomaticUpdate {
         Set-Content -LiteralPath $settings -Value $before
     }
     Set-AutomaticUpdate 1
-    Write-Step 'automatic updates are off; -Undo turns them on again'
+    Write-Step 'automatic updates are off; -Undo restores their setting'
 }
 
 function Restore-AutomaticUpdate {
     if (-not (Test-Path -LiteralPath $settings)) { return 'automatic updates were not changed' }
     $before = [int](Get-Content -LiteralPath $settings | Select-Object -First 1)
-    # The tool supports on and off only.
-    if ($before -ne 1) { Set-AutomaticUpdate 4 }
+    if ($before -ne 1) { Set-AutomaticUpdate $before }
     Remove-Item -LiteralPath $settings
-    'automatic updates are restored'
+    "automatic updates are restored: option $(Get-UpdateOption)"
 }
