@@ -104,7 +104,11 @@ fn broken_off(setup: &CatalogSetup) {
     setup
         .catalog
         .fail(FILE, [Fault::Cut(150_000), Fault::Status(404)]);
-    setup.fetch().assert_code(3).assert_printed("404");
+    setup
+        .fetch()
+        .assert_code(3)
+        .assert_printed("404")
+        .assert_printed("wincimg node hotfix search KB4549949");
     let part = format!("{FILE}.part");
     assert_eq!(setup.names(), [part.clone(), format!("{part}.json")]);
     assert_eq!(fs::metadata(setup.out().join(part)).unwrap().len(), 150_000);
@@ -499,9 +503,11 @@ fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
 
     let stranger = setup.out().join("windows10.0-kb5000000-x64.msu");
     fs::write(&stranger, "x").unwrap();
-    let failure = fails("windows10.0-kb5000000-x64.msu");
-    assert!(failure.message.contains("update.json"), "{failure:#?}");
+    fails("windows10.0-kb5000000-x64.msu");
     fs::remove_file(stranger).unwrap();
+    // DISM installs packages only.
+    fs::write(setup.out().join("KB4549949.ps1"), "x").unwrap();
+    setup.run(&script).assert_code(0);
 
     let mut changed = bytes.clone();
     changed[5000] ^= 1;
@@ -531,6 +537,28 @@ fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
         fs::write(setup.out().join(FILE), &bytes).unwrap();
         fails(value);
     }
+}
+
+#[test]
+fn an_update_of_another_product_is_not_fetched_into_the_same_folder() {
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.fetch().assert_code(0);
+    setup.file_requests();
+    let other = [
+        "fetch",
+        "KB4549949",
+        "--output",
+        "out",
+        "--product",
+        "Windows 10 Version 1809",
+    ];
+    setup
+        .catalog_command(&other)
+        .fails(3, "updates/folder", &["out/KB4549949", FILE]);
+    assert_eq!(setup.file_requests(), [""; 0]);
+    setup
+        .run(&["script", "17763.1158", "--files", "out"])
+        .assert_code(0);
 }
 
 #[test]

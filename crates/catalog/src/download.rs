@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use reqwest::{Method, Url};
+use reqwest::{Method, StatusCode, Url};
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 use wincimg_common::diagnose::{BoxError, Problem};
@@ -21,6 +21,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::dialog::UpdateFile;
 use super::digests::describe;
+use super::folder::reject_other_packages;
 use super::msu::{self, PackageFormat, kb_from_filename};
 use super::product::Arch;
 use super::set::{Role, UpdateSetFile};
@@ -72,6 +73,11 @@ pub async fn download(
     expected: &ExpectedUpdate,
 ) -> Result<Vec<DownloadedUpdateFile>, BoxError> {
     std::fs::create_dir_all(folder).map_err(file_error("create", folder))?;
+    let own: Vec<&str> = members
+        .iter()
+        .map(|member| member.file.name.as_str())
+        .collect();
+    reject_other_packages(folder, &own)?;
     let mut jobs = Vec::with_capacity(members.len());
     for member in members {
         jobs.push(Job::new(member, folder, expected)?);
@@ -235,7 +241,10 @@ impl<'f> Job<'f> {
         let name = &self.file.name;
         let problem = match error {
             TransferError::Http(error) => {
+                let is_gone = error.status() == Some(StatusCode::NOT_FOUND);
+                let list = "list the available updates with: wincimg node hotfix search";
                 Problem::context(format!("cannot download {name}"), error)
+                    .hint_if(is_gone.then(|| format!("{list} {}", self.wanted.kb)))
             }
             TransferError::File(error) => return error.into(),
             TransferError::Size { found, expected } => changed(format!(

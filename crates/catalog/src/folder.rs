@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
-use wincimg_common::files::is_draft;
 use wincimg_http::file_error;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -165,7 +164,12 @@ impl Description {
         if targets.count() != 1 {
             return Err(problem("it does not list one target".to_owned()));
         }
-        description.reject_other_files(&folder)?;
+        let own: Vec<&str> = description
+            .files
+            .iter()
+            .map(|file| file.name.as_str())
+            .collect();
+        reject_other_packages(&folder, &own)?;
         Ok(description)
     }
 
@@ -179,33 +183,37 @@ impl Description {
         }
         Ok(description)
     }
+}
 
-    fn reject_other_files(&self, folder: &Path) -> Result<(), BoxError> {
-        let mut names = Vec::new();
-        let entries = fs::read_dir(folder).map_err(file_error("read", folder))?;
-        for entry in entries {
-            let entry = entry.map_err(file_error("read", folder))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let is_listed = self.files.iter().any(|file| file.name == name);
-            if !is_listed && name != DESCRIPTION && !is_draft(&name) {
-                names.push(name);
-            }
+/// Refuses a folder with packages that are not of the update: DISM would install them too.
+pub(crate) fn reject_other_packages(folder: &Path, own: &[&str]) -> Result<(), Problem> {
+    let mut names = Vec::new();
+    let entries = fs::read_dir(folder).map_err(file_error("read", folder))?;
+    for entry in entries {
+        let entry = entry.map_err(file_error("read", folder))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_package(&name) && !own.contains(&name.as_str()) {
+            names.push(name);
         }
-        if names.is_empty() {
-            return Ok(());
-        }
-        names.sort();
-        let problem = format!(
-            "{} has files that its update.json does not list: {}",
-            folder.display(),
-            names.join(", ")
-        );
-        Err(Problem::new("updates/folder", problem)
-            .hint(
-                "DISM would install them too: move them away, or fetch the update into another folder",
-            )
-            .into())
     }
+    if names.is_empty() {
+        return Ok(());
+    }
+    names.sort();
+    let problem = format!(
+        "{} has packages that are not of the update: {}",
+        folder.display(),
+        names.join(", ")
+    );
+    Err(Problem::new("updates/folder", problem).hint(
+        "DISM would install them too: move them away, or fetch the update into another folder",
+    ))
+}
+
+/// Returns true for a name of a file that DISM installs.
+pub(crate) fn is_package(name: &str) -> bool {
+    let ending = Path::new(name).extension();
+    ending.is_some_and(|own| own.eq_ignore_ascii_case("msu") || own.eq_ignore_ascii_case("cab"))
 }
 
 impl UpdateManifestFile {

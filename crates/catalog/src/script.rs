@@ -9,7 +9,7 @@ use wincimg_windows::node::{self, switch};
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::{self, PackageKind};
 
-use super::folder::{Description, UpdateManifestFile};
+use super::folder::{Description, UpdateManifestFile, is_package};
 use super::msu::PackageFormat;
 use super::set::Role;
 
@@ -63,7 +63,7 @@ impl InstallScript {
     /// The script's text, for Windows PowerShell 5.1 and later.
     pub fn render(&self) -> Result<String, Problem> {
         let mut files = self.update.files.iter();
-        let odd = files.find(|file| !file.has_ending("msu") && !file.has_ending("cab"));
+        let odd = files.find(|file| !is_package(&file.name));
         if let Some(odd) = odd {
             let name = &odd.name;
             let problem = format!("a script installs .msu and .cab files, not {name}");
@@ -134,8 +134,13 @@ impl InstallScript {
     fn file(&self, item: &UpdateManifestFile) -> Result<String, Problem> {
         let digest = item.digest().ok_or_else(|| {
             let name = &item.name;
+            let kb = &self.update.kb;
             unusable(format!(
                 "the catalog lists no digest for {name}, so a node cannot verify it"
+            ))
+            .hint(format!(
+                "download it over TLS with: wincimg node hotfix fetch {kb} --without-digest \
+                 --output DIR, then add --files DIR"
             ))
         })?;
         let url = match &self.source {

@@ -84,11 +84,10 @@ fn mismatch(hit: &SearchResult, title: &Title, wanted: &Criteria) -> Option<&'st
     if let Some(why) = similar_title(title) {
         return Some(why);
     }
-    if title.arch != Some(wanted.arch) {
-        return Some("is for another architecture");
-    }
-    match &wanted.product {
-        Some(product) if !product.matches(title) => Some("is for another product"),
+    match (title.arch, &wanted.product) {
+        (None, _) => Some("names no architecture"),
+        (Some(arch), _) if arch != wanted.arch => Some("is for another architecture"),
+        (_, Some(product)) if !product.matches(title) => Some("is for another product"),
         _ => None,
     }
 }
@@ -126,15 +125,14 @@ fn flags(several: &[(&SearchResult, Title)]) -> String {
     let flag = |(hit, title): &(&SearchResult, Title)| {
         let product = Product::from_name(&title.product);
         let of_product = several.iter().filter(|(_, other)| product.matches(other));
-        let flag = if of_product.count() == 1 {
+        if of_product.count() == 1 {
             format!("--product \"{}\"", title.product)
         } else {
-            format!("--update-id {}", hit.update_id)
-        };
-        format!("\n  {flag}  for {}", hit.title)
+            format!("--update-id {} for {}", hit.update_id, hit.title)
+        }
     };
-    let flags: String = several.iter().map(flag).collect();
-    format!("add the flag that selects one:{flags}")
+    let flags: Vec<String> = several.iter().map(flag).collect();
+    format!("add {}", flags.join(", or "))
 }
 
 /// Parses an update id.

@@ -6,6 +6,7 @@ use wincimg_windows::update::Kb;
 
 use super::dialog::UpdateFile;
 use super::msu::kb_from_filename;
+use super::product::Arch;
 
 /// Role of a file in its update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,25 +31,43 @@ pub struct UpdateSetFile {
     pub size: Option<u64>,
 }
 
-/// Orders an update's files and its prerequisites. The size is that of the search result, which is
-/// unknown for one file of several.
+/// Of several files, those that are not named after another architecture.
+fn for_arch(mut files: Vec<UpdateFile>, arch: Arch) -> Vec<UpdateFile> {
+    if files.len() > 1 {
+        files.retain(|file| arch_from_filename(&file.name).is_none_or(|found| found == arch));
+    }
+    files
+}
+
+/// The architecture in `windows11.0-kb5120233-arm64_….msu`.
+fn arch_from_filename(name: &str) -> Option<Arch> {
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.find_map(|word| word.parse().ok())
+}
+
+/// Orders an update's files for an architecture and its prerequisites. The size is that of the
+/// search result, which is unknown for one file of several.
 pub fn in_order(
     kb: Kb,
+    arch: Arch,
     own: Vec<UpdateFile>,
     size: Option<u64>,
     before: Vec<UpdateFile>,
 ) -> Result<Vec<UpdateSetFile>, Problem> {
+    let size = size.filter(|_| own.len() == 1);
+    let names: Vec<String> = own.iter().map(|file| file.name.clone()).collect();
+    let own = for_arch(own, arch);
     let alone = own.len() == 1;
     let is_target = |file: &UpdateFile| alone || kb_from_filename(&file.name) == Some(kb);
-    if !own.iter().any(is_target) {
-        let names: Vec<String> = own.into_iter().map(|file| file.name).collect();
+    let targets = own.iter().filter(|file| is_target(file)).count();
+    if targets != 1 {
+        let names = names.join(", ");
         let problem = format!(
-            "none of the update's {} files is named after {kb}: {}",
-            names.len(),
-            names.join(", ")
+            "{targets} of the update's files are named after {kb} ({arch}), expected 1: {names}"
         );
         return Err(Problem::new("updates/no-target", problem));
     }
+    let before = for_arch(before, arch);
     let stacks = before.into_iter().map(|file| (Role::ServicingStack, file));
     let own = own.into_iter().map(|file| {
         let role = if is_target(&file) {
@@ -61,7 +80,7 @@ pub fn in_order(
     let mut members: Vec<UpdateSetFile> = stacks
         .chain(own)
         .map(|(role, file)| UpdateSetFile {
-            size: size.filter(|_| alone && role == Role::Target),
+            size: size.filter(|_| role == Role::Target),
             role,
             file,
         })
@@ -89,7 +108,8 @@ mod tests {
     fn stacks_come_before_checkpoints_and_the_target_last() {
         let own = ["a-kb5120233.msu", "a-kb5043080.msu"].map(file).to_vec();
         let before = vec![file("a-kb5005112.msu")];
-        let members = in_order("KB5120233".parse().unwrap(), own, Some(7), before).unwrap();
+        let kb = "KB5120233".parse().unwrap();
+        let members = in_order(kb, Arch::X64, own, Some(7), before).unwrap();
         let shown: Vec<_> = members
             .iter()
             .map(|member| (member.role, member.file.name.as_str(), member.size))
@@ -107,12 +127,35 @@ mod tests {
     #[test]
     fn a_lone_file_is_the_update_whatever_its_name() {
         let kb = "KB5120233".parse().unwrap();
-        let members = in_order(kb, vec![file("x.msu")], Some(7), Vec::new()).unwrap();
+        let ordered = |names: &[&str]| {
+            let files = names.iter().map(|name| file(name)).collect();
+            in_order(kb, Arch::X64, files, Some(7), Vec::new())
+        };
+        let members = ordered(&["x.msu"]).unwrap();
         assert_eq!((members[0].role, members[0].size), (Role::Target, Some(7)));
-        let error = in_order(kb, vec![file("x.msu"), file("y.msu")], None, Vec::new()).unwrap_err();
+        let refused = |names: &[&str]| ordered(names).unwrap_err().to_string();
         assert_eq!(
-            error.to_string(),
-            "none of the update's 2 files is named after KB5120233: x.msu, y.msu"
+            refused(&["x.msu", "y.msu"]),
+            "0 of the update's files are named after KB5120233 (x64), expected 1: x.msu, y.msu"
         );
+        let two = ["a-kb5120233.msu", "b-kb5120233.msu"];
+        assert!(refused(&two).starts_with("2 of "), "{}", refused(&two));
+    }
+
+    #[test]
+    fn of_the_files_for_several_architectures_one_is_the_update() {
+        let names = [
+            "a-kb5120233-x64.msu",
+            "a-kb5120233-arm64_1f.msu",
+            "a-kb5043080-arm64.msu",
+            "a-kb5043080-x64.msu",
+        ];
+        for (arch, own) in [(Arch::X64, [3, 0]), (Arch::Arm64, [2, 1])] {
+            let kb = "KB5120233".parse().unwrap();
+            let files = names.map(file).to_vec();
+            let members = in_order(kb, arch, files, None, Vec::new()).unwrap();
+            let found = members.iter().map(|member| member.file.name.as_str());
+            assert_eq!(found.collect::<Vec<_>>(), own.map(|place| names[place]));
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::report::extended;
     wincimg node hotfix fetch 17763.1158 --output ./hotfix\n  \
     wincimg node hotfix fetch --latest 26100 --output ./hotfix\n  \
     wincimg node hotfix fetch KB4549949 \\\n      \
-    --product \"Windows 10 Version 1809\" --output ./hotfix\n\n\
+    --product \"Windows 10 Version 1809\" --output ./windows10\n\n\
     Writes the files to DIR/KBnnnnnnn, with an update.json that describes them and their order of \
     installation. Verified files are not downloaded again, and interrupted downloads are resumed.\n\
     Exit code 1: the build is unknown, or the catalog does not have exactly one matching update.")]

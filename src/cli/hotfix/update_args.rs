@@ -294,7 +294,7 @@ impl CatalogSelectorArgs {
             _ => Vec::new(),
         };
         Ok(SelectedUpdate {
-            members: in_order(kb, files, hit.size, before)?,
+            members: in_order(kb, self.arch, files, hit.size, before)?,
             stack: needed.and_then(|needed| needed.stack),
             hit,
             version,

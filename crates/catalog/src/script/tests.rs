@@ -1,3 +1,4 @@
+use wincimg_common::diagnose::Diagnose as _;
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
@@ -16,7 +17,8 @@ fn file(name: &str) -> UpdateFile {
 
 fn items(kb: &str, files: &[&str], before: &[&str]) -> Vec<UpdateManifestFile> {
     let of = |names: &[&str]| names.iter().map(|name| file(name)).collect();
-    let members = in_order(kb.parse().unwrap(), of(files), None, of(before)).unwrap();
+    let kb = kb.parse().unwrap();
+    let members = in_order(kb, Arch::X64, of(files), None, of(before)).unwrap();
     members
         .iter()
         .map(UpdateManifestFile::from_catalog)
@@ -134,14 +136,17 @@ fn what_cannot_be_installed_or_verified_is_refused() {
         script("KB4549949", "17763.1158", files)
             .render()
             .unwrap_err()
-            .to_string()
     };
     let program = items("KB4549949", &["kb4549949.exe"], &[]);
     let kind = "a script installs .msu and .cab files, not kb4549949.exe";
-    assert_eq!(refused(&program), kind);
+    assert_eq!(refused(&program).to_string(), kind);
     let mut unknown = items("KB4549949", &["kb4549949.msu"], &[]);
     unknown[0].digest.clear();
-    assert!(refused(&unknown).starts_with("the catalog lists no digest for kb4549949.msu"));
+    let refused = refused(&unknown);
+    let message = refused.to_string();
+    assert!(message.starts_with("the catalog lists no digest for kb4549949.msu"));
+    let hint = refused.diagnosis().hint.unwrap();
+    assert!(hint.contains("hotfix fetch KB4549949 --without-digest"));
 }
 
 #[test]

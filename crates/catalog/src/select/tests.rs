@@ -129,13 +129,24 @@ fn a_delta_is_never_the_update() {
     assert!(error.to_string().contains("delta"), "{error}");
 }
 
+#[test]
+fn a_title_without_an_architecture_is_not_called_one_for_another() {
+    let hits = hits(&["2018-03 Cumulative Update for Windows Server 2016 (KB4088787)"]);
+    let error = select(&hits, &wanted("KB4088787", Some(14393))).unwrap_err();
+    let message = error.to_string();
+    assert!(message.ends_with("names no architecture"), "{message}");
+}
+
 /// The flags that an error suggests.
 fn flags_of(error: &Problem) -> Vec<String> {
     let diagnosis = error.diagnosis();
     assert_eq!(diagnosis.code, "updates/ambiguous");
     let hint = diagnosis.hint.unwrap();
-    let flags = hint.lines().filter_map(|line| line.split_once("  for "));
-    flags.map(|(flag, _)| flag.trim().to_owned()).collect()
+    // A hint is printed on one line.
+    assert!(!hint.contains('\n'), "{hint}");
+    let flags = hint.strip_prefix("add ").unwrap().split(", or ");
+    let flag = |text: &str| text.split(" for ").next().unwrap().to_owned();
+    flags.map(flag).collect()
 }
 
 #[test]
