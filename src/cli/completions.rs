@@ -15,7 +15,7 @@ use super::{CommandOutcome, Failure, OutputFormat};
     echo 'autoload -Uz compinit; compinit; source <(wincimg completions zsh)' \\\n      \
     >> ~/.zshrc\n  \
     wincimg completions fish > ~/.config/fish/completions/wincimg.fish\n  \
-    echo 'wincimg completions powershell | Out-String | iex' >> $PROFILE")]
+    Add-Content $PROFILE 'wincimg completions powershell | Out-String | iex'")]
 pub(super) struct Completions {
     /// Shell
     #[arg(value_name = "SHELL", value_enum)]

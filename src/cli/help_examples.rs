@@ -46,8 +46,10 @@ fn typed(example: &str) -> Vec<Vec<String>> {
     let path = |name: &str| folder.path().join(name);
     fs::create_dir_all(path(".config/fish/completions")).unwrap();
     fs::write(path("password.txt"), "").unwrap();
+    // PowerShell's echo appends UTF-16 to a file of another encoding.
+    let line = example.replace("Add-Content", "echo");
     let output = Process::new("/bin/sh")
-        .args(["-c", &format!("{RECORD}{example}")])
+        .args(["-c", &format!("{RECORD}{line}")])
         .current_dir(folder.path())
         .env("HOME", folder.path())
         .env("PATH", "")

@@ -1,7 +1,12 @@
 # Completion of wincimg for Bash; in ~/.bashrc: source <(wincimg completions bash)
 _wincimg_quote() {
     local rest=$1
-    [[ -n $quote ]] || { printf -v value %q "$rest"; return; }
+    if [[ -z $quote ]]; then
+        printf -v value %q "$rest"
+        # Bash expands ~/ only as it was typed, not quoted.
+        [[ $rest == "~/"* ]] && value=${value#\\}
+        return 0
+    fi
     # A name is written as it must be within the open quote, which it cannot end.
     value=
     for ((i = 0; i < ${#rest}; i++)); do

@@ -1,11 +1,13 @@
 #compdef wincimg
 # Completion of wincimg for Zsh; in ~/.zshrc, after compinit: source <(wincimg completions zsh)
 _wincimg() {
-    local line value help
+    local line value help home=
     local -a whole begun
+    # Zsh expands ~/ only as it was typed, not quoted.
+    compset -P '\~/' && home='~/'
     for line in "${(@f)$(WINCIMG_COMPLETE=$((CURRENT - 1)) command wincimg -- "${(@Q)words}" 2>/dev/null)}"; do
         [[ -n $line ]] || continue
-        value=${line%%$'\t'*}
+        value=${${line%%$'\t'*}#$home}
         help=${line#*$'\t'}
         value=${${value//\\/\\\\}//:/\\:}${help:+:}$help
         # Behind these the word goes on.

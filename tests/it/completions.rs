@@ -394,6 +394,20 @@ fn zsh_completes() {
     }
 }
 
+/// A quoted `~` is a name.
+#[test]
+fn a_path_below_the_home_folder_stays_one() {
+    let folder = folder();
+    for shell in ["bash", "zsh", "fish"] {
+        let mut terminal = Terminal::start(shell, folder.path());
+        for (typed, found) in [("~/sh", "shop/x"), ("~/my", "my image/x")] {
+            let arguments = terminal.arguments(&format!("wincimg build {typed}\tx"));
+            let expected = format!("<build><{}/{found}>", folder.path().display());
+            assert_eq!(arguments, expected, "{shell}: {typed}");
+        }
+    }
+}
+
 /// A folder of a stranger may be named like commands.
 #[test]
 fn names_like_commands_are_completed_as_words() {
