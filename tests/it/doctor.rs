@@ -1,6 +1,7 @@
 //! `wincimg doctor` with healthy and faulty registries.
 
 use assert_cmd::Command;
+use axum::response::{Html, IntoResponse as _};
 use serde_json::Value;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
 use wincimg_testkit::fake_registry::FakeRegistry;
@@ -108,18 +109,21 @@ fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_fix() {
 
 #[test]
 fn a_server_that_is_not_a_registry_is_named_as_one() {
-    let (_, other) = scripted(|_| answer(404, &[], "no such page"));
-    let (base, host) = (good_base(), other.host());
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-        ["--insecure-registry", &host],
-    ];
-    let (code, checks) = checks(arguments.as_flattened(), &host);
-    assert_eq!(code, 1);
-    let fix = checks[0]["fix"].as_str().unwrap();
-    assert!(fix.contains("/v2/") && !fix.contains("tag"), "{fix}");
+    let (_, missing) = scripted(|_| answer(404, &[], "no such page"));
+    let (_, portal) = scripted(|_| Html("<html>Sign in</html>").into_response());
+    for other in [missing, portal] {
+        let (base, host) = (good_base(), other.host());
+        let arguments = [
+            ["--registry-config", NO_CREDENTIALS],
+            ["--insecure-registry", &base.host()],
+            ["--base-registry", &base.host()],
+            ["--insecure-registry", &host],
+        ];
+        let (code, checks) = checks(arguments.as_flattened(), &host);
+        assert_eq!(code, 1);
+        let fix = checks[0]["fix"].as_str().unwrap();
+        assert!(fix.contains("/v2/") && !fix.contains("tag"), "{fix}");
+    }
 }
 
 #[test]

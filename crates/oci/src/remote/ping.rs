@@ -3,9 +3,11 @@
 
 use std::fmt;
 
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Problem;
+use wincimg_http::HttpError;
 
 use super::challenge::Challenge;
 use super::client::RegistryClient;
@@ -71,16 +73,19 @@ impl fmt::Debug for DaemonCredential {
     }
 }
 
-/// A 404 of the API itself is about the host, not about a repository.
-fn no_registry(error: RegistryError) -> RegistryError {
-    match error {
-        RegistryError::Http(answer) if answer.status() == Some(StatusCode::NOT_FOUND) => {
-            let hint = "check host and port: no registry answers there at /v2/";
-            let problem = Problem::from_diagnosed(answer).hint(hint);
-            RegistryError::Http(problem.into())
-        }
-        other => other,
-    }
+/// The answer of another server.
+fn no_registry(answer: HttpError) -> RegistryError {
+    let hint = "check host and port: no registry answers there at /v2/";
+    let problem = Problem::from_diagnosed(answer).hint(hint);
+    RegistryError::Http(problem.into())
+}
+
+/// Returns true for a web page. Quay's API calls its answer `text/html`, too.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.to_ascii_lowercase().starts_with("text/html")
+        && !headers.contains_key("docker-distribution-api-version")
 }
 
 impl RegistryClient {
@@ -91,7 +96,17 @@ impl RegistryClient {
         let host = inner.host(host);
         let what = "open its API".to_owned();
         let request = Request::new(&host, "", Method::GET, String::new(), what);
-        inner.call(&request).await.map_err(no_registry)?;
+        let answer = inner.call(&request).await.map_err(|error| match error {
+            // About the host, not about a repository.
+            RegistryError::Http(answer) if answer.status() == Some(StatusCode::NOT_FOUND) => {
+                no_registry(answer)
+            }
+            other => other,
+        })?;
+        if is_page(answer.headers()) {
+            let page = HttpError::protocol(&host.name, &request.what, "it is a web page");
+            return Err(no_registry(page));
+        }
         let url = host.base(&inner.http).await?;
         let connection = match (url.scheme(), inner.http.is_listed(url)) {
             ("https", false) => Protocol::Https,
