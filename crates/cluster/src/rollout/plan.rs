@@ -440,7 +440,7 @@ fn pinned(
             workload: index,
             of: hosts.len(),
             starts_on: pin::starting_hosts(placement).count(),
-            shortage: capacity::shortage(workload, &left, rollout),
+            shortage: capacity::shortage(workload, pin, &left, rollout),
             hosts: left,
             steps: steps.collect(),
             way: TemplateChange::of(workload).unwrap_or(TemplateChange::ByHand),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::PlanAction;
 use super::effects::{Effects, HostPart, is_expected_to_start};
 use super::running::keeps_image;
+use super::{Pin, PlanAction};
 use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
 
@@ -55,13 +55,22 @@ pub(super) fn changes(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Vec<Capa
     changes
 }
 
-/// Why the pods of a workload may find no node on the hosts that a pin leaves, if they may not. Pods
+/// Why the pods of a workload may find no node where a pin leaves these hosts, if they may not. Pods
 /// of a `DaemonSet` are also scheduled on nodes that take no others.
-pub(super) fn shortage(workload: &Workload, hosts: &[usize], rollout: &Rollout) -> Option<String> {
+pub(super) fn shortage(
+    workload: &Workload,
+    pin: &Pin,
+    hosts: &[usize],
+    rollout: &Rollout,
+) -> Option<String> {
     if hosts.is_empty() || workload.id.kind == "DaemonSet" {
         return None;
     }
+    let scheduling = &workload.template.scheduling;
+    let others = rollout.others.iter();
+    let others = others.filter(|node| pin.admits(node) && scheduling.admits(node));
     let nodes = hosts.iter().map(|host| &rollout.hosts[*host]);
+    let nodes = nodes.chain(others);
     let remaining = nodes.filter(|node| node.takes_pods()).count();
     match workload.controller.nodes_needed {
         _ if remaining == 0 => Some(format!(

@@ -185,8 +185,9 @@ fn starts_in(placement: &Placement, group: usize) -> bool {
     })
 }
 
-/// Pin to the builds on all of whose nodes the workload starts. A daemon set serves each node by
-/// itself, so a pin must not cost it any node where it starts; other pods move to other nodes.
+/// Pin to the builds on all of whose nodes the workload starts. It bars no node of another system
+/// where the pods start too. A daemon set serves each node by itself, so a pin must not cost it any
+/// node where it starts; other pods move to other nodes.
 pub(in crate::rollout) fn to_a_build(
     rollout: &Rollout,
     placement: &Placement,
@@ -214,8 +215,7 @@ pub(in crate::rollout) fn to_a_build(
     let lands_elsewhere = others
         .iter()
         .any(|node| workload.template.scheduling.admits(node));
-    let starts_elsewhere =
-        is_daemon_set && lands_elsewhere && fits_linux(rollout, placement, workload);
+    let starts_elsewhere = lands_elsewhere && fits_linux(rollout, placement, workload);
     let is_short = is_daemon_set && kept < starting_hosts(placement).count();
     if is_short || keep.is_empty() || starts_elsewhere && has_unlabelled {
         return None;
@@ -284,11 +284,13 @@ fn to_linux(
     let template = &pinned.template;
     let selects_windows = workload.template.scheduling.system() == System::Windows;
     let is_host_process = template.containers.iter().any(|own| own.host_process);
+    let loses_nodes = workload.id.kind == "DaemonSet" && starting_hosts(placement).next().is_some();
     let lands = |node: &Node| pin.admits(node) && template.scheduling.admits(node);
     (images.all(|placed| rollout.images[placed.image].is_for("linux"))
         && template.system() == System::Other
         && !selects_windows
         && !is_host_process
+        && !loses_nodes
         && others.iter().any(lands))
     .then_some(pin)
 }

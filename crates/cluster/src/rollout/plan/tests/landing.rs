@@ -562,22 +562,65 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
     }
 }
 
-#[test]
-fn a_daemon_set_for_both_systems_stays_on_linux_nodes() {
-    let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
-    request.images[0].content = ImageContent::Index(vec![linux(), single("20348.1")]);
+/// A workload without a selector, whose image is for Linux and for the build of n1, on nodes of both
+/// systems.
+fn for_both_systems(hosts: &[&str], kind: &str, spec: &str) -> RolloutRequest {
+    let mut request = request(hosts, &[hosts[1]]);
+    request.images[0].content = ImageContent::Index(vec![linux(), single(hosts[1])]);
     request.nodes.others.push(linux_node());
-    for (os, pin) in [
-        ("", "NotIn 10.0.17763"),
-        ("os: {name: windows}, ", "to 10.0.20348"),
-    ] {
-        let text = format!(
-            "kind: DaemonSet\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{{os}containers: \
-             [{{image: repo.example/i0:1}}]}}}}}}\n"
-        );
-        set_workloads(&mut request, &text);
-        assert_eq!(short_of(&request), [format!("pin p0 {pin}")]);
+    let text = format!(
+        "kind: {kind}\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{{spec}containers: \
+         [{{image: repo.example/i0:1}}]}}}}}}\n"
+    );
+    set_workloads(&mut request, &text);
+    request
+}
+
+#[test]
+fn a_workload_for_both_systems_stays_on_linux_nodes() {
+    let two = ["17763.1158", "20348.1"];
+    let three = ["17763.1158", "20348.1", "26100.1"];
+    for kind in ["DaemonSet", "Deployment", "StatefulSet"] {
+        for (hosts, os, pin) in [
+            (&two[..], "", "NotIn 10.0.17763"),
+            (&three[..], "", "NotIn 10.0.17763"),
+            (&two[..], "os: {name: windows}, ", "to 10.0.20348"),
+        ] {
+            let request = for_both_systems(hosts, kind, os);
+            assert_eq!(short_of(&request), [format!("pin p0 {pin}")], "{kind}");
+        }
     }
+}
+
+#[test]
+fn a_workload_for_both_systems_leaves_windows_where_no_label_keeps_it_off_a_node() {
+    let unlabelled = |kind: &str| {
+        let mut request = for_both_systems(&["17763.1158", "20348.1"], kind, "");
+        let node = &mut request.nodes.windows[0];
+        node.labels = [("kubernetes.io/os".to_owned(), "windows".to_owned())].into();
+        short_of(&request)
+    };
+    assert_eq!(unlabelled("Deployment"), ["pin p0 to linux"]);
+    // A daemon set would lose the other node.
+    assert_eq!(unlabelled("DaemonSet"), ["build i0 for 17763.1158 20348.1"]);
+}
+
+#[test]
+fn nodes_with_linux_count_among_those_that_remain() {
+    let shortage = |lands_elsewhere: bool| {
+        let mut request = for_both_systems(&["17763.1158", "20348.1"], "Deployment", "");
+        request.nodes.windows[1].is_cordoned = true;
+        if !lands_elsewhere {
+            request.nodes.others.clear();
+        }
+        let plan = plan(&request);
+        let PlanAction::Pin { shortage, .. } = &plan.actions[0] else {
+            panic!("{plan:?}");
+        };
+        shortage.is_some()
+    };
+    assert!(shortage(false));
+    assert!(!shortage(true));
 }
 
 #[test]
