@@ -74,20 +74,19 @@ impl Taint {
         }
     }
 
-    /// Returns true if it is temporary: set and removed with a node's condition, or removed once
-    /// the node has started.
+    /// Returns true if it is temporary: set and removed with a node's condition, removed once the
+    /// node has started, or set before another node replaces it.
     pub(crate) fn is_passing(&self) -> bool {
-        /// Taints that the cluster autoscaler ignores on a starting node.
-        const OF_AUTOSCALER: [&str; 3] = [
+        /// The cluster autoscaler ignores the first three on a starting node.
+        const PREFIXES: [&str; 4] = [
             "startup-taint.cluster-autoscaler.kubernetes.io/",
             "status-taint.cluster-autoscaler.kubernetes.io/",
             "ignore-taint.cluster-autoscaler.kubernetes.io/",
+            "aws-node-termination-handler/",
         ];
         // Drivers and agents, such as ebs.csi.aws.com, remove theirs when they run.
         self.key.ends_with("/agent-not-ready")
-            || OF_AUTOSCALER
-                .iter()
-                .any(|prefix| self.key.starts_with(prefix))
+            || PREFIXES.iter().any(|prefix| self.key.starts_with(prefix))
             || matches!(
                 self.key.as_str(),
                 "node.kubernetes.io/not-ready"
@@ -104,6 +103,9 @@ impl Taint {
                     | "DeletionCandidateOfClusterAutoscaler"
                     | "node.cluster.x-k8s.io/uninitialized"
                     | "karpenter.sh/unregistered"
+                    | "karpenter.sh/disrupted"
+                    | "karpenter.sh/disruption"
+                    | "cloud.google.com/impending-node-termination"
             )
     }
 }

@@ -146,7 +146,19 @@ impl Scheduling {
     ) -> impl Iterator<Item = &'a Taint> {
         let taints = node.taints.iter();
         let counts = |taint: &Taint| self.node_name.is_none() || taint.effect == "NoExecute";
-        taints.filter(move |taint| counts(taint) && !self.tolerates(taint))
+        taints.filter(move |taint| {
+            counts(taint) && !self.tolerates(taint) && !self.tolerates_on_gke(node, taint)
+        })
+    }
+
+    /// Returns true for the taint of GKE's Windows nodes if a webhook of GKE adds its toleration to
+    /// the pod, which has to select these nodes.
+    fn tolerates_on_gke(&self, node: &Node, taint: &Taint) -> bool {
+        let os = self.selector.get(OS_LABEL);
+        os.is_some_and(|os| os == "windows")
+            && (taint.key.as_str(), taint.value.as_str()) == ("node.kubernetes.io/os", "windows")
+            && taint.effect == "NoSchedule"
+            && node.labels.contains_key("cloud.google.com/gke-nodepool")
     }
 
     /// Returns true if nothing but taints can keep a pod off this node.

@@ -207,11 +207,29 @@ fn preferences_and_passing_conditions_keep_nothing_off() {
         r#"{"key":"ebs.csi.aws.com/agent-not-ready","effect":"NoExecute"}"#,
         r#"{"key":"startup-taint.cluster-autoscaler.kubernetes.io/x","effect":"NoSchedule"}"#,
         r#"{"key":"karpenter.sh/unregistered","effect":"NoExecute"}"#,
+        r#"{"key":"karpenter.sh/disrupted","effect":"NoSchedule"}"#,
+        r#"{"key":"karpenter.sh/disruption","value":"disrupting","effect":"NoSchedule"}"#,
+        r#"{"key":"cloud.google.com/impending-node-termination","effect":"NoSchedule"}"#,
+        r#"{"key":"aws-node-termination-handler/spot-itn","effect":"NoSchedule"}"#,
     ] {
         assert!(Scheduling::default().admits(&tainted(taint)), "{taint}");
     }
-    let gke = tainted(r#"{"key":"node.kubernetes.io/os","value":"windows","effect":"NoSchedule"}"#);
-    assert!(!Scheduling::default().admits(&gke));
+}
+
+#[test]
+fn gke_adds_the_toleration_of_windows_to_pods_that_select_it() {
+    let mut node =
+        tainted(r#"{"key":"node.kubernetes.io/os","value":"windows","effect":"NoSchedule"}"#);
+    let windows = with_selector("kubernetes.io/os", "windows");
+    assert!(!windows.admits(&node), "not a node of GKE");
+    let pool = ("cloud.google.com/gke-nodepool", "win22");
+    node.labels.insert(pool.0.to_owned(), pool.1.to_owned());
+    assert!(windows.admits(&node));
+    assert!(!Scheduling::default().admits(&node));
+    assert!(!with_selector(pool.0, pool.1).admits(&node));
+    let gpu = r#"{"key":"nvidia.com/gpu","value":"present","effect":"NoSchedule"}"#;
+    node.taints.push(serde_json::from_str(gpu).unwrap());
+    assert!(!windows.admits(&node));
 }
 
 #[test]
