@@ -24,6 +24,7 @@
 
 pub mod build_nodes;
 pub mod builder;
+mod constraints;
 mod controller;
 pub mod live;
 pub mod manifest_text;

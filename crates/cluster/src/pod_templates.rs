@@ -37,27 +37,88 @@ pub(super) fn is_of_kubernetes(api_version: &str) -> bool {
     !api_version.is_empty() && GROUPS.contains(&group)
 }
 
+/// Returns true for kinds whose containers are patterns or parts of the pods of other objects:
+/// Kyverno's policies and sidecars of OpenKruise.
+pub(super) fn is_about_other_pods(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("kyverno.io" | "policies.kyverno.io", _) | ("apps.kruise.io", "SidecarSet")
+    )
+}
+
 /// Finds pod templates in an object: a `spec` with `containers`, or such a spec by itself. A step
-/// of an Argo workflow has a single `container` or `script`, and inherits its scheduling from the
-/// workflow.
+/// of an Argo workflow has a `container`, a `script` or a `containerSet`, and inherits its scheduling
+/// from the workflow.
 pub(super) fn pod_templates(object: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     if let Value::Object(object) = object {
         for (key, value) in object {
             if key != "metadata" && key != "status" {
                 // Searched together with its key, for `spec` itself would match.
-                search(&json!({ key.as_str(): value }), &Map::new(), &mut found);
+                let value = json!({ key.as_str(): value });
+                search(&value, &Inherited::default(), &mut found);
             }
         }
     }
     found
 }
 
-fn search(value: &Value, workflow: &Map<String, Value>, found: &mut Vec<Value>) {
+/// What the steps of an Argo workflow inherit.
+#[derive(Default)]
+struct Inherited {
+    /// Fields of the workflow, which those of a step replace.
+    workflow: Map<String, Value>,
+    /// Fields of its `templateDefaults`, into which those of a step are merged.
+    defaults: Map<String, Value>,
+}
+
+impl Inherited {
+    fn from_workflow(workflow: &Map<String, Value>) -> Self {
+        let defaults = workflow.get("templateDefaults").and_then(Value::as_object);
+        Self {
+            workflow: scheduling_of(workflow),
+            defaults: defaults.map(scheduling_of).unwrap_or_default(),
+        }
+    }
+
+    /// The pod of a step with these containers.
+    fn pod(&self, step: &Map<String, Value>, containers: Value) -> Value {
+        let mut own = self.defaults.clone();
+        merge(&mut own, step);
+        let mut spec = self.workflow.clone();
+        spec.extend(own);
+        spec.insert("containers".to_owned(), containers);
+        json!({ "spec": spec })
+    }
+}
+
+/// The fields of an Argo workflow that decide where its steps run.
+fn scheduling_of(object: &Map<String, Value>) -> Map<String, Value> {
+    let keys = ["nodeSelector", "tolerations", "affinity", "securityContext"];
+    let own = keys.iter().filter_map(|key| {
+        let value = object.get(*key)?;
+        Some(((*key).to_owned(), value.clone()))
+    });
+    own.collect()
+}
+
+/// Merges maps by their keys; other values replace the existing ones.
+fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn search(value: &Value, inherited: &Inherited, found: &mut Vec<Value>) {
     let object = match value {
         Value::Array(items) => {
             for item in items {
-                search(item, workflow, found);
+                search(item, inherited, found);
             }
             return;
         }
@@ -72,29 +133,27 @@ fn search(value: &Value, workflow: &Map<String, Value>, found: &mut Vec<Value>) 
         found.push(json!({ "spec": value }));
         return;
     }
-    let step = ["container", "script"]
-        .iter()
-        .filter_map(|key| object.get(*key))
-        .find(|container| has_image(container));
-    if let Some(container) = step {
-        let mut spec = workflow.clone();
-        spec.extend(object.clone());
-        spec.insert("containers".to_owned(), json!([container]));
-        found.push(json!({ "spec": spec }));
+    if let Some(containers) = step_containers(object) {
+        found.push(inherited.pod(object, containers));
         return;
     }
-    let of_workflow = || {
-        let keys = ["nodeSelector", "tolerations", "affinity", "securityContext"];
-        let own = keys.iter().filter_map(|key| {
-            let value = object.get(*key)?;
-            Some(((*key).to_owned(), value.clone()))
-        });
-        own.collect::<Map<String, Value>>()
-    };
-    let inherited = object.contains_key("templates").then(of_workflow);
+    let own = object
+        .contains_key("templates")
+        .then(|| Inherited::from_workflow(object));
     for child in object.values() {
-        search(child, inherited.as_ref().unwrap_or(workflow), found);
+        search(child, own.as_ref().unwrap_or(inherited), found);
     }
+}
+
+/// The containers of a step of an Argo workflow.
+fn step_containers(step: &Map<String, Value>) -> Option<Value> {
+    let keys = ["container", "script"];
+    let mut single = keys.iter().filter_map(|key| step.get(*key));
+    if let Some(container) = single.find(|container| has_image(container)) {
+        return Some(json!([container]));
+    }
+    let set = step.get("containerSet").filter(|set| has_containers(set))?;
+    set.get("containers").cloned()
 }
 
 fn has_containers(spec: &Value) -> bool {

@@ -10,10 +10,11 @@ use serde_json::Value;
 use wincimg_common::diagnose::{Diagnose, Excerpt, Problem};
 use wincimg_common::json::or_default;
 
+use super::constraints::{in_subsets, of_namespace};
 use super::controller::Controller;
 use super::null_is_empty;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
-use super::pod_templates::{is_of_kubernetes, pod_templates};
+use super::pod_templates::{is_about_other_pods, is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
 use super::yaml::{Document, SyntaxError, documents, is_of_helm};
 
@@ -148,6 +149,8 @@ pub struct WorkloadList {
     pub workloads: Vec<Workload>,
     /// Runtime classes.
     pub(crate) runtime_classes: Vec<RuntimeClass>,
+    /// Node selectors of namespaces, by their names.
+    node_selectors: BTreeMap<String, BTreeMap<String, String>>,
     /// Objects of unknown kinds that may create pods.
     pub skipped: Vec<SkippedObject>,
     /// Objects that decide whether another one runs pods: their own IDs, those of the others, and
@@ -284,6 +287,9 @@ impl WorkloadList {
                 &name("/metadata/generateName", ""),
             ),
         };
+        if matches!(kind, "Namespace" | "Project") {
+            self.node_selectors.extend(of_namespace(&object));
+        }
         let is_inactive = is_inactive(kind, &object);
         if let Some(other) = referenced(&object, &id, is_inactive) {
             self.references.push((id.clone(), other, is_inactive));
@@ -349,7 +355,6 @@ impl WorkloadList {
         templates
             .into_iter()
             .map(|template| {
-                let template = PodTemplate::from(template);
                 Ok(Workload {
                     id: id.clone(),
                     origin: None,
@@ -434,6 +439,10 @@ impl WorkloadList {
                 }
             }
             workload.template.apply(&self.runtime_classes);
+            let of_namespace = self.node_selectors.get(&workload.id.namespace);
+            for (label, value) in of_namespace.into_iter().flatten() {
+                workload.template.scheduling.require(label, value);
+            }
             let same_name = places.entry(workload.id.clone()).or_default();
             let same = same_name
                 .iter()
@@ -603,7 +612,7 @@ fn template_pointer(kind: &str) -> &'static str {
 fn templates_of(
     kind: &str,
     object: &Value,
-) -> Result<Vec<PodObject>, serde_path_to_error::Error<serde_json::Error>> {
+) -> Result<Vec<PodTemplate>, serde_path_to_error::Error<serde_json::Error>> {
     let template = object.pointer(template_pointer(kind));
     let api_version = api_version_of(object);
     let is_known = is_of_kubernetes(api_version);
@@ -611,7 +620,7 @@ fn templates_of(
     if MAKERS.contains(&kind) && (api_version.is_empty() || is_known) {
         let template = template.unwrap_or(&Value::Null);
         let template = serde_path_to_error::deserialize::<_, Option<PodObject>>(template)?;
-        return Ok(vec![template.unwrap_or_default()]);
+        return Ok(vec![template.unwrap_or_default().into()]);
     }
     let has_containers = |template: &&Value| {
         let containers = template.pointer("/spec/containers");
@@ -619,14 +628,14 @@ fn templates_of(
     };
     let candidates = match template.filter(has_containers) {
         Some(template) => vec![template.clone()],
-        None if is_known => Vec::new(),
+        None if is_known || is_about_other_pods(&group_of(api_version), kind) => Vec::new(),
         None => pod_templates(object),
     };
     // Their fields may have other types than those of Kubernetes.
     let templates = candidates.into_iter();
-    Ok(templates
-        .filter_map(|template| PodObject::deserialize(template).ok())
-        .collect())
+    let templates = templates.filter_map(|template| PodObject::deserialize(template).ok());
+    let templates = templates.map(PodTemplate::from).collect();
+    Ok(in_subsets(templates, kind, object))
 }
 
 #[derive(Debug, Default, Deserialize)]

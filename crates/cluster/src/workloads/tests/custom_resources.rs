@@ -90,6 +90,86 @@ fn a_workflows_step_runs_where_the_workflow_does() {
 }
 
 #[test]
+fn a_workflows_step_has_the_defaults_of_its_templates() {
+    let selectors = |fields: &str, step: &str| {
+        let text = format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {{name: x}}\nspec:\n  \
+             nodeSelector: {{pool: workflow}}\n{fields}  templates:\n  - {{name: a, {step}}}\n"
+        );
+        let workloads = read(&text).into_iter();
+        let mut selectors = workloads.map(|workload| workload.template.scheduling.selector);
+        let (first, rest) = (selectors.next().unwrap(), selectors.count());
+        assert_eq!(rest, 0, "{text}");
+        let words = first.iter().map(|(key, value)| format!("{key}={value}"));
+        words.collect::<Vec<_>>().join(",")
+    };
+    let container = "container: {image: a}";
+    let own = "container: {image: a}, nodeSelector: {zone: b}";
+    let set = "containerSet: {containers: [{name: a, image: a}]}";
+    let set_of_own = format!("{set}, nodeSelector: {{zone: b}}");
+    let defaults = "  templateDefaults: {nodeSelector: {pool: defaults, zone: a}}\n";
+    for (fields, step, expected) in [
+        ("", container, "pool=workflow"),
+        ("", own, "zone=b"),
+        ("", set, "pool=workflow"),
+        ("", set_of_own.as_str(), "zone=b"),
+        (defaults, container, "pool=defaults,zone=a"),
+        (defaults, own, "pool=defaults,zone=b"),
+        (defaults, set, "pool=defaults,zone=a"),
+    ] {
+        assert_eq!(selectors(fields, step), expected, "{fields} {step}");
+    }
+}
+
+#[test]
+fn a_united_deployment_has_the_pods_of_each_subset() {
+    let united = |subsets: &str| {
+        let text = format!(
+            "apiVersion: apps.kruise.io/v1alpha1\nkind: UnitedDeployment\nmetadata: {{name: u}}\nspec:\n  \
+             template: {{deploymentTemplate: {{spec: {{template: {{spec: {{containers: [{{name: a, \
+             image: a}}]}}}}}}}}}}\n  topology: {{subsets: {subsets}}}\n"
+        );
+        let workloads = read(&text).into_iter();
+        let templates = workloads.map(|workload| workload.template);
+        let words = templates.map(|it| (it.system(), it.scheduling.tolerations.len()));
+        words.collect::<Vec<_>>()
+    };
+    let subset = |os: &str, more: &str| {
+        format!(
+            "{{nodeSelectorTerm: {{matchExpressions: [{{key: kubernetes.io/os, operator: In, values: \
+             [{os}]}}]}}{more}}}"
+        )
+    };
+    let both = format!(
+        "[{}, {}]",
+        subset("windows", ", tolerations: [{key: a, operator: Exists}]"),
+        subset("linux", "")
+    );
+    let expected = [(System::Windows, 1), (System::Other, 0)];
+    assert_eq!(united(&both), expected);
+    for none in ["[]", "null", "[{name: a}]", "7"] {
+        assert_eq!(united(none), [(System::Unsaid, 0)], "{none}");
+    }
+}
+
+#[test]
+fn containers_of_the_pods_of_others_make_none() {
+    let policy = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  \
+                  - {validate: {pattern: {spec: {containers: [{image: 'a.io/* | b.io/*'}]}}}}\n";
+    let sidecar = "apiVersion: apps.kruise.io/v1alpha1\nkind: SidecarSet\nmetadata: {name: s}\nspec:\n  \
+                   containers: [{name: s, image: s}]\n";
+    let skipped = [
+        "ClusterPolicy.kyverno.io default/p (app.yaml, line 1)",
+        "SidecarSet.apps.kruise.io default/s (app.yaml, line 8)",
+    ];
+    let skipped = skipped.map(str::to_owned).to_vec();
+    assert_eq!(
+        found(&format!("{policy}---\n{sidecar}")),
+        (Vec::new(), skipped)
+    );
+}
+
+#[test]
 fn what_makes_no_pods_is_skipped_and_said_where_its_kind_is_unknown() {
     let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web}\n\
                        spec: {containers: none}\n";

@@ -83,6 +83,29 @@ fn nodes_or_the_system_of_a_pod_make_it_one_for_windows() {
 }
 
 #[test]
+fn a_pod_has_the_node_selector_of_its_openshift_namespace() {
+    let selected = |annotation: &str, namespace: &str| {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p, namespace: {namespace}}}\nspec: {{nodeSelector: {{pool: \
+             own}}, containers: [{{image: i}}]}}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  \
+             name: shop\n  annotations: {{openshift.io/node-selector: {annotation}}}\n"
+        );
+        let selector = read(&text).remove(0).template.scheduling.selector;
+        let words = selector.iter().map(|(key, value)| format!("{key}={value}"));
+        words.collect::<Vec<_>>().join(",")
+    };
+    let windows = "'kubernetes.io/os=windows, infra='";
+    assert_eq!(
+        selected(windows, "shop"),
+        "infra=,kubernetes.io/os=windows,pool=own"
+    );
+    assert_eq!(selected(windows, "other"), "pool=own");
+    for none in ["''", "'no label'", "7"] {
+        assert_eq!(selected(none, "shop"), "pool=own", "{none}");
+    }
+}
+
+#[test]
 fn a_static_pod_stays_on_its_node() {
     let owner = "{kind: Node, name: n-etcd, controller: true}";
     let workloads = read(&made("etcd", owner, "e"));
