@@ -397,8 +397,8 @@ impl CheckCompat {
             .map(|version| Image::from_version(*version))
             .collect();
         let plain = images.len() + self.references.len();
-        let wanted = images::images_to_check(&self.references, workloads);
         let given = images::ImagesFromFiles::read(&self.image_files)?;
+        let wanted = images::images_to_check(&self.references, workloads, &given);
         images.extend(images::resolve_images(
             wanted, &given, self.offline, &self.connection, session,
         )?);

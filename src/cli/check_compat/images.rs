@@ -11,19 +11,29 @@ use wincimg_cluster::rollout::{
 };
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
+use wincimg_oci::reference::parse_reference;
 
 use crate::cli::input::read_text;
 use crate::cli::{Failure, RegistryArgs, Session, progress, registry_args};
 
-/// The images to read, each once: the named ones, then those of workloads, except workloads for
-/// other systems.
-pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<ImageRequest> {
+/// The images to read, each once: the named ones, then those of workloads; of workloads for other
+/// systems only those that are given or seem to be for Windows.
+pub(super) fn images_to_check(
+    named: &[String],
+    workloads: &[Workload],
+    given: &ImagesFromFiles,
+) -> Vec<ImageRequest> {
     let mut known: HashSet<&str> = named.iter().map(String::as_str).collect();
     let of_workloads = workloads
         .iter()
-        .filter(|workload| workload.template.system() != System::Other)
-        .flat_map(|workload| &workload.template.containers)
-        .map(|container| container.image.as_str())
+        .flat_map(|workload| {
+            let is_other = workload.template.system() == System::Other;
+            let containers = workload.template.containers.iter();
+            let images = containers.map(|container| container.image.as_str());
+            images.filter(move |image| {
+                !is_other || seems_for_windows(image) || given.get(image).is_some()
+            })
+        })
         .filter(|image| known.insert(image));
     let of_workloads: Vec<&str> = of_workloads.collect();
     let named = named.iter().map(|reference| (reference.as_str(), true));
@@ -36,9 +46,26 @@ pub(super) fn images_to_check(named: &[String], workloads: &[Workload]) -> Vec<I
         .collect()
 }
 
+/// Returns true if an image has a name as those for Windows have, so that it is worth a request.
+fn seems_for_windows(image: &str) -> bool {
+    let words = ["windows", "nanoserver", "servercore", "ltsc20"];
+    words.iter().any(|word| image.contains(word))
+}
+
 /// Images described in files.
 #[derive(Debug, Default)]
-pub(super) struct ImagesFromFiles(BTreeMap<String, ImageContent>);
+pub(super) struct ImagesFromFiles {
+    /// By the reference in the file.
+    images: BTreeMap<String, ImageContent>,
+    /// That reference, by the full one.
+    references: BTreeMap<String, String>,
+}
+
+/// A reference with Docker's defaults: `docker.io/library/app:latest` for `app`.
+fn full_reference(text: &str) -> Option<String> {
+    let reference = parse_reference(text).ok()?;
+    Some(reference.to_string())
+}
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -101,6 +128,23 @@ struct Shutdown {
 #[derive(Deserialize)]
 struct IndexEntry {
     reference: Option<String>,
+    /// Platforms of the entries that a build kept.
+    #[serde(default)]
+    kept: Vec<String>,
+}
+
+impl IndexEntry {
+    /// The entries that a build kept for other systems.
+    fn others(&self) -> impl Iterator<Item = Variant> {
+        let platforms = self.kept.iter();
+        let platforms = platforms.filter_map(|platform| platform.split_once('/'));
+        let others = platforms.filter(|(os, _)| *os != "windows");
+        others.map(|(os, architecture)| Variant {
+            os: os.to_owned(),
+            architecture: architecture.to_owned(),
+            ..Variant::default()
+        })
+    }
 }
 
 /// Parses a result, or only its list of images.
@@ -161,17 +205,24 @@ impl ImagesFromFiles {
             let Some(reference) = &entry.reference else {
                 continue;
             };
-            let content = match self.get(reference) {
+            let content = match self.images.get(reference).cloned() {
                 None => ImageContent::Single(variant.clone()),
-                Some(known) => {
+                Some(content) => {
+                    let known = Image {
+                        reference: None,
+                        content,
+                    };
                     ImageContent::Index([known.variants(), std::slice::from_ref(variant)].concat())
                 }
             };
-            self.0.insert(reference.clone(), content);
+            self.insert(reference.clone(), content);
         }
-        let variants = || images.iter().map(|(_, variant)| variant.clone()).collect();
-        if let Some(reference) = file.index.and_then(|index| index.reference) {
-            self.0.insert(reference, ImageContent::Index(variants()));
+        let variants = || images.iter().map(|(_, variant)| variant.clone());
+        if let Some(index) = file.index
+            && let Some(reference) = &index.reference
+        {
+            let variants = variants().chain(index.others()).collect();
+            self.insert(reference.clone(), ImageContent::Index(variants));
         }
         let Some(reference) = file.reference else {
             return;
@@ -179,15 +230,28 @@ impl ImagesFromFiles {
         let content = match (file.entries, &images[..]) {
             (Some(entries), _) => ImageContent::Index(of_index(entries, &images, &file.others)),
             (None, [(_, single)]) => ImageContent::Single(single.clone()),
-            (None, _) => ImageContent::Index(variants()),
+            (None, _) => ImageContent::Index(variants().collect()),
         };
-        self.0.insert(reference, content);
+        self.insert(reference, content);
     }
 
+    fn insert(&mut self, reference: String, content: ImageContent) {
+        if let Some(full) = full_reference(&reference) {
+            self.references.insert(full, reference.clone());
+        }
+        self.images.insert(reference, content);
+    }
+
+    /// The image of a file with this reference, or else with one for the same image.
     fn get(&self, reference: &str) -> Option<Image> {
+        let same = || {
+            let own = self.references.get(&full_reference(reference)?)?;
+            self.images.get(own)
+        };
+        let content = self.images.get(reference).or_else(same)?;
         Some(Image {
             reference: Some(reference.to_owned()),
-            content: self.0.get(reference)?.clone(),
+            content: content.clone(),
         })
     }
 }
@@ -331,6 +395,8 @@ pub(super) fn tags(
 
 #[cfg(test)]
 mod tests {
+    use wincimg_cluster::workloads::WorkloadList;
+
     use super::*;
 
     #[test]
@@ -349,5 +415,70 @@ mod tests {
             let problem = read_images(text).err().unwrap();
             assert!(problem.contains(named), "{text}: {problem}");
         }
+    }
+
+    fn given(text: &str) -> ImagesFromFiles {
+        let mut given = ImagesFromFiles::default();
+        given.add(read_images(text).unwrap());
+        given
+    }
+
+    #[test]
+    fn an_image_is_found_by_any_name_that_it_has() {
+        let given = given(
+            r#"[{"reference": "mongo:7.0"}, {"reference": "docker.io/library/app", "os": "linux"},
+              {"reference": "app:latest"}]"#,
+        );
+        let os = |reference: &str| given.get(reference).map(|it| it.variants()[0].os.clone());
+        for reference in [
+            "mongo:7.0",
+            "docker.io/library/mongo:7.0",
+            "library/mongo:7.0",
+        ] {
+            assert_eq!(os(reference).as_deref(), Some("windows"), "{reference}");
+        }
+        // The same reference comes first.
+        assert_eq!(os("docker.io/library/app").as_deref(), Some("linux"));
+        assert_eq!(os("app").as_deref(), Some("windows"));
+        for reference in ["mongo", "repo.example/mongo:7.0", "Mongo:7.0"] {
+            assert_eq!(os(reference), None, "{reference}");
+        }
+    }
+
+    #[test]
+    fn an_index_has_the_entries_for_other_systems_that_a_build_kept() {
+        let given = given(
+            r#"{"images": [{"os_version": "10.0.20348.1"}], "index": {"reference": "repo.example/app:1",
+              "kept": ["linux/amd64", "windows/amd64:10.0.17763.1"]}}"#,
+        );
+        let image = given.get("repo.example/app:1").unwrap();
+        let systems: Vec<&str> = image.variants().iter().map(|it| it.os.as_str()).collect();
+        assert_eq!(systems, ["windows", "linux"]);
+    }
+
+    #[test]
+    fn of_workloads_for_linux_only_images_that_may_be_for_windows_are_read() {
+        let mut list = WorkloadList::default();
+        let containers = [
+            "mcr.microsoft.com/windows/nanoserver:1809",
+            "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022",
+            "given:1",
+            "nginx:1",
+        ];
+        let containers = containers.map(|image| format!("{{image: '{image}'}}"));
+        let text = format!(
+            "kind: Pod\nspec: {{nodeSelector: {{kubernetes.io/os: linux}}, containers: [{}]}}\n",
+            containers.join(", ")
+        );
+        list.read(&text, "pod.yaml").unwrap();
+        let given = given(r#"[{"reference": "docker.io/library/given:1"}]"#);
+        let wanted = images_to_check(&[], &list.into_workloads(), &given);
+        let wanted: Vec<&str> = wanted.iter().map(|it| it.reference.as_str()).collect();
+        let expected = [
+            "mcr.microsoft.com/windows/nanoserver:1809",
+            "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022",
+            "given:1",
+        ];
+        assert_eq!(wanted, expected);
     }
 }

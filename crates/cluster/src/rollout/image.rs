@@ -286,7 +286,7 @@ pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) 
 pub(super) struct WorkloadsBySystem {
     /// Those for Windows. One that does not state its system and whose images could not be read
     /// counts as such if it could be scheduled on a host, because it has to be checked there; so
-    /// does one for Linux that only hosts admit.
+    /// does one for Linux that only hosts admit, and one whose image is for Windows alone.
     pub(super) for_windows: Vec<Workload>,
     /// The other ones that do not state their system, and whose images could not be read.
     pub(super) undecided: Vec<WorkloadId>,
@@ -362,7 +362,10 @@ pub(super) fn by_system(
             System::Unsaid if scheduling.node_name.is_some() && names_host() => {
                 taken.push(workload.clone());
             }
-            System::Unsaid if only("windows", "linux") => taken.push(workload.clone()),
+            // One that selects another system starts nowhere.
+            System::Unsaid | System::Other if only("windows", "linux") => {
+                taken.push(workload.clone());
+            }
             System::Unsaid | System::Other if is_for_linux() => {
                 // Of a host that is only a version, no taint is known.
                 let host = hosts

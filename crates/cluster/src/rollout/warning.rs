@@ -14,7 +14,7 @@ use super::fix_text::of_missing_class;
 use super::image::Image;
 use super::placement::{PlacedImage, Placement};
 use super::verdict::find;
-use super::{Finding, HostKind, Rollout, Shared, first_names};
+use super::{Finding, HostKind, Rollout, Shared, first_names, host_name};
 use crate::nodes::{Node, Taint, os_label};
 use crate::pod::PodTemplate;
 use crate::scheduling::{Operator, Requirement, Scheduling, System};
@@ -113,7 +113,42 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
         found.push(no_host_selected(rollout, workload, placement));
     }
     found.extend(no_windows_selector(rollout, workload, placement));
+    found.extend(handler_of_docker(rollout, workload, placement));
     found
+}
+
+/// The warning about a runtime class for Docker on a node with containerd, which only starts pods
+/// with the handlers that it has, and has this one only if its administrator added it.
+fn handler_of_docker(
+    rollout: &Rollout,
+    workload: &Workload,
+    placement: &Placement,
+) -> Option<Finding> {
+    if workload.template.handler.as_deref() != Some("docker") {
+        return None;
+    }
+    let mut groups = placement.selection.groups.iter();
+    let group = groups.find(|group| {
+        let runtime = rollout.kinds[group.kind].runtime;
+        // Of other runtimes, as of those without a version, nothing is known.
+        !matches!(
+            runtime,
+            ContainerRuntime::Docker | ContainerRuntime::CONTAINERD
+        )
+    })?;
+    let host = &rollout.hosts[*group.hosts.first()? as usize];
+    Some(Finding {
+        outcome: VerdictOutcome::Warning,
+        ..warn(
+            Concern::HandlerUnsupported,
+            format!(
+                "its runtime class has the handler docker, with which containerd, as on {}, starts \
+                 no pod unless a runtime of that name was added to its configuration",
+                host_name(host)
+            ),
+            "create the runtime class again with handler: runhcs-wcow-process",
+        )
+    })
 }
 
 /// The finding about a workload that no host admits: its pods stay pending, or do not start on the
@@ -126,7 +161,10 @@ fn no_host_selected(rollout: &Rollout, workload: &Workload, placement: &Placemen
     let names_node =
         scheduling.node_name.is_some() && nodes.any(|node| scheduling.allows_node_name(node));
     let elsewhere = lands_only_elsewhere(rollout, workload, placement);
-    let is_refused = names_node || template.is_refused_by_windows() || elsewhere.is_some();
+    let is_refused = names_node
+        || template.is_refused_by_windows()
+        || template.system() == System::Other
+        || elsewhere.is_some();
     let (reason, fix) = match elsewhere {
         Some(name) => (
             format!(
@@ -167,6 +205,7 @@ fn lands_only_elsewhere<'a>(
     // For these there are other reasons.
     let is_explained = template.missing_class().is_some()
         || template.scheduling.node_name.is_some()
+        || template.system() == System::Other
         || template.contradicts_its_os();
     if needs_windows && placement.selection.hosts.is_empty() && !is_explained {
         without_windows(rollout, &template.scheduling)
@@ -201,6 +240,7 @@ fn no_windows_selector(
     // A pod with `nodeName` ignores its selector; what keeps it from all hosts is reported once.
     let is_said = placement.selection.hosts.is_empty()
         && (missing_class.is_some()
+            || workload.template.system() == System::Other
             || workload.template.contradicts_its_os()
             || lands_only_elsewhere(rollout, workload, placement).is_some());
     if !needs_windows || scheduling.node_name.is_some() || is_said {
@@ -257,6 +297,11 @@ fn explain_no_host(
     }
     let scheduling = &template.scheduling;
     let hosts = &rollout.hosts;
+    let mut placed = images.iter().map(|placed| &rollout.images[placed.image]);
+    let for_windows = placed.find(|image| image.is_for("windows") && !image.is_for("linux"));
+    if let Some(image) = for_windows.filter(|_| template.system() == System::Other) {
+        return of_windows_image(hosts, template, image);
+    }
     if template.is_refused_by_windows() {
         return of_windows_nodes_alone(hosts, template);
     }
@@ -421,6 +466,29 @@ fn of_another_system(template: &PodTemplate) -> (String, String) {
         ),
         "set os.name of the pod to the system of the nodes, or correct its node selector"
             .to_owned(),
+    )
+}
+
+/// Reason and fix for a workload of another system whose image is for Windows alone.
+fn of_windows_image(hosts: &[Node], template: &PodTemplate, image: &Image) -> (String, String) {
+    let (says, set_os) = match (&template.os_name, template.scheduling.system()) {
+        (Some(os), System::Unsaid) => (format!("its os.name is {os}"), true),
+        (os, _) => ("it selects nodes without Windows".to_owned(), os.is_some()),
+    };
+    let set_os = if set_os {
+        ", and set os.name of the pod to windows"
+    } else {
+        ""
+    };
+    (
+        format!(
+            "{says}, but its image {} is for Windows alone",
+            image.label()
+        ),
+        format!(
+            "select nodes with Windows: nodeSelector: {{{}: windows}}{set_os}",
+            os_label(hosts)
+        ),
     )
 }
 

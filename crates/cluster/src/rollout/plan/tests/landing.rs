@@ -211,6 +211,93 @@ fn a_pod_with_the_os_linux_needs_a_selector_too() {
 }
 
 #[test]
+fn a_workload_for_linux_with_an_image_for_windows_alone_starts_nowhere() {
+    let mut request = one_node_of_each_system();
+    let found = |request: &mut RolloutRequest, spec: &str| {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/i0:1}}], {spec}}}}}}}\n"
+        );
+        set_workloads(request, &text);
+        let mut rollout = Rollout::new(request);
+        let plan = rollout.advise(request, &TagsByRepository::new());
+        assert!(plan.actions.is_empty(), "{plan:?}");
+        let starts = rollout.outcomes().next().map(|outcome| outcome.starts);
+        let findings = rollout.checks().map(|check| check.finding);
+        let findings = findings.map(|it| (it.rule, it.outcome, it.advice().unwrap_or_default()));
+        (starts, findings.collect::<Vec<_>>())
+    };
+    let selects = "nodeSelector: {kubernetes.io/os: linux}";
+    let fix = "select nodes with Windows: nodeSelector: {kubernetes.io/os: windows}";
+    let with_os = format!("{fix}, and set os.name of the pod to windows");
+    let both = format!("{selects}, os: {{name: linux}}");
+    for others in [true, false] {
+        if !others {
+            request.nodes.others.clear();
+        }
+        for (spec, fix) in [
+            (selects, fix),
+            ("os: {name: linux}", with_os.as_str()),
+            (both.as_str(), with_os.as_str()),
+        ] {
+            let finding = (
+                "no-host-selected",
+                VerdictOutcome::Incompatible,
+                fix.to_owned(),
+            );
+            let expected = (Some(StartStatus::Nowhere), vec![finding]);
+            assert_eq!(found(&mut request, spec), expected, "{spec} {others}");
+        }
+    }
+    for content in [
+        ImageContent::Index(vec![linux(), single("20348.1")]),
+        ImageContent::Single(linux()),
+        Image::unasked("a:1".to_owned()).content,
+    ] {
+        request.images[0].content = content;
+        assert_eq!(found(&mut request, selects), (None, Vec::new()));
+    }
+}
+
+#[test]
+fn a_runtime_class_for_docker_is_a_warning_on_containerd() {
+    let rules = |runtime: &str, handler: &str, image: &str| {
+        let mut request = request(&["20348.1"], &[image]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{runtimeClassName: a, containers: [{{image: \
+             'repo.example/i0:1'}}], nodeSelector: {{kubernetes.io/os: windows}}}}\n---\n\
+             kind: RuntimeClass\nmetadata: {{name: a}}\nhandler: {handler}\n"
+        );
+        set_workloads(&mut request, &text);
+        let (starts, rules, _) = noticed(&request);
+        (starts, rules)
+    };
+    let warned = vec![("handler-unsupported", VerdictOutcome::Warning)];
+    let containerd = "containerd://1.7.20";
+    assert_eq!(
+        rules(containerd, "docker", "20348.1"),
+        (StartStatus::Warned, warned.clone())
+    );
+    assert_eq!(
+        rules(containerd, "docker", "17763.1158"),
+        (StartStatus::Nowhere, warned)
+    );
+    let good = (StartStatus::Everywhere, Vec::new());
+    for (runtime, handler) in [
+        (containerd, "runhcs-wcow-process"),
+        ("docker://20.10.7", "docker"),
+        ("", "docker"),
+    ] {
+        assert_eq!(
+            rules(runtime, handler, "20348.1"),
+            good,
+            "{runtime} {handler}"
+        );
+    }
+}
+
+#[test]
 fn a_list_of_windows_nodes_alone_does_not_say_where_other_pods_land() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
