@@ -18,6 +18,7 @@ pub(super) struct Documents {
 }
 
 /// A document of a text. Lines are counted from 1.
+#[derive(PartialEq)]
 pub(super) struct Document {
     /// Line where it begins.
     pub(super) line: usize,
@@ -42,6 +43,15 @@ const MOST_IN_FLOW_STYLE: usize = 32 << 20;
 
 /// Parses the documents of a text.
 pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
+    // Go skips a byte order mark wherever a line begins, as where files are joined.
+    const LINE_WITH_MARK: &str = "\n\u{feff}";
+    let unmarked: String;
+    let text = if text.contains(LINE_WITH_MARK) {
+        unmarked = text.replace(LINE_WITH_MARK, "\n");
+        unmarked.as_str()
+    } else {
+        text
+    };
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
     let as_json = |duplicate_keys| match duplicate_keys {
         DuplicateKeyPolicy::Error => json_documents::<UniqueKeysValue>(text),
@@ -102,7 +112,50 @@ pub(super) fn is_of_helm(text: &str) -> bool {
     actions.any(|action| starts().any(|start| action.starts_with(start)))
 }
 
+/// Parses YAML documents as Go does, for which lines of quoted text and in flow style may begin with
+/// tabs.
 fn yaml_documents(
+    text: &str,
+    duplicate_keys: DuplicateKeyPolicy,
+) -> Result<Vec<Document>, SyntaxError> {
+    let malformed = match strict_yaml_documents(text, duplicate_keys) {
+        Err(malformed) => malformed,
+        read => return read,
+    };
+    let read = |tab: &str| strict_yaml_documents(&with_tabs_as(tab, text), duplicate_keys);
+    let again = match malformed.problem.as_str() {
+        // Only in quoted text, which may have to be further in than its key.
+        "tab cannot be used as indentation" => read(&" ".repeat(32)),
+        // In flow style indentation has no meaning. In block style Go refuses tabs, too.
+        "tabs disallowed within this context (block indentation)" => match (read(""), read(" ")) {
+            (Ok(none), Ok(one)) if none != one => return Err(malformed),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (_, one) => one,
+        },
+        _ => return Err(malformed),
+    };
+    match again {
+        Err(error) if !error.is_twice => Err(malformed),
+        again => again,
+    }
+}
+
+/// The text with other indentation of the lines that begin with a tab.
+fn with_tabs_as(indentation: &str, text: &str) -> String {
+    let mut changed = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let rest = line.trim_start_matches(['\t', ' ']);
+        if line.starts_with('\t') && !rest.trim().is_empty() {
+            changed.push_str(indentation);
+            changed.push_str(rest);
+        } else {
+            changed.push_str(line);
+        }
+    }
+    changed
+}
+
+fn strict_yaml_documents(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
 ) -> Result<Vec<Document>, SyntaxError> {

@@ -145,6 +145,53 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
+fn a_byte_order_mark_may_begin_any_line_as_for_kubectl() {
+    let pod = |name: &str| {
+        format!(
+            "\u{feff}kind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{image: i}}]}}\n"
+        )
+    };
+    let places = |text: &str| {
+        let workloads = read(text).into_iter();
+        let places = workloads.map(|it| (it.id.name, it.origin.unwrap().line));
+        places.collect::<Vec<_>>()
+    };
+    let commented = format!("---\n# Source: a.yaml\n{}", pod("a"));
+    assert_eq!(places(&commented), [("a".to_owned(), 3)]);
+    let joined = format!("---\n{}---\n{}", pod("a"), pod("b"));
+    let expected = [("a".to_owned(), 2), ("b".to_owned(), 6)];
+    assert_eq!(places(&joined), expected);
+}
+
+#[test]
+fn lines_of_quoted_text_and_flow_style_may_begin_with_tabs_as_for_kubectl() {
+    let pod = |fields: &str| format!("kind: Pod\nmetadata: {{name: p}}\nspec:\n  {fields}\n");
+    for fields in [
+        "containers: [{image: i, args: [\"if (1) {\n\t\texit\n\t}\"]}]",
+        "containers: [{image: i, args: ['a\n\t b']}]",
+        "containers:\n    - image: i\n      workingDir: \"a\n\t\tb\n\n\tc\"",
+        "containers: [\n\t{image: i,\n\tname: a},\n\t]",
+        "containers:\n  - image: i\n    args: [\n\t# a\n\t\"a\",\n\t\"b\"]",
+    ] {
+        assert_eq!(found(&pod(fields)).0, [["i"]], "{fields}");
+    }
+    let twice = pod("containers: [{image: a, image: i, args: [\"a\n\tb\"]}]");
+    let mut list = WorkloadList::default();
+    list.read(&twice, "app.yaml").unwrap();
+    assert_eq!(list.warnings.len(), 1, "{:?}", list.warnings);
+    // In block style they are refused.
+    for fields in [
+        "containers:\n\t- image: i",
+        "containers: [{image: i}]\n  os:\n\tname: windows",
+        "os:\n\tname: windows\n  containers: [{image: i}]",
+    ] {
+        let message = message(&pod(fields));
+        let problem = "tabs disallowed within this context";
+        assert!(message.contains(problem), "{fields}: {message}");
+    }
+}
+
+#[test]
 fn text_that_repeats_itself_without_end_is_refused() {
     let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
     for level in 1..12 {
