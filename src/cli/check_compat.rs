@@ -172,7 +172,7 @@ impl ReportArgs {
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.check_arguments(session)?;
-        let list = workloads::read(&self.workloads, session)?;
+        let list = workloads::read(&self.workloads, &self.hosts, session)?;
         let mut nodes = self.hosts.listed_nodes(session)?;
         let (snapshot, of_cluster) = self.ask_cluster(&mut nodes)?;
         if self.skip_cordoned {

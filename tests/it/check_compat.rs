@@ -407,15 +407,17 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
 #[test]
 fn a_kustomization_is_said_to_be_built_first() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("kustomization.yaml"),
-        "resources: [pod.yaml]\n",
-    )
-    .unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "kustomization.yaml",
+        "resources: [pod.yaml]\npatches: [{path: ./patch.yaml}, {patch: 'kind: Pod'}]\n",
+    );
     let pod = "kind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: a/b:1}]}\n";
-    std::fs::write(folder.path().join("pod.yaml"), pod).unwrap();
+    write("pod.yaml", pod);
+    let patch = "kind: Pod\nmetadata: {name: patched}\nspec: {nodeSelector: {pool: a}}\n";
+    write("patch.yaml", patch);
     let build = format!(
-        "kubectl kustomize {} | wincimg check-compat -f -",
+        "kubectl kustomize {} | wincimg check-compat --host-build 20348.1 -f -",
         folder.path().display()
     );
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
@@ -423,5 +425,6 @@ fn a_kustomization_is_said_to_be_built_first() {
         .arg(folder.path())
         .assert()
         .code(1)
-        .stderr(contains(build));
+        .stdout(contains("default/p ").and(contains("patched").not()))
+        .stderr(contains(build).and(note(&["patch.yaml"])));
 }

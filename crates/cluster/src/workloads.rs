@@ -558,6 +558,23 @@ fn name_or_pattern(name: String, generate_name: &str) -> String {
     }
 }
 
+/// Names of the files that a kustomization applies to its objects as patches.
+pub fn patch_files(kustomization: &str) -> Vec<String> {
+    const KEYS: [&str; 3] = ["patches", "patchesStrategicMerge", "patchesJson6902"];
+    let read = documents(kustomization).map(|read| read.documents);
+    let mut names = Vec::new();
+    for document in read.unwrap_or_default() {
+        let lists = KEYS
+            .iter()
+            .filter_map(|key| document.value.get(*key)?.as_array());
+        let files = lists
+            .flatten()
+            .map(|patch| patch.get("path").unwrap_or(patch));
+        names.extend(files.filter_map(Value::as_str).map(str::to_owned));
+    }
+    names
+}
+
 /// Default of the API server for `terminationGracePeriodSeconds`.
 const USUAL_GRACE_SECONDS: u64 = 30;
 

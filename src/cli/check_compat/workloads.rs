@@ -1,14 +1,15 @@
 //! Reads the workloads of a check from files.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use wincimg_cluster::rollout::command_line;
-use wincimg_cluster::workloads::{WorkloadList, WorkloadsError};
+use wincimg_cluster::workloads::{WorkloadList, WorkloadsError, patch_files};
 use wincimg_common::files;
 
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
-use crate::cli::{Failure, Session, input};
+use crate::cli::{Failure, HostArgs, Session, input};
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
@@ -34,19 +35,44 @@ fn is_kustomization(path: &Path) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case("kustomization"))
 }
 
+/// The command that builds a kustomization and checks it on the same hosts.
+fn build_command(kustomization: &Path, hosts: &HostArgs) -> String {
+    let folder = files::folder_of(kustomization).display().to_string();
+    let build = command_line(&["kubectl", "kustomize", &folder]);
+    let cluster = hosts.cluster.is_set().then(|| "--kube".to_owned());
+    let flags = hosts.to_words().into_iter().chain(cluster);
+    let flags: Vec<String> = flags.chain(hosts.cluster.to_words()).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let check = [&["wincimg", "check-compat"], &flags[..], &["-f", "-"]].concat();
+    format!("{build} | {}", command_line(&check))
+}
+
 /// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
 /// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
 /// no objects of Kubernetes are skipped.
-pub(super) fn read(files: &[PathBuf], session: &Session) -> Result<WorkloadList, Failure> {
+pub(super) fn read(
+    files: &[PathBuf],
+    hosts: &HostArgs,
+    session: &Session,
+) -> Result<WorkloadList, Failure> {
     let mut list = WorkloadList::default();
-    for FilePath { path, is_found } in named_files::find(files, &MANIFESTS)? {
+    let found = named_files::find(files, &MANIFESTS)?;
+    let mut patches: HashSet<PathBuf> = HashSet::new();
+    for file in found.iter().filter(|file| is_kustomization(&file.path)) {
+        let names = patch_files(&read_text(&file.path)?).into_iter();
+        patches.extend(names.map(|name| files::folder_of(&file.path).join(name)));
+    }
+    for FilePath { path, is_found } in found {
         let name = input::name(&path);
         if is_kustomization(&path) {
             session.warn(format_args!(
-                "skipped {name}: a kustomization is built first: kubectl kustomize {} | wincimg \
-                 check-compat -f -",
-                files::folder_of(&path).display()
+                "skipped {name}: a kustomization is built first: {}",
+                build_command(&path, hosts)
             ));
+            continue;
+        }
+        if is_found && patches.contains(&path) {
+            session.note(format_args!("skipped {name}: a kustomization's patch"));
             continue;
         }
         match list.read(&read_text(&path)?, &name) {

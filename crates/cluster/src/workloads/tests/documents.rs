@@ -363,3 +363,11 @@ fn an_object_of_a_cluster_is_no_template_of_helm() {
     let text = "kind: Pod\nmetadata: {name: p, uid: abc}\nspec: {containers: [{image: '{{ .Values.a }}'}]}\n";
     assert_eq!(found(text).0, [["{{ .Values.a }}"]]);
 }
+
+#[test]
+fn a_kustomization_names_its_patches() {
+    let text = "kind: Kustomization\nresources: [a.yaml]\npatches: [{path: b.yaml}, {patch: 'c: d'}]\n\
+                patchesStrategicMerge: [e.yaml]\npatchesJson6902: [{path: f.yaml}]\n";
+    assert_eq!(patch_files(text), ["b.yaml", "e.yaml", "f.yaml"]);
+    assert_eq!(patch_files("["), [""; 0]);
+}
