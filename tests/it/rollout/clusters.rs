@@ -559,6 +559,9 @@ fn a_pod_of_another_system_than_the_nodes_that_it_selects_starts_nowhere() {
         let mut spec = pod_spec();
         spec["os"]["name"] = os.into();
         spec["nodeSelector"] = selector;
+        if name.starts_with("linux") {
+            spec["containers"][0]["image"] = "shop/other:1".into();
+        }
         json!({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
     };
     let os = |system: &str| json!({"kubernetes.io/os": system});
