@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wincimg_common::document::{Pairs, table};
 use wincimg_common::read_from_text;
 
-use super::config::is_value;
+use super::change::entry_named;
+use super::config::{APP_POOLS, Schema, SectionPath};
 use super::text::{Attribute, Name};
 
 read_from_text!(Name);
@@ -16,27 +18,12 @@ read_from_text!(Name);
 #[derive(Debug)]
 pub struct Line(pub String);
 
-/// A value that appcmd takes in quotes.
-#[derive(Debug)]
-pub struct EntryValue(pub String);
-
 impl FromStr for Line {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.contains(char::is_control) {
             return Err("expected a value on one line");
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl FromStr for EntryValue {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if !is_value(text) {
-            return Err("expected a value on one line, without ', which appcmd does not take");
         }
         Ok(Self(text.to_owned()))
     }
@@ -51,14 +38,35 @@ where
     Ok(pairs.map(|(path, Line(value))| (path, value)).collect())
 }
 
+/// Reads settings of an application pool. Values that no IIS accepts are rejected in their place;
+/// the base's schema is read later.
+pub fn pool_settings<'de, D>(deserializer: D) -> Result<BTreeMap<Attribute, String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let settings = settings(deserializer)?;
+    let section = SectionPath::of(APP_POOLS);
+    for (path, value) in &settings {
+        let (element, attribute) = entry_named("pool").dotted(path.as_str());
+        let Ok(schema) = Schema::builtin().walk(&section, element.steps()) else {
+            continue;
+        };
+        let checked = schema.attribute(attribute).check(value);
+        checked.map_err(|expected| {
+            D::Error::custom(format_args!("invalid {path} {value:?}: {expected}"))
+        })?;
+    }
+    Ok(settings)
+}
+
 /// Reads the variables of a pool.
 pub(super) fn environment<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
 where
     D: Deserializer<'de>,
 {
     let mut variables = BTreeMap::new();
-    table(deserializer, |name: String, EntryValue(value)| {
-        if name.is_empty() || name.contains('=') || !is_value(&name) {
+    table(deserializer, |name: String, Line(value)| {
+        if name.is_empty() || name.contains(|c: char| c == '=' || c.is_control()) {
             return Err(format!("invalid name of a variable: {name:?}"));
         }
         variables.insert(name, value);

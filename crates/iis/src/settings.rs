@@ -13,7 +13,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::config::ConfigEdit;
 #[cfg(feature = "document")]
-use super::document::{environment, settings};
+use super::document::{environment, pool_settings};
 use super::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 
 /// Settings of IIS.
@@ -52,7 +52,7 @@ pub struct AppPool {
     /// The pool's name.
     pub name: Name,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
-    #[serde(default, deserialize_with = "settings")]
+    #[serde(default, deserialize_with = "pool_settings")]
     #[cfg_attr(feature = "document", schemars(with = "Pairs<String, String>"))]
     pub settings: BTreeMap<Attribute, String>,
     /// Additional environment variables of the pool's processes.

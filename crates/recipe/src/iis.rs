@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::document::{Pairs, items};
-use wincimg_iis::document::settings;
+use wincimg_iis::document::pool_settings;
 use wincimg_iis::{
     AppPool, Attribute, DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, DocumentName, FileExtension,
     IisSettings, MimeType, Name, Site,
@@ -69,7 +69,7 @@ struct SitePoolEntry {
     /// The pool's name; default: that of the site in sites, or `DefaultAppPool`.
     name: Option<Field<Name>>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
-    #[serde(default, deserialize_with = "settings")]
+    #[serde(default, deserialize_with = "pool_settings")]
     #[schemars(with = "Pairs<String, String>")]
     settings: BTreeMap<Attribute, String>,
 }

@@ -212,7 +212,7 @@ fn target(
     server: &Server,
 ) -> Result<(SectionPath, Option<ConfigLocation>, Option<ConfigLocation>)> {
     let section = line.needed("section")?;
-    let section = server.schema().find_section(&section)?;
+    let section = server.find_section(&section)?;
     let name = line.name.take();
     let place = name.as_deref().map(location).transpose()?.flatten();
     let commit = line.taken("commit");

@@ -9,6 +9,7 @@ use self::EntryState::{Entry, Removed, Unmentioned};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, EditError, Schema, owner};
+use super::value::KeyKind;
 use super::{ConfigChange, ConfigError, ElementPath, SectionPath};
 
 /// A level of the configuration: the server, a site, or a path below one.
@@ -32,6 +33,15 @@ enum EntryState {
     Removed,
     /// Set by this element.
     Entry(Id),
+}
+
+impl EntryState {
+    fn entry(self) -> Option<Id> {
+        match self {
+            Self::Entry(id) => Some(id),
+            Self::Unmentioned | Self::Removed => None,
+        }
+    }
 }
 
 /// Returns true if an entry that a level does not mention may come from the levels above, which are
@@ -86,10 +96,63 @@ impl<'a> SectionEditor<'a> {
     pub(crate) fn has(&self, entry: &ElementPath) -> Result<bool, EditError> {
         let (steps, selector, collection) = self.entry(entry)?;
         let keys = collection.keys(selector);
-        let above = self.above(steps, collection, &keys)?;
+        Ok(self.current(steps, collection, &keys)?.is_some())
+    }
+
+    /// The entry with these attributes on this level or above.
+    fn current(
+        &self,
+        steps: &[PathStep],
+        collection: &CollectionSchema,
+        selector: &Selector,
+    ) -> Result<Option<Id>, EditError> {
+        let above = self.above(steps, collection, selector)?;
         let above = above.unwrap_or(Unmentioned);
-        let state = self.state_on(&self.level.roots, steps, collection, &keys, above)?;
-        Ok(matches!(state, Entry(_)))
+        let state = self.state_on(&self.level.roots, steps, collection, selector, above)?;
+        Ok(state.entry())
+    }
+
+    /// Rejects attributes of a new or changed entry if another one has a key of them: IIS rejects the
+    /// whole file.
+    fn check_keys(
+        &self,
+        steps: &[PathStep],
+        collection: &CollectionSchema,
+        entry: &Selector,
+        own: Option<Id>,
+    ) -> Result<(), EditError> {
+        if !collection.is_unique() {
+            return Ok(());
+        }
+        for keys in collection.all_keys(entry) {
+            let found = self.current(steps, collection, &keys)?;
+            if found.is_some() && found != own {
+                let owner = owner(self.section, steps);
+                let why = format!("{owner} already has the entry {keys}");
+                return Err(EditError::Refused(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rejects a new value of a key that another entry has.
+    fn check_new_key(
+        &self,
+        steps: &[PathStep],
+        attribute: &str,
+        value: &str,
+    ) -> Result<(), EditError> {
+        let Some((PathStep::Entry(selector), steps)) = steps.split_last() else {
+            return Ok(());
+        };
+        let collection = self.schema.collection(self.section, steps, selector)?;
+        let Some(own) = self.current(steps, collection, selector)? else {
+            return Ok(());
+        };
+        let others = self.document.attributes(own);
+        let others = others.filter(|(name, _)| *name != attribute);
+        let entry = Selector::from_attributes(others.chain([(attribute, value)]));
+        self.check_keys(steps, collection, &entry, Some(own))
     }
 
     /// The error for a new entry that already exists.
@@ -112,6 +175,9 @@ impl<'a> SectionEditor<'a> {
         let schema = self.schema.walk(self.section, steps)?;
         let value = schema.check(&owner(self.section, steps), attribute, value)?;
         let known = schema.attribute(attribute);
+        if known.key != KeyKind::No {
+            self.check_new_key(steps, attribute, &value)?;
+        }
         self.check_locks(steps, Lock::Attribute(attribute))?;
         let element = self.made(steps)?;
         let has = self.document.attribute(element, attribute);
@@ -128,6 +194,10 @@ impl<'a> SectionEditor<'a> {
         let keys = collection.keys(&new);
         let local = self.state_on(&self.level.roots, steps, collection, &keys, Unmentioned)?;
         let above = self.above(steps, collection, &keys)?;
+        let own = local.entry().or(above.and_then(EntryState::entry));
+        if !keeps || own.is_none() {
+            self.check_keys(steps, collection, &new, own)?;
+        }
         match local {
             Entry(_) if keeps => return Ok(()),
             Entry(id) if !first => {
@@ -266,30 +336,27 @@ impl<'a> SectionEditor<'a> {
 
     /// The section on a level.
     fn section(&self, roots: &[Id]) -> Result<Option<Id>, ConfigError> {
-        let mut whole = Vec::new();
-        for root in roots {
-            let (element, missing) = self.descend(*root)?;
-            if missing.is_empty() {
-                whole.push(element);
-            }
-        }
-        match whole[..] {
+        let roots = roots.iter();
+        let found: Vec<Id> = roots
+            .flat_map(|root| self.document.find(*root, self.section.names()))
+            .collect();
+        match found[..] {
             [_, second, ..] => Err(self.twice(second)),
-            _ => Ok(whole.first().copied()),
+            _ => Ok(found.first().copied()),
         }
     }
 
-    /// The innermost existing group of the section, and the names of the missing ones.
-    fn descend(&self, root: Id) -> Result<(Id, Vec<&str>), ConfigError> {
+    /// Adds the section to a root, in the innermost of its groups that exists.
+    fn made_section(&mut self, root: Id) -> Id {
         let names: Vec<&str> = self.section.names().collect();
-        let mut element = root;
-        for (depth, name) in names.iter().enumerate() {
-            match self.only(element, name)? {
-                Some(next) => element = next,
-                None => return Ok((element, names[depth..].to_vec())),
-            }
-        }
-        Ok((element, Vec::new()))
+        let groups = (1..names.len()).rev().find_map(|depth| {
+            let groups = self.document.find(root, names[..depth].iter().copied());
+            Some((*groups.first()?, depth))
+        });
+        let (group, depth) = groups.unwrap_or((root, 0));
+        names[depth..].iter().fold(group, |parent, name| {
+            self.document.insert(parent, InsertPosition::End, name, [])
+        })
     }
 
     /// The only element of this name.
@@ -330,10 +397,8 @@ impl<'a> SectionEditor<'a> {
                 PathStep::Entry(selector) => {
                     let (schema, steps) = (self.schema, &steps[..place]);
                     let collection = schema.collection(self.section, steps, selector)?;
-                    match self.state(element, collection, selector, Unmentioned)? {
-                        Entry(id) => Some(id),
-                        Unmentioned | Removed => None,
-                    }
+                    let state = self.state(element, collection, selector, Unmentioned)?;
+                    state.entry()
                 }
             };
             match next {
@@ -349,13 +414,7 @@ impl<'a> SectionEditor<'a> {
         let roots = &self.level.roots;
         let mut element = match self.section(roots)? {
             Some(section) => section,
-            None => {
-                let (group, missing) = self.descend(roots[0])?;
-                let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
-                missing.iter().fold(group, |parent, name| {
-                    self.document.insert(parent, InsertPosition::End, name, [])
-                })
-            }
+            None => self.made_section(roots[0]),
         };
         for (place, step) in steps.iter().enumerate() {
             element = match step {

@@ -203,6 +203,14 @@ impl XmlDocument {
             .filter(move |child| self.elements[*child].name == name)
     }
 
+    /// The elements at a path below one: IIS allows groups to repeat.
+    pub(crate) fn find<'n>(&self, id: Id, path: impl IntoIterator<Item = &'n str>) -> Vec<Id> {
+        path.into_iter().fold(vec![id], |found, name| {
+            let found = found.into_iter();
+            found.flat_map(|id| self.children_named(id, name)).collect()
+        })
+    }
+
     /// A problem with an element, with its position.
     pub(crate) fn error(&self, id: Id, problem: String) -> ConfigError {
         ConfigError::at(&self.file.text, self.elements[id].offset, problem)

@@ -24,10 +24,10 @@ pub(super) use self::document::{Id, XmlDocument};
 #[cfg(test)]
 pub(super) use self::encoding::DecodedText;
 pub(crate) use self::names::FilterTarget;
-pub use self::path::{ElementPath, PathStep, SectionPath, Selector, is_value};
+pub use self::path::{ElementPath, PathStep, SectionPath, Selector};
 pub use self::schema::{EditError, Schema, SchemaError, UnknownName};
-pub use self::server::Server;
 pub(crate) use self::server::{APP_POOLS, SITES};
+pub use self::server::{Server, SharedBinding};
 
 /// A problem that prevents changes to a configuration file of IIS, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

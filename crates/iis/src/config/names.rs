@@ -25,18 +25,10 @@ struct FilterPart {
 impl Schema {
     /// The section of this path, or with this last name if it is unique.
     pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, EditError> {
-        let text = text.trim_matches('/');
-        let mut known = self.sections.keys();
-        if let Some(name) = known.find(|name| name.eq_ignore_ascii_case(text)) {
-            return Ok(SectionPath::of(name));
-        }
-        let mut named = self.sections.keys().filter(|name| {
-            let last = name.rsplit('/').next().unwrap_or_default();
-            last.eq_ignore_ascii_case(text)
-        });
-        match (named.next(), named.next()) {
-            (Some(name), None) => Ok(SectionPath::of(name)),
-            _ => Err(self.unknown_section(text)),
+        let known: Vec<&str> = self.sections.keys().map(String::as_str).collect();
+        match section_named(&known, text) {
+            Some(name) => Ok(SectionPath::of(name)),
+            None => Err(self.unknown_section(text.trim_matches('/'))),
         }
     }
 
@@ -205,6 +197,22 @@ impl CollectionSchema {
             .collect();
         attributes.map(Selector)
     }
+}
+
+/// The section of this path, or with this last name if it is unique.
+pub(super) fn section_named<'n>(known: &[&'n str], text: &str) -> Option<&'n str> {
+    let text = text.trim_matches('/');
+    let is_last = |name: &str| {
+        let last = name.rsplit('/').next().unwrap_or_default();
+        last.eq_ignore_ascii_case(text)
+    };
+    let known = known.iter().copied();
+    if let Some(whole) = known.clone().find(|name| name.eq_ignore_ascii_case(text)) {
+        return Some(whole);
+    }
+    let mut named = known.filter(|name| is_last(name));
+    let first = named.next()?;
+    named.next().is_none().then_some(first)
 }
 
 /// An attribute's name as a schema spells it.

@@ -130,10 +130,11 @@ impl ElementPath {
     /// The text with appcmd's word for the place before all others.
     pub(super) fn at_start(&self) -> String {
         let text = self.to_string();
-        match text.rfind('[') {
-            Some(at) => format!("{}[@start,{}", &text[..at], &text[at + 1..]),
-            None => text,
-        }
+        let Some((_, entry)) = self.split_entry() else {
+            return text;
+        };
+        let at = text.len() - entry.to_string().len();
+        format!("{}[@start,{}", &text[..at], &text[at + 1..])
     }
 }
 
@@ -193,12 +194,12 @@ pub(super) fn read_entry<'t>(
         let name = name.trim();
         let after = after.trim_start();
         let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-        let (value, after) = after[1..].split_once(quote)?;
+        let (value, after) = read_value(&after[1..], quote)?;
         let is_twice = attributes.iter().any(|(known, _)| known == name);
-        if !is_name(name) || !is_value(value) || is_twice {
+        if !is_name(name) || value.contains(char::is_control) || is_twice {
             return None;
         }
-        attributes.push((name.to_owned(), value.to_owned()));
+        attributes.push((name.to_owned(), value));
         let after = after.trim_start();
         if let Some(after) = after.strip_prefix(']') {
             return Some((Selector(attributes), after));
@@ -207,9 +208,20 @@ pub(super) fn read_entry<'t>(
     }
 }
 
-/// Returns true if appcmd accepts this value of an entry between quotes.
-pub fn is_value(value: &str) -> bool {
-    !value.contains(|c: char| c == '\'' || c.is_control())
+/// Splits the text after a quote into the value and the rest after the closing quote; two quotes are
+/// one of the value.
+fn read_value(text: &str, quote: char) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut rest = text;
+    loop {
+        let (part, after) = rest.split_once(quote)?;
+        value.push_str(part);
+        let Some(further) = after.strip_prefix(quote) else {
+            return Some((value, after));
+        };
+        value.push(quote);
+        rest = further;
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -244,7 +256,7 @@ impl fmt::Display for Selector {
         f.write_str("[")?;
         for (place, (name, value)) in self.0.iter().enumerate() {
             let comma = if place > 0 { "," } else { "" };
-            write!(f, "{comma}{name}='{value}'")?;
+            write!(f, "{comma}{name}='{}'", value.replace('\'', "''"))?;
         }
         f.write_str("]")
     }
@@ -276,6 +288,8 @@ mod tests {
             "[name='api'].processModel",
             "[name='a'].[path='/'].[path='/x']",
             "files.[value='index.html',enabled='true']",
+            "customHeaders.[name='a',value='default-src ''self''']",
+            "[a=''''].[b='']",
         ] {
             let path: ElementPath = text.parse().unwrap();
             assert_eq!(path.to_string(), text);
@@ -283,13 +297,17 @@ mod tests {
         let other: ElementPath = "files[ value = \"it]\" ]".parse().unwrap();
         assert_eq!(other.to_string(), "files.[value='it]']");
         assert_eq!(other.at_start(), "files.[@start,value='it]']");
+        let brackets: ElementPath = "files.[value='a[b']".parse().unwrap();
+        assert_eq!(brackets.at_start(), "files.[@start,value='a[b']");
+        let quoted: ElementPath = "[a=\"it's \"\"b\"\"\"]".parse().unwrap();
+        assert_eq!(quoted.to_string(), "[a='it''s \"b\"']");
     }
 
     #[test]
     fn what_is_no_path_is_refused() {
         for text in [
             ".", "a.", ".a", "a..b", "[", "[]", "[a]", "[a=b]", "[a='b'", "[a='b']c",
-            "[a='1',a='2']", "a b", "[a='\u{1}']", "1a", "[a=\"it's\"]",
+            "[a='1',a='2']", "a b", "[a='\u{1}']", "1a", "[a='it's']",
         ] {
             assert!(text.parse::<ElementPath>().is_err(), "{text}");
         }

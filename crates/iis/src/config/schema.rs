@@ -9,7 +9,7 @@ use super::path::{PathStep, Selector};
 use super::value::{AttributeSchema, KeyKind, Validation, ValueKind};
 use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, SectionPath};
 
-/// The builtin schema: names and keys, without types of values.
+/// The builtin schema: names and keys, and types of values that are the same in every IIS.
 const KNOWN: &str = include_str!("known.xml");
 
 /// Schema of the sections of IIS's configuration.
@@ -189,6 +189,10 @@ impl ElementSchema {
     /// Adds one element of a schema file.
     fn add(&mut self, document: &XmlDocument, id: Id) {
         for child in document.children(id) {
+            // It exists only while IIS runs.
+            if document.attribute(child, "extension").is_some() {
+                continue;
+            }
             let name = document.attribute(child, "name").unwrap_or_default();
             match document.name(child) {
                 "attribute" => {
@@ -199,11 +203,28 @@ impl ElementSchema {
                     let element = self.elements.entry(name.to_owned()).or_default();
                     element.add(document, child);
                 }
-                "collection" => self.collections.push(collection(document, child)),
+                "collection" => self.collection_of(document, child).extend(document, child),
                 _ => {}
             }
         }
         self.is_open |= is_true(document, id, "allowUnrecognizedAttributes");
+    }
+
+    /// The collection whose entries have the names in a schema file. Other files may have a part of
+    /// it, as that of FTP for sites.
+    fn collection_of(&mut self, document: &XmlDocument, id: Id) -> &mut CollectionSchema {
+        let add = document.attribute(id, "addElement").unwrap_or_default();
+        let names = add.split(',').map(|name| name.trim().to_owned());
+        let add: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+        let known = self.collections.iter().position(|known| known.add == add);
+        let at = known.unwrap_or(self.collections.len());
+        if known.is_none() {
+            self.collections.push(CollectionSchema {
+                add,
+                ..CollectionSchema::default()
+            });
+        }
+        &mut self.collections[at]
     }
 
     /// The element in it.
@@ -260,6 +281,19 @@ impl ElementSchema {
 }
 
 impl CollectionSchema {
+    /// Adds one collection of a schema file.
+    fn extend(&mut self, document: &XmlDocument, id: Id) {
+        let named = |name: &str| {
+            let value = document.attribute(id, name).filter(|name| !name.is_empty());
+            value.map(str::to_owned)
+        };
+        self.remove = self.remove.take().or_else(|| named("removeElement"));
+        self.clear = self.clear.take().or_else(|| named("clearElement"));
+        self.prepends |= document.attribute(id, "mergeAppend") == Some("false");
+        self.has_duplicates |= is_true(document, id, "allowDuplicates");
+        self.entry.add(document, id);
+    }
+
     /// Returns true if that is the name of an entry.
     pub(crate) fn is_entry(&self, name: &str) -> bool {
         self.add.iter().any(|add| add == name)
@@ -285,6 +319,23 @@ impl CollectionSchema {
             return entry.clone();
         }
         Selector(combined)
+    }
+
+    /// All keys of an entry with these attributes: each may be that of one entry only.
+    pub(crate) fn all_keys(&self, entry: &Selector) -> Vec<Selector> {
+        let of = |key: KeyKind| {
+            let keys = self.entry.attributes.iter();
+            let keys = keys.filter(move |(_, schema)| schema.key == key);
+            keys.map(move |(name, schema)| {
+                let own = entry.attributes().find(|(own, _)| own == name);
+                let value = own.map(|(_, value)| value).or(schema.default.as_deref())?;
+                Some((name.clone(), value.to_owned()))
+            })
+        };
+        let unique = of(KeyKind::Unique).flatten().map(|key| vec![key]);
+        let combined: Option<Vec<_>> = of(KeyKind::Combined).collect();
+        let combined = combined.filter(|combined| !combined.is_empty());
+        unique.chain(combined).map(Selector).collect()
     }
 
     /// Returns true if no two entries may have the same keys.
@@ -353,28 +404,6 @@ fn is_lock(name: &str) -> bool {
     )
 }
 
-fn collection(document: &XmlDocument, id: Id) -> CollectionSchema {
-    let named = |name: &str| {
-        let value = document.attribute(id, name).filter(|name| !name.is_empty());
-        value.map(str::to_owned)
-    };
-    let mut entry = ElementSchema::default();
-    entry.add(document, id);
-    let add = named("addElement").unwrap_or_default();
-    CollectionSchema {
-        add: add
-            .split(',')
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .collect(),
-        remove: named("removeElement"),
-        clear: named("clearElement"),
-        prepends: document.attribute(id, "mergeAppend") == Some("false"),
-        has_duplicates: is_true(document, id, "allowDuplicates"),
-        entry,
-    }
-}
-
 fn attribute(document: &XmlDocument, id: Id) -> AttributeSchema {
     let value = |name: &str| document.attribute(id, name);
     let names = |kind: &str| {
@@ -409,6 +438,7 @@ fn attribute(document: &XmlDocument, id: Id) -> AttributeSchema {
             KeyKind::No
         },
         is_case_sensitive: is_true(document, id, "caseSensitive"),
+        is_expanded: is_true(document, id, "expanded"),
         default: value("defaultValue").map(str::to_owned),
         may_be_infinite: is_true(document, id, "allowInfinite"),
         validation: validation(

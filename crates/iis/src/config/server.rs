@@ -1,10 +1,13 @@
 //! The server configuration, `applicationHost.config`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use super::super::change::is_same;
 use super::apply::{Level, SectionEditor};
 use super::document::{Id, InsertPosition, XmlDocument};
+use super::names::section_named;
 use super::path::PathStep;
 use super::schema::{EditError, Schema, UnknownName};
 use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
@@ -20,6 +23,29 @@ pub(crate) const APP_POOLS: &str = "system.applicationHost/applicationPools";
 pub struct Server {
     document: XmlDocument,
     schema: Arc<Schema>,
+}
+
+/// A binding that two sites have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SharedBinding {
+    /// The binding, as appcmd writes it.
+    binding: String,
+    /// The sites' names.
+    sites: [String; 2],
+}
+
+impl fmt::Display for SharedBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            binding,
+            sites: [one, other],
+        } = self;
+        write!(
+            f,
+            "the sites {one:?} and {other:?} have the binding {binding}, and Windows starts only one \
+             of them: change or remove one"
+        )
+    }
 }
 
 /// Entry of `configSections` for a section.
@@ -126,10 +152,8 @@ impl Server {
     }
 
     fn section_in(&self, location: Id, section: &SectionPath) -> Option<Id> {
-        let mut names = section.names();
-        names.try_fold(location, |at, name| {
-            self.document.children_named(at, name).next()
-        })
+        let found = self.document.find(location, section.names());
+        found.first().copied()
     }
 
     /// Allows or prevents that files below set a section: moves the section into a `<location>`
@@ -175,11 +199,7 @@ impl Server {
     }
 
     fn declared(&self, section: &SectionPath) -> Result<SectionDeclaration, EditError> {
-        let root = self.document.root();
-        let mut declared = Vec::new();
-        for sections in self.document.children_named(root, "configSections") {
-            self.declarations(sections, "", &mut declared);
-        }
+        let declared = self.sections();
         let found = declared.iter().find(|(name, _)| name == section.as_str());
         let Some((_, id)) = found else {
             let name = section.as_str();
@@ -200,6 +220,27 @@ impl Server {
             id: *id,
             takes_location: !is_server_only && attribute("allowLocation") != Some("false"),
         })
+    }
+
+    /// The paths of the declared sections.
+    fn sections(&self) -> Vec<(String, Id)> {
+        let mut declared = Vec::new();
+        let root = self.document.root();
+        for sections in self.document.children_named(root, "configSections") {
+            self.declarations(sections, "", &mut declared);
+        }
+        declared
+    }
+
+    /// The section of this path, or with this last name if it is unique. Those that the file declares
+    /// come before others of the schema, which are for other files.
+    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, EditError> {
+        let declared = self.sections();
+        let names: Vec<&str> = declared.iter().map(|(name, _)| name.as_str()).collect();
+        match section_named(&names, text) {
+            Some(name) => Ok(SectionPath::of(name)),
+            None => self.schema.find_section(text),
+        }
     }
 
     fn declarations(&self, group: Id, path: &str, found: &mut Vec<(String, Id)>) {
@@ -289,14 +330,8 @@ impl Server {
 
     /// The sites or the pools.
     fn entries(&self, section: &str, entry: &str) -> Vec<Id> {
-        let mut at = vec![self.document.root()];
-        for name in section.split('/').chain(std::iter::once(entry)) {
-            at = at
-                .into_iter()
-                .flat_map(|id| self.document.children_named(id, name))
-                .collect();
-        }
-        at
+        let path = section.split('/').chain([entry]);
+        self.document.find(self.document.root(), path)
     }
 
     /// The entries (sites, applications or folders) whose attribute is a prefix of a text, the
@@ -369,21 +404,39 @@ impl Server {
         })
     }
 
-    /// Bindings of a site: protocols and their binding information.
-    pub fn bindings(&self, site: &str) -> Vec<(String, String)> {
-        let site = self.site(site).into_iter();
-        let bindings = site
-            .flat_map(|id| self.document.children_named(id, "bindings"))
-            .flat_map(|id| self.document.children_named(id, "binding"));
-        bindings
-            .map(|id| {
-                let text = |name| self.document.attribute(id, name).unwrap_or_default();
-                (
-                    text("protocol").to_owned(),
-                    text("bindingInformation").to_owned(),
-                )
-            })
-            .collect()
+    /// The pairs of sites that start with the server and have the same binding for HTTP, of which
+    /// Windows starts only one.
+    pub fn shared_bindings(&self) -> BTreeSet<SharedBinding> {
+        let mut first = BTreeMap::new();
+        let mut shared = BTreeSet::new();
+        for site in self.entries(SITES, "site") {
+            let name = self.document.attribute(site, "name").unwrap_or_default();
+            if !self.starts(site) {
+                continue;
+            }
+            for binding in self.document.find(site, ["bindings", "binding"]) {
+                let text = |name| self.document.attribute(binding, name).unwrap_or_default();
+                let protocol = text("protocol").to_ascii_lowercase();
+                if !matches!(protocol.as_str(), "http" | "https") {
+                    continue;
+                }
+                let binding = format!("{protocol}/{}", text("bindingInformation"));
+                let known = first.entry(binding.to_lowercase()).or_insert(name);
+                if *known != name {
+                    let sites = [(*known).to_owned(), name.to_owned()];
+                    shared.insert(SharedBinding { binding, sites });
+                }
+            }
+        }
+        shared
+    }
+
+    /// Returns true if a site starts with the server.
+    fn starts(&self, site: Id) -> bool {
+        let defaults = self.entries(SITES, "siteDefaults").into_iter();
+        let mut places = std::iter::once(site).chain(defaults);
+        let set = places.find_map(|id| self.document.attribute(id, "serverAutoStart"));
+        set.is_none_or(|set| !set.eq_ignore_ascii_case("false"))
     }
 
     /// Returns true if the file has a `<location>` for a site or a path below it.

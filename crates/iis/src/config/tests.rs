@@ -1,4 +1,6 @@
 mod delegation;
+mod keys;
+mod sites;
 
 use proptest::prelude::*;
 
@@ -526,6 +528,64 @@ fn a_schema_that_is_none_is_refused_by_name() {
     }
     let deep = format!("<configSchema>{}", "<a>".repeat(100_000));
     assert!(Schema::read([("deep.xml", deep.as_bytes())]).is_err());
+}
+
+/// FTP's schema has a part of that of sites, and rscaext.xml what exists only while IIS runs.
+#[test]
+fn files_of_a_schema_have_parts_of_a_section() {
+    let part = |inside: &str| {
+        format!(
+            "<configSchema><sectionSchema name='system.applicationHost/sites'>\
+             <collection addElement='site'>{inside}</collection></sectionSchema></configSchema>"
+        )
+    };
+    let ftp =
+        part("<element name='ftpServer'><attribute name='allowUTF8' type='bool' /></element>");
+    let main = part(
+        "<attribute name='name' type='string' isUniqueKey='true' />\
+         <attribute name='id' type='uint' isUniqueKey='true' />",
+    );
+    let running = part("<attribute name='state' type='enum' extension='Microsoft.Rsca' />");
+    let files = [("Ftp", &ftp), ("IIS", &main), ("rscaext", &running)];
+    let schema = Schema::read(files.map(|(name, text)| (name, text.as_bytes()))).unwrap();
+    let mut server = Server::read(FILE.as_bytes(), schema).unwrap();
+    let mut set = |text| server.apply(&edit(SITES, "", change(text)));
+    set("[name='Default Web Site'].ftpServer.allowUTF8:False").unwrap();
+    let refused = set("[name='Default Web Site'].state:Started").unwrap_err();
+    assert_eq!(refused.to_string(), "sites has no attribute \"state\"");
+    let after = String::from_utf8(server.finish().unwrap()).unwrap();
+    assert_contains(&after, "<ftpServer allowUTF8=\"false\" />");
+}
+
+fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{text}");
+}
+
+/// cmd expands the variables of a line, and the file has them.
+#[test]
+fn keys_are_compared_as_iis_reads_them() {
+    let section = "system.webServer/security/isapiCgiRestriction";
+    let declared = FILE.replace(
+        "<sectionGroup name=\"security\">",
+        "<sectionGroup name=\"security\"><section name=\"isapiCgiRestriction\" />",
+    );
+    let file = declared.replace(
+        "        <security>",
+        "        <security><isapiCgiRestriction><add path=\"%windir%\\a.dll\" allowed=\"false\" /></isapiCgiRestriction>",
+    );
+    let schema = "<configSchema><sectionSchema name='system.webServer/security/isapiCgiRestriction'>\
+        <collection addElement='add'><attribute name='path' type='string' expanded='true' isUniqueKey='true' />\
+        <attribute name='allowed' type='bool' /></collection></sectionSchema></configSchema>";
+    let schema = Schema::read([("IIS_schema.xml", schema.as_bytes())]).unwrap();
+    let mut server = Server::read(file.as_bytes(), schema).unwrap();
+    let allowed = ConfigChange::Set {
+        element: r"[path='C:\Windows\a.dll']".parse().unwrap(),
+        attribute: "allowed".to_owned(),
+        value: "True".to_owned(),
+    };
+    server.apply(&edit(section, "", allowed)).unwrap();
+    let after = String::from_utf8(server.finish().unwrap()).unwrap();
+    assert_contains(&after, r#"<add path="%windir%\a.dll" allowed="true" />"#);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Values of attributes and their types in IIS's schema.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use wincimg_windows::variables::filled_in;
 
 /// Attribute of a schema.
 #[derive(Debug, Clone, Default)]
@@ -9,6 +12,8 @@ pub(crate) struct AttributeSchema {
     pub(crate) is_required: bool,
     pub(crate) key: KeyKind,
     pub(crate) is_case_sensitive: bool,
+    /// True if IIS expands `%VARIABLES%` when it reads the value.
+    pub(crate) is_expanded: bool,
     pub(crate) default: Option<String>,
     /// True if `Infinite` is a value.
     pub(crate) may_be_infinite: bool,
@@ -92,7 +97,14 @@ impl AttributeSchema {
 
     /// Returns true if IIS considers two values equal.
     pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
+        let (one, other) = (self.as_read(one), self.as_read(other));
         one == other || (!self.is_case_sensitive && one.to_lowercase() == other.to_lowercase())
+    }
+
+    /// A value as IIS reads it.
+    fn as_read<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        let expanded = self.is_expanded.then(|| filled_in(value, &[])).flatten();
+        expanded.map_or(Cow::Borrowed(value), Cow::Owned)
     }
 
     fn of_kind(&self, value: &str) -> Result<String, String> {
@@ -270,6 +282,24 @@ mod tests {
             (ValueKind::Seconds(60), "1:00"),
         ] {
             assert!(check(kind, Validation::None, value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn variables_are_expanded_where_the_schema_says_so() {
+        let schema = |is_expanded| AttributeSchema {
+            is_expanded,
+            ..AttributeSchema::default()
+        };
+        for (value, is_same) in [
+            (r"%windir%\a.dll", true),
+            (r"%SYSTEMROOT%\A.dll", true),
+            (r"%other%\a.dll", false),
+            (r"100%\a.dll", false),
+        ] {
+            let found = schema(true).is_same(value, r"C:\Windows\a.dll");
+            assert_eq!(found, is_same, "{value}");
+            assert!(!schema(false).is_same(value, r"C:\Windows\a.dll"));
         }
     }
 

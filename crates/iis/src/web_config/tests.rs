@@ -307,6 +307,41 @@ fn what_no_xml_reader_would_take_is_refused_with_its_place() {
     }
 }
 
+/// Only sections may appear once; a published web.config of an image has two groups.
+#[test]
+fn groups_repeat() {
+    let types = settings(&[], &[("json", "application/json")]);
+    let groups = |first: &str, second: &str| {
+        format!(
+            "<configuration><system.webServer>{first}</system.webServer><system.webServer>{second}\
+             </system.webServer></configuration>"
+        )
+    };
+    let section = format!("<staticContent>{REMOVE}{MAP}</staticContent>");
+    assert_eq!(
+        merged(&groups("<directoryBrowse/>", "<urlCompression/>"), &types),
+        groups(&format!("<directoryBrowse/>{section}"), "<urlCompression/>")
+    );
+    assert_eq!(
+        merged(
+            &groups("<directoryBrowse/>", "<staticContent></staticContent>"),
+            &types
+        ),
+        groups("<directoryBrowse/>", &section)
+    );
+    let security = groups("<security/>", "<security><requestFiltering/></security>");
+    let extensions = settings(&["json"], &[]);
+    let filtering = format!(
+        "<requestFiltering><fileExtensions>{REMOVE}{ADD}</fileExtensions></requestFiltering>"
+    );
+    assert_eq!(
+        merged(&security, &extensions),
+        groups("<security/>", &format!("<security>{filtering}</security>"))
+    );
+    let twice = groups("<staticContent/>", "<staticContent/>");
+    assert!(problem(&twice).contains("a second <staticContent>"));
+}
+
 #[test]
 fn what_iis_would_refuse_is_refused_with_its_place() {
     let section = |inside: &str| {

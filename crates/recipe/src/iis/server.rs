@@ -8,7 +8,7 @@ use serde::Deserialize;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::document::{self, Pairs, items};
 use wincimg_iis::config::{ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SectionPath};
-use wincimg_iis::document::{EntryValue, Line, settings};
+use wincimg_iis::document::{Line, settings};
 use wincimg_iis::{Application, Attribute, Binding, Name, Site, UrlPath};
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
@@ -79,24 +79,24 @@ struct ApplicationEntry {
 )]
 pub(super) struct HandlerEntry {
     /// The handler's name.
-    name: Field<EntryValue>,
+    name: Field<Line>,
     /// The paths, such as *.php.
-    path: Field<EntryValue>,
+    path: Field<Line>,
     /// The verbs, separated by commas; default: all.
-    verb: Option<Field<EntryValue>>,
+    verb: Option<Field<Line>>,
     /// The modules that answer, separated by commas.
-    modules: Option<Field<EntryValue>>,
+    modules: Option<Field<Line>>,
     /// The managed type that answers.
     #[serde(rename = "type")]
-    kind: Option<Field<EntryValue>>,
+    kind: Option<Field<Line>>,
     /// The program of a CGI or ISAPI handler.
-    script_processor: Option<Field<EntryValue>>,
+    script_processor: Option<Field<Line>>,
     /// Required type of the path: File, Directory, Either or Unspecified.
-    resource_type: Option<Field<EntryValue>>,
+    resource_type: Option<Field<Line>>,
     /// Access that the handler needs: None, Read, Write, Script or Execute.
-    require_access: Option<Field<EntryValue>>,
+    require_access: Option<Field<Line>>,
     /// Precondition, such as bitness64.
-    pre_condition: Option<Field<EntryValue>>,
+    pre_condition: Option<Field<Line>>,
     /// Site, or path below a site, that it applies to; default: the whole server.
     site: Option<Field<ConfigLocation>>,
 }
@@ -109,14 +109,14 @@ pub(super) struct HandlerEntry {
 )]
 pub(super) struct ModuleEntry {
     /// The module's name.
-    name: Field<EntryValue>,
+    name: Field<Line>,
     /// The file of a native module, which is registered with the server.
-    image: Option<Field<EntryValue>>,
+    image: Option<Field<Line>>,
     /// The type of a managed module.
     #[serde(rename = "type")]
-    kind: Option<Field<EntryValue>>,
+    kind: Option<Field<Line>>,
     /// Precondition, such as managedHandler.
-    pre_condition: Option<Field<EntryValue>>,
+    pre_condition: Option<Field<Line>>,
     /// Site, or path below a site, that it applies to; default: the whole server.
     site: Option<Field<ConfigLocation>>,
 }
@@ -172,7 +172,7 @@ impl FromStr for EntryPath {
     }
 }
 
-type Value = Field<EntryValue>;
+type Value = Field<Line>;
 
 impl Value {
     fn text(&self) -> &str {
@@ -246,10 +246,11 @@ impl Recipe {
         };
         let mut applications = BTreeMap::from([(UrlPath::root(), root)]);
         for (document::Text(path), application) in entry.applications {
-            if applications.contains_key(&path) {
+            if path == UrlPath::root() {
                 let problem = format!("the application {path} is the site itself: set it there");
                 return Err(self.error(&application.path, problem));
             }
+            self.check_new_path(&path, applications.keys(), &application.path)?;
             let new = Application {
                 app_pool: application.app_pool.map(|it| it.value),
                 folders: self.folders(application.path, application.virtual_directories)?,
@@ -274,12 +275,30 @@ impl Recipe {
     ) -> Result<BTreeMap<UrlPath, ImagePath>, Problem> {
         let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
         for (document::Text(path), folder) in others {
-            let error = self.error(&folder, "path sets the folder of /");
-            if folders.insert(path, folder.value).is_some() {
-                return Err(error);
+            if path == UrlPath::root() {
+                return Err(self.error(&folder, "path sets the folder of /"));
             }
+            self.check_new_path(&path, folders.keys(), &folder)?;
+            folders.insert(path, folder.value);
         }
         Ok(folders)
+    }
+
+    /// Rejects a path in URLs that is the same to IIS as another one.
+    fn check_new_path<'p>(
+        &self,
+        path: &UrlPath,
+        mut others: impl Iterator<Item = &'p UrlPath>,
+        at: &Field<ImagePath>,
+    ) -> Result<(), Problem> {
+        let lower = path.to_string().to_lowercase();
+        match others.find(|other| other.to_string().to_lowercase() == lower) {
+            Some(other) => {
+                let problem = format!("{other} and {path} are the same path to IIS");
+                Err(self.error(at, problem))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(super) fn module(&self, entry: &ModuleEntry) -> Result<Vec<ConfigEdit>, Problem> {

@@ -10,6 +10,48 @@ fn two_sites_do_not_have_the_same_name() {
 }
 
 #[test]
+fn two_paths_of_a_site_differ_in_more_than_their_case() {
+    for (keys, printed) in [
+        (
+            "applications = { '/api' = { path = 'C:\\a' }, '/API' = { path = 'C:\\b' } }",
+            "/API and /api are the same path to IIS",
+        ),
+        (
+            "virtual_directories = { '/x' = 'C:\\a', '/X' = 'C:\\b' }",
+            "/X and /x are the same path to IIS",
+        ),
+        (
+            "applications = { '/' = { path = 'C:\\a' } }",
+            "the application / is the site itself",
+        ),
+        (
+            "virtual_directories = { '/' = 'C:\\a' }",
+            "path sets the folder of /",
+        ),
+    ] {
+        let site = "[[iis.sites]]\nname = 'Api'\npath = 'C:\\a'\nbindings = ['http/*:80:']\n";
+        let problem = problem(&format!("{site}{keys}\n"));
+        assert!(problem.starts_with("recipe.toml:7:"), "{problem}");
+        assert!(problem.contains(printed), "{problem}");
+    }
+}
+
+#[test]
+fn a_value_that_no_iis_accepts_is_refused_in_its_place() {
+    for settings in [
+        "[[iis.app_pools]]\nname = 'a'\nsettings = { 'processModel.idleTimeout' = 20 }",
+        "[iis.app_pool]\nname = 'a'\nsettings = 'autoStart=true, processModel.idleTimeout=20'",
+    ] {
+        let problem = problem(&format!("{settings}\n"));
+        assert!(problem.starts_with("recipe.toml:5:"), "{problem}");
+        let printed = "invalid processModel.idleTimeout \"20\": expected a time span";
+        assert!(problem.contains(printed), "{problem}");
+    }
+    let sound = "settings = 'queueLength=10, recycling.periodicRestart.time=29:00:00, other=20'";
+    plan(&format!("[iis.app_pool]\n{sound}\n")).unwrap();
+}
+
+#[test]
 fn what_is_no_pool_is_refused_in_its_place() {
     for (keys, printed) in [
         (
@@ -38,12 +80,12 @@ fn what_is_no_pool_is_refused_in_its_place() {
             r#"5:25: invalid name of a variable: "A=B""#,
         ),
         (
-            r#"environment = { A = "it's" }"#,
-            "5:21: expected a value on one line, without ', which appcmd does not take",
+            r#"environment = { A = "a\nb" }"#,
+            "5:21: expected a value on one line",
         ),
         (
-            r#"environment = { "a'b" = 1 }"#,
-            r#"5:25: invalid name of a variable: "a'b""#,
+            r#"environment = { "a\nb" = 1 }"#,
+            r#"5:26: invalid name of a variable: "a\nb""#,
         ),
         (
             "environment = 1",
@@ -75,10 +117,10 @@ fn what_is_no_pool_is_refused_in_its_place() {
 #[test]
 fn a_pool_has_its_settings_and_variables() {
     let body = "[[iis.app_pools]]\nname = 'a'\nsettings = 'b.c=1, d=x'\n\
-                environment = { Y = '${name}', X = true }\n";
+                environment = { Y = '${name}', X = true, \"it's\" = \"'\" }\n";
     let pools = plan(body).unwrap().iis.unwrap().app_pools;
     assert_eq!(
         serde_json::to_string(&pools).unwrap(),
-        r#"[{"name":"a","settings":{"b.c":"1","d":"x"},"environment":{"X":"true","Y":"app"}}]"#
+        r#"[{"name":"a","settings":{"b.c":"1","d":"x"},"environment":{"X":"true","Y":"app","it's":"'"}}]"#
     );
 }

@@ -263,7 +263,7 @@ fn settings() -> IisSettings {
 
 /// Changes without two of the same target.
 fn change() -> impl Strategy<Value = ConfigChange> {
-    let value = "[a-zA-Z0-9 .:*/\\\\=,\\[\\]-]{1,12}";
+    let value = "[a-zA-Z0-9 .:*/\\\\=,'\\[\\]-]{1,12}";
     let entry = ("[.][a-z]{1,8}", value).prop_map(|(extension, kind)| {
         ElementPath::default().entry([("fileExtension", extension.as_str()), ("mimeType", &kind)])
     });
@@ -403,10 +403,12 @@ proptest! {
 #[test]
 fn selectors_survive_quotes() {
     let order = read(
-        &words("set config /section:staticContent \"/+[fileExtension='.a]:b',mimeType='x:y']\""),
+        &words(
+            "set config /section:staticContent \"/+[fileExtension='.a]'':b',mimeType='x:''y''']\"",
+        ),
         &server(),
     );
-    let expected = Selector::from_attributes([("fileExtension", ".a]:b"), ("mimeType", "x:y")]);
+    let expected = Selector::from_attributes([("fileExtension", ".a]':b"), ("mimeType", "x:'y'")]);
     assert_eq!(
         order.unwrap().edits[0].change,
         ConfigChange::New {
