@@ -5,32 +5,29 @@ use wincimg_windows::path::ImagePath;
 /// Path of the server's configuration.
 const SERVER_CONFIG: &str = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
 
-/// Folder of the schema files.
+/// Folder of the schema files of IIS and of its extensions.
 const SCHEMA_FOLDER: &str = r"C:\Windows\System32\inetsrv\config\schema";
-
-/// The schema files of IIS and of its extensions.
-const SCHEMAS: [&str; 8] = [
-    "IIS_schema.xml",
-    "ASPNET_schema.xml",
-    "FX_schema.xml",
-    "aspnetcore_schema.xml",
-    "aspnetcore_schema_v2.xml",
-    "rewrite_schema.xml",
-    "arr_schema.xml",
-    "WebDAV_schema.xml",
-];
 
 /// The server's own configuration.
 pub fn server_config() -> Option<ImagePath> {
     SERVER_CONFIG.parse().ok()
 }
 
-/// The possible schema files of a base.
-pub fn schema_files() -> impl Iterator<Item = ImagePath> {
-    let paths = SCHEMAS
-        .iter()
-        .map(|name| format!(r"{SCHEMA_FOLDER}\{name}"));
-    paths.filter_map(|path| path.parse().ok())
+/// The folder whose schema files IIS reads.
+pub fn schema_folder() -> Option<ImagePath> {
+    SCHEMA_FOLDER.parse().ok()
+}
+
+/// The schema files among the names in that folder, in the order in which they are read.
+pub fn schema_files<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+    let is_schema = |name: &&str| {
+        let start = name.len().checked_sub(".xml".len());
+        let end = start.and_then(|start| name.get(start..));
+        end.is_some_and(|end| end.eq_ignore_ascii_case(".xml"))
+    };
+    let mut files: Vec<&str> = names.into_iter().filter(is_schema).collect();
+    files.sort_unstable();
+    files
 }
 
 #[cfg(test)]
@@ -38,8 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_has_a_path() {
-        assert!(server_config().is_some());
-        assert_eq!(schema_files().count(), SCHEMAS.len());
+    fn every_schema_file_is_read_in_the_same_order() {
+        assert!(server_config().is_some() && schema_folder().is_some());
+        let names = ["rscaext.xml", "xml", "Ftp_schema.XML", "old.xml.bak", "é"];
+        assert_eq!(schema_files(names), ["Ftp_schema.XML", "rscaext.xml"]);
     }
 }

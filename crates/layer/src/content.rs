@@ -207,6 +207,15 @@ impl Layer {
     }
 
     /// Source of the file at a path, compared as on Windows.
+    pub fn source_of(&self, path: &LayerPath) -> Option<&ContentSource> {
+        let key = fold(path.as_str());
+        self.files.iter().find_map(|entry| match &entry.content {
+            EntryContent::File(source) if fold(entry.path.as_str()) == key => Some(source),
+            _ => None,
+        })
+    }
+
+    /// Like [`Self::source_of`], to change it.
     pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut ContentSource> {
         let key = fold(path.as_str());
         self.files

@@ -8,7 +8,7 @@ use serde::Serialize;
 use toml::Spanned;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_iis::{IisSettings, schema_files, server_config};
+use wincimg_iis::{IisSettings, server_config};
 use wincimg_images::shim;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_registry::{Link, RegistryEdit, Root, hive};
@@ -319,10 +319,8 @@ impl Plan {
             needs.files = true;
         }
         if self.changes_server() {
-            needs
-                .contents
-                .extend(server_config().into_iter().chain(schema_files()));
-            // The new version keeps the descriptor.
+            needs.contents.extend(server_config());
+            // The new version keeps the descriptor, and the schema files are listed.
             needs.files = true;
         }
         needs

@@ -93,7 +93,8 @@ pub struct BaseRequirements {
     pub hives: BTreeSet<Root>,
     /// True if files and folders with their descriptors are required.
     pub files: bool,
-    /// Files whose content is required, if they exist.
+    /// Files whose content is required, if they exist; with one of them also the others that
+    /// configure IIS.
     pub contents: BTreeSet<ImagePath>,
 }
 

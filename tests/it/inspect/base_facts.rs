@@ -298,7 +298,11 @@ fn of_a_part_only_the_part_is_known() {
         files: false,
         contents: [host.parse().unwrap(), r"C:\absent".parse().unwrap()].into(),
     };
-    let facts = facts_of(&Extent::Part(needs), &[bottom, upper]);
+    let schema = r"C:\Windows\System32\inetsrv\config\schema\Ftp_schema.xml";
+    let mut more = LayerTar::default();
+    let file = "Files/Windows/System32/inetsrv/config/schema/Ftp_schema.xml";
+    more.file(file, b"<configSchema/>", Some(FILE));
+    let facts = facts_of(&Extent::Part(needs), &[bottom, upper, more.tar()]);
     assert!(!facts.is_complete() && facts.problems().is_empty());
     let key = present(facts.key(&ENVIRONMENT.parse().unwrap()).unwrap());
     assert_eq!(value(&key, "New"), Some(RegistryData::sz("x")));
@@ -310,6 +314,11 @@ fn of_a_part_only_the_part_is_known() {
     assert_eq!(
         content(host),
         Presence::Present(b"<configuration/>".to_vec())
+    );
+    // IIS reads every file of that folder.
+    assert_eq!(
+        content(schema),
+        Presence::Present(b"<configSchema/>".to_vec())
     );
     assert_eq!(content(r"C:\absent"), Presence::Absent);
     assert_eq!(content(r"C:\other"), Presence::Unknown);

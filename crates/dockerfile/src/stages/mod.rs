@@ -44,7 +44,7 @@ pub use segment::{
 pub(crate) use state::StageState;
 pub(crate) use user::is_of_windows as is_known_account;
 use wincimg_http::DownloadedFile;
-use wincimg_iis::{schema_files, server_config};
+use wincimg_iis::server_config;
 use wincimg_layer::archive::Archives;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::store::LOCAL_SCHEMES;
@@ -593,6 +593,6 @@ pub fn run_requirements() -> BaseRequirements {
     BaseRequirements {
         hives: [Root::System, Root::Software].into(),
         files: true,
-        contents: server_config().into_iter().chain(schema_files()).collect(),
+        contents: server_config().into_iter().collect(),
     }
 }

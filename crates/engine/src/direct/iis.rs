@@ -1,16 +1,17 @@
 //! IIS settings without IIS: those of a site go into its `web.config`, those of the server into a
 //! changed copy of the base's `applicationHost.config`, both in the layer.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use wincimg_common::diagnose::Problem;
-use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server};
+use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server, SharedBinding};
 use wincimg_iis::web_config::merge;
-use wincimg_iis::{IisSettings, schema_files, server_config};
+use wincimg_iis::{IisSettings, schema_files, schema_folder, server_config};
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath, ON_WINDOWS};
 use wincimg_oci::reference::Reference;
 use wincimg_recipe::Plan;
-use wincimg_registry::Presence;
+use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
@@ -147,7 +148,7 @@ fn change(
 
 fn read_server(bytes: &[u8], name: &str, inside: &dyn BaseContents) -> Result<Server, DirectError> {
     let mut schemas = Vec::new();
-    for file in schema_files() {
+    for file in schema_paths(inside)? {
         if let Presence::Present(bytes) = inside.content(&file)? {
             schemas.push((file.to_string(), bytes));
         }
@@ -160,6 +161,44 @@ fn read_server(bytes: &[u8], name: &str, inside: &dyn BaseContents) -> Result<Se
     Ok(server.map_err(|error| {
         Problem::new("base/unreadable", format!("cannot read {name}")).source(error)
     })?)
+}
+
+/// Paths of the base's schema files.
+fn schema_paths(inside: &dyn BaseContents) -> Result<Vec<ImagePath>, BaseReadError> {
+    let Some(folder) = schema_folder() else {
+        return Ok(Vec::new());
+    };
+    let found = inside.read_dir(&folder)?.present().unwrap_or_default();
+    let names = schema_files(found.iter().map(|file| file.name.as_str()));
+    let paths = names.into_iter().filter_map(|name| folder.join(name).ok());
+    Ok(paths.collect())
+}
+
+/// Bindings that two sites share after these layers, from the lowest, but not in the base.
+///
+/// Only here all changes are made: a later one may remove a site.
+pub(super) fn shared_bindings<'l>(
+    layers: impl DoubleEndedIterator<Item = &'l Layer>,
+    inside: &dyn BaseContents,
+) -> Result<BTreeSet<SharedBinding>, DirectError> {
+    let Some(file) = server_config() else {
+        return Ok(BTreeSet::new());
+    };
+    let path = LayerPath::try_from(&file).map_err(LayerError::Path)?;
+    let source = layers.rev().find_map(|layer| layer.source_of(&path));
+    let Some(bytes) = source.and_then(|source| source.read(LARGEST).ok()) else {
+        return Ok(BTreeSet::new());
+    };
+    let shared = |bytes: &[u8]| {
+        let server = Server::read(bytes, Schema::default());
+        server.map_or_else(|_| BTreeSet::new(), |server| server.shared_bindings())
+    };
+    let mut found = shared(&bytes);
+    if let Presence::Present(bytes) = inside.content(&file)? {
+        let known = shared(&bytes);
+        found.retain(|binding| !known.contains(binding));
+    }
+    Ok(found)
 }
 
 /// Content of a file that the layer has, or else the base, and a name for it.
@@ -267,6 +306,15 @@ mod tests {
                 }),
                 _ => Presence::Absent,
             })
+        }
+
+        fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
+            let name = "IIS_schema.xml";
+            let found = self.file(&folder.join(name).unwrap())?;
+            Ok(found.map(|file| {
+                let name = name.to_owned();
+                vec![BaseFile { name, ..file }]
+            }))
         }
 
         fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
@@ -380,6 +428,36 @@ mod tests {
         let mut by_site = layer(&plan, &base()).unwrap();
         assert_eq!(text(&mut by_site, PATH), None);
         assert!(text(&mut by_site, "inetpub/wwwroot/web.config").is_some());
+    }
+
+    #[test]
+    fn sites_that_share_a_binding_are_those_of_the_last_configuration() {
+        let site = |name: &str, port: u16| {
+            format!(
+                "[[iis.sites]]\nname = \"{name}\"\npath = 'C:\\shop'\nbindings = [\"http/*:{port}:\"]\n"
+            )
+        };
+        let made = |settings: &str| layer(&plan(settings), &base()).unwrap();
+        let shared = |layers: &[&Layer], base: &Base| {
+            let found = shared_bindings(layers.iter().copied(), base).unwrap();
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let shop = made(&site("Shop", 80));
+        let found = shared(&[&shop], &base());
+        assert_eq!(found.len(), 1);
+        for value in ["\"Shop\"", "\"Default Web Site\"", "http/*:80:"] {
+            assert!(found[0].contains(value), "{found:?}");
+        }
+        let moved = made(&(site("Shop", 80) + &site("Default Web Site", 81)));
+        let none = Vec::<String>::new();
+        assert_eq!(shared(&[&moved], &base()), none);
+        assert_eq!(shared(&[&shop, &moved], &base()), none);
+        assert_eq!(shared(&[&shop, &Layer::new(0)], &base()).len(), 1);
+        assert_eq!(shared(&[], &base()), none);
+        // A base that has them is not for this build to change.
+        let mut shop = shop;
+        let known = Base(text(&mut shop, PATH));
+        assert_eq!(shared(&[&shop], &known), none);
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Assembly {
             }
             let is_kept = || {
                 collected.contents.contains(&key)
-                    || (collected.everything
+                    || (collected.has_contents()
                         && stored_content::has_stored_content(&names.join("/")))
             };
             if let Some(content) = merged.content

@@ -354,15 +354,14 @@ impl Collector {
     }
 
     fn wants_content(&self, path: &str) -> bool {
-        let by_pattern = self.scope.everything && stored_content::has_stored_content(path);
-        let looks_for_contents = self.scope.everything || !self.scope.contents.is_empty();
-        by_pattern
-            || (looks_for_contents && stored_content::may_have_stored_content(path))
-            || (!self.scope.contents.is_empty()
-                && self
-                    .scope
-                    .contents
-                    .contains(&sort_key::for_layer_path(path)))
+        self.scope.has_contents()
+            && (stored_content::has_stored_content(path)
+                || stored_content::may_have_stored_content(path)
+                || (!self.scope.contents.is_empty()
+                    && self
+                        .scope
+                        .contents
+                        .contains(&sort_key::for_layer_path(path))))
     }
 
     fn file(

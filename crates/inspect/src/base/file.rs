@@ -56,6 +56,14 @@ pub(super) struct CollectedScope {
     pub(super) contents: Vec<Vec<u8>>,
 }
 
+impl CollectedScope {
+    /// Returns true if it has contents of files: then all those that builds may change, as IIS reads
+    /// every file of a folder.
+    pub(super) fn has_contents(&self) -> bool {
+        self.everything || !self.contents.is_empty()
+    }
+}
+
 /// An unusable part of a base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseProblem {

@@ -10,24 +10,18 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_iis::cmdlets::CmdletCall;
 use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server};
 use wincimg_iis::{
-    IisChange, IisChangeError, RequiredFolder, appcmd, cmdlets, schema_files, server_config,
-    web_config,
+    IisChange, IisChangeError, RequiredFolder, appcmd, cmdlets, schema_files, schema_folder,
+    server_config, web_config,
 };
 use wincimg_recipe::{FileSource, PlannedEntry};
 use wincimg_registry::Presence;
 use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::variables::filled_in;
 
 use super::base::joined;
 use super::{RunState, unknown_content};
 use crate::stages::drive::PathKind;
-
-/// Variables in paths of IIS's configuration.
-const VARIABLES: [(&str, &str); 3] = [
-    ("%systemdrive%", "C:"),
-    ("%systemroot%", r"C:\Windows"),
-    ("%windir%", r"C:\Windows"),
-];
 
 /// Server configuration.
 #[derive(Default)]
@@ -116,8 +110,15 @@ impl RunState<'_> {
     }
 
     fn read_schema(&self) -> Result<Arc<Schema>, ScriptError> {
+        let folder = schema_folder().unwrap_or_else(ImagePath::drive);
+        let names = match self.names(&folder) {
+            Lookup::Present(names) => names,
+            Lookup::Absent => Vec::new(),
+            Lookup::Deferred(Deferred) | Lookup::Unknown => return Err(unknown_content(&folder)),
+        };
         let mut files = Vec::new();
-        for file in schema_files() {
+        for name in schema_files(names.iter().map(String::as_str)) {
+            let file = joined(&folder, name)?;
             match self.content(&file) {
                 Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
                 Lookup::Absent => {}
@@ -204,14 +205,10 @@ fn refused(error: IisChangeError) -> ScriptError {
 
 /// Path of a folder in IIS's configuration.
 fn folder_path(text: &str) -> Result<ImagePath, ScriptError> {
-    let mut path = text.replace('/', "\\");
-    for (name, value) in VARIABLES {
-        if path.to_lowercase().starts_with(name) {
-            path.replace_range(..name.len(), value);
-        }
-    }
+    let unsupported = || ScriptError::unclear(format!("unsupported folder {text:?}"));
+    let path = filled_in(text, &[]).ok_or_else(unsupported)?;
+    let path = path.replace('/', "\\");
     let path = path.trim_end_matches('\\');
     let path = if path.len() == 2 { r"C:\" } else { path };
-    path.parse()
-        .map_err(|_| ScriptError::unclear(format!("unsupported folder {text:?}")))
+    path.parse().map_err(|_| unsupported())
 }
