@@ -3,10 +3,11 @@
 
 use std::fs;
 
+use predicates::prelude::*;
 use predicates::str::contains;
 use quick_xml::events::Event;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, warning};
 use crate::iis_server::{CONFIG, SERVER, Site};
 
 const POWERSHELL: &str = "# escape=`\nFROM mcr.microsoft.com/windows/servercore/iis:ltsc2019\n\
@@ -241,6 +242,42 @@ async fn a_path_of_a_site_leads_to_its_web_config() {
 }
 
 #[test(multi_thread)]
+async fn sites_may_share_a_binding_until_the_last_line() {
+    let site = Site::new().await;
+    let warned = || warning(&["\"Default Web Site\"", "\"w\"", "http/*:80:"]);
+    let made = "RUN New-Website -Name w -PhysicalPath C:\\inetpub\\wwwroot";
+    site.dockerfile(POWERSHELL, made).success().stderr(warned());
+    let appcmd = r"RUN C:\Windows\System32\inetsrv\appcmd.exe";
+    let default = "\"Default Web Site\"";
+    for last in [
+        format!("{appcmd} delete site {default}"),
+        format!("{appcmd} set site {default} /bindings:http/*:81:"),
+        format!("{appcmd} set site {default} /serverAutoStart:false"),
+    ] {
+        let lines = format!("{appcmd} add site /name:w /bindings:http/*:80:\n{last}");
+        site.dockerfile(CMD, &lines)
+            .success()
+            .stderr(warned().not());
+    }
+}
+
+#[test(multi_thread)]
+async fn schema_files_of_other_features_are_read() {
+    let site = Site::new().await;
+    let schema = "<configSchema><sectionSchema name=\"system.applicationHost/sites\">\
+        <collection addElement=\"site\"><attribute name=\"name\" type=\"string\" isUniqueKey=\"true\" />\
+        <element name=\"ftpServer\"><attribute name=\"allowUTF8\" type=\"bool\" /></element>\
+        </collection></sectionSchema></configSchema>";
+    let app = site.folder.path().join("app");
+    fs::create_dir_all(&app).unwrap();
+    fs::write(app.join("Ftp_schema.xml"), schema).unwrap();
+    let lines = "COPY Ftp_schema.xml /Windows/System32/inetsrv/config/schema/\n\
+        RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe set site \"Default Web Site\" /ftpServer.allowUTF8:False";
+    let made = site.of_dockerfile(CMD, lines);
+    assert_contains!(made, "<ftpServer allowUTF8=\"false\" />");
+}
+
+#[test(multi_thread)]
 async fn what_iis_refuses_is_reported_with_its_line() {
     let site = Site::new().await;
     for (lines, code, values) in [
@@ -248,11 +285,6 @@ async fn what_iis_refuses_is_reported_with_its_line() {
             "RUN New-Website -Name w -Port 81 -PhysicalPath C:\\none",
             "dockerfile/fails",
             &["New-Website: ", "C:\\none"][..],
-        ),
-        (
-            "RUN New-Website -Name w -PhysicalPath C:\\inetpub\\wwwroot",
-            "dockerfile/not-understood",
-            &["\"Default Web Site\"", "*:80:"],
         ),
         (
             "RUN Remove-Website 'Default Web Site'; Remove-Website 'Default Web Site'",
@@ -283,6 +315,11 @@ async fn what_iis_refuses_is_reported_with_its_line() {
             "RUN C:\\Windows\\System32\\inetsrv\\appcmd set config Default Web Site /section:httpErrors",
             "dockerfile/fails",
             &["\"Web\""],
+        ),
+        (
+            "RUN New-Website -Name w -Id 1 -Port 81 -PhysicalPath C:\\inetpub\\wwwroot",
+            "dockerfile/fails",
+            &["sites already has the entry [id='1']"],
         ),
         (
             "RUN Get-Website | Remove-Website",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use predicates::prelude::*;
 use predicates::str::contains;
 use tempfile::TempDir;
 use wincimg_testkit::fake_registry::FakeRegistry;
@@ -16,7 +17,7 @@ use wincimg_testkit::test_bases::{
 };
 use wincimg_testkit::windows_base::StandIn;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, warning};
 
 const VERSION: &str = "10.0.17763.973";
 pub(crate) const CONFIG: &str = "Files/Windows/System32/inetsrv/config/applicationHost.config";
@@ -181,6 +182,33 @@ async fn every_key_becomes_lines_of_the_servers_configuration() {
 }
 
 #[test(multi_thread)]
+async fn a_site_on_the_binding_of_another_one_is_warned_about() {
+    let site = Site::new().await;
+    let shop = |settings: &str| {
+        let shop =
+            "[[iis.sites]]\nname = \"Shop\"\npath = 'C:\\shop'\nbindings = [\"http/*:80:\"]\n";
+        site.recipe("iis", &format!("{shop}{settings}"));
+        site.build(&["."]).success()
+    };
+    let warned = || warning(&["\"Default Web Site\"", "\"Shop\"", "http/*:80:"]);
+    shop("").stderr(warned());
+    shop("settings = { serverAutoStart = false }\n").stderr(warned().not());
+    let moved = "[[iis.sites]]\nname = \"Default Web Site\"\npath = 'C:\\inetpub\\wwwroot'\n\
+                 bindings = [\"http/*:81:\"]\n";
+    shop(moved).stderr(warned().not());
+}
+
+/// A dry run needs no base for a value that no IIS accepts.
+#[test(multi_thread)]
+async fn a_value_that_no_iis_accepts_is_refused_in_a_plan_too() {
+    let site = Site::new().await;
+    let settings = "[iis.app_pool.settings]\n\"processModel.idleTimeout\" = 20\n";
+    site.recipe("iis", settings);
+    let refused = site.build(&[".", "--dry-run", "--format", "json"]).code(2);
+    Failure::of(refused.get_output()).is("recipe/invalid", &["idleTimeout", "\"20\""]);
+}
+
+#[test(multi_thread)]
 async fn what_the_base_does_not_have_is_refused_with_what_was_meant() {
     let site = Site::new().await;
     for (base, settings, code, values, hint) in [
@@ -201,8 +229,22 @@ async fn what_the_base_does_not_have_is_refused_with_what_was_meant() {
         (
             "iis",
             "[iis.app_pool.settings]\n\"processModel.idleTimeout\" = \"20\"\n",
+            "recipe/invalid",
+            &["recipe.toml:", "idleTimeout", "\"20\""],
+            "",
+        ),
+        (
+            "iis",
+            "[iis.app_pool.settings]\nstartMode = \"Never\"\n",
             "recipe/iis",
-            &["idleTimeout", "\"20\""],
+            &["startMode", "\"Never\""],
+            "",
+        ),
+        (
+            "iis",
+            "[[iis.sites]]\nname = \"Shop\"\nid = 1\npath = 'C:\\shop'\nbindings = [\"http/*:81:\"]\n",
+            "recipe/iis",
+            &["[name='Shop'", "sites already has the entry [id='1']"],
             "",
         ),
         (

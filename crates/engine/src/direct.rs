@@ -133,8 +133,13 @@ fn assemble(
     iis::check_base(plan, inside)?;
     let (created, timestamp) = time_of(plan, &base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;
+    let described = describe::describe_steps(plan, &base.image, inside, timestamp)?;
+    let layers = described.iter().filter_map(|step| step.layer.as_deref());
+    for shared in iis::shared_bindings(layers, inside)? {
+        progress.warn(&format!("{}: {shared}", name_of(plan)));
+    }
     let mut steps = Vec::new();
-    for step in describe::describe_steps(plan, &base.image, inside, timestamp)? {
+    for step in described {
         let layer = match &step.layer {
             Some(layer) => Some(added.get_or_write(layer, &step.what, options, progress)?),
             None => None,

@@ -6,7 +6,7 @@ use super::super::change::{
 };
 use super::super::config::{APP_POOLS, ConfigChange, ElementPath, SITES, SectionPath, Server};
 use super::configuration::{attributes_from_table, entry, text};
-use super::sites::{check_site, new_application, new_folder, new_site, required};
+use super::sites::{check_site, new_application, new_folder, required};
 use super::{CmdletCall, ParameterValue};
 
 /// Attributes of the site's root application that `IIS:\Sites\NAME` shows.
@@ -105,7 +105,8 @@ fn make_site(call: CmdletCall<'_>, name: &str, server: &Server) -> Result<IisCha
         folder: Some(&directory),
         app_pool: pool.as_deref(),
     };
-    new_site(&site, required(call, &directory, false), server)
+    let needed = required(call, &directory, false);
+    Ok(IisChange::new(site.edits()).with_folder(needed))
 }
 
 fn parse_bindings(value: &ParameterValue) -> Result<Vec<(String, String)>> {

@@ -114,21 +114,6 @@ fn information(call: CmdletCall<'_>) -> Result<String> {
     Ok(format!("{address}:{port}:{host}"))
 }
 
-/// Fails if another site has one of the bindings: Windows would start only one of the two.
-fn check_free(site: &str, bindings: &[(String, String)], server: &Server) -> Result<()> {
-    for other in server.sites() {
-        let taken = server.bindings(&other);
-        if let Some((protocol, information)) = taken.iter().find(|way| bindings.contains(way))
-            && !is_same(&other, site)
-        {
-            return unclear(format!(
-                "the site {other:?} already has the binding {protocol} {information}: remove it first"
-            ));
-        }
-    }
-    Ok(())
-}
-
 fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let name = call.needed("name")?;
     check_new(server.has_site(&name), &format!("site {name:?}"), call)?;
@@ -152,17 +137,7 @@ fn new_website(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
         folder: Some(&path),
         app_pool: app_pool.as_deref(),
     };
-    new_site(&site, needed, server)
-}
-
-/// Adds a site; three cmdlets do.
-pub(super) fn new_site(
-    site: &NewSite<'_>,
-    folder: Option<RequiredFolder>,
-    server: &Server,
-) -> Result<IisChange> {
-    check_free(site.name, &site.bindings, server)?;
-    Ok(IisChange::new(site.edits()).with_folder(folder))
+    Ok(IisChange::new(site.edits()).with_folder(needed))
 }
 
 fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
@@ -176,7 +151,8 @@ fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
         folder: Some(&path),
         ..NewSite::default()
     };
-    new_site(&site, required(call, &path, false), server)
+    let needed = required(call, &path, false);
+    Ok(IisChange::new(site.edits()).with_folder(needed))
 }
 
 /// Adds an application to a site; two cmdlets do.

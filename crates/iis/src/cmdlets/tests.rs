@@ -298,11 +298,6 @@ fn what_fails_on_windows_and_what_is_not_certain_is_distinguished() {
             "the effect of -Force on it is unknown",
         ),
         (
-            site(&[("name", text("w"))]),
-            true,
-            "\"Default Web Site\" already has the binding http *:80:",
-        ),
-        (
             site(&[("name", text("w")), ("port", text("x"))]),
             false,
             "invalid port \"x\"",
