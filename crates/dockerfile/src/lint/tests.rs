@@ -125,6 +125,8 @@ fn the_published_images_shells_are_known_and_others_are_not() {
     for from in [
         "mirror:5000/mcr/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
         "mcr.microsoft.com/dotnet/framework/sdk:4.8-windowsservercore-ltsc2016",
+        "mcr.microsoft.com/dotnet/framework/sdk:3.5-windowsservercore-ltsc2019",
+        "mcr.microsoft.com/dotnet/framework/wcf:4.8-windowsservercore-2004",
         "golang:1.22-windowsservercore-ltsc2022",
         "docker.io/library/python:3.12-windowsservercore",
     ] {
@@ -134,6 +136,9 @@ fn the_published_images_shells_are_known_and_others_are_not() {
     for from in [
         "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019",
         "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022",
+        "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-20H2",
+        "mcr.microsoft.com/dotnet/framework/aspnet:3.5-20200114-windowsservercore-ltsc2019",
+        "mcr.microsoft.com/dotnet/framework/aspnet:3.5",
         "mcr.microsoft.com/dotnet/framework/sdk:4.8.1",
         "mcr.microsoft.com/dotnet/framework/runtime:4.8-windowsservercore-ltsc2019",
         "mcr.microsoft.com/dotnet/framework/runtime:4.8",
