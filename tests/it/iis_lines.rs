@@ -278,6 +278,27 @@ async fn schema_files_of_other_features_are_read() {
 }
 
 #[test(multi_thread)]
+async fn a_line_may_see_to_the_failure_of_appcmd() {
+    let site = Site::new().await;
+    let appcmd = r"C:\Windows\System32\inetsrv\appcmd.exe";
+    let add = format!("{appcmd} add apppool /name:shop");
+    for (start, line) in [
+        (CMD, format!("RUN {appcmd} list apppool shop || {add}")),
+        (CMD, format!("RUN {appcmd} delete site Nope & {add}")),
+        (POWERSHELL, format!("RUN {appcmd} delete site Nope; {add}")),
+        (
+            CMD,
+            "WORKDIR C:\\Windows\\System32\\inetsrv\nRUN appcmd add apppool /name:shop".to_owned(),
+        ),
+    ] {
+        assert_contains!(site.of_dockerfile(start, &line), "<add name=\"shop\" />");
+    }
+    site.refused(CMD, "RUN appcmd add apppool /name:shop")
+        .is("dockerfile/fails", &["appcmd: ", "PATH"])
+        .advises(&[appcmd]);
+}
+
+#[test(multi_thread)]
 async fn what_iis_refuses_is_reported_with_its_line() {
     let site = Site::new().await;
     for (lines, code, values) in [

@@ -178,8 +178,9 @@ impl<'a> Process<'a> {
         if let ImageAction::Link(link) = &action {
             self.links.push(link.path.clone());
         }
+        self.image.apply(action)?;
         self.changes += 1;
-        self.image.apply(action)
+        Ok(())
     }
 
     /// Applies the action with which a command ends, and returns its exit code.

@@ -65,6 +65,11 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     }
 }
 
+/// Runs `cinst`, an older name of `choco install`.
+pub(super) fn cinst(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
+    run(machine, &[&["install".to_owned()], words].concat())
+}
+
 fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
     let command = InstallCommand::read(words)?;
     for id in &command.packages {

@@ -112,9 +112,13 @@ impl BatchFile {
             if code != 0 {
                 failed.get_or_insert(first);
             }
+            let succeeded = cmd.succeeded;
             code = cmd.node(&node).map_err(located)?;
             if cmd.exit.is_some() {
                 break;
+            }
+            if cmd.succeeded > succeeded {
+                failed = None;
             }
         }
         if let (Some(error), true) = (cmd.machine.error.take(), code != 0) {

@@ -78,6 +78,8 @@ struct Cmd<'m, 'a> {
     exit: Option<i32>,
     /// True if a command failed and no operator handled it.
     has_unhandled_failure: bool,
+    /// Number of programs that succeeded. Each sets the exit code, which built-in commands may keep.
+    succeeded: usize,
     /// Variables of the loops that run, and their values in this turn.
     loop_variables: Vec<(char, String)>,
     batch: BatchState,
@@ -107,6 +109,7 @@ impl<'m, 'a> Cmd<'m, 'a> {
             appends_to: None,
             exit: None,
             has_unhandled_failure: false,
+            succeeded: 0,
             loop_variables: Vec::new(),
             batch: BatchState {
                 is_active: is_batch,
@@ -197,9 +200,13 @@ impl Cmd<'_, '_> {
             }
             let before = self.machine.changes;
             let outer = self.machine.skipped.take();
+            let succeeded = self.succeeded;
             code = self.node(node)?;
             if self.exit.is_some() {
                 return Ok(code);
+            }
+            if self.succeeded > succeeded {
+                failed = None;
             }
             // What follows && would be left out, and the next command would run.
             if let Some(what) = &self.machine.skipped
@@ -310,7 +317,9 @@ impl Cmd<'_, '_> {
             return self.batch(&file);
         }
         self.check_not_shadowed(name)?;
-        tools::command_line(self.machine, whole)
+        let code = tools::command_line(self.machine, whole)?;
+        self.succeeded += usize::from(code == 0);
+        Ok(code)
     }
 
     /// Runs a batch file in this process.
@@ -366,13 +375,15 @@ impl Cmd<'_, '_> {
         }
         for extension in ["", ".com", ".exe", ".bat", ".cmd"] {
             let file = format!("{name}{extension}");
-            let is_one = file.contains('.')
-                && self
-                    .machine
-                    .path(&file)
-                    .is_ok_and(|path| matches!(self.machine.entry(&path), Lookup::Present(_)));
-            if is_one {
-                return error::windows(format!("it runs {file} from the working folder"));
+            let Ok(path) = self.machine.path(&file) else {
+                continue;
+            };
+            if file.contains('.') && matches!(self.machine.entry(&path), Lookup::Present(_)) {
+                return if tools::is_supported(&path) {
+                    Ok(())
+                } else {
+                    error::windows(format!("it runs {file} from the working folder"))
+                };
             }
         }
         Ok(())

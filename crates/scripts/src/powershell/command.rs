@@ -180,7 +180,7 @@ impl Shell<'_, '_> {
 
     /// Runs a program with the command line that PowerShell builds.
     fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue> {
-        if super::super::cmd::is_batch(name) {
+        if super::super::cmd::is_batch(name) || tools::is_in_working_folder(self.machine, name) {
             check_has_folder(name)?;
         }
         let mut words = self.words(command)?;

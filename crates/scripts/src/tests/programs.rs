@@ -2,7 +2,7 @@ use wincimg_windows::access::{
     AccessChange, AccountRights, DescriptorEdit, InheritanceMode, RemovedEntries,
 };
 
-use super::{CMD, POWERSHELL, describe, image, in_cmd, in_powershell, refused, run_on};
+use super::{CMD, POWERSHELL, describe, image, in_cmd, in_powershell, refused, run_as, run_on};
 use crate::ScriptErrorKind::{
     Deferred, Fails, NeedsLinux, NeedsWindows, NotKnown, NotUnderstood, Refused,
 };
@@ -260,6 +260,67 @@ fn programs_that_the_base_lacks_fail() {
     for line in ["node --version", "netsh interface ipv4 show config"] {
         assert_eq!(in_cmd(line), [format!("Skip({line:?})")]);
     }
+}
+
+#[test]
+fn a_program_that_fails_has_an_exit_code() {
+    for line in [
+        r"sc create x || mkdir C:\a",
+        r"setx /M A b c || mkdir C:\a",
+        r"curl -o C:\none\x https://example.com/x || mkdir C:\a",
+        r"powershell sc.exe create x; mkdir C:\a",
+        r"powershell sc.exe create x; if ($LASTEXITCODE -ne 0) { mkdir C:\a }",
+        r"sc create x & mkdir C:\a & icacls C:\work",
+    ] {
+        assert_eq!(in_cmd(line), [r"folder C:\a"], "{line}");
+    }
+    for line in ["sc create x", "powershell mkdir a; sc.exe create x"] {
+        let (kind, why) = refused(&CMD, line);
+        assert_eq!(kind, Fails, "{line}");
+        assert!(why.ends_with(": a new service requires binPath="), "{why}");
+    }
+    // Built-in commands may keep the exit code.
+    for line in [
+        r"sc create x & mkdir C:\a",
+        r"icacls C:\work & sc create x & ver",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+    // What is left of the first download is unknown.
+    let half = r"curl -o a https://x.example/a -o C:\none\b https://x.example/b || mkdir C:\a";
+    assert_eq!(refused(&CMD, half).0, Fails);
+    let denied = r"powershell robocopy C:\work C:\Windows\x; if ($LASTEXITCODE -lt 8) { exit 0 } else { exit 9 }";
+    let error = run_as("ContainerUser", image(), &CMD, denied).unwrap_err();
+    assert!(error.why.contains("may not"), "{error}");
+}
+
+#[test]
+fn appcmd_is_found_in_its_folder_or_on_path() {
+    let list = r#"Iis(Appcmd(["list", "site"]))"#;
+    for line in [
+        r"C:\Windows\System32\inetsrv\appcmd.exe list site",
+        r"cd C:\Windows\System32\inetsrv && appcmd list site",
+        r"set PATH=%PATH%;C:\Windows\System32\inetsrv&& appcmd list site",
+        r"powershell cd C:\Windows\System32\inetsrv; .\appcmd.exe list site",
+    ] {
+        assert_eq!(in_cmd(line), [list], "{line}");
+    }
+    let (kind, why) = refused(&CMD, "appcmd list site");
+    assert_eq!((kind, why.as_str()), (Fails, "appcmd: it is not on PATH"));
+    for (line, kind) in [
+        (r"C:\tools\appcmd list site", NeedsWindows),
+        (
+            r"powershell cd C:\Windows\System32\inetsrv; appcmd list site",
+            NotUnderstood,
+        ),
+    ] {
+        assert_eq!(refused(&CMD, line).0, kind, "{line}");
+    }
+    // So are the programs of the folder of Windows.
+    assert_eq!(
+        in_cmd(r"cd C:\Windows\System32 && reg add HKLM\SOFTWARE\A /f"),
+        [r"create HKLM\SOFTWARE\A"]
+    );
 }
 
 #[test]

@@ -17,17 +17,21 @@ pub(super) use curl::download;
 pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
 pub(super) use reg::is_present;
 use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::argv;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
-use super::process::{PathState, Process};
+use super::process::{PathState, Process, last_name};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
 use super::{chocolatey, cmd, powershell};
 
 /// Folder of the programs of Windows.
 const SYSTEM: &str = r"C:\Windows\System32";
+
+/// Folder of `appcmd`, which is not on PATH.
+const INETSRV: &str = r"C:\Windows\System32\inetsrv";
 
 /// Reason for a program of the image.
 pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
@@ -48,7 +52,8 @@ const SETX_LIMIT: usize = 1024;
 type Tool = fn(&mut Process<'_>, &[String]) -> Result<i32>;
 
 /// The supported programs of Windows.
-const TOOLS: [(&str, Tool); 11] = [
+const TOOLS: [(&str, Tool); 12] = [
+    ("appcmd", appcmd),
     ("curl", curl::run),
     ("tar", archives::tar),
     ("setx", setx),
@@ -97,7 +102,7 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
             );
             Ok(machine.fail(1639, why))
         }
-        _ => tool(machine, &name, &rest.words()),
+        _ => tool(machine, &name, &rest.words(), at),
     }
     .map_err(|error| error.in_command(&name, at))
 }
@@ -138,36 +143,61 @@ pub(super) fn program_name(path: &str) -> String {
 }
 
 /// Runs a program other than a shell.
-pub(super) fn tool(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
+fn tool(machine: &mut Process<'_>, name: &str, words: &[String], at: usize) -> Result<i32> {
     machine.step()?;
     let program = program_name(name);
-    let is_elsewhere = is_elsewhere(machine, name, &program);
-    let of_system = format!(r"{SYSTEM}\{program}.exe");
-    let tool = TOOLS.iter().find(|(known, _)| *known == program);
-    if let Some((_, run)) = tool.filter(|_| !is_elsewhere) {
-        check_program_exists(machine, name, &of_system)?;
-        return run(machine, words);
-    }
-    match program.as_str() {
-        "appcmd" => appcmd(machine, name, words),
-        "7z" | "7za" | "7zr" => {
-            check_installed(machine, name)?;
-            archives::seven_zip(machine, words)
-        }
-        "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist"
-            if words.is_empty() && !is_elsewhere =>
-        {
-            check_program_exists(machine, name, &of_system)?;
-            Ok(0)
-        }
-        "choco" if !prints_version(words) => chocolatey::run(machine, words),
-        "cinst" => chocolatey::run(machine, &[&["install".to_owned()], words].concat()),
-        "refreshenv" if words.is_empty() && machine.image.feed() != PackageFeed::None => Ok(0),
-        _ if prints_version(words) || prints_facts(&program, words) => {
+    let Some(run) = find_tool(machine, name, &program, words)? else {
+        return if prints_version(words) || prints_facts(&program, words) {
             machine.skip(format!("{name} {}", words.join(" ")))
+        } else {
+            other_program(machine, name, words)
+        };
+    };
+    let before = machine.changes;
+    match run(machine, words) {
+        // What one leaves that fails halfway is unknown.
+        Err(error) if error.kind == ScriptErrorKind::Fails && machine.changes == before => {
+            machine.error = Some(error.in_command(name, at));
+            // Below 8 it is not a failure.
+            Ok(if program == "robocopy" { 16 } else { 1 })
         }
-        _ => other_program(machine, name, words),
+        result => result,
     }
+}
+
+/// Finds a supported program; one that the image lacks is an error.
+fn find_tool(
+    machine: &Process<'_>,
+    name: &str,
+    program: &str,
+    words: &[String],
+) -> Result<Option<Tool>> {
+    let is_own = !is_elsewhere(machine, name, program);
+    let tool = TOOLS.iter().find(|(known, _)| is_own && *known == program);
+    let run: Tool = match (tool, program) {
+        (Some((_, run)), _) => {
+            check_program_exists(machine, name, &path_of(program))?;
+            check_on_path(machine, name, program)?;
+            *run
+        }
+        (None, "7z" | "7za" | "7zr") => {
+            check_installed(machine, name)?;
+            archives::seven_zip
+        }
+        (None, "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist")
+            if words.is_empty() && is_own =>
+        {
+            check_program_exists(machine, name, &path_of(program))?;
+            |_, _| Ok(0)
+        }
+        (None, "choco") if !prints_version(words) => chocolatey::run,
+        (None, "cinst") => chocolatey::cinst,
+        (None, "refreshenv") if words.is_empty() && machine.image.feed() != PackageFeed::None => {
+            |_, _| Ok(0)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(run))
 }
 
 /// Runs a program of the image: a bundle installs its packages.
@@ -280,20 +310,60 @@ pub(super) fn feature() -> ScriptError {
     )
 }
 
+/// Path of a program of Windows.
+fn path_of(program: &str) -> String {
+    let folder = if program == "appcmd" { INETSRV } else { SYSTEM };
+    format!(r"{folder}\{program}.exe")
+}
+
+/// Returns true for the file of a supported program of Windows.
+pub(super) fn is_supported(file: &ImagePath) -> bool {
+    let program = program_name(last_name(file));
+    TOOLS.iter().any(|(known, _)| *known == program)
+        && file.to_string().eq_ignore_ascii_case(&path_of(&program))
+}
+
 /// Returns true if a name has a folder other than that of Windows' programs.
 fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     if !name.contains(['\\', '/', ':']) {
         return false;
     }
-    let expected = [
-        format!(r"{SYSTEM}\{program}.exe"),
-        format!(r"{SYSTEM}\{program}"),
-    ];
+    let expected = path_of(program);
     !machine.path(name).is_ok_and(|path| {
-        expected
-            .iter()
-            .any(|expected| path.to_string().eq_ignore_ascii_case(expected))
+        let path = path.to_string();
+        path.eq_ignore_ascii_case(&expected)
+            || path.eq_ignore_ascii_case(expected.trim_end_matches(".exe"))
     })
+}
+
+/// Returns true for `appcmd` without a folder where the working folder is its own, in which PowerShell
+/// does not look.
+pub(super) fn is_in_working_folder(machine: &Process<'_>, name: &str) -> bool {
+    program_name(name) == "appcmd" && is_inetsrv(&machine.folder)
+}
+
+fn is_inetsrv(folder: &ImagePath) -> bool {
+    folder.to_string().eq_ignore_ascii_case(INETSRV)
+}
+
+/// Checks that a name without a folder finds `appcmd`: in the working folder or on PATH.
+fn check_on_path(machine: &Process<'_>, name: &str, program: &str) -> Result<()> {
+    let is_found = program != "appcmd" || name.contains(['\\', '/', ':']);
+    if is_found || is_in_working_folder(machine, name) {
+        return Ok(());
+    }
+    let is_own = |folder: &str| {
+        let folder = machine.path(folder.trim_matches('"'));
+        folder.is_ok_and(|folder| is_inetsrv(&folder))
+    };
+    match machine.variable("PATH") {
+        Lookup::Present(path) if path.split(';').any(is_own) => Ok(()),
+        Lookup::Present(_) | Lookup::Absent => Err(ScriptError::fails("it is not on PATH")
+            .help(r"write its path: C:\Windows\System32\inetsrv\appcmd.exe")),
+        Lookup::Deferred(Deferred) | Lookup::Unknown => {
+            error::unknown(format!("whether PATH has {INETSRV} is unknown"))
+        }
+    }
 }
 
 /// Checks that the base may have a program of Windows.
@@ -474,8 +544,7 @@ pub(super) fn set_user_variable(
     }
 }
 
-/// Runs `appcmd`, which has its own folder.
-fn appcmd(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
-    check_program_exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
+/// Runs `appcmd`.
+fn appcmd(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     machine.finish(ImageAction::Iis(IisCommand::Appcmd(words.to_vec())))
 }
