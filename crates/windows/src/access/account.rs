@@ -21,13 +21,15 @@ const KNOWN: [(&str, u64, &[u32]); 10] = [
     ("IIS_IUSRS", 5, &[32, 568]),
 ];
 
-/// Other names of accounts, as Windows shows them, and of groups that few images grant rights to.
-const ALSO: [(&str, u64, &[u32]); 7] = [
+/// Other names of accounts, as Windows shows them, and accounts that few images grant rights to.
+const ALSO: [(&str, u64, &[u32]); 8] = [
     ("SYSTEM", 5, &[18]),
     ("LOCAL SERVICE", 5, &[19]),
     ("NETWORK SERVICE", 5, &[20]),
     ("INTERACTIVE", 5, &[4]),
     ("SERVICE", 5, &[6]),
+    // The anonymous user of IIS.
+    ("IUSR", 5, &[17]),
     ("Guests", 5, &[32, 546]),
     ("Power Users", 5, &[32, 547]),
 ];
