@@ -299,6 +299,18 @@ async fn a_line_may_see_to_the_failure_of_appcmd() {
 }
 
 #[test(multi_thread)]
+async fn a_plan_says_of_appcmd_that_it_depends_on_a_line_that_is_left_out() {
+    let site = Site::new().await;
+    let lines = "RUN del /q C:\\inetpub\\wwwroot\\*\n\
+                 RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe add apppool /name:shop";
+    site.write_dockerfile(CMD, lines);
+    let plan = ["./app", "--dry-run", "--format", "json"];
+    let dry = site.build(&plan).success();
+    let printed = String::from_utf8_lossy(&dry.get_output().stdout);
+    assert_contains!(printed, "which depends on a line above");
+}
+
+#[test(multi_thread)]
 async fn what_iis_refuses_is_reported_with_its_line() {
     let site = Site::new().await;
     for (lines, code, values) in [

@@ -251,7 +251,7 @@ pub static RULES: [Rule; 73] = rules![
     Error "healthcheck-never-fails" None Step(healthcheck::check);
     /// Options of HEALTHCHECK belong before CMD
     Error "healthcheck-options" None Shared;
-    /// ServiceMonitor ignores further arguments, and is only in IIS images
+    /// ServiceMonitor takes a service and a pool, and is only in IIS images
     Error "service-monitor" None Stage(services::check_monitor);
     /// The container ends with its command
     Warning "container-exits" None Stage(services::check_exit);

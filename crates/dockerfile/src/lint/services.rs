@@ -6,7 +6,7 @@ use super::reference::Reference;
 use super::stage::{LintStep, Stage};
 use super::words::LintCommand;
 
-/// Reports `ServiceMonitor` with arguments that it ignores, or where it is not.
+/// Reports `ServiceMonitor` with arguments that it does not take, or where it is not.
 pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
     let is_start = |it: &&LintStep<'_>| it.is("CMD") || it.is("ENTRYPOINT");
     let starts = stage.steps.iter().filter(is_start);
@@ -35,33 +35,45 @@ fn check_command_under_monitor(stage: &Stage<'_>) -> Option<Finding> {
 }
 
 fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
-    let at = command.start();
-    let arguments = command.arguments();
-    let option = arguments
-        .iter()
-        .find(|word| word.value.starts_with(['-', '/']));
-    let is_given = step.is("ENTRYPOINT") && stage.has("CMD") || stage.reference().is_none();
-    if arguments.is_empty() && !is_given {
-        let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
-        return Some(step.finding_at(at, message));
+    let text = step.file.lower_text();
+    // Once in the command; anything more may bring one, which may be newer than the base's.
+    if text.matches("servicemonitor").count() > 1 {
+        return None;
     }
-    if let Some(ignored) = option.or_else(|| arguments.get(2)) {
-        let message = format!(
-            "ServiceMonitor takes a service and at most an application pool, and ignores \"{}\"",
-            ignored.value
-        );
-        return Some(step.finding_at(at, message).warning());
+    let is_given = step.is("ENTRYPOINT") && stage.has("CMD") || stage.reference().is_none();
+    if command.arguments().is_empty() && !is_given {
+        let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
+        return Some(step.finding_at(command.start(), message));
+    }
+    if let Some(message) = unknown_argument(command) {
+        return Some(step.finding_at(command.start(), message).warning());
     }
     let reference = stage.reference()?;
-    let text = step.file.lower_text();
-    // Once in the command; anything more may bring it.
-    let is_brought = text.matches("servicemonitor").count() > 1;
-    let is_missing = reference.is_windows_base() && !is_brought && !text.contains("copy --from");
+    let is_missing = reference.is_windows_base() && !text.contains("copy --from");
     let message = format!(
         "{} has no ServiceMonitor.exe: use mcr.microsoft.com/windows/servercore/iis, or add it",
         reference.repository
     );
-    is_missing.then(|| step.finding_at(at, message))
+    is_missing.then(|| step.finding_at(command.start(), message))
+}
+
+/// Message about an argument that the `ServiceMonitor` of Microsoft's images does not take: its
+/// options are those of version 2.1.
+fn unknown_argument(command: &LintCommand) -> Option<String> {
+    let mut arguments = command.arguments().iter().map(|word| word.value.as_str());
+    let names = arguments.by_ref().take(2);
+    let mut named = names.zip(["a service", "an application pool"]);
+    let option = named.find(|(word, _)| word.starts_with(['-', '/']));
+    if let Some((word, what)) = option {
+        return Some(format!(
+            "ServiceMonitor before version 2.1 takes \"{word}\" for {what}, and ends: leave it out, or \
+             add a newer one"
+        ));
+    }
+    let word = arguments.next()?;
+    Some(format!(
+        "ServiceMonitor before version 2.1 ignores \"{word}\": leave it out, or add a newer one"
+    ))
 }
 
 /// Reports a command that ends at once, and the container with it.

@@ -290,6 +290,29 @@ fn iis_expands_variables_in_its_settings_itself() {
 }
 
 #[test]
+fn the_service_monitor_of_the_base_has_no_options() {
+    let iis = "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n";
+    let of = |arguments: &str| {
+        let text = format!("ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\", {arguments}]");
+        messages(iis, &text, "service-monitor")
+    };
+    for (arguments, part) in [
+        ("\"-st\", \"60\"", "takes \"-st\" for an application pool"),
+        ("\"Web\", \"-st\", \"60\"", "ignores \"-st\""),
+    ] {
+        let found = of(arguments);
+        let [(Severity::Warning, message)] = found.as_slice() else {
+            panic!("{arguments}: {found:?}");
+        };
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(of("\"Web\"").is_empty());
+    let newer = format!("{iis}COPY ServiceMonitor.exe C:/\n");
+    let text = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"-st\", \"60\"]";
+    assert!(messages(&newer, text, "service-monitor").is_empty());
+}
+
+#[test]
 fn nothing_expands_a_variable_in_the_program_of_the_exec_form() {
     check_twins(
         PINNED,

@@ -91,9 +91,8 @@ impl RunState<'_> {
                 );
             }
             Lookup::Deferred(Deferred) => {
-                return Err(ScriptError::later(format!(
-                    "it changes {file}, which is not downloaded yet"
-                )));
+                let why = format!("it changes {file}, which depends on a line above");
+                return Err(ScriptError::later(why));
             }
             Lookup::Unknown => {
                 return Err(ScriptError::unknown(
