@@ -386,12 +386,8 @@ impl Conversion<'_> {
         };
         let same_registry = one.registry == other.registry
             || matches!((hives(one), hives(other)), (Ok(one), Ok(other)) if one == other);
-        let iis = |layer: &PlannedLayer| -> Vec<_> {
-            let edits = layer.iis.iter();
-            edits.map(settings::normalize_for_recipe).collect()
-        };
         let same_settings = one.access == other.access
-            && iis(one) == iis(other)
+            && settings::in_recipe(&one.iis) == settings::in_recipe(&other.iis)
             && one.owner == other.owner
             && (&one.kept, &one.anew) == (&other.kept, &other.anew);
         let (mut first, mut second) = (Layer::new(0), Layer::new(0));
@@ -640,7 +636,7 @@ impl Conversion<'_> {
             own = Some(files::write(&rest.entries, place, name, &mut content)?);
             registry::write(&rest.registry, name, &mut content);
             settings::write_access(&rest.access, name, &mut content);
-            settings::write_iis(&layer.iis, name, &mut content);
+            settings::write_iis(&layer.iis, name, &mut content)?;
         }
         out.push_str("\n[[layers]]");
         if let Some(line) = step.line {
