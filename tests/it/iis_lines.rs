@@ -299,6 +299,32 @@ async fn a_line_may_see_to_the_failure_of_appcmd() {
 }
 
 #[test(multi_thread)]
+async fn a_pool_at_which_containers_end_is_warned_of() {
+    let site = Site::new().await;
+    let appcmd = r"C:\Windows\System32\inetsrv\appcmd.exe";
+    let pool = format!(
+        "RUN {appcmd} set config /section:applicationPools \
+         /+\"[name='DefaultAppPool'].environmentVariables.[name='MODE',value='live']\""
+    );
+    for (lines, part) in [
+        (
+            format!("RUN {appcmd} delete apppool DefaultAppPool"),
+            Some("DefaultAppPool, which is deleted"),
+        ),
+        (format!("ENV MODE=test OTHER=x\n{pool}"), Some("has MODE:")),
+        (format!("ENV MODE=test\n{pool}"), None),
+    ] {
+        let lines = format!("ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]\n{lines}");
+        let built = site.dockerfile(CMD, &lines).success();
+        let printed = String::from_utf8_lossy(&built.get_output().stderr);
+        match part {
+            Some(part) => assert_contains!(printed, "warning: containers end", part),
+            None => assert!(!printed.contains("containers end"), "{printed}"),
+        }
+    }
+}
+
+#[test(multi_thread)]
 async fn a_plan_says_of_appcmd_that_it_depends_on_a_line_that_is_left_out() {
     let site = Site::new().await;
     let lines = "RUN del /q C:\\inetpub\\wwwroot\\*\n\

@@ -29,7 +29,7 @@ use super::downloads::DownloadSet;
 use super::engine_choice::Engine;
 use super::error::search;
 use super::hybrid::run_windows_steps;
-use super::notice::{notes, report_missing, report_planned, report_searched_tags};
+use super::notice::{notes, report_missing, report_planned, report_pools, report_searched_tags};
 use super::plans::{BuildRequest, PlannedImage, TargetHost};
 use super::publication::Publication;
 use super::unserved::{UnservedHost, served};
@@ -237,7 +237,9 @@ impl PlannedBuild<'_> {
         ctx: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
         let (images, downloads) = (&mut self.images, &mut self.downloads);
-        self.request.finish(images, purpose, downloads, ctx).await
+        self.request.finish(images, purpose, downloads, ctx).await?;
+        report_pools(&self.images, ctx.reporter);
+        Ok(())
     }
 
     /// Makes the images, and delivers them to their target.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wincimg_common::progress::Reporter;
 use wincimg_common::untrusted::public_url;
+use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
 use wincimg_inspect::bases::{ResolveError, warning};
 use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::Plan;
@@ -81,6 +82,21 @@ fn report_secrets(found: &BTreeSet<String>, reporter: &dyn Reporter) {
          them in {FILE_NAME} to exclude them",
         names.join(", ")
     ));
+}
+
+/// Reports application pools at which containers end, each once. What Windows does to them in the
+/// build is unknown.
+pub(crate) fn report_pools(images: &[PlannedImage], reporter: &dyn Reporter) {
+    let is_direct = |step: &StepPlacement| step.engine == StepEngine::Direct;
+    let whole = images
+        .iter()
+        .filter(|image| image.stages.placements.iter().all(is_direct));
+    let found: BTreeSet<String> = whole
+        .filter_map(|image| image.plan.pool_warning())
+        .collect();
+    for warning in &found {
+        reporter.warn(warning);
+    }
 }
 
 /// Notes for the authors of images, each once: images for several hosts share a recipe.

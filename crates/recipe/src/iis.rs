@@ -18,6 +18,7 @@ use self::server::{ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
 use super::text::{Field, Texts};
 use super::{Plan, Recipe};
 
+mod monitor;
 mod server;
 
 /// Settings of IIS: one site's `web.config`, and the server's configuration.
@@ -90,11 +91,7 @@ pub(super) fn name_pool(plan: &mut Plan) {
     let [.., program, service] = line.as_slice() else {
         return;
     };
-    let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
-    let is_monitor = ["ServiceMonitor.exe", "ServiceMonitor"]
-        .iter()
-        .any(|name| file.eq_ignore_ascii_case(name));
-    if !is_monitor || !service.eq_ignore_ascii_case("w3svc") {
+    if !monitor::is_monitor(program) || !service.eq_ignore_ascii_case("w3svc") {
         return;
     }
     let last = match (&mut plan.cmd, &mut plan.entrypoint) {

@@ -61,9 +61,9 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
 /// options are those of version 2.1.
 fn unknown_argument(command: &LintCommand) -> Option<String> {
     let mut arguments = command.arguments().iter().map(|word| word.value.as_str());
-    let names = arguments.by_ref().take(2);
-    let mut named = names.zip(["a service", "an application pool"]);
-    let option = named.find(|(word, _)| word.starts_with(['-', '/']));
+    let first = arguments.by_ref().take(2);
+    let mut roles = first.zip(["a service", "an application pool"]);
+    let option = roles.find(|(word, _)| word.starts_with(['-', '/']));
     if let Some((word, what)) = option {
         return Some(format!(
             "ServiceMonitor before version 2.1 takes \"{word}\" for {what}, and ends: leave it out, or \

@@ -37,6 +37,52 @@ fn two_paths_of_a_site_differ_in_more_than_their_case() {
 }
 
 #[test]
+fn a_pool_that_the_service_monitor_cannot_set_up_is_named() {
+    let warning = |started: &str, body: &str| {
+        let plan = plan(&format!("entrypoint = [{started}]\n{body}")).unwrap();
+        plan.pool_warning()
+    };
+    let monitor = r"'C:\ServiceMonitor.exe', 'w3svc'";
+    let pool =
+        |name| format!("[[iis.app_pools]]\nname = '{name}'\nenvironment = {{ MODE = 'live' }}\n");
+    let of_default = pool("DefaultAppPool");
+    let (mode, other) = ("[env]\nMODE = 'test'\n", "OTHER = 'x'\n");
+    let config = "[[iis.config]]\nsection = 'system.applicationHost/applicationPools'\n";
+    let deleted = format!("{config}remove = [\"[name='DefaultAppPool']\"]\n");
+    for (started, body, part) in [
+        (monitor, format!("{mode}{other}{of_default}"), "has MODE:"),
+        (
+            r"'C:\ServiceMonitor.exe', 'W3SVC', 'shop'",
+            format!("{mode}{other}{}", pool("shop")),
+            "pool shop, ",
+        ),
+        (
+            monitor,
+            deleted.clone(),
+            "pool DefaultAppPool, which is deleted",
+        ),
+    ] {
+        let found = warning(started, &body).unwrap_or_default();
+        assert!(found.contains(part), "{body}: {found}");
+    }
+    let added = format!("{deleted}add = [\"[name='DefaultAppPool']\"]\n");
+    let own = "[[files]]\ncontent = 'x'\nto = 'C:\\ServiceMonitor.exe'\n";
+    for (started, body) in [
+        // It removes all that it then adds.
+        (monitor, format!("{mode}{of_default}")),
+        (monitor, format!("[env]\n{other}{of_default}")),
+        (monitor, format!("{mode}TEMP = 'C:\\t'\n{of_default}")),
+        (monitor, format!("{mode}{other}{}", pool("shop"))),
+        (monitor, added),
+        (monitor, format!("{own}{deleted}")),
+        (r"'C:\ServiceMonitor.exe', 'w3svc', 'shop'", deleted.clone()),
+        (r"'C:\app.exe', 'w3svc'", deleted),
+    ] {
+        assert_eq!(warning(started, &body), None, "{body}");
+    }
+}
+
+#[test]
 fn a_value_that_no_iis_accepts_is_refused_in_its_place() {
     for settings in [
         "[[iis.app_pools]]\nname = 'a'\nsettings = { 'processModel.idleTimeout' = 20 }",

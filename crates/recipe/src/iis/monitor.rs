@@ -1,0 +1,231 @@
+//! Application pools that Microsoft's `ServiceMonitor` sets up when a container starts.
+//!
+//! It removes the container's variables from the pool with one `appcmd`, whose failure it ignores and
+//! which removes none if the pool lacks one of them. Then it adds them with another one, and ends if
+//! that fails: at a variable that the pool has, or without the pool. So do all versions up to 2.1
+//! (`IISConfigUtil.cpp` of microsoft/IIS.ServiceMonitor).
+
+use std::collections::BTreeSet;
+
+use wincimg_iis::config::{ConfigChange, ConfigEdit, PathStep, Selector};
+use wincimg_iis::{DEFAULT_APP_POOL, IisSettings};
+
+use crate::{Plan, PlannedEntry};
+
+/// Variables that it leaves out, some of them only with their usual value.
+const LEFT_OUT: [&str; 31] = [
+    "TMP",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "PSMODULEPATH",
+    "PUBLIC",
+    "USERDOMAIN",
+    "ALLUSERSPROFILE",
+    "PATHEXT",
+    "PATH",
+    "COMPUTERNAME",
+    "COMSPEC",
+    "OS",
+    "PROCESSOR_IDENTIFIER",
+    "PROCESSOR_LEVEL",
+    "PROCESSOR_REVISION",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "PROGRAMW6432",
+    "SYSTEMDRIVE",
+    "WINDIR",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+    "SYSTEMROOT",
+    "COMMONPROGRAMFILES",
+    "COMMONPROGRAMFILES(X86)",
+    "COMMONPROGRAMW6432",
+    "DRIVERDATA",
+];
+
+impl Plan {
+    /// A warning if `ServiceMonitor` surely ends the container, because of what the plan does to its
+    /// application pool.
+    pub fn pool_warning(&self) -> Option<String> {
+        let container = self.container();
+        let words = |words: Option<Vec<String>>| words.unwrap_or_default();
+        let line = [words(container.entrypoint), words(container.cmd)].concat();
+        let pool = monitored_pool(&line)?;
+        // One of its own may know better, and commands of the build may do more.
+        let is_own = |entry: &PlannedEntry| {
+            let name = entry.path.components().last();
+            name.is_some_and(|name| is_monitor(name))
+        };
+        if self.entries_by_layer().flatten().any(is_own) || !self.steps.is_empty() {
+            return None;
+        }
+        let own = self.iis.as_ref().map(IisSettings::server_edits);
+        let own = own.unwrap_or_default();
+        let edits = self.instruction_layers().flat_map(|layer| &layer.iis);
+        let state = PoolChanges::read(pool, edits.chain(&own))?;
+        if state.is_gone {
+            return Some(format!(
+                "containers end when they start: ServiceMonitor sets their variables in the \
+                 application pool {pool}, which is deleted: keep it, or name another one, as in \
+                 ServiceMonitor.exe w3svc POOL"
+            ));
+        }
+        let twice = state.variables_set_twice(&container.env)?;
+        Some(format!(
+            "containers end when they start: ServiceMonitor adds their variables to the application \
+             pool {pool}, which already has {twice}: set it for the pool or for the container, not \
+             for both"
+        ))
+    }
+}
+
+/// Returns true for the path or name of the program.
+pub(super) fn is_monitor(program: &str) -> bool {
+    let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
+    ["ServiceMonitor.exe", "ServiceMonitor"]
+        .iter()
+        .any(|name| file.eq_ignore_ascii_case(name))
+}
+
+/// The pool that a command line has it set up.
+fn monitored_pool(line: &[String]) -> Option<&str> {
+    let program = line.iter().position(|word| is_monitor(word))?;
+    let pool = match &line[program + 1..] {
+        [service] if service.eq_ignore_ascii_case("w3svc") => DEFAULT_APP_POOL,
+        [service, pool] if service.eq_ignore_ascii_case("w3svc") => pool.as_str(),
+        _ => return None,
+    };
+    (!pool.starts_with('-')).then_some(pool)
+}
+
+/// What changes of the server's configuration leave of a pool.
+#[derive(Default)]
+struct PoolChanges {
+    is_gone: bool,
+    /// Variables that they added to it.
+    variables: BTreeSet<String>,
+}
+
+impl PoolChanges {
+    /// Follows the changes; none if one of them leaves the pool's state open.
+    fn read<'e>(pool: &str, edits: impl Iterator<Item = &'e ConfigEdit>) -> Option<Self> {
+        let section = "system.applicationHost/applicationPools";
+        let mut state = Self::default();
+        for edit in edits.filter(|edit| edit.section.as_str().eq_ignore_ascii_case(section)) {
+            state.apply(pool, &edit.change)?;
+        }
+        Some(state)
+    }
+
+    fn apply(&mut self, pool: &str, change: &ConfigChange) -> Option<()> {
+        match change {
+            ConfigChange::Add { entry, .. }
+            | ConfigChange::New { entry, .. }
+            | ConfigChange::Ensure { entry } => match PoolPart::find(entry.steps(), pool) {
+                Some(PoolPart::Whole) => self.is_gone = false,
+                Some(PoolPart::Variable(name)) => {
+                    self.variables.insert(name.to_owned());
+                }
+                Some(PoolPart::Other) => return None,
+                None => {}
+            },
+            ConfigChange::Take { entry } | ConfigChange::Remove { entry } => {
+                match PoolPart::find(entry.steps(), pool) {
+                    Some(PoolPart::Whole) => {
+                        *self = Self {
+                            is_gone: true,
+                            ..Self::default()
+                        };
+                    }
+                    Some(PoolPart::Variable(name)) => {
+                        self.variables.remove(name);
+                    }
+                    Some(PoolPart::Other) => return None,
+                    None => {}
+                }
+            }
+            // Of names; other attributes of the pool do not matter.
+            ConfigChange::Set {
+                element, attribute, ..
+            } if attribute.eq_ignore_ascii_case("name") => match element.steps() {
+                [PathStep::Element(_), ..] => {}
+                _ => return None,
+            },
+            ConfigChange::Set { .. } | ConfigChange::Delegate { .. } => {}
+            ConfigChange::Fill { collection, .. }
+            | ConfigChange::Clear {
+                element: collection,
+            } => match collection.steps() {
+                [PathStep::Element(_), ..] => {}
+                _ => return None,
+            },
+        }
+        Some(())
+    }
+
+    /// The variables of the container that the pool has, too, if there is another one, which the
+    /// pool lacks.
+    fn variables_set_twice(&self, env: &[String]) -> Option<String> {
+        let passed: Vec<&str> = env
+            .iter()
+            .filter_map(|variable| variable.split_once('='))
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, _)| name)
+            .filter(|name| {
+                !LEFT_OUT
+                    .iter()
+                    .any(|other| other.eq_ignore_ascii_case(name))
+            })
+            .collect();
+        let has = |name: &str| {
+            let mut own = self.variables.iter();
+            own.any(|own| own.eq_ignore_ascii_case(name))
+        };
+        let is_partial = passed.iter().any(|name| !has(name));
+        let twice: Vec<&str> = passed
+            .into_iter()
+            .filter(|name| self.variables.contains(*name))
+            .collect();
+        (is_partial && !twice.is_empty()).then(|| twice.join(", "))
+    }
+}
+
+/// A part of a pool.
+enum PoolPart<'e> {
+    Whole,
+    /// A variable, by its name.
+    Variable(&'e str),
+    Other,
+}
+
+impl<'e> PoolPart<'e> {
+    /// The part that the path of an entry names; none if it is of another pool.
+    fn find(steps: &'e [PathStep], pool: &str) -> Option<Self> {
+        let (PathStep::Entry(first), inside) = steps.split_first()? else {
+            return None;
+        };
+        if name_of(first)?.to_lowercase() != pool.to_lowercase() {
+            return None;
+        }
+        Some(match inside {
+            [] => Self::Whole,
+            [PathStep::Element(element), PathStep::Entry(entry)]
+                if element.eq_ignore_ascii_case("environmentVariables") =>
+            {
+                name_of(entry).map_or(Self::Other, Self::Variable)
+            }
+            _ => Self::Other,
+        })
+    }
+}
+
+/// The attribute `name` of an entry.
+fn name_of(entry: &Selector) -> Option<&str> {
+    let mut attributes = entry.attributes();
+    let found = attributes.find(|(name, _)| name.eq_ignore_ascii_case("name"));
+    found.map(|(_, value)| value)
+}
