@@ -7,7 +7,10 @@ use wincimg_windows::variables::filled_in;
 
 /// Attribute of a schema.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the schema combines them freely")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the schema combines them freely"
+)]
 pub(crate) struct AttributeSchema {
     pub(crate) kind: ValueKind,
     pub(crate) is_required: bool,
