@@ -100,10 +100,13 @@ const SERVER_2019: u32 = 17763;
 /// Build of Windows Server 2022.
 pub(super) const SERVER_2022: u32 = 20348;
 
-/// Parts of a name or tag of Windows images.
-const OF_WINDOWS: [&str; 5] = [
-    "nanoserver", "servercore", "windows", "dotnet/framework", "microsoft/iis",
+/// Parts of a name or tag of Windows images. "windows" alone is also in the names of compilers on Linux.
+const OF_WINDOWS: [&str; 4] = [
+    "nanoserver", "servercore", "dotnet/framework", "microsoft/iis",
 ];
+
+/// Parts of the names of Microsoft's repositories.
+const OF_MICROSOFT: [&str; 2] = ["mcr.microsoft.com/", "microsoft/"];
 
 const LINUX_NAMES: [&str; 26] = [
     "almalinux", "alpine", "amazonlinux", "archlinux", "buildpack-deps", "busybox", "centos",
@@ -181,11 +184,13 @@ impl Reference {
     pub(super) fn platform(&self) -> Platform {
         let tag = self.tag.as_deref().unwrap_or_default().to_ascii_lowercase();
         let name = self.repository.rsplit('/').next().unwrap_or_default();
-        let names_windows =
-            self.repository.contains_any(&OF_WINDOWS) || tag.contains_any(&OF_WINDOWS);
+        let has = |part: &str| self.repository.contains(part) || tag.contains(part);
+        let is_of_microsoft = self.is_windows_base() || self.repository.contains_any(&OF_MICROSOFT);
+        let names_windows = OF_WINDOWS.into_iter().any(has) || is_of_microsoft && has("windows");
+        let names_linux = LINUX_NAMES.contains(&name) || tag.contains_any(&OF_LINUX);
         if names_windows || self.build().is_some() {
             Platform::Windows
-        } else if LINUX_NAMES.contains(&name) || tag.contains_any(&OF_LINUX) {
+        } else if names_linux && !has("windows") {
             Platform::Linux
         } else {
             Platform::Unknown
@@ -398,6 +403,29 @@ mod tests {
             "mcr.microsoft.com/dotnet/sdk:8.0",
         ] {
             assert!(!names_linux(image), "{image}");
+        }
+    }
+
+    #[test]
+    fn windows_in_a_name_is_also_of_compilers_for_it() {
+        for image in [
+            "dockurr/windows",
+            "dockcross/windows-static-x64:20230116-slim",
+            "fyneio/fyne-cross-images:windows",
+            "ghcr.io/cross-rs/x86_64-pc-windows-gnu:main",
+            "cdrx/pyinstaller-windows",
+        ] {
+            let platform = Reference::parse(image).platform();
+            assert_eq!(platform, Platform::Unknown, "{image}");
+        }
+        for image in [
+            "mcr.microsoft.com/windows",
+            "mirror:5000/windows/server",
+            "microsoft/windows",
+            "team/app:windowsservercore",
+            "example.com/windows:ltsc2022",
+        ] {
+            assert!(names_windows(image), "{image}");
         }
     }
 }

@@ -13,6 +13,7 @@ mod quotes;
 mod registry;
 mod rules;
 mod slips;
+mod traps;
 mod twins;
 
 use std::time::Duration;

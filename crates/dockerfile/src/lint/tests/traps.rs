@@ -1,0 +1,54 @@
+//! Advice that leads into the next error, and lines that only look like an error.
+
+use super::twins::check_twins;
+use super::*;
+
+const CORE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+const NANO: &str = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
+const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+
+/// The only finding of a rule about instructions below a base.
+fn only(base: &str, rule: &str, text: &str) -> LintFinding {
+    let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+    let mut own = findings.iter().filter(|it| it.rule.name == rule);
+    match (own.next(), own.next()) {
+        (Some(finding), None) => finding.clone(),
+        _ => panic!("expected one finding of {rule}: {text}: {findings:#?}"),
+    }
+}
+
+/// The text with all safe corrections, which leave no finding.
+fn mended(text: &str) -> String {
+    let source = format!("{CORE}{text}\n");
+    let options = LintOptions::default();
+    let (after, _) = fixed(&source, &options, FixSelection::Safe, &|_| true);
+    assert_eq!(lint(&after, &options), [], "{after}");
+    after[CORE.len()..].trim_end().to_owned()
+}
+
+#[test]
+fn windows_in_the_name_of_an_image_for_linux_says_nothing() {
+    for image in [
+        "dockurr/windows",
+        "dockcross/windows-static-x64",
+        "fyneio/fyne-cross-images:windows",
+        "ghcr.io/cross-rs/x86_64-pc-windows-gnu",
+    ] {
+        let source = format!("FROM {image}\nRUN apt-get update\n");
+        assert_eq!(
+            found(&source, &LintOptions::default()),
+            Vec::<String>::new()
+        );
+    }
+    for image in [
+        "mcr.microsoft.com/windows",
+        "team/app:windowsservercore",
+        "--platform=windows dockurr/windows",
+    ] {
+        only(
+            &format!("FROM {image}\n"),
+            "unix-command",
+            "RUN apt-get update",
+        );
+    }
+}
