@@ -575,7 +575,7 @@ fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, String> 
 }
 
 /// Splits an instruction into words; quotes and escapes are kept.
-fn words(text: &str, escape: Escape) -> Vec<String> {
+pub(crate) fn words(text: &str, escape: Escape) -> Vec<String> {
     let escape = escape.character();
     let mut words = Vec::new();
     let mut word = None::<String>;

@@ -367,7 +367,8 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding
     );
     let value_at = text.len() - value.trim_start().len();
     let edit = Edit::new(start + name.len()..start + value_at, "=");
-    let is_one_word = !value.trim().contains([' ', '\t']) || value.trim().starts_with('"');
+    // More words are further pairs, or belong to the value.
+    let is_one_word = crate::instruction::words(value, step.file.escape).len() <= 1;
     let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
     Some(step.edited(message, edits))
 }

@@ -52,3 +52,18 @@ fn windows_in_the_name_of_an_image_for_linux_says_nothing() {
         );
     }
 }
+
+#[test]
+fn a_pair_is_corrected_only_with_all_of_its_instruction() {
+    let rule = "spaced-equals";
+    for (text, corrected) in [
+        ("LABEL a =\"x\" b =\"z\"", None),
+        ("LABEL a = \"x\" \\\n  b = \"z\"", None),
+        ("LABEL a = \"x y\"", Some("LABEL a=\"x y\"")),
+        ("ENV A = 'x y'", Some("ENV A='x y'")),
+        ("ENV A = b", Some("ENV A=b")),
+    ] {
+        let fix = only(CORE, rule, text).fix;
+        assert_eq!(fix.as_deref(), corrected, "{text}");
+    }
+}
