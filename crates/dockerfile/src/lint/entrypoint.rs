@@ -7,7 +7,7 @@ use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
-use super::instructions::{mended_backslashes, unquoted_array};
+use super::instructions::{mended_backslashes, unquoted_array, with_plain_quotes};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::program_name;
@@ -58,7 +58,9 @@ fn check_step(
 ) -> Option<Finding> {
     let instruction = step.instruction;
     let text = instruction.text();
-    let is_array = instruction.exec_form().is_some() || unquoted_array(text).is_some();
+    let is_array = instruction.exec_form().is_some()
+        || unquoted_array(text).is_some()
+        || with_plain_quotes(text).is_some();
     if text.is_empty() || is_array {
         return None;
     }

@@ -33,7 +33,9 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if !is_readable {
         return None;
     }
+    let is_json = is_array(it);
     let mut edits = Vec::new();
+    let mut is_whole = true;
     let mut example = None;
     let mut from = 0;
     for (text, usage) in texts(it.kind) {
@@ -49,13 +51,21 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
         let joined = it.step.instruction.text();
         let lost = without(text, &positions);
         example.get_or_insert((text.to_owned(), lost));
-        // In JSON the text is not as written.
-        if let Some(at) = joined[from..].find(text).map(|at| from + at) {
-            from = at + text.len();
+        let (written, own) = if is_json {
+            in_json(text)
+        } else {
+            (text.to_owned(), slashes(text, usage, &positions))
+        };
+        let place = joined[from..].find(&written).filter(|_| !own.is_empty());
+        is_whole &= place.is_some();
+        if let Some(at) = place.map(|at| from + at) {
+            from = at + written.len();
             let start = it.step.instruction.start() + at;
-            let own = slashes(text, usage, &positions).into_iter();
-            edits.extend(own.map(|edit| edit.shift(start)));
+            edits.extend(own.into_iter().map(|edit| edit.shift(start)));
         }
+    }
+    if !is_whole {
+        edits.clear();
     }
     let (text, lost) = example?;
     let shown = |text: &str| {
@@ -63,11 +73,25 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
         format!("{quote}{text}{quote}")
     };
     let (text, lost) = (shown(&text), shown(&lost));
+    let (what, mend) = if is_json {
+        ("these backslashes also in JSON", "/")
+    } else {
+        ("these backslashes", "/ or \\\\")
+    };
     let message = format!(
-        "the parser removes these backslashes, and {text} becomes {lost}; write / or \\\\, or \
-         begin the file with the line # escape=`"
+        "the parser removes {what}, and {text} becomes {lost}; write {mend}, or begin the file with \
+         the line # escape=`"
     );
     Some(it.step.edited(message, &edits))
+}
+
+/// True if the paths are in an array.
+fn is_array(it: &EvaluatedStep<'_>) -> bool {
+    let has_paths = matches!(
+        it.kind,
+        InstructionKind::Copy(_) | InstructionKind::Volume(_)
+    );
+    has_paths && it.step.instruction.exec_form().is_some()
 }
 
 fn texts(kind: &InstructionKind) -> Vec<(&str, TextUse)> {
@@ -165,12 +189,25 @@ fn without(text: &str, positions: &[usize]) -> String {
     kept.map(|(_, c)| c).collect()
 }
 
+/// True if each backslash of a path separates names.
+fn is_plain(path: &str) -> bool {
+    !path.contains("\\\\") && !path.contains("\\ ")
+}
+
+/// A path as JSON has it, with two characters for each backslash, and slashes for them.
+fn in_json(path: &str) -> (String, Vec<Edit>) {
+    let written = path.replace('\\', "\\\\");
+    let pairs = written.match_indices("\\\\").filter(|_| is_plain(path));
+    let edits = pairs.map(|(at, pair)| Edit::new(at..at + pair.len(), "/"));
+    let edits = edits.collect();
+    (written, edits)
+}
+
 /// Slashes for paths, and doubled backslashes for values.
 fn slashes(text: &str, usage: TextUse, positions: &[usize]) -> Vec<Edit> {
     let all = text.match_indices('\\').map(|(at, _)| at);
-    let is_plain = !text.contains("\\\\") && !text.contains("\\ ");
     match usage {
-        TextUse::Target | TextUse::Source if is_plain => {
+        TextUse::Target | TextUse::Source if is_plain(text) => {
             all.map(|at| Edit::new(at..at + 1, "/")).collect()
         }
         _ => positions

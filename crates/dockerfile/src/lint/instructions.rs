@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use wincimg_windows::quoting::exec_form;
+use wincimg_windows::quoting::{Escape, exec_form};
 
 use super::entrypoint::has_extension;
 use super::environment;
@@ -442,6 +442,17 @@ pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> 
     if let Ok(words) = serde_json::from_str::<Vec<String>>(text) {
         return check_control_characters(step, &words);
     }
+    let corrected = |message: &str, array: Option<String>| {
+        let start = instruction.start() + instruction.text().len() - text.len();
+        let array = array.map(|array| with_slashes(step, array));
+        let edit = array.map(|array| Edit::new(start..start + text.len(), array));
+        step.edited(message, edit.as_slice())
+    };
+    if let Some(array) = with_plain_quotes(text).filter(|_| keyword != "SHELL") {
+        let message =
+            "typographic quotes are not quotes of JSON, and this is read as plain text: write \"";
+        return Some(corrected(message, Some(array)));
+    }
     // CMD and ENTRYPOINT have a rule with more knowledge; the parser refuses SHELL.
     let is_elsewhere = matches!(keyword, "CMD" | "ENTRYPOINT") && instruction.looks_like_json();
     // Brackets in RUN can be of PowerShell.
@@ -453,29 +464,62 @@ pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> 
     if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
         return None;
     }
-    let doubled = mended_backslashes(text);
-    let is_mended = !text.contains("\\\\")
-        && doubled
-            .as_deref()
-            .is_some_and(|text| serde_json::from_str::<Vec<String>>(text).is_ok());
+    let doubled = mended_backslashes(text).filter(|_| !text.contains("\\\\"));
+    let doubled = doubled.filter(|text| serde_json::from_str::<Vec<String>>(text).is_ok());
     let message = match () {
-        () if is_mended && text.contains("\\$") => {
+        () if doubled.is_some() && is_read_again(step) => {
+            "invalid JSON, so this is read as plain text: write / in place of each \\"
+        }
+        () if doubled.is_some() && text.contains("\\$") => {
             "invalid JSON, so this is read as plain text: omit the \\ before $, which JSON does not \
              know, and double each one of a path"
         }
-        () if is_mended => "invalid JSON, so this is read as plain text: double every backslash",
+        () if doubled.is_some() => {
+            "invalid JSON, so this is read as plain text: double every backslash"
+        }
         () if inside.starts_with('\'') || unquoted.is_some() => {
             "invalid JSON, so this is read as plain text: use double quotes"
         }
         () => "invalid JSON array of strings, so this is read as plain text",
     };
-    let start = instruction.start() + instruction.text().len() - text.len();
     let mended = match unquoted {
         Some(words) => quoted_array(&words),
-        None => doubled.filter(|_| is_mended),
+        None => doubled,
     };
-    let edit = mended.map(|text_in_json| Edit::new(start..start + text.len(), text_in_json));
-    Some(step.edited(message, edit.as_slice()))
+    Some(corrected(message, mended))
+}
+
+/// Returns true if the parser removes backslashes also from the words of an array.
+fn is_read_again(step: &LintStep<'_>) -> bool {
+    let keyword = step.instruction.keyword.as_str();
+    matches!(keyword, "COPY" | "ADD" | "VOLUME") && step.file.escape == Escape::Backslash
+}
+
+/// An array in JSON whose words keep their separators.
+fn with_slashes(step: &LintStep<'_>, array: String) -> String {
+    if is_read_again(step) {
+        array.replace("\\\\", "/")
+    } else {
+        array
+    }
+}
+
+/// Quotes of word processors.
+const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];
+
+/// The array in JSON that one with quotes of word processors was meant to be.
+pub(super) fn with_plain_quotes(text: &str) -> Option<String> {
+    if !text.starts_with('[') || !text.contains(TYPOGRAPHIC) {
+        return None;
+    }
+    let plain = text.replace(TYPOGRAPHIC, "\"");
+    let array = if plain.contains("\\\\") {
+        plain
+    } else {
+        mended_backslashes(&plain)?
+    };
+    let is_array = serde_json::from_str::<Vec<String>>(&array).is_ok();
+    is_array.then_some(array)
 }
 
 /// A text with the backslashes of its paths doubled, and without those before a variable; `None` if one
@@ -544,13 +588,17 @@ fn check_control_characters(step: &LintStep<'_>, words: &[String]) -> Option<Fin
         Some('\t') => ("\\t", "a tab"),
         _ => ("\\u", "the start of a character's number"),
     };
-    let message =
-        format!("in JSON {escape} is {meaning}, and no part of a path: double every backslash");
+    let (separator, mend) = if is_read_again(step) {
+        ("/", "write / in place of each \\")
+    } else {
+        ("\\\\", "double every backslash")
+    };
+    let message = format!("in JSON {escape} is {meaning}, and no part of a path: {mend}");
     let text = step.instruction.text();
     let is_open = text.contains("\\\\") || text.contains("\\\"");
     let backslashes = text.match_indices('\\').filter(|_| !is_open);
     let positions = backslashes.map(|(at, _)| at + step.instruction.start());
-    let edits = positions.map(|at| Edit::new(at..at + 1, "\\\\"));
+    let edits = positions.map(|at| Edit::new(at..at + 1, separator));
     Some(step.edited(message, &edits.collect::<Vec<_>>()))
 }
 

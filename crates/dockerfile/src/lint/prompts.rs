@@ -55,14 +55,7 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
             let installs = command.has(&["/i", "-i", "/x", "/package", "/a"]);
             (installs && !is_answered).then(|| ask(message).warning())
         }
-        "choco" | "cinst" | "chocolatey" => {
-            let installs =
-                command.program() == "cinst" || command.has(&["install", "upgrade", "uninstall"]);
-            let is_confirmed = || step.file.text().contains("allowGlobalConfirmation");
-            let message = "choco without -y asks before it installs: add -y";
-            let asks = installs && !command.any(confirms) && !is_confirmed();
-            asks.then(|| answered(step, command, message, (1, "-y")).warning())
-        }
+        "choco" | "cinst" | "chocolatey" => choco_prompt(step, command),
         "install-module" | "install-script" | "install-packageprovider" | "update-module" => {
             let is_answered = command.any(|it| {
                 it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
@@ -97,6 +90,27 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         }
         _ => None,
     }
+}
+
+/// A prompt of Chocolatey before it installs.
+fn choco_prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let installs =
+        command.program() == "cinst" || command.has(&["install", "upgrade", "uninstall"]);
+    let is_confirmed = || step.file.text().contains("allowGlobalConfirmation");
+    if !installs || command.any(confirms) || is_confirmed() {
+        return None;
+    }
+    // As word processors write it.
+    let mut words = command.arguments().iter();
+    if let Some(word) = words.find(|word| word.value.starts_with(['–', '—'])) {
+        let message = format!(
+            "choco takes {} for the name of a package: write - in place of the dash",
+            word.value
+        );
+        return Some(step.finding_at(word.start(), message));
+    }
+    let message = "choco without -y asks before it installs: add -y";
+    Some(answered(step, command, message, (1, "-y")).warning())
 }
 
 /// A prompt of a command that PowerShell does not have, or does not wait for.

@@ -110,7 +110,7 @@ fn a_backslash_at_the_end_is_explained_as_the_line_continuation() {
     say(&[
         (
             "COPY [\"a\", \"C:\\dir\\\"]",
-            &["invalid-json", "double every backslash"],
+            &["invalid-json", "write / in place of each \\"],
         ),
         (
             "COPY a \"C:\\Program Files\\\"",

@@ -67,3 +67,72 @@ fn a_pair_is_corrected_only_with_all_of_its_instruction() {
         assert_eq!(fix.as_deref(), corrected, "{text}");
     }
 }
+
+#[test]
+fn paths_in_arrays_get_slashes_where_the_parser_removes_backslashes() {
+    for (text, corrected) in [
+        (
+            r#"COPY ["a.txt", "C:\app\x"]"#,
+            r#"COPY ["a.txt", "C:/app/x"]"#,
+        ),
+        (
+            r#"COPY ["a.txt", "C:\\app\\x"]"#,
+            r#"COPY ["a.txt", "C:/app/x"]"#,
+        ),
+        (
+            r#"COPY ["dir\\a.txt", "C:/x/"]"#,
+            r#"COPY ["dir/a.txt", "C:/x/"]"#,
+        ),
+        (r#"COPY ["a", "C:\new"]"#, r#"COPY ["a", "C:/new"]"#),
+        (r"COPY [a.txt, C:\app]", r#"COPY ["a.txt", "C:/app"]"#),
+        (r#"VOLUME ["C:\data"]"#, r#"VOLUME ["C:/data"]"#),
+        (r#"VOLUME ["C:\\data"]"#, r#"VOLUME ["C:/data"]"#),
+        (
+            r#"RUN ["C:\app\setup.exe", "/quiet"]"#,
+            r#"RUN ["C:\\app\\setup.exe", "/quiet"]"#,
+        ),
+    ] {
+        assert_eq!(mended(text), corrected, "{text}");
+    }
+    let message = only(CORE, "eaten-backslash", r#"VOLUME ["C:\\data"]"#).message;
+    assert!(message.contains("write /, or begin"), "{message}");
+    let right = format!("# escape=`\n{CORE}COPY [\"a.txt\", \"C:\\\\app\\\\x\"]\n");
+    assert_eq!(lint(&right, &LintOptions::default()), []);
+}
+
+#[test]
+fn quotes_and_dashes_of_word_processors_are_named() {
+    let rule = "invalid-json";
+    for (text, corrected) in [
+        (
+            "ENTRYPOINT [“C:/app.exe”, “-x”]",
+            r#"ENTRYPOINT ["C:/app.exe", "-x"]"#,
+        ),
+        (
+            "ENTRYPOINT [\"C:/app.exe\", “-x”]",
+            r#"ENTRYPOINT ["C:/app.exe", "-x"]"#,
+        ),
+        (r"CMD [“C:\\app.exe”]", r#"CMD ["C:\\app.exe"]"#),
+        (r"CMD [“C:\app.exe”]", r#"CMD ["C:\\app.exe"]"#),
+        ("RUN [“cmd”, “/c”, “ver”]", r#"RUN ["cmd", "/c", "ver"]"#),
+        (r"COPY [“a”, “C:\app”]", r#"COPY ["a", "C:/app"]"#),
+    ] {
+        let finding = only(CORE, rule, text);
+        assert_eq!(finding.fix.as_deref(), Some(corrected), "{text}");
+        assert!(finding.message.contains("typographic"), "{text}");
+        assert_eq!(finding.severity, Severity::Error);
+    }
+    check_twins(
+        CORE,
+        rule,
+        &[("CMD [“a.exe”, “b”]", "CMD [\"a.exe\", \"“b”\"]")],
+    );
+    let dash = only(CORE, "prompt", "RUN choco install git –y");
+    assert_eq!(dash.fix, None);
+    assert!(dash.message.contains("in place of the dash"));
+    check_twins(
+        CORE,
+        "prompt",
+        &[("RUN choco install git –y", "RUN choco install git -y")],
+    );
+}
