@@ -260,14 +260,19 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
             first,
             "windowsservercore" | "nanoserver" | "servercore" | "windows" | "stable" | "lts"
         );
-    let known = release::all().iter().filter_map(|release| release.base_tag);
-    let digits: String = first.chars().filter(char::is_ascii_digit).collect();
-    let meant = known
-        .clone()
-        .find(|tag| digits.len() == 4 && tag.ends_with(digits.as_str()))
-        .map(str::to_owned);
-    let meant = meant.or_else(|| closest_match(first, known));
+    let meant = meant_release(tag);
     is_judged.then(|| meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?")))
+}
+
+/// The tag of the release whose build or year a tag has: an image of another one may not run.
+fn meant_release(tag: &str) -> Option<&'static str> {
+    let mut numbers = tag.split(|c: char| !c.is_ascii_digit());
+    numbers.find_map(|number| {
+        let of_build = number.parse().ok().and_then(release::from_build);
+        let year = number.strip_prefix("20").unwrap_or(number);
+        let of_year = || release::from_tag_word(&format!("ltsc20{year}"));
+        of_build.or_else(of_year)?.base_tag
+    })
 }
 
 /// Reports a stage for Linux that takes files of a stage that runs commands on Windows, or the

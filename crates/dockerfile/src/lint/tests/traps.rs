@@ -136,3 +136,24 @@ fn quotes_and_dashes_of_word_processors_are_named() {
         &[("RUN choco install git –y", "RUN choco install git -y")],
     );
 }
+
+#[test]
+fn the_release_of_a_misspelt_tag_is_that_of_its_year_or_build() {
+    for (tag, meant) in [
+        ("ltsc-2022", Some("ltsc2022")),
+        ("ltsc-2019", Some("ltsc2019")),
+        ("ltsc-2016-amd64", Some("ltsc2016")),
+        ("ltsc22", Some("ltsc2022")),
+        ("2022", Some("ltsc2022")),
+        ("20348", Some("ltsc2022")),
+        ("17763.973", Some("ltsc2019")),
+        ("ltsc202", None),
+        ("2010", None),
+    ] {
+        let from = format!("FROM mcr.microsoft.com/windows/servercore:{tag}");
+        let message = only("", "unknown-tag", &from).message;
+        let said = message.split_once("; did you mean ").map(|(_, said)| said);
+        let meant = meant.map(|meant| format!("{meant}?"));
+        assert_eq!(said, meant.as_deref(), "{message}");
+    }
+}
