@@ -11,24 +11,39 @@ use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 use super::line::SourceLine;
 use super::{NESTED_SHELL, cmd, is_template};
 use crate::lint::entrypoint::has_extension;
+use crate::lint::environment::cmd_variables;
 use crate::lint::stage::LintStep;
 use crate::lint::variables::dollar_names;
+use crate::lint::words::program_name;
 use crate::lint::{BaseShell, Finding};
+use crate::source::json_array;
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
     as part of its arguments; use the exec form";
 
+const BEHIND_CMD: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, also in exec form, and \
+    the program behind cmd gets them as part of its arguments; write it without quotes, as in findstr \
+    tool.exe, or start a script file";
+
 pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
     let text = instruction.health_command()?;
-    if text.starts_with('[') || !text.contains('"') || is_template(text) {
+    if !text.contains('"') || is_template(text) {
         return None;
+    }
+    let behind_cmd = || step.finding(BEHIND_CMD).of(NESTED_SHELL);
+    if text.starts_with('[') {
+        let line = line_of_cmd(json_array(text)?)?;
+        return changes(&line).then(behind_cmd);
     }
     if step.shell == BaseShell::PowerShell {
         return check_under_powershell(step, text);
     }
     if step.shell != BaseShell::Cmd || !changes(text) {
         return None;
+    }
+    if needs_cmd(text) {
+        return Some(behind_cmd());
     }
     let correction = exec(text).map(|argv| {
         let keyword_and_flags = instruction.text().len() - text.len();
@@ -37,6 +52,29 @@ pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
         step.file.rewrite(instruction, &arguments)
     });
     Some(step.finding(MESSAGE).of(NESTED_SHELL).corrected(correction))
+}
+
+/// The line that `cmd` runs, of an exec form that gives it one.
+fn line_of_cmd(words: Vec<String>) -> Option<String> {
+    let mut words = words.into_iter();
+    let is_cmd = words.next().is_some_and(|it| program_name(&it) == "cmd");
+    let mut words = words.skip_while(|it| !it.eq_ignore_ascii_case("/c"));
+    let line = words.nth(1).filter(|_| is_cmd)?;
+    words.next().is_none().then_some(line)
+}
+
+/// Returns true for a text with a variable, or with several commands of which only `exit` may be
+/// omitted.
+fn needs_cmd(text: &str) -> bool {
+    // Between the two characters of an operator is an empty one.
+    let is_needed = |line: &SourceLine| {
+        let words = cmd::values(line);
+        let program = words.first();
+        program.is_some_and(|it| !it.eq_ignore_ascii_case("exit"))
+    };
+    let commands = cmd::lines(text);
+    let needed = commands.iter().filter(|line| is_needed(line));
+    cmd_variables(text).next().is_some() || needed.count() > 1
 }
 
 /// Reports a nested script in double quotes, in which the outer PowerShell expands the variables.

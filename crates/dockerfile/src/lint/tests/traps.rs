@@ -157,3 +157,32 @@ fn the_release_of_a_misspelt_tag_is_that_of_its_year_or_build() {
         assert_eq!(said, meant.as_deref(), "{message}");
     }
 }
+
+#[test]
+fn the_exec_form_is_no_advice_for_what_only_cmd_runs() {
+    let rule = "quotes-in-nested-shell";
+    let pipe = r#"HEALTHCHECK CMD tasklist | find "tool.exe" || exit 1"#;
+    let array = r#"HEALTHCHECK CMD ["cmd", "/S", "/C", "tasklist | find \"tool.exe\" || exit 1"]"#;
+    for text in [pipe, array] {
+        let finding = only(CORE, rule, text);
+        assert!(finding.message.contains("findstr"), "{}", finding.message);
+        assert_eq!(finding.fix, None);
+    }
+    let script = r#"HEALTHCHECK CMD powershell -Command "exit 1" || exit 1"#;
+    let message = only(CORE, rule, script).message;
+    assert!(message.contains("use the exec form"), "{message}");
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (
+                pipe,
+                "HEALTHCHECK CMD tasklist | findstr tool.exe || exit 1",
+            ),
+            (
+                array,
+                r#"HEALTHCHECK CMD ["cmd", "/C", "C:\\check.cmd", "a b"]"#,
+            ),
+        ],
+    );
+}
