@@ -1,6 +1,7 @@
 //! `RUN` lines whose failure or effect is lost.
 
 use super::entrypoint::has_extension;
+use super::reference::Reference;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
@@ -311,6 +312,17 @@ impl Stage<'_> {
             StageBaseRef::Repository(reference) => reference.names_nano_server(),
             _ => false,
         }
+    }
+
+    /// Name of the PowerShell that its lines can start.
+    pub(super) fn powershell(&self) -> Option<&'static str> {
+        if !self.is_nano_server() {
+            return Some("powershell");
+        }
+        let mut steps = self.steps.iter();
+        let has_pwsh = self.repository().is_some_and(Reference::has_pwsh)
+            || steps.any(|step| step.lower_text().contains("pwsh"));
+        has_pwsh.then_some("pwsh")
     }
 
     /// True if the base's shell is PowerShell.

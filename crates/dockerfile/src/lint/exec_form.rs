@@ -9,6 +9,7 @@ use super::evaluation::EvaluatedStep;
 use super::instructions::requires_buildkit;
 use super::reference::Reference;
 use super::shells::is_known_cmdlet;
+use super::stage::Stage;
 use super::words::program_name;
 use super::{ContainsAny, Finding, Severity, args_escaped};
 use crate::instruction::InstructionKind;
@@ -52,7 +53,8 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let message = if cmd::is_built_in(&name) && !has_folder && !program.contains('.') {
         format!("{program} is a command of cmd and not a program: begin with \"cmd\", \"/C\"")
     } else if is_known_cmdlet(program) || CMDLETS.contains(&name.as_str()) && !has_folder {
-        format!("{program} is a cmdlet and not a program: begin with \"powershell\", \"-Command\"")
+        let instead = in_powershell(it.stage, "-Command");
+        format!("{program} is a cmdlet and not a program: {instead}")
     } else if BATCH_FILES.contains(&name.as_str()) && !has_extension(program, &["exe"]) {
         format!(
             "{name} is a batch file, which Windows does not find without its extension: begin with \
@@ -61,7 +63,8 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>) -> Option<Finding> {
     } else {
         match name.rsplit_once('.').map(|(_, extension)| extension) {
             Some("ps1") => {
-                format!("Windows does not start {program}: begin with \"powershell\", \"-File\"")
+                let instead = in_powershell(it.stage, "-File");
+                format!("Windows does not start {program}: {instead}")
             }
             Some("sh") => format!("Windows does not start the shell script {program}"),
             Some("js" | "py" | "vbs" | "jar" | "rb" | "dll") => {
@@ -72,6 +75,17 @@ pub(super) fn check_program(it: &EvaluatedStep<'_>) -> Option<Finding> {
         }
     };
     Some(it.step.finding(message))
+}
+
+/// How to start what PowerShell runs.
+fn in_powershell(stage: &Stage<'_>, option: &str) -> String {
+    match stage.powershell() {
+        Some(name) => format!("begin with \"{name}\", \"{option}\""),
+        None => {
+            "it requires PowerShell, which Nano Server does not have: use a base of Server Core"
+                .to_owned()
+        }
+    }
 }
 
 fn check_batch_file(it: &EvaluatedStep<'_>, program: &str) -> Option<Finding> {

@@ -1,6 +1,7 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
 use super::correction::Correction;
+use super::reference::Reference;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word, program_name};
 use super::{Finding, LintFile, Severity};
@@ -38,6 +39,8 @@ const IN_SERVER_CORE: &str = "install in a Server Core stage and copy the files"
 #[derive(Debug, Clone, Default)]
 struct NanoState {
     is_nano: bool,
+    /// What to do about `powershell` if the image has another one.
+    for_powershell: Option<&'static str>,
     /// False if it may be Nano Server of 2016, which has PowerShell.
     is_certain: bool,
     /// True if the stage runs as Nano Server's default user.
@@ -61,6 +64,7 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
             StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server()
                     && (reference.build().is_some() || reference.is_of_microsoft()),
+                for_powershell: for_powershell(reference),
                 is_certain: reference.build().is_some()
                     || reference.is_windows_base()
                     || reference.is_of_microsoft(),
@@ -74,6 +78,7 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
             // Those of 2016 and 1709 run as the administrator.
             StageBaseRef::Repository(reference) => NanoState {
                 is_nano: reference.names_nano_server() && reference.is_of_microsoft(),
+                for_powershell: for_powershell(reference),
                 ..NanoState::default()
             },
             StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
@@ -86,6 +91,11 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
         known.push(state);
     }
     found
+}
+
+fn for_powershell(reference: &Reference) -> Option<&'static str> {
+    let message = "write pwsh, which this image has";
+    reference.has_pwsh().then_some(message)
 }
 
 impl NanoState {
@@ -156,6 +166,8 @@ impl NanoState {
         let mut known = MISSING_PROGRAMS.iter();
         let index = known.position(|(name, _)| *name == program)?;
         let (name, instead) = MISSING_PROGRAMS[index];
+        let other = self.for_powershell.filter(|_| name == "powershell");
+        let instead = other.unwrap_or(instead);
         let message = match self.added[index] {
             true if name == "choco" => {
                 format!("choco requires .NET Framework, which Nano Server does not have; {instead}")

@@ -249,6 +249,14 @@ impl Reference {
         self.is_nano_server_base() || is_published && tag.contains("nanoserver")
     }
 
+    /// Returns true for Microsoft's images with PowerShell 7, also on Nano Server.
+    pub(super) fn has_pwsh(&self) -> bool {
+        matches!(
+            self.repository.as_str(),
+            "mcr.microsoft.com/powershell" | "mcr.microsoft.com/dotnet/sdk"
+        )
+    }
+
     fn is_nano_server_base(&self) -> bool {
         is_or_ends_with(&self.repository, "windows/nanoserver")
     }

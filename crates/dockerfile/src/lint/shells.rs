@@ -49,9 +49,7 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fi
     }
     let text = step.instruction.text();
     if step.is("RUN") && text.starts_with('&') && !text.starts_with("&&") {
-        let message = "cmd reads this line, and & before a program is of PowerShell: remove it, or set \
-            SHELL [\"powershell\", \"-Command\"]";
-        return Some(step.finding(message));
+        return Some(step.finding(call_message(stage, step.lower_text())));
     }
     let commands = step.commands().iter().enumerate();
     let mut commands = commands.filter(|(_, it)| it.grammar == Grammar::Cmd);
@@ -59,6 +57,27 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fi
         let message = cmdlet_message(stage, step, index)?;
         Some(step.finding_at(command.start(), message))
     })
+}
+
+/// What to do with a line for PowerShell where there is none.
+const WITHOUT_POWERSHELL: &str = "which Nano Server does not have: run this in a Server Core stage";
+
+/// Message about a line, in lower case, with `&` before a program.
+fn call_message(stage: &Stage<'_>, text: &str) -> String {
+    let what = "cmd reads this line, and & before a program is of PowerShell";
+    let is_script = text.contains(".ps1");
+    match stage.powershell() {
+        Some(name) => {
+            let instead = if is_script {
+                format!("write {name} -File in its place")
+            } else {
+                "remove it".to_owned()
+            };
+            format!("{what}: {instead}, or set SHELL [\"{name}\", \"-Command\"]")
+        }
+        None if is_script => format!("{what}, {WITHOUT_POWERSHELL}"),
+        None => format!("{what}: remove it"),
+    }
 }
 
 /// Message about a command that is of PowerShell.
@@ -83,19 +102,19 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
              write the script in double quotes"
         )
     } else if is_script {
-        format!(
-            "cmd does not run {}: write powershell -File {0}",
-            word.value
-        )
-    } else if stage.is_nano_server() {
-        format!(
-            "cmd reads this line, and \"{name}\" is of PowerShell, which Nano Server does not have"
-        )
+        let script = &word.value;
+        match stage.powershell() {
+            Some(shell) => format!("cmd does not run {script}: write {shell} -File {script}"),
+            None => format!("cmd does not run {script}, but PowerShell, {WITHOUT_POWERSHELL}"),
+        }
     } else {
-        format!(
-            "cmd reads this line, and \"{name}\" is of PowerShell: begin it with powershell -Command, \
-             or set SHELL [\"powershell\", \"-Command\"]"
-        )
+        let what = format!("cmd reads this line, and \"{name}\" is of PowerShell");
+        match stage.powershell() {
+            Some(shell) => format!(
+                "{what}: begin it with {shell} -Command, or set SHELL [\"{shell}\", \"-Command\"]"
+            ),
+            None => format!("{what}, {WITHOUT_POWERSHELL}"),
+        }
     })
 }
 

@@ -186,3 +186,42 @@ fn the_exec_form_is_no_advice_for_what_only_cmd_runs() {
         ],
     );
 }
+
+#[test]
+fn advice_names_the_powershell_that_the_base_has() {
+    let sdk = "FROM mcr.microsoft.com/dotnet/sdk:8.0-nanoserver-ltsc2022\n";
+    for (rule, text, powershell, pwsh) in [
+        (
+            "cmdlet-under-cmd",
+            "RUN Remove-Item C:/x",
+            "SHELL [\"powershell\", \"-Command\"]",
+            "SHELL [\"pwsh\", \"-Command\"]",
+        ),
+        (
+            "cmdlet-under-cmd",
+            "RUN C:/a.ps1",
+            "write powershell -File C:/a.ps1",
+            "write pwsh -File C:/a.ps1",
+        ),
+        (
+            "cmdlet-under-cmd", "RUN &\"./a.ps1\"", "write powershell -File", "write pwsh -File",
+        ),
+        (
+            "exec-form-program",
+            "CMD [\"a.ps1\"]",
+            "\"powershell\", \"-File\"",
+            "\"pwsh\", \"-File\"",
+        ),
+    ] {
+        let message = |base| only(base, rule, text).message;
+        assert!(message(CORE).contains(powershell), "{}", message(CORE));
+        assert!(message(sdk).contains(pwsh), "{}", message(sdk));
+        let without = message(NANO);
+        let is_plain = !without.contains("-File") && !without.contains("SHELL");
+        assert!(without.contains("Server Core") && is_plain, "{without}");
+    }
+    let rule = "nano-server-lacks";
+    let message = |base| only(base, rule, "RUN powershell C:/a.ps1").message;
+    assert!(message(sdk).contains("write pwsh"));
+    assert!(message(NANO).contains("Server Core"));
+}
