@@ -38,6 +38,8 @@ const CLEAN_UP: [&str; 14] = [
 const OF_CMD: &str = "write && instead of &";
 const OF_POWERSHELL: &str =
     "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own";
+/// Chocolatey passes on that a package asks for a restart, also in a RUN of its own.
+const OF_CHOCO: &str = "add `; if ($LASTEXITCODE -notin 0, 1641, 3010) { exit $LASTEXITCODE }`";
 /// 3010 asks for a restart, which no container requires.
 const OF_INSTALLER: &str = "add `; if ($LASTEXITCODE -notin 0, 3010) { exit $LASTEXITCODE }`";
 const OF_START: &str =
@@ -162,7 +164,10 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
         });
         candidates.find_map(|(it, next)| {
             let mend = if is_lost(next, it) {
-                OF_POWERSHELL
+                match it.command().as_str() {
+                    "choco" => OF_CHOCO,
+                    _ => OF_POWERSHELL,
+                }
             } else if next < idle || !is_awaited(it) || !is_last(step, script) {
                 return None;
             } else if installers::is_silent(it) {

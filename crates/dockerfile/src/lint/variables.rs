@@ -105,7 +105,10 @@ fn foreign_word<'a>(
     if !is_own || is_shell(program) {
         return None;
     }
-    command.words.iter().find_map(|word| {
+    // After it PowerShell expands %NAME%, and nothing else.
+    let is_verbatim = |word: &Word| command.grammar.is_powershell() && word.value == "--%";
+    let mut words = command.words.iter().take_while(|word| !is_verbatim(word));
+    words.find_map(|word| {
         let (written, right) = match command.grammar {
             Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
             // cmd replaces %NAME% before PowerShell gets the script.

@@ -225,3 +225,31 @@ fn advice_names_the_powershell_that_the_base_has() {
     assert!(message(sdk).contains("write pwsh"));
     assert!(message(NANO).contains("Server Core"));
 }
+
+#[test]
+fn a_package_that_asks_for_a_restart_is_installed() {
+    let base = format!("{CORE}{SHELL}");
+    let message = |text| only(&base, "lost-exit-code", text).message;
+    let choco = message("RUN choco install -y dotnetfx; Remove-Item C:/x");
+    assert!(choco.contains("-notin 0, 1641, 3010"), "{choco}");
+    let npm = message("RUN npm ci; Remove-Item C:/x");
+    assert!(npm.contains("if ($LASTEXITCODE)"), "{npm}");
+}
+
+#[test]
+fn after_the_stop_parsing_token_powershell_expands_percent_signs() {
+    check_twins(
+        &format!("{CORE}{SHELL}"),
+        "foreign-variable",
+        &[
+            (
+                "RUN C:/x.exe /d=%USERPROFILE%",
+                "RUN C:/x.exe --% /d=%USERPROFILE%",
+            ),
+            (
+                "RUN C:/x.exe %TEMP% --% /d",
+                "RUN C:/x.exe $env:TEMP --% %TEMP%",
+            ),
+        ],
+    );
+}
