@@ -328,7 +328,15 @@ fn default_edit<'a>(
         .stages
         .iter()
         .filter(|stage| stage.from.text().contains(name));
-    if default != value || uses.count() != 1 {
+    // A stage that declares it again has its value for other names.
+    let declares = |text: &str| text.split_whitespace().any(|word| word == name);
+    let mut stages = linted.stages.iter();
+    let is_taken_over = stages.any(|stage| {
+        stage
+            .all("ARG")
+            .any(|step| declares(step.instruction.text()))
+    });
+    if default != value || uses.count() != 1 || is_taken_over {
         return None;
     }
     let at = instruction.start() + text.find(value)?.max(name.len() + 1);

@@ -253,3 +253,12 @@ fn after_the_stop_parsing_token_powershell_expands_percent_signs() {
         ],
     );
 }
+
+#[test]
+fn an_argument_that_a_stage_takes_over_keeps_its_value() {
+    let base = "ARG V=ltsc2019\nFROM mcr.microsoft.com/windows/servercore:$V\n";
+    let fix = |text| only(base, "floating-base", text).fix;
+    assert_eq!(fix("ARG V\nCOPY app-$V.exe C:/"), None);
+    let own = fix("ARG V=1\nCOPY app-$V.exe C:/").unwrap();
+    assert!(own.starts_with("ARG V=10.0.17763."), "{own}");
+}
