@@ -163,7 +163,13 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
             found.extend(check_shell(step));
         }
         let mut seen = None;
-        if step.shell == BaseShell::Other || step.shell == BaseShell::Unknown && is_posix {
+        // Another rule knows what the array was meant to be.
+        let is_array = (step.is("CMD") || step.is("ENTRYPOINT"))
+            && instructions::unquoted_array(step.instruction.text()).is_some();
+        if is_array
+            || step.shell == BaseShell::Other
+            || step.shell == BaseShell::Unknown && is_posix
+        {
             continue;
         }
         installed.add_tools_of_git(step.lower_full_text());

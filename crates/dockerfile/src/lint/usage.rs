@@ -108,11 +108,8 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
                 text";
             return Some((script.range.start + at, message));
         }
-        let all = &script.statements;
-        let cut = all.windows(2).find(|pair| is_cut_path(step, pair))?;
-        let message = "PowerShell ends the command at this ; and runs the folder behind it, which fails: \
-            put the list in quotes";
-        Some((cut[1].at, message))
+        let mut pairs = script.statements.windows(2);
+        pairs.find_map(|pair| Some((pair[1].at, cut_list(step, pair)?)))
     })
 }
 
@@ -237,6 +234,34 @@ fn open_quote(text: &str) -> Option<usize> {
     let mut quotes = text.match_indices('\'').map(|(at, _)| at);
     let is_open = is_plain && quotes.clone().count() % 2 == 1 && !text.contains("{{");
     is_open.then(|| quotes.next_back()).flatten()
+}
+
+/// Message about the second of two statements, if it was meant for the first.
+fn cut_list(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> Option<&'static str> {
+    if is_cut_path(step, pair) {
+        return Some(
+            "PowerShell ends the command at this ; and runs the folder behind it, which fails: put the \
+             list in quotes",
+        );
+    }
+    is_cut_property(step, pair).then_some(
+        "PowerShell ends the command at this ; and runs the property behind it, which fails: put the \
+         properties in quotes, as in '/p:A=1;B=2'",
+    )
+}
+
+/// Returns true if the second of two statements is a property of `MSBuild`.
+fn is_cut_property(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
+    let [build, property] = pair else {
+        return false;
+    };
+    let name = property.text.split_once('=').map(|(name, _)| name);
+    let is_name = name.is_some_and(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    let has_properties = build.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
+    is_name && has_properties && step.instruction.full_text()[..property.at].ends_with(';')
 }
 
 /// Returns true if the second of two statements is a folder of a list that was meant for the first.

@@ -480,10 +480,13 @@ fn setx(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         return error::option(other);
     }
     let [name, value] = operands.as_slice() else {
-        return error::fails(format!(
-            "expected a name and a value, found {} words: quote a value that has spaces",
-            operands.len()
-        ));
+        let found = match operands.as_slice() {
+            [] => "nothing".to_owned(),
+            [only] if only.contains('=') => format!("{only}: write a space for ="),
+            [only] => format!("only {only}"),
+            words => format!("{} words: quote a value that has spaces", words.len()),
+        };
+        return error::fails(format!("expected a name and a value, found {found}"));
     };
     if value.encode_utf16().count() > SETX_LIMIT {
         return error::unclear(format!("it truncates the value to {SETX_LIMIT} characters"));

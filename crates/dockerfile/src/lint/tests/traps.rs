@@ -262,3 +262,37 @@ fn an_argument_that_a_stage_takes_over_keeps_its_value() {
     let own = fix("ARG V=1\nCOPY app-$V.exe C:/").unwrap();
     assert!(own.starts_with("ARG V=10.0.17763."), "{own}");
 }
+
+#[test]
+fn a_mistake_is_reported_once_and_in_its_own_words() {
+    let message = only(CORE, "failing-run", "RUN setx A=b /M").message;
+    assert!(
+        message.ends_with("found A=b: write a space for ="),
+        "{message}"
+    );
+    for (text, rule) in [
+        ("VOLUME C:", "invalid-instruction"),
+        ("CMD [ C:/a.exe, --x ]", "invalid-json"),
+    ] {
+        let found = found(&format!("{CORE}{text}\n"), &LintOptions::default());
+        assert_eq!(found, [format!("2 {rule}")], "{text}");
+    }
+}
+
+#[test]
+fn properties_of_msbuild_are_one_argument() {
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/framework/sdk:4.8-windowsservercore-ltsc2019\n",
+        "failing-run",
+        &[
+            (
+                "RUN msbuild a.sln /p:A=1;B=2",
+                "RUN msbuild a.sln '/p:A=1;B=2'",
+            ),
+            (
+                "RUN msbuild a.sln -property:A=1;B=2;C=3 -v:m",
+                "RUN msbuild a.sln /p:A=1;$b=2",
+            ),
+        ],
+    );
+}
