@@ -12,7 +12,7 @@ use super::builder::Builder;
 use super::error::MsiError;
 use super::plan::{InstallPlan, InstalledContent, InstalledFile, NEW_INSTANCE, TransformPlace};
 use super::registry::{LOCAL_MACHINE, child, named_key, parse_key, software_key};
-use super::selection::Component;
+use super::selection::{Component, OTHER_SELECTIONS};
 use super::session::{Session, image_path};
 
 /// Installer's own keys; 64-bit ones for every package.
@@ -180,8 +180,7 @@ impl Session<'_> {
             let why = format!("another version of {name} is already installed (1638)");
             return Err(MsiError::Fails(why));
         }
-        let changes = ["ADDLOCAL", "REMOVE", "ADDSOURCE", "ADDDEFAULT", "ADVERTISE"];
-        let mut changes = changes.into_iter();
+        let mut changes = ["ADDLOCAL", "REMOVE"].into_iter().chain(OTHER_SELECTIONS);
         if let Some(property) = changes.find(|it| !self.property(it).is_empty()) {
             let why = format!("{property} changes {name}, which the image has: only Windows can");
             return Err(MsiError::unsupported(why));

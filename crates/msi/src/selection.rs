@@ -29,6 +29,12 @@ const FOLLOW_PARENT: u32 = 2;
 /// A feature that is advertised, and installed when it is first used.
 const FAVOR_ADVERTISE: u32 = 4;
 
+/// Properties that select features, besides `ADDLOCAL` and `REMOVE`.
+pub(crate) const OTHER_SELECTIONS: [&str; 10] = [
+    "ADDSOURCE", "ADDDEFAULT", "REINSTALL", "ADVERTISE", "COMPADDLOCAL", "COMPADDSOURCE",
+    "COMPADDDEFAULT", "FILEADDLOCAL", "FILEADDSOURCE", "FILEADDDEFAULT",
+];
+
 impl Component {
     /// True if its registry keys are those of 64-bit programs.
     pub(crate) fn is_64_bit(&self) -> bool {
@@ -51,11 +57,14 @@ impl Component {
     }
 }
 
+/// Names of features.
+type Features = BTreeSet<String>;
+
 /// Maximum depth of features, and the one of Windows Installer.
 const DEPTH: usize = 16;
 
 impl Session<'_> {
-    /// Selects features by level and properties.
+    /// Selects features: those that properties name, or else by level.
     pub(crate) fn select_features(&mut self) -> Result<(), MsiError> {
         let database = self.database;
         let install_level: i32 = self.property("INSTALLLEVEL").parse().unwrap_or(1);
@@ -64,26 +73,14 @@ impl Session<'_> {
             let level = self.feature_level(&row)?;
             levels.insert(row.text("Feature"), level);
         }
-        let wanted = self.feature_list("ADDLOCAL")?;
-        let also = ["ADDSOURCE", "ADDDEFAULT", "REINSTALL", "ADVERTISE"];
-        if self.property("REMOVE").eq_ignore_ascii_case("ALL") {
-            let why = "REMOVE=ALL removes the product, which requires Windows";
-            return Err(MsiError::unsupported(why));
-        }
-        let removed = self.feature_list("REMOVE")?;
-        for property in also {
-            if !self.property(property).is_empty() {
-                let why = format!("{property} is not supported: name features with ADDLOCAL");
-                return Err(MsiError::unsupported(why));
-            }
-        }
+        let named = self.named_features()?;
         let mut selected = BTreeSet::new();
         for row in database.rows("Feature") {
             let name = row.text("Feature");
             let level = levels.get(name).copied().unwrap_or_default();
             let is_default = level > 0 && level <= install_level;
-            let is_wanted = match &wanted {
-                Some(names) => level > 0 && names.contains(name),
+            let is_selected = match &named {
+                Some((added, _)) => added.contains(name),
                 None if row.flags("Attributes") & FAVOR_ADVERTISE != 0 => {
                     if is_default {
                         let note = format!("feature {name} is advertised, not installed");
@@ -93,16 +90,45 @@ impl Session<'_> {
                 }
                 None => is_default,
             };
-            let is_removed = removed.as_ref().is_some_and(|names| names.contains(name));
-            if is_wanted && !is_removed {
+            if is_selected {
                 selected.insert(name);
             }
         }
-        let selected = self.follow_parents(&selected, &levels, wanted.is_some())?;
+        let removed = named.as_ref().map(|(_, removed)| removed);
+        let selected = self.follow_parents(&selected, &levels, removed)?;
         let all = levels.into_keys();
         let states = all.map(|name| (name.to_owned(), selected.contains(name)));
         self.features = states.collect();
         Ok(())
+    }
+
+    /// The features of `ADDLOCAL` and of `REMOVE`, if there is one. Either replaces the selection by
+    /// level, so that `REMOVE` alone selects none.
+    fn named_features(&mut self) -> Result<Option<(Features, Features)>, MsiError> {
+        if self.property("REMOVE").eq_ignore_ascii_case("ALL") {
+            let why = "REMOVE=ALL removes the product, which requires Windows";
+            return Err(MsiError::unsupported(why));
+        }
+        let mut others = OTHER_SELECTIONS.into_iter();
+        if let Some(property) = others.find(|it| !self.property(it).is_empty()) {
+            let why = format!("{property} is not supported: name features with ADDLOCAL");
+            return Err(MsiError::unsupported(why));
+        }
+        let added = self.feature_list("ADDLOCAL")?;
+        let removed = self.feature_list("REMOVE")?;
+        if added.is_none() && removed.is_none() {
+            return Ok(None);
+        }
+        if added.is_none() {
+            let note = format!(
+                "REMOVE without ADDLOCAL installs no feature: write ADDLOCAL=ALL REMOVE={}",
+                self.property("REMOVE")
+            );
+            self.notes.push(note);
+        }
+        self.set("Preselected", "1");
+        let named = (added.unwrap_or_default(), removed.unwrap_or_default());
+        Ok(Some(named))
     }
 
     fn feature_level(&self, row: &Row<'_>) -> Result<i32, MsiError> {
@@ -117,27 +143,34 @@ impl Session<'_> {
         Ok(level)
     }
 
-    /// Named features select those above them; by level, a feature requires those above it.
+    /// Named features select those above them, unless one is disabled or removed; by level, which
+    /// removes none, a feature requires those above it.
     fn follow_parents(
         &self,
         selected: &BTreeSet<&str>,
         levels: &BTreeMap<&str, i32>,
-        is_named: bool,
-    ) -> Result<BTreeSet<String>, MsiError> {
+        removed: Option<&Features>,
+    ) -> Result<Features, MsiError> {
         let mut result = BTreeSet::new();
         for name in levels.keys() {
             let chain = self.feature_chain(name)?;
+            let is_enabled = |at: usize| levels.get(chain[at]).is_some_and(|level| *level > 0);
             let follows = |at: usize| {
                 let row = self.database.find("Feature", "Feature", chain[at]);
                 at + 1 < chain.len()
                     && row.is_some_and(|row| row.flags("Attributes") & FOLLOW_PARENT != 0)
-                    && levels.get(chain[at]).is_some_and(|level| *level > 0)
+                    && is_enabled(at)
             };
             // The nearest feature that decides for itself.
             let own = (0..chain.len())
                 .find(|at| !follows(*at))
                 .unwrap_or_default();
-            if is_named {
+            if let Some(removed) = removed {
+                let is_out =
+                    |at: usize| !is_enabled(at) || removed.contains(chain[at]) && !follows(at);
+                if (0..chain.len()).any(is_out) {
+                    continue;
+                }
                 if selected.contains(name) {
                     result.extend(chain.iter().map(|it| (*it).to_owned()));
                 } else if selected.contains(chain[own]) {
@@ -170,18 +203,18 @@ impl Session<'_> {
     }
 
     /// The features of a property; `ALL` names all. Names are case-sensitive.
-    fn feature_list(&self, property: &str) -> Result<Option<BTreeSet<String>>, MsiError> {
+    fn feature_list(&self, property: &str) -> Result<Option<Features>, MsiError> {
         let list = self.property(property);
         if list.is_empty() {
             return Ok(None);
         }
         let all = self.database.rows("Feature");
-        let all: BTreeSet<String> = all.map(|row| row.text("Feature").to_owned()).collect();
+        let all: Features = all.map(|row| row.text("Feature").to_owned()).collect();
         if list.eq_ignore_ascii_case("ALL") {
             return Ok(Some(all));
         }
         let named = list.split(',').map(str::trim);
-        let named: BTreeSet<String> = named.filter(|it| !it.is_empty()).map(Into::into).collect();
+        let named: Features = named.filter(|it| !it.is_empty()).map(Into::into).collect();
         if let Some(unknown) = named.difference(&all).next() {
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
             let all = all.join(", ");
