@@ -35,6 +35,9 @@ pub struct InstallPlan {
     pub access: Vec<AccessChange>,
     /// Actions that only Windows can run; the plan is incomplete without them.
     pub refused: Vec<RefusedAction>,
+    /// True if it ends with exit code 3010: a restart is required.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restart_required: bool,
     /// Actions to leave out that the package does not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_actions: Vec<String>,

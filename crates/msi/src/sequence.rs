@@ -11,14 +11,13 @@ use super::session::Session;
 
 /// Standard actions without effect on the image: they cost, check, remove older or advertised
 /// settings, or start and end the transaction.
-const IDLE: [&str; 39] = [
+const IDLE: [&str; 37] = [
     "AllocateRegistrySpace",
     "BindImage",
     "CCPSearch",
     "DisableRollback",
     "ExecuteAction",
     "FileCost",
-    "ForceReboot",
     "InstallAdminPackage",
     "InstallExecute",
     "InstallExecuteAgain",
@@ -37,7 +36,6 @@ const IDLE: [&str; 39] = [
     "RemoveODBC",
     "RemoveShortcuts",
     "ResolveSource",
-    "ScheduleReboot",
     "SelfUnregModules",
     "SetODBCFolders",
     "StopServices",
@@ -179,6 +177,10 @@ impl Session<'_> {
             }
         }
         self.set_permissions(&mut plan)?;
+        if self.is_reboot('F') {
+            let why = "REBOOT=Force restarts Windows at the end: write REBOOT=ReallySuppress";
+            return Err(MsiError::unsupported(why));
+        }
         let missing_actions = self.missing_actions();
         let interactive = self.interactive();
         let features = self.features.into_iter().filter(|(_, it)| *it);
@@ -268,10 +270,21 @@ impl Session<'_> {
         });
     }
 
+    /// True if the property `REBOOT` begins with a letter, the only one that counts.
+    fn is_reboot(&self, letter: char) -> bool {
+        let first = self.property("REBOOT").chars().next();
+        first.is_some_and(|first| first.eq_ignore_ascii_case(&letter))
+    }
+
     fn action(&mut self, name: &str, condition: &str, plan: &mut Builder) -> Result<(), MsiError> {
         let database = self.database;
         if let Some(action) = database.find("CustomAction", "Action", name) {
             return self.custom_action(&action, condition, plan);
+        }
+        if name == "ForceReboot" && !self.is_reboot('R') {
+            let runs = "a restart in the middle, which REBOOT=ReallySuppress leaves out";
+            self.refuse(name, condition, runs, plan);
+            return Ok(());
         }
         let mut tables = OF_WINDOWS.iter().filter(|(action, _)| *action == name);
         if let Some((_, table)) = tables.find(|(_, table)| self.has_installed_rows(table)) {
@@ -317,6 +330,10 @@ impl Session<'_> {
             "RegisterMIMEInfo" => self.register_mime(plan),
             "RegisterTypeLibraries" => self.register_type_libraries(plan),
             "RegisterFonts" => self.register_fonts(plan),
+            "ForceReboot" | "ScheduleReboot" => {
+                plan.rest.restart_required = true;
+                Ok(())
+            }
             // The records of a user are in the user's registry.
             "ProcessComponents" | "PublishFeatures" | "PublishProduct" | "RegisterProduct"
                 if !self.is_for_machine() =>

@@ -451,3 +451,32 @@ fn features_are_only_those_that_a_property_names() {
         assert!(error.to_string().starts_with(property), "{error}");
     }
 }
+
+/// Plans a package with an action of a restart and a value of `REBOOT`.
+fn with_restart(action: &str, reboot: &str) -> Result<InstallPlan, MsiError> {
+    let properties = format!("{}\nREBOOT|{reboot}", TABLES[0]);
+    let sequence = format!("InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n{action}|2");
+    let tables = [properties.as_str(), sequence.as_str()];
+    plan("x64", &tables, TestSystem::default())
+}
+
+#[test]
+fn a_package_may_require_a_restart() {
+    for (action, reboot, is_required) in [
+        ("InstallFinalize", "S", false),
+        ("ScheduleReboot", "S", true),
+        ("ScheduleReboot", "ReallySuppress", true),
+        ("ForceReboot", "ReallySuppress", true),
+        ("ForceReboot", "r", true),
+    ] {
+        let plan = with_restart(action, reboot).unwrap();
+        assert_eq!(plan.restart_required, is_required, "{action} {reboot}");
+        assert!(plan.refused.is_empty(), "{action} {reboot}");
+    }
+    let plan = with_restart("ForceReboot", "Suppress").unwrap();
+    assert!(!plan.restart_required);
+    let refused = plan.refused[0].to_string();
+    assert!(refused.starts_with("ForceReboot (a restart"), "{refused}");
+    let error = with_restart("InstallFinalize", "force").unwrap_err();
+    assert!(error.to_string().starts_with("REBOOT=Force"), "{error}");
+}

@@ -117,6 +117,9 @@ fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()>
     let changes = plan.registry.len();
     rows.row("registry", format_args!("{changes} changes"))?;
     rows.each("", &plan.registry)?;
+    if plan.restart_required {
+        rows.row("exit code", "3010: restart required")?;
+    }
     rows.each("note", &plan.notes)?;
     rows.each("unknown", &plan.unknown)?;
     rows.each("needs Windows", &plan.refused)
