@@ -16,6 +16,10 @@ const LIMIT: usize = 500_000;
 pub(crate) struct Builder {
     files: BTreeMap<String, InstalledFile>,
     folders: BTreeMap<String, ImagePath>,
+    /// Places of the last edits of values, by key and name.
+    values: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Places of the last deletions of keys.
+    deleted: BTreeMap<String, usize>,
     /// All but its files and folders.
     pub(crate) rest: InstallPlan,
 }
@@ -66,8 +70,32 @@ impl Builder {
 
     /// Adds an edit of the registry.
     pub(crate) fn edit(&mut self, edit: RegistryEdit) -> Result<(), MsiError> {
+        let place = self.rest.registry.len();
+        match &edit {
+            RegistryEdit::SetValue { key, name, .. } | RegistryEdit::DeleteValue { key, name } => {
+                let values = self.values.entry(fold(&key.to_string())).or_default();
+                values.insert(fold(name), place);
+            }
+            RegistryEdit::DeleteKey { key } => {
+                self.deleted.insert(fold(&key.to_string()), place);
+            }
+            RegistryEdit::CreateKey { .. } | RegistryEdit::SetSecurity { .. } => {}
+        }
         self.rest.registry.push(edit);
         check(self.rest.registry.len())
+    }
+
+    /// The last edit that decides what a value is: one of its own, or a deletion of its key or one
+    /// above.
+    pub(crate) fn last_edit(&self, key: &KeyPath, name: &str) -> Option<&RegistryEdit> {
+        let key = fold(&key.to_string());
+        let own = self.values.get(&key);
+        let own = own.and_then(|values| values.get(&fold(name)));
+        let ends = key.match_indices('\\').map(|(end, _)| end);
+        let keys = ends.chain([key.len()]).map(|end| &key[..end]);
+        let deleted = keys.filter_map(|key| self.deleted.get(key));
+        let last = own.into_iter().chain(deleted).max()?;
+        self.rest.registry.get(*last)
     }
 
     /// Sets a registry value.
@@ -110,4 +138,56 @@ fn check(count: usize) -> Result<(), MsiError> {
         return Err(MsiError::TooLarge(why));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn key(path: &str) -> KeyPath {
+        path.parse().unwrap()
+    }
+
+    #[test]
+    fn the_last_edit_of_a_value_is_its_own_or_of_a_key_above() {
+        let mut plan = Builder::default();
+        let own = key(r"HKLM\SOFTWARE\Acme\App");
+        let spelled = key(r"HKLM\Software\ACME\app");
+        plan.text(&own, "Mode", "x").unwrap();
+        let is_set = |plan: &Builder, name: &str| {
+            let edit = plan.last_edit(&spelled, name);
+            edit.map(|edit| matches!(edit, RegistryEdit::SetValue { .. }))
+        };
+        assert_eq!(is_set(&plan, "MODE"), Some(true));
+        assert_eq!(is_set(&plan, "Other"), None);
+        for (deleted, expected) in [
+            (r"HKLM\SOFTWARE\Acme\App\Below", Some(true)),
+            (r"HKLM\SOFTWARE\Acm", Some(true)),
+            (r"HKLM\SOFTWARE\acme", Some(false)),
+        ] {
+            let key = key(deleted);
+            plan.edit(RegistryEdit::DeleteKey { key }).unwrap();
+            assert_eq!(is_set(&plan, "Mode"), expected, "{deleted}");
+        }
+        plan.text(&own, "Mode", "y").unwrap();
+        assert_eq!(is_set(&plan, "Mode"), Some(true));
+        let (key, name) = (own, "mode".to_owned());
+        plan.edit(RegistryEdit::DeleteValue { key, name }).unwrap();
+        assert_eq!(is_set(&plan, "Mode"), Some(false));
+    }
+
+    #[test]
+    fn many_values_are_found_at_once() {
+        let mut plan = Builder::default();
+        let own = key(r"HKLM\SOFTWARE\Acme");
+        let started = Instant::now();
+        for number in 0..36_000 {
+            let name = format!("n{number}");
+            assert!(plan.last_edit(&own, &name).is_none());
+            plan.text(&own, &name, "x").unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
 }

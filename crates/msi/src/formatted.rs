@@ -83,7 +83,7 @@ impl Session<'_> {
     }
 
     /// Adds the length of a value to those so far: a small package can repeat a long one often.
-    fn count(&self, length: usize) -> Result<(), MsiError> {
+    pub(crate) fn count(&self, length: usize) -> Result<(), MsiError> {
         let total = self.formatted.get() + length;
         self.formatted.set(total);
         if total <= LONGEST_IN_ALL {

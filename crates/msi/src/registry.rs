@@ -234,6 +234,8 @@ impl Session<'_> {
                 all.append(&mut present);
             }
         }
+        // Each row may lengthen the list of the one before.
+        self.count(all.iter().map(String::len).sum())?;
         RegistryData::multi_sz(&all).map_err(MsiError::unsupported)
     }
 
@@ -256,22 +258,11 @@ impl Session<'_> {
         name: &str,
         plan: &Builder,
     ) -> Option<RegistryData> {
-        let edits = plan.rest.registry.iter().rev();
-        for edit in edits.filter(|edit| edit.key() == key) {
-            match edit {
-                RegistryEdit::SetValue {
-                    name: own, data, ..
-                } if own.eq_ignore_ascii_case(name) => {
-                    return Some(data.clone());
-                }
-                RegistryEdit::DeleteValue { name: own, .. } if own.eq_ignore_ascii_case(name) => {
-                    return None;
-                }
-                RegistryEdit::DeleteKey { .. } => return None,
-                _ => {}
-            }
+        match plan.last_edit(key, name) {
+            Some(RegistryEdit::SetValue { data, .. }) => Some(data.clone()),
+            Some(_) => None,
+            None => self.value_in_image(key, name),
         }
-        self.value_in_image(key, name)
     }
 
     /// A value in the image.
