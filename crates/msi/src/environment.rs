@@ -55,12 +55,12 @@ impl Session<'_> {
             let Some(before) = before else {
                 return Ok(());
             };
-            let rest = without(&before, value);
-            if rest.is_empty() || value.is_empty() {
-                let name = name.to_owned();
-                return plan.edit(RegistryEdit::DeleteValue { key, name });
-            }
-            return plan.set(&key, name, text(&rest));
+            let name = name.to_owned();
+            return match without(&before, value) {
+                None => plan.edit(RegistryEdit::DeleteValue { key, name }),
+                Some(rest) if rest != before => plan.set(&key, &name, text(&rest)),
+                Some(_) => Ok(()),
+            };
         }
         // `+` only creates; a list is extended in either case.
         let is_list = value.starts_with(SEPARATOR) || value.ends_with(SEPARATOR);
@@ -71,6 +71,8 @@ impl Session<'_> {
         if value.is_empty() {
             return Ok(());
         }
+        // Each row may lengthen what the one before sets.
+        self.count(value.len())?;
         plan.set(&key, name, text(&value))
     }
 }
@@ -107,14 +109,19 @@ fn merged(before: Option<&str>, value: &str) -> String {
     }
 }
 
-/// A list without a text.
-fn without(all: &str, removed: &str) -> String {
+/// What stays of a value: a list without a text of `[~];X`; without `[~]` nothing if the value is
+/// that or none is named, else all.
+fn without(all: &str, removed: &str) -> Option<String> {
+    if !removed.contains(SEPARATOR) {
+        let is_whole = removed.is_empty() || all.eq_ignore_ascii_case(removed);
+        return (!is_whole).then(|| all.to_owned());
+    }
     let removed = removed.trim_matches([SEPARATOR, ';']);
     let rest: Vec<&str> = all
         .split(';')
         .filter(|it| !it.eq_ignore_ascii_case(removed))
         .collect();
-    rest.join(";")
+    Some(rest.join(";")).filter(|rest| !rest.is_empty())
 }
 
 #[cfg(test)]
@@ -134,6 +141,21 @@ mod tests {
         ] {
             assert_eq!(merged(before, value), expected, "{before:?} {value:?}");
         }
-        assert_eq!(without("a;X;b", "x"), "a;b");
+    }
+
+    #[test]
+    fn a_variable_is_removed_with_its_value_or_from_its_list() {
+        for (all, removed, expected) in [
+            ("a;X;b", "\0;x", Some("a;b")),
+            ("a;X;b", "x;\0", Some("a;b")),
+            ("x", "\0;x", None),
+            ("old;two", "old", Some("old;two")),
+            ("", "old", Some("")),
+            ("Old", "old", None),
+            ("old;two", "", None),
+        ] {
+            let rest = without(all, removed);
+            assert_eq!(rest.as_deref(), expected, "{all} {removed:?}");
+        }
     }
 }

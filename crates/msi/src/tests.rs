@@ -480,3 +480,22 @@ fn a_package_may_require_a_restart() {
     let error = with_restart("InstallFinalize", "force").unwrap_err();
     assert!(error.to_string().starts_with("REBOOT=Force"), "{error}");
 }
+
+#[test]
+fn a_list_that_every_row_lengthens_is_bounded() {
+    let long = "x".repeat(60_000);
+    let rows = (0..40).map(|row| format!("r{row}|2|SOFTWARE\\Acme|List|[~]{row}{long}|Main"));
+    let rows: Vec<String> = rows.collect();
+    let columns = "Registry|Registry|#Root|Key|Name|Value|Component_";
+    let written = |rows: &[String]| {
+        let registry = format!("{columns}\n{}", rows.join("\n"));
+        let tables = [
+            registry.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteRegistryValues|2",
+        ];
+        plan("x64", &tables, TestSystem::default())
+    };
+    assert_eq!(written(&rows[..10]).unwrap().registry.len(), 10);
+    let error = written(&rows).unwrap_err();
+    assert!(matches!(error, MsiError::TooLarge(_)), "{error}");
+}
