@@ -32,8 +32,24 @@ pub(crate) fn packed(guid: &str) -> Option<String> {
     let guid = guid.to_ascii_uppercase();
     let guid = guid.strip_prefix('{')?.strip_suffix('}')?;
     let lengths = guid.split('-').map(str::len);
-    let mut digits = guid.replace('-', "");
-    if !lengths.eq([8, 4, 4, 4, 12]) || digits.contains(|c: char| !c.is_ascii_hexdigit()) {
+    if !lengths.eq([8, 4, 4, 4, 12]) {
+        return None;
+    }
+    reversed(guid.replace('-', ""))
+}
+
+/// The code that is so packed.
+pub(crate) fn unpacked(packed: &str) -> Option<String> {
+    let mut code = reversed(packed.to_ascii_uppercase())?;
+    for place in [20, 16, 12, 8] {
+        code.insert(place, '-');
+    }
+    Some(format!("{{{code}}}"))
+}
+
+/// The digits of a code, those of each field reversed.
+fn reversed(mut digits: String) -> Option<String> {
+    if digits.len() != 32 || digits.contains(|c: char| !c.is_ascii_hexdigit()) {
         return None;
     }
     let mut out = String::new();
@@ -439,7 +455,13 @@ mod tests {
             packed("{12345678-9abc-DEF0-1234-56789ABCDEF0}").as_deref(),
             Some("87654321CBA90FED21436587A9CBED0F")
         );
+        assert_eq!(
+            unpacked("87654321CBA90FED21436587A9CBED0F").as_deref(),
+            Some("{12345678-9ABC-DEF0-1234-56789ABCDEF0}")
+        );
+        assert_eq!(unpacked("87654321"), None);
         assert_eq!(packed("{12345678-9ABC-DEF0-1234}"), None);
+        assert_eq!(packed("{123456789-ABC-DEF0-1234-56789ABCDEF0}"), None);
         assert_eq!(packed("12345678"), None);
     }
 

@@ -1,13 +1,17 @@
 //! `AppSearch` and `Upgrade` tables: what the image has.
 
 use wincimg_registry::{DataType, KeyPath, Presence, RegistryData, TypedData};
+use wincimg_windows::path::ImagePath;
 
 use super::database::Row;
 use super::error::MsiError;
-use super::registration::{CLASSES, INSTALLER, USER_DATA, packed, version_number};
+use super::registration::{CLASSES, INSTALLER, USER_DATA, packed, unpacked, version_number};
 use super::registry::{named_key, parse_key};
 use super::session::{Session, image_path, long_name};
 
+/// What a value of `RegLocator` is, besides a path of a file.
+const KIND: u32 = 3;
+const FOLDER: u32 = 0;
 const RAW: u32 = 2;
 const KEYS_OF_64_BIT: u32 = 16;
 
@@ -23,8 +27,9 @@ const DEPTH: usize = 16;
 const ONLY_DETECT: u32 = 2;
 const MIN_INCLUSIVE: u32 = 0x100;
 const MAX_INCLUSIVE: u32 = 0x200;
+const LANGUAGES_EXCLUSIVE: u32 = 0x400;
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// `AppSearch`: properties from the registry, components, `.ini` files and files.
     pub(crate) fn search(&mut self) -> Result<(), MsiError> {
         let database = self.database;
@@ -91,23 +96,41 @@ impl Session<'_> {
         let Some(data) = self.value_in_image(&key, &name) else {
             return Ok(None);
         };
-        let value = located(&data);
-        if kind & 3 == RAW {
-            return Ok(Some(value));
-        }
-        let path = value.trim_matches('"').trim_end_matches('\\');
-        Ok(self.existing(path, signature))
+        let value = self.read_value(&data);
+        let path = unquoted(&value);
+        Ok(match kind & KIND {
+            RAW => Some(value),
+            FOLDER => self.inside(path, signature),
+            _ => self.named_file(path, signature),
+        })
     }
 
-    /// A file or folder, if the image has it.
-    fn existing(&mut self, path: &str, signature: &str) -> Option<String> {
+    /// The file of a signature, whose own name does not count, or the folder of a file.
+    fn named_file(&mut self, path: &str, signature: &str) -> Option<String> {
         let mut path = image_path(path).ok()?;
-        let row = self.database.find("Signature", "Signature", signature);
-        if let Some(row) = row {
+        if self.signature(signature).is_none() {
+            path = path.up_to(path.components().len().saturating_sub(1));
+        }
+        self.existing(&path, signature)
+    }
+
+    /// The file of a signature in a folder, or the folder.
+    fn inside(&mut self, folder: &str, signature: &str) -> Option<String> {
+        let mut path = image_path(folder).ok()?;
+        if let Some(row) = self.signature(signature) {
             path = path.join(long_name(row.text("FileName"))).ok()?;
         }
-        let found = self.system.entry(&path);
+        self.existing(&path, signature)
+    }
+
+    /// The path of a file of a signature, or of a folder without one, if the image has it.
+    fn existing(&mut self, path: &ImagePath, signature: &str) -> Option<String> {
+        let row = self.signature(signature);
+        let found = self.system.entry(path);
         let is_folder = self.known(found, || format!("whether {path} exists"))?;
+        if is_folder == row.is_some() {
+            return None;
+        }
         let is_set = |limit: &&str| {
             row.is_some_and(|row| row.optional(limit).is_some() || row.number(limit).is_some())
         };
@@ -116,8 +139,16 @@ impl Session<'_> {
                 "whether {path} has the version of the search {signature}"
             ));
         }
-        let end = if is_folder { r"\" } else { "" };
-        Some(format!("{path}{end}"))
+        let mut path = path.to_string();
+        if is_folder && !path.ends_with('\\') {
+            path.push('\\');
+        }
+        Some(path)
+    }
+
+    fn signature(&self, signature: &str) -> Option<Row<'a>> {
+        let database = self.database;
+        database.find("Signature", "Signature", signature)
     }
 
     fn search_folder(&mut self, signature: &str, depth: usize) -> Result<Option<String>, MsiError> {
@@ -137,7 +168,7 @@ impl Session<'_> {
                 .push(format!("the result of the search {signature}"));
             return Ok(None);
         }
-        Ok(self.existing(path.trim_end_matches('\\'), signature))
+        Ok(self.inside(&path, signature))
     }
 
     /// `FindRelatedProducts`: products of the image that the package knows.
@@ -152,49 +183,102 @@ impl Session<'_> {
             let products = self.known(found, || format!("whether {key} exists"));
             for product in products.into_iter().flatten() {
                 let key = parse_key(&format!(r"{CLASSES}\Products\{product}"))?;
-                let Some(version) = self.product_version(&key) else {
+                let (Some(code), Some(version)) =
+                    (unpacked(&product), self.product_number(&key, "Version"))
+                else {
                     continue;
                 };
-                if !is_in_range(&row, version) {
+                let language = self.product_number(&key, "Language").unwrap_or_default();
+                if !is_in_range(&row, version) || !is_of_language(&row, language) {
                     continue;
                 }
-                let name = self.system.value(&key, "ProductName").present();
-                let name = name.map_or(product, |name| located(&name));
                 if row.flags("Attributes") & ONLY_DETECT == 0 {
+                    let name = self.system.value(&key, "ProductName").present();
+                    let name = name.map_or(code, |name| self.read_value(&name));
                     let why = format!(
                         "the package replaces {name}, which the image has: only Windows can remove it"
                     );
                     return Err(MsiError::unsupported(why));
                 }
-                self.set(row.text("ActionProperty"), name);
+                self.add_product(row.text("ActionProperty"), code);
             }
         }
         Ok(())
     }
 
-    fn product_version(&self, product: &KeyPath) -> Option<u32> {
-        match self.system.value(product, "Version").present()?.typed() {
-            TypedData::Dword(version) => Some(version),
+    fn product_number(&self, product: &KeyPath, name: &str) -> Option<u32> {
+        match self.system.value(product, name).present()?.typed() {
+            TypedData::Dword(number) => Some(number),
             _ => None,
         }
     }
-}
 
-/// A value as `AppSearch` sets it.
-fn located(data: &RegistryData) -> String {
-    match data.typed() {
-        TypedData::Text(text) if data.kind() == DataType::EXPAND_SZ => {
-            format!("#%{text}")
+    /// Adds a product to those of a property.
+    fn add_product(&mut self, property: &str, code: String) {
+        let own = self.property(property);
+        if own.split(';').any(|own| own == code) {
+            return;
         }
-        TypedData::Text(text) if text.starts_with('#') => format!("#{text}"),
-        TypedData::Text(text) => text,
-        TypedData::List(list) => format!("[~]{}[~]", list.join("[~]")),
-        TypedData::Dword(number) => format!("#{}", number.cast_signed()),
-        TypedData::Qword(_) | TypedData::Bytes(_) => {
-            let digits = data.bytes().iter().map(|byte| format!("{byte:02X}"));
-            format!("#x{}", digits.collect::<String>())
+        let codes = if own.is_empty() {
+            code
+        } else {
+            format!("{own};{code}")
+        };
+        self.set(property, codes);
+    }
+
+    /// A value as `AppSearch` sets it. Windows fills in variables, by wine's tests.
+    fn read_value(&self, data: &RegistryData) -> String {
+        match data.typed() {
+            TypedData::Text(text) if data.kind() == DataType::EXPAND_SZ => self.expanded(&text),
+            TypedData::Text(text) if text.starts_with('#') => format!("#{text}"),
+            TypedData::Text(text) => text,
+            TypedData::List(list) => format!("[~]{}[~]", list.join("[~]")),
+            TypedData::Dword(number) => format!("#{}", number.cast_signed()),
+            TypedData::Qword(_) | TypedData::Bytes(_) => {
+                let digits = data.bytes().iter().map(|byte| format!("{byte:02X}"));
+                format!("#x{}", digits.collect::<String>())
+            }
         }
     }
+
+    /// Fills in the variables of a text; those that are not set stay.
+    fn expanded(&self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('%') {
+            out.push_str(before);
+            rest = after;
+            let named = after.split_once('%');
+            match named.map(|(name, after)| (self.environment(name), after)) {
+                Some((value, after)) if !value.is_empty() => {
+                    out.push_str(&value);
+                    rest = after;
+                }
+                _ => out.push('%'),
+            }
+        }
+        out + rest
+    }
+}
+
+/// The text between the first quotes, if there are any: a command line begins with its program.
+fn unquoted(text: &str) -> &str {
+    let mut parts = text.split('"').skip(1);
+    match (parts.next(), parts.next()) {
+        (Some(inside), Some(_)) => inside,
+        _ => text,
+    }
+}
+
+/// True if a row is for products of a language.
+fn is_of_language(row: &Row<'_>, language: u32) -> bool {
+    let Some(listed) = row.optional("Language") else {
+        return true;
+    };
+    let mut listed = listed.split(',').map(|it| it.trim().parse::<u32>());
+    let is_exclusive = row.flags("Attributes") & LANGUAGES_EXCLUSIVE != 0;
+    listed.any(|listed| listed == Ok(language)) != is_exclusive
 }
 
 fn is_in_range(row: &Row<'_>, version: u32) -> bool {

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_windows::path::ImagePath;
 
@@ -83,8 +83,13 @@ impl InstalledSystem for TestSystem {
         })
     }
 
-    fn value_names(&self, _: &KeyPath) -> Presence<Vec<String>> {
-        Presence::Absent
+    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
+        let own = self.values.iter().filter(|(own, ..)| own == key);
+        let names: Vec<String> = own.map(|(_, name, _)| (*name).to_owned()).collect();
+        if names.is_empty() {
+            return Presence::Absent;
+        }
+        Presence::Present(names)
     }
 
     fn key(&self, _: &KeyPath) -> Presence<()> {
@@ -92,7 +97,11 @@ impl InstalledSystem for TestSystem {
     }
 
     fn entry(&self, path: &ImagePath) -> Presence<bool> {
-        self.content(path).map(|_| false)
+        let mut files = self.files.files.iter();
+        let below = files.find_map(|(file, _)| file.strip_prefix(path));
+        below.map_or(Presence::Absent, |below| {
+            Presence::Present(!below.is_empty())
+        })
     }
 
     fn names(&self, _: &ImagePath) -> Presence<Vec<String>> {
@@ -498,4 +507,100 @@ fn a_list_that_every_row_lengthens_is_bounded() {
     assert_eq!(written(&rows[..10]).unwrap().registry.len(), 10);
     let error = written(&rows).unwrap_err();
     assert!(matches!(error, MsiError::TooLarge(_)), "{error}");
+}
+
+/// Plans a package that writes a property after its searches, and returns what it writes.
+fn written(property: &str, tables: &[&str], system: TestSystem) -> RegistryData {
+    let columns = "Registry|Registry|#Root|Key|Name|Value|Component_";
+    let registry = format!("{columns}\nr|2|SOFTWARE\\Acme|x|<[{property}]>|Main");
+    let sequence = "InstallExecuteSequence|Action|#Sequence\nFindRelatedProducts|1\nAppSearch|2\n\
+                    CostFinalize|3\nWriteRegistryValues|4";
+    let tables = [tables, &[registry.as_str(), sequence]].concat();
+    let plan = plan("x64", &tables, system).unwrap();
+    assert!(plan.unknown.is_empty(), "{:?}", plan.unknown);
+    match plan.registry.as_slice() {
+        [RegistryEdit::SetValue { data, .. }] => data.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The results are those of Windows, by wine's tests.
+#[test]
+fn a_value_of_the_registry_is_a_file_or_a_folder() {
+    const FILE: &str = r"C:\tools\a.exe";
+    const FOLDER: &str = r"C:\tools\";
+    for (kind, file, value, expected) in [
+        (1, "a.exe", FILE, FILE),
+        (1, "ignored", FILE, FILE),
+        (1, "a.exe", r#""C:\tools\a.exe" -x"#, FILE),
+        (1, "a.exe", r"%SystemDrive%\tools\a.exe", FILE),
+        (1, "a.exe", r"C:\tools\gone.exe", ""),
+        (1, "a.exe", FOLDER, ""),
+        (1, "", FILE, FOLDER),
+        (1, "", r"C:\tools\gone.exe", FOLDER),
+        (1, "", FOLDER, r"C:\"),
+        (0, "", FOLDER, FOLDER),
+        (0, "", FILE, ""),
+        (0, "a.exe", r"C:\tools", FILE),
+        (0, "a.exe", FILE, ""),
+        (0, "tools", r"C:\", ""),
+        (2, "", "my%NOVAR%", "my%NOVAR%"),
+        (2, "", "100% of %windir%", r"100% of C:\Windows"),
+    ] {
+        let columns = "RegLocator|Signature_|#Root|Key|Name|#Type";
+        let search = format!("{columns}\nsig|2|SOFTWARE\\Acme|Path|{}", kind + 16);
+        let signature = format!("Signature|Signature|FileName\nsig|{file}");
+        let app_search = "AppSearch|Property|Signature_\nFOUND|sig";
+        let tables = [app_search, search.as_str(), signature.as_str()];
+        let tables = &tables[..if file.is_empty() { 2 } else { 3 }];
+        let key = r"HKLM\SOFTWARE\Acme".parse().unwrap();
+        let system = TestSystem {
+            values: vec![(key, "Path", RegistryData::expand_sz(value))],
+            ..TestSystem::with_file(FILE, b"MZ")
+        };
+        let found = written("FOUND", tables, system);
+        let expected = RegistryData::sz(&format!("<{expected}>"));
+        assert_eq!(found, expected, "{kind} {file} {value}");
+    }
+}
+
+#[test]
+fn related_products_are_those_of_a_language() {
+    const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
+    const PRODUCTS: [&str; 2] = [
+        "87654321CBA90FED21436587A9CBED0F",
+        "87654321CBA90FED21436587A9CBED1F",
+    ];
+    let both = "{12345678-9ABC-DEF0-1234-56789ABCDEF0};{12345678-9ABC-DEF0-1234-56789ABCDEF1}";
+    let key = |path: String| path.parse::<KeyPath>().unwrap();
+    for (language, exclusive, expected) in [
+        ("", 0, both),
+        ("", 0x400, both),
+        ("1033", 0, both),
+        ("1031, 1033", 0, both),
+        ("1031", 0, ""),
+        ("1031", 0x400, both),
+        ("1033", 0x400, ""),
+    ] {
+        let columns = "Upgrade|UpgradeCode|VersionMin|Language|#Attributes|ActionProperty";
+        let code = "{20000000-0000-0000-0000-000000000001}";
+        let upgrade = format!("{columns}\n{code}|0.0.1|{language}|{}|OLDER", 2 + exclusive);
+        let mut system = TestSystem::default();
+        for product in PRODUCTS {
+            let related = key(format!(
+                r"{INSTALLER}\UpgradeCodes\00000002000000000000000000000010"
+            ));
+            let own = key(format!(
+                r"HKLM\SOFTWARE\Classes\Installer\Products\{product}"
+            ));
+            system.values.extend([
+                (related, product, RegistryData::sz("")),
+                (own.clone(), "Version", RegistryData::dword(0x0100_0000)),
+                (own, "Language", RegistryData::dword(1033)),
+            ]);
+        }
+        let found = written("OLDER", &[upgrade.as_str()], system);
+        let expected = RegistryData::sz(&format!("<{expected}>"));
+        assert_eq!(found, expected, "{language} {exclusive}");
+    }
 }
