@@ -105,6 +105,21 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// `MsiEmbeddedChainer`: programs that install further packages.
+    pub(crate) fn check_chainers(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        const TABLE: &str = "MsiEmbeddedChainer";
+        let database = self.database;
+        for row in database.rows(TABLE) {
+            let condition = row.text("Condition");
+            if self.is_true(condition, TABLE)? {
+                let (source, arguments) = (row.text("Source"), row.text("CommandLine"));
+                let runs = self.describe(row.flags("Type"), source, arguments)?;
+                self.refuse(TABLE, condition, &runs, plan);
+            }
+        }
+        Ok(())
+    }
+
     /// The message of an action that stops: a text, or a number of the `Error` table.
     fn message(&self, target: &str) -> Result<String, MsiError> {
         let number = target.parse::<i32>().ok();

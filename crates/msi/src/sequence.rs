@@ -177,6 +177,7 @@ impl Session<'_> {
             }
         }
         self.set_permissions(&mut plan)?;
+        self.check_chainers(&mut plan)?;
         if self.is_reboot('F') {
             let why = "REBOOT=Force restarts Windows at the end: write REBOOT=ReallySuppress";
             return Err(MsiError::unsupported(why));
@@ -257,7 +258,8 @@ impl Session<'_> {
         Some(Interaction::Differs(why))
     }
 
-    fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {
+    /// Refuses what only Windows can do, unless it is to be left out.
+    pub(crate) fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {
         if self.options.skipped_actions.iter().any(|it| it == name) {
             self.notes.push(format!("{name} is skipped as requested"));
             return;

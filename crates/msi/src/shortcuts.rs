@@ -3,6 +3,8 @@
 //! The format is that of \[MS-SHLLINK\]. A link without an item list is found by its local path,
 //! which the shell resolves when it opens the link.
 
+use std::collections::BTreeSet;
+
 use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
@@ -18,7 +20,8 @@ const IS_UNICODE: u32 = 0x80;
 
 impl Session<'_> {
     /// `CreateShortcuts`.
-    pub(crate) fn create_shortcuts(&self, plan: &mut Builder) -> Result<(), MsiError> {
+    pub(crate) fn create_shortcuts(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        let mut created = BTreeSet::new();
         for row in self.installed_rows("Shortcut") {
             let Some(folder) = self.folder_or_property(row.text("Directory_"))? else {
                 continue;
@@ -43,6 +46,12 @@ impl Session<'_> {
             let link = self.link(&row, &shortcut)?;
             plan.bytes(shortcut.path.clone(), link)?;
             plan.rest.shortcuts.push(shortcut);
+            created.insert(row.text("Shortcut"));
+        }
+        let mut properties = self.database.rows("MsiShortcutProperty");
+        if properties.any(|row| created.contains(row.text("Shortcut_"))) {
+            let note = "the properties of shortcuts (MsiShortcutProperty) are left out";
+            self.notes.push(note.to_owned());
         }
         Ok(())
     }

@@ -604,3 +604,44 @@ fn related_products_are_those_of_a_language() {
         assert_eq!(found, expected, "{language} {exclusive}");
     }
 }
+
+#[test]
+fn a_program_that_installs_further_packages_requires_windows() {
+    for (condition, refused) in [
+        (
+            "",
+            "MsiEmbeddedChainer (the program setup in the package: C:\\)",
+        ),
+        (
+            "VersionNT64",
+            "MsiEmbeddedChainer (the program setup in the package: C:\\), if VersionNT64",
+        ),
+        ("NOT VersionNT64", ""),
+    ] {
+        let columns = "MsiEmbeddedChainer|MsiEmbeddedChainer|Condition|CommandLine|Source|#Type";
+        let chainer = format!("{columns}\nc|{condition}|[TARGETDIR]|setup|2");
+        let plan = plan("x64", &[chainer.as_str()], TestSystem::default()).unwrap();
+        let found = plan.refused.first().map(ToString::to_string);
+        assert_eq!(found.unwrap_or_default(), refused, "{condition}");
+    }
+}
+
+#[test]
+fn properties_of_shortcuts_are_left_out_with_a_note() {
+    let note = "the properties of shortcuts (MsiShortcutProperty) are left out";
+    for (shortcut, is_noted) in [("own", true), ("other", false)] {
+        let properties = format!(
+            "MsiShortcutProperty|MsiShortcutProperty|Shortcut_|PropertyKey|PropVariantValue\n\
+             p|{shortcut}|System.AppUserModel.ID|Acme"
+        );
+        let tables = [
+            "Shortcut|Shortcut|Directory_|Name|Component_|Target\n\
+             own|TARGETDIR|App|Main|C:\\app.exe\nother|TARGETDIR|Other|None|C:\\app.exe",
+            properties.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nCreateShortcuts|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.shortcuts.len(), 1);
+        assert_eq!(plan.notes.iter().any(|it| it == note), is_noted);
+    }
+}
