@@ -92,10 +92,12 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     let is_call = written.starts_with('[') && written.contains("]::");
     let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
     let is_script = has_extension(&word.value, &["ps1"]);
-    if !(is_assignment || is_call || is_cmdlet || is_script) {
+    let block = powershell_block(step, command);
+    if !(is_assignment || is_call || is_cmdlet || is_script || block.is_some()) {
         return None;
     }
     let name = word.value.split('(').next().unwrap_or_default();
+    let name = block.unwrap_or(name);
     Some(if is_behind {
         format!(
             "cmd ends the script of powershell at the |, and \"{name}\" behind it is of PowerShell: \
@@ -116,6 +118,36 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
             None => format!("{what}, {WITHOUT_POWERSHELL}"),
         }
     })
+}
+
+/// The beginning of a statement of PowerShell with a block: `if (…) {` or `try {`.
+fn powershell_block<'a>(step: &'a LintStep<'_>, command: &LintCommand) -> Option<&'a str> {
+    let text = &step.instruction.full_text()[command.start()..];
+    let end = text.find(|c: char| !c.is_ascii_alphabetic())?;
+    let (keyword, rest) = text.split_at(end);
+    let rest = rest.trim_start();
+    let block = match keyword.to_ascii_lowercase().as_str() {
+        "try" => rest,
+        "if" | "for" | "foreach" | "while" | "switch" => behind_parentheses(rest)?,
+        _ => return None,
+    };
+    let is_own = !step.is_in_powershell(command.start());
+    let is_block = is_own && block.trim_start().starts_with('{');
+    is_block.then(|| &text[..=text.len() - rest.len()])
+}
+
+/// What follows the parentheses that a text begins with.
+fn behind_parentheses(text: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let (at, _) = outside_quotes(text).find(|(_, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })?;
+    text.starts_with('(').then(|| &text[at + 1..])
 }
 
 /// Aliases of cmdlets for pipelines that cmd does not have.

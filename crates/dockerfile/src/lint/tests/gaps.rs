@@ -458,3 +458,35 @@ fn an_address_is_no_setting_of_iis() {
         ],
     );
 }
+
+#[test]
+fn blocks_of_powershell_are_not_of_cmd() {
+    check_twins(
+        CORE,
+        "cmdlet-under-cmd",
+        &[
+            (
+                "RUN if (-not (Test-Path C:/logs)) { mkdir C:/logs }",
+                "RUN powershell -Command if (-not (Test-Path C:/logs)) { mkdir C:/logs }",
+            ),
+            (
+                "RUN if (!(Test-Path C:/logs)) { mkdir C:/logs }",
+                "RUN if not exist C:\\logs (mkdir C:\\logs)",
+            ),
+            (
+                "RUN foreach ($i in 1..3) { mkdir C:/$i }",
+                "RUN for %i in (1 2 3) do (mkdir C:\\%i)",
+            ),
+            (
+                "RUN try { C:/a.exe } catch { exit 1 }",
+                "RUN (C:\\a.exe) || exit 1",
+            ),
+            ("RUN if($env:A){ C:/a.exe }", "RUN if (%A%)==(b) C:\\a.exe"),
+        ],
+    );
+    let found = all(CORE, "RUN if (-not (Test-Path C:/a)) { mkdir C:/a }");
+    assert!(
+        found[0].1.contains("\"if (\" is of PowerShell"),
+        "{found:?}"
+    );
+}
