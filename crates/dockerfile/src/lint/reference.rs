@@ -92,11 +92,11 @@ fn is_or_ends_with(repository: &str, name: &str) -> bool {
 
 /// Repositories of the full Windows image, before and since Server 2022.
 const WINDOWS: &str = "mcr.microsoft.com/windows";
-const WINDOWS_SERVER: &str = "mcr.microsoft.com/windows/server";
+pub(super) const WINDOWS_SERVER: &str = "mcr.microsoft.com/windows/server";
 /// Build of Windows Server 2016.
 pub(super) const SERVER_2016: u32 = 14393;
 /// Build of Windows Server 2019.
-const SERVER_2019: u32 = 17763;
+pub(super) const SERVER_2019: u32 = 17763;
 /// Build of Windows Server 2022.
 pub(super) const SERVER_2022: u32 = 20348;
 

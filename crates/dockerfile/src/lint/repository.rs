@@ -6,7 +6,7 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_windows::compat::accepted_builds;
 use wincimg_windows::release;
 
-use super::reference::{Platform, Reference, SERVER_2022};
+use super::reference::{Platform, Reference, SERVER_2019, SERVER_2022, WINDOWS_SERVER};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity, stage_names};
@@ -166,12 +166,31 @@ fn check_tag(reference: &Reference) -> Option<String> {
         let path = repository.replace("dotnet/core/", "dotnet/");
         return Some(format!("{repository} ends with .NET Core 3.1: use {path}"));
     }
+    if let Some(path) = major.and_then(|major| other_dotnet(repository, major)) {
+        return Some(format!("{repository} has no tag {tag}: use {path}"));
+    }
     let why = if reference.is_windows_base() {
         check_base_tag(reference, tag)?
     } else {
         check_form(repository, tag, reference.build())?
     };
     Some(format!("{repository} has no tag {tag}{why}"))
+}
+
+/// The repository of a major version that this one does not have: .NET Framework ends with 4, .NET
+/// begins with 5.
+fn other_dotnet(repository: &str, major: u32) -> Option<String> {
+    let of_framework = repository.strip_prefix("mcr.microsoft.com/dotnet/framework/");
+    match (of_framework, major) {
+        // Others are dates.
+        (Some(name @ ("aspnet" | "runtime" | "sdk")), 5..=99) => {
+            Some(format!("mcr.microsoft.com/dotnet/{name}"))
+        }
+        (None, 4) if OF_DOTNET.contains(&repository) => {
+            Some(repository.replace("/dotnet/", "/dotnet/framework/"))
+        }
+        _ => None,
+    }
 }
 
 /// Years of releases in tags.
@@ -217,6 +236,12 @@ fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String>
         () if tag.contains("-ltsc") && !has_kind && OF_DOTNET.contains(&repository) => {
             ": the names of Windows are nanoserver-ltsc2022, windowsservercore-ltsc2022 and the like"
         }
+        () if OF_DOTNET.contains(&repository)
+            && has_core
+            && build.is_some_and(|it| it < SERVER_2019) =>
+        {
+            ": .NET has no images for Windows before Server 2019"
+        }
         () if is_short || is_iis && release::from_tag_word(first).is_some() => NAMES,
         () if is_framework && build.is_some_and(|build| !is_published(build)) => {
             ": Server 2022 has .NET Framework 4.8 and 4.8.1, later releases 4.8.1, and earlier ones at \
@@ -244,6 +269,9 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
     if let Some(successor) = successor.filter(|it| it.ends_with("/server") && it != repository) {
         return Some(format!(": since Server 2022 it is {successor}"));
     }
+    if repository == WINDOWS_SERVER && successor.is_some_and(|it| it != repository) {
+        return Some(": before Server 2022 it is mcr.microsoft.com/windows".to_owned());
+    }
     let is_version = first.starts_with("10.0.")
         && first
             .parse::<wincimg_windows::version::WindowsVersion>()
@@ -260,6 +288,9 @@ fn check_base_tag(reference: &Reference, tag: &str) -> Option<String> {
             first,
             "windowsservercore" | "nanoserver" | "servercore" | "windows" | "stable" | "lts"
         );
+    // `ltcs2022`
+    let year = first.trim_start_matches(['l', 't', 's', 'c']);
+    let is_judged = is_judged || year.len() < first.len() && YEARS.contains(&year);
     let meant = meant_release(tag);
     is_judged.then(|| meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?")))
 }

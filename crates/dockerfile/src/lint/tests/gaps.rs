@@ -490,3 +490,28 @@ fn blocks_of_powershell_are_not_of_cmd() {
         "{found:?}"
     );
 }
+
+#[test]
+fn tags_of_another_repository_do_not_exist() {
+    for (wrong, right) in [
+        ("windows/servercore:ltcs2022", "windows/servercore:ltsc2022"),
+        ("windows/servercore:lts2019", "windows/servercore:ltsc2019"),
+        ("windows/server:ltsc2019", "windows:ltsc2019"),
+        (
+            "windows/server:10.0.17763.973",
+            "windows/server:10.0.20348.2402",
+        ),
+        (
+            "dotnet/sdk:4.8-windowsservercore-ltsc2022",
+            "dotnet/framework/sdk:4.8-windowsservercore-ltsc2022",
+        ),
+        ("dotnet/framework/aspnet:8.0", "dotnet/framework/aspnet:4.8"),
+        (
+            "dotnet/aspnet:8.0-windowsservercore-ltsc2016",
+            "dotnet/aspnet:8.0-windowsservercore-ltsc2019",
+        ),
+    ] {
+        let from = |image| format!("FROM mcr.microsoft.com/{image}");
+        check_twins("", "unknown-tag", &[(&from(wrong), &from(right))]);
+    }
+}
