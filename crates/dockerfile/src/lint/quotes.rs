@@ -31,6 +31,11 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
     if !is_command || instruction.has_here_document() || instruction.looks_like_json() {
         return Vec::new();
     }
+    if step.shell == BaseShell::PowerShell
+        && let Some(found) = powershell::check_assignment(step)
+    {
+        return vec![found];
+    }
     let text = instruction.text();
     // Double braces are filled in by another program, and a host in angle brackets by a person.
     if !text.contains('"') || is_template(text) {

@@ -515,3 +515,23 @@ fn tags_of_another_repository_do_not_exist() {
         check_twins("", "unknown-tag", &[(&from(wrong), &from(right))]);
     }
 }
+
+#[test]
+fn an_outer_powershell_expands_the_variable_of_an_assignment() {
+    let line = "RUN powershell.exe -Command $ErrorActionPreference = 'Stop'; C:/a.ps1";
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/framework/sdk:4.8-windowsservercore-ltsc2019\n",
+        "quotes-in-nested-shell",
+        &[
+            (
+                line,
+                "RUN powershell.exe -Command '$ErrorActionPreference = ''Stop''; C:/a.ps1'",
+            ),
+            (line, &format!("{CORE}{line}")),
+            (
+                "RUN powershell -Command $env:A='1'; C:/a.exe",
+                "RUN powershell -Command { $env:A='1'; C:/a.exe }",
+            ),
+        ],
+    );
+}
