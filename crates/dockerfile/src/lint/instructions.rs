@@ -10,7 +10,7 @@ use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, NextOperator, Word};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -89,6 +89,11 @@ fn check_name(it: &EvaluatedStep<'_>, name: &str) -> Option<Finding> {
         );
         return Some(Finding::new(line, message));
     }
+    if name == "APP_UID" && is_dotnet_on_windows(it) {
+        let message = "$APP_UID is not set and expands to nothing: .NET's images set it only on Linux; use \
+            ContainerUser";
+        return Some(Finding::new(line, message).warning());
+    }
     if !it.stage.knows_environment {
         return None;
     }
@@ -106,6 +111,12 @@ fn check_name(it: &EvaluatedStep<'_>, name: &str) -> Option<Finding> {
         format!("${name} is not set and expands to nothing")
     };
     Some(Finding::new(line, message).warning())
+}
+
+/// Returns true for Microsoft's images of .NET that are certainly for Windows.
+fn is_dotnet_on_windows(it: &EvaluatedStep<'_>) -> bool {
+    let base = it.linted.base_image(it.stage);
+    base.is_some_and(|image| image.is_of_microsoft() && image.names_windows())
 }
 
 /// Reports variables of a shell that an `ARG` or `ENV` sets elsewhere.
@@ -289,7 +300,7 @@ fn is_for_setx(it: &EvaluatedStep<'_>, value: &str) -> bool {
     })
 }
 
-/// Reports `ARG A b`, which declares two arguments without defaults.
+/// Reports `ARG A b` and `ARG A= b`, which declare two arguments without defaults.
 fn check_argument(step: &LintStep<'_>) -> Option<Finding> {
     let text = step.instruction.text();
     let mut words = text.split_whitespace();
@@ -297,7 +308,9 @@ fn check_argument(step: &LintStep<'_>) -> Option<Finding> {
         return None;
     };
     let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if text.contains(['=', '#']) || !is_name(name) {
+    // The = before a space belongs to the default.
+    let name = name.strip_suffix('=').unwrap_or(name);
+    if name.is_empty() || !is_name(name) || value.contains('=') || text.contains('#') {
         return None;
     }
     // Names are in capitals; a value is not.
@@ -333,13 +346,45 @@ fn check_set(step: &LintStep<'_>) -> Option<Finding> {
     Some(step.finding_at(command.start(), message))
 }
 
+/// Reports `set A=b && …` of cmd, whose value ends in the space. A list of folders may end in one.
+fn check_set_value(step: &LintStep<'_>) -> Option<Finding> {
+    let is_open = |word: &Word| word.is_quoted || word.value.contains([';', '%', '!', '^']);
+    step.commands().iter().find_map(|command| {
+        let [_, assigned] = command.words.as_slice() else {
+            return None;
+        };
+        let (name, value) = assigned.value.split_once('=')?;
+        let end = assigned.range.end;
+        let after = &step.instruction.full_text()[end..];
+        let spaces = after.len() - after.trim_start().len();
+        let ends_in_space = command.grammar == Grammar::Cmd
+            && command.program() == "set"
+            && command.files.is_empty()
+            && command.next == NextOperator::And
+            && spaces > 0;
+        let lower = name.to_ascii_lowercase();
+        let is_path = lower.is_empty() || value.is_empty() || lower.contains("path");
+        if !ends_in_space || is_path || is_open(assigned) {
+            return None;
+        }
+        let message = format!(
+            "set takes the space before && for a part of the value, \"{value} \": write set \
+             {name}={value}&&"
+        );
+        let edit = Edit::new(end..end + spaces, "");
+        Some(step.edited(message, &[edit]).warning())
+    })
+}
+
 /// Reports `ENV A = b`, which sets A to "= b".
 pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
     let keyword = instruction.keyword.as_str();
     match keyword {
         "ARG" => return check_argument(step),
-        "RUN" if step.shell == BaseShell::Cmd => return check_set(step),
+        "RUN" if step.shell == BaseShell::Cmd => {
+            return check_set(step).or_else(|| check_set_value(step));
+        }
         "ENV" | "LABEL" => {}
         _ => return None,
     }

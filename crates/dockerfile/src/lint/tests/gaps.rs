@@ -535,3 +535,48 @@ fn an_outer_powershell_expands_the_variable_of_an_assignment() {
         ],
     );
 }
+
+#[test]
+fn images_of_dotnet_for_windows_do_not_set_app_uid() {
+    let nano = "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022";
+    check_twins(
+        "",
+        "unset-variable",
+        &[
+            (
+                &format!("{nano}\nUSER $APP_UID"),
+                "FROM mcr.microsoft.com/dotnet/aspnet:8.0\nUSER $APP_UID",
+            ),
+            (
+                &format!("{nano} AS base\nFROM base\nUSER $APP_UID"),
+                &format!("{nano}\nARG APP_UID=ContainerUser\nUSER $APP_UID"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_space_beside_a_value_is_a_part_of_it_or_ends_it() {
+    let rule = "spaced-equals";
+    let set = "RUN set CONFIG=Release && C:\\b.cmd";
+    let argument = "ARG B= 2\nRUN echo %B%";
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (set, "RUN set CONFIG=Release&& C:\\b.cmd"),
+            (set, "RUN set \"CONFIG=Release\" && C:\\b.cmd"),
+            (set, "RUN set PATH=C:\\a && C:\\b.cmd"),
+            (argument, "ARG B=2\nRUN echo %B%"),
+            (argument, "ARG A= B\nRUN echo %A% %B%"),
+        ],
+    );
+    for (text, corrected) in [
+        (set, "RUN set CONFIG=Release&& C:\\b.cmd"),
+        (argument, "ARG B=2"),
+    ] {
+        let found = all(CORE, text).into_iter().find(|it| it.0 == rule);
+        assert_eq!(found.unwrap().2.as_deref(), Some(corrected));
+    }
+    assert_eq!(severities(CORE, set, rule), [Severity::Warning]);
+}
