@@ -3,7 +3,7 @@
 use super::Finding;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, NextOperator};
 
 /// True if commands with the grammar of cmd are read by it.
 fn reads_cmd(step: &LintStep<'_>) -> bool {
@@ -68,10 +68,22 @@ fn stream_digit(text: &str) -> Option<(usize, char)> {
     None
 }
 
-/// Reports commands after `exit` that never run.
+/// Reports commands after `exit` or `rem` that never run.
 pub(super) fn check_exit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !reads_cmd(step) {
         return None;
+    }
+    let mut commands = step.commands().iter();
+    let is_comment = |it: &&LintCommand| {
+        it.grammar == Grammar::Cmd
+            && it.program() == "rem"
+            && it.words.len() > 1
+            && it.next == NextOperator::And
+    };
+    if let Some(command) = commands.find(is_comment) {
+        let message = "rem takes the rest of the line, with the && and what follows it, for a comment: \
+            remove it";
+        return Some(step.finding_at(command.start(), message));
     }
     let mut scripts = step
         .scripts()

@@ -6,7 +6,7 @@ use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::missing_folder::{fills_root, has_only_windows, may_make, names};
 use super::stage::{LintStep, Stage};
-use super::words::Grammar;
+use super::words::{Grammar, Word};
 use super::{ContainsAny, Edit, Finding};
 use crate::instruction::CopyInstruction;
 
@@ -88,6 +88,30 @@ pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Opti
             step.finding_at(statement.at, message)
         })
     })
+}
+
+/// Reports a command for a project of the context above the COPY that brings it.
+pub(super) fn early_project(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    stage.reference().filter(|image| image.is_of_microsoft())?;
+    let brings = |it: &LintStep<'_>| it.is("COPY") || it.is("ADD");
+    let mut before = stage.before(step).iter();
+    let is_open = before.any(|it| brings(it) || it.is("RUN"))
+        || step.instruction.flags().next().is_some()
+        || !stage.after(step).iter().any(brings);
+    // Others of the line may make it.
+    let command = step.commands().first().filter(|_| !is_open)?;
+    let extensions = ["csproj", "fsproj", "vbproj", "sln", "slnx"];
+    let is_project = |word: &&Word| {
+        has_extension(&word.value, &extensions) && !word.value.contains(['*', '$', '%', ':'])
+    };
+    let builds = matches!(command.program(), "dotnet" | "msbuild" | "nuget");
+    let mut words = command.arguments().iter().filter(|_| builds);
+    let project = words.find(is_project)?;
+    let message = format!(
+        "no line above copies {}: put this below the COPY that does",
+        project.value
+    );
+    Some(step.finding_at(project.start(), message))
 }
 
 /// True if a line above copies a file of this name into the working folder.

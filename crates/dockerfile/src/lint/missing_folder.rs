@@ -1,4 +1,5 @@
-//! Downloads into a folder of the drive's root that no line makes, in images whose folders are known.
+//! Downloads and archives into a folder of the drive's root that no line makes, in images whose folders
+//! are known.
 
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
@@ -22,18 +23,17 @@ const OF_SYSTEM: [&str; 5] = [
     "curl.exe", "powershell.exe", "cmd.exe", "setx.exe", "reg.exe",
 ];
 
-/// Reports a download's file whose folder does not exist.
+/// Reports a folder of a download or of `tar -C` that does not exist.
 pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !has_only_windows(stage) {
         return None;
     }
-    let (command, file) = step
-        .commands()
-        .iter()
-        .find_map(|it| Some((it, output_file(it)?)))?;
-    let folder = root_folder(&file.value)?;
+    let (command, word, folder) = step.commands().iter().find_map(|it| {
+        let word = output(it)?;
+        Some((it, word, root_folder(&word.value, it.program() == "tar")?))
+    })?;
     let mut before = stage.before(step).iter();
-    let text = &step.lower_full_text()[..file.range.start];
+    let text = &step.lower_full_text()[..command.start()];
     let is_named = |text: &str| names(text, &folder);
     if is_named(text)
         || before
@@ -47,7 +47,7 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     // No program for Windows makes the folder of Linux.
     let severity = match is_open {
         false => Severity::Error,
-        true if file.value.starts_with("/tmp/") => Severity::Warning,
+        true if word.value.starts_with("/tmp/") => Severity::Warning,
         true => return None,
     };
     let program = command.word(0);
@@ -59,7 +59,7 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let message = format!(
         "{program} does not make the folder C:\\{folder}, and no line above does: make it first{more}"
     );
-    let found = step.finding_at(file.range.start, message);
+    let found = step.finding_at(word.start(), message);
     Some(found.severity(severity))
 }
 
@@ -72,8 +72,8 @@ pub(super) fn has_only_windows(stage: &Stage<'_>) -> bool {
     stage.platform == Platform::Windows && is_plain
 }
 
-/// The file that a download writes, if it does not make folders.
-fn output_file(command: &LintCommand) -> Option<&Word> {
+/// The file that a download writes or the folder of `tar`, if the program makes no folders.
+fn output(command: &LintCommand) -> Option<&Word> {
     let is_powershell = command.grammar.is_powershell();
     let is_option: fn(&str) -> bool = match command.program() {
         "curl" if !is_powershell || command.word(0).len() > 4 => |word| {
@@ -84,6 +84,7 @@ fn output_file(command: &LintCommand) -> Option<&Word> {
         "invoke-webrequest" | "iwr" | "wget" | "curl" if is_powershell => {
             |word| word.eq_ignore_ascii_case("-outfile")
         }
+        "tar" => |word| matches!(word, "-C" | "--directory"),
         _ => return None,
     };
     let makes = |word: &Word| {
@@ -97,14 +98,18 @@ fn output_file(command: &LintCommand) -> Option<&Word> {
     command.words.get(at + 1)
 }
 
-/// Name of the folder at the root that a path is in, in lower case, unless Windows has it.
-fn root_folder(path: &str) -> Option<String> {
+/// Name of the folder at the root that a file is in, or a folder, in lower case, unless Windows has it.
+fn root_folder(path: &str, is_folder: bool) -> Option<String> {
     let path = path.replace('\\', "/").to_ascii_lowercase();
     let inside = path.strip_prefix("c:").unwrap_or(&path).strip_prefix('/')?;
-    let (folder, file) = inside.split_once('/')?;
+    let (folder, file) = match inside.split_once('/') {
+        None if is_folder => (inside, ""),
+        parts => parts?,
+    };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
     let is_literal = folder.chars().all(is_plain) && !folder.is_empty() && !folder.starts_with('.');
-    (is_literal && !file.is_empty() && !OF_WINDOWS.contains(&folder)).then(|| folder.to_owned())
+    let is_inside = is_folder || !file.is_empty();
+    (is_literal && is_inside && !OF_WINDOWS.contains(&folder)).then(|| folder.to_owned())
 }
 
 /// True if a text has the name of a folder, other than that of Windows' own temporary files; both are

@@ -160,7 +160,7 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     let is_posix = image.contains_any(&["msys", "cygwin", "mingw"]);
     for step in &stage.steps {
         if step.is("SHELL") {
-            found.extend(check_shell(step));
+            found.extend(check_shell(step, &installed));
         }
         let mut seen = None;
         // Another rule knows what the array was meant to be.
@@ -194,10 +194,13 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     found
 }
 
-fn check_shell(step: &LintStep<'_>) -> Option<Finding> {
+fn check_shell(step: &LintStep<'_>, installed: &Installed) -> Option<Finding> {
     let words = step.instruction.exec_form()?;
     let path = words.first()?;
-    let is_of_unix = path.starts_with("/bin/") || path.starts_with("/usr/");
+    let is_missing = matches!(path.as_str(), "bash" | "sh")
+        && !installed.has_ports
+        && !installed.installs.contains(path.as_str());
+    let is_of_unix = path.starts_with("/bin/") || path.starts_with("/usr/") || is_missing;
     let message = format!("Windows has no {path}; use cmd or PowerShell");
     is_of_unix.then(|| step.finding(message))
 }

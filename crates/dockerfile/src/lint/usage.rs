@@ -33,7 +33,9 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         Some(found.severity(Severity::error_if(!may_work)))
     });
     let of_syntax = || {
-        let (at, message) = syntax_error(step).or_else(|| tape(stage, step))?;
+        let (at, message) = syntax_error(step)
+            .or_else(|| tape(stage, step))
+            .or_else(|| escaped_quote(step))?;
         Some(step.finding_at(at, message))
     };
     let of_arguments = of_command
@@ -54,6 +56,8 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         .or_else(of_rights)
         .or_else(|| super::missing_folder::find(stage, step))
         .or_else(|| super::copied_files::unqualified_script(stage, step))
+        .or_else(|| super::copied_files::early_project(stage, step))
+        .or_else(|| scoop(stage, step))
 }
 
 /// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.
@@ -337,9 +341,6 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "start" if command.grammar == Grammar::Cmd && starts_title(command) => Some(
             "start takes its first argument in quotes for a title and opens a window: write start \"\" /wait \"…\"",
         ),
-        "new-localuser" | "set-localuser" if has_plain_password(command) => Some(
-            "-Password takes a SecureString: write (ConvertTo-SecureString … -AsPlainText -Force)",
-        ),
         _ if is_for_firewall(command) && command.next != NextOperator::Or => {
             Some("the firewall's service does not run in containers, where this fails: remove it")
         }
@@ -351,8 +352,66 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "shutdown" if command.has(&["/r", "-r", "/s", "-s"]) => {
             Some("a container cannot restart in a build")
         }
+        _ => refused_value(command),
+    }
+}
+
+/// Message about an option's value that the command refuses.
+fn refused_value(command: &LintCommand) -> Option<&'static str> {
+    match command.program() {
+        "new-localuser" | "set-localuser" | "import-pfxcertificate"
+            if has_plain_password(command) =>
+        {
+            Some(
+                "-Password takes a SecureString: write (ConvertTo-SecureString … -AsPlainText -Force)",
+            )
+        }
+        "tzutil" if command.any(|it| it.contains('/') && !it.starts_with('/')) => Some(
+            "tzutil takes the names of Windows, as in \"W. Europe Standard Time\": see tzutil /l",
+        ),
         _ => None,
     }
+}
+
+/// Programs that read their arguments like the C runtime, and take folders.
+const OF_C_RUNTIME: [&str; 4] = ["dotnet", "msbuild", "nuget", "robocopy"];
+
+/// Position of a folder in quotes whose last backslash escapes the closing one, and a message.
+fn escaped_quote(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let is_read = |it: &&LintCommand| {
+        it.grammar == Grammar::Cmd
+            && step.shell == BaseShell::Cmd
+            && OF_C_RUNTIME.contains(&it.program())
+    };
+    let mut words = step
+        .commands()
+        .iter()
+        .filter(is_read)
+        .flat_map(|it| &it.words);
+    let word = words.find(|word| {
+        let written = step.instruction.part(word.range.clone());
+        let parts: Vec<&str> = written.split('"').collect();
+        matches!(parts[..], [before, folder, ""] if !before.ends_with('\\')
+            && folder.contains(":\\")
+            && folder.ends_with('\\')
+            && !folder.ends_with("\\\\"))
+    })?;
+    let message = "the program takes \\\" for a quote within the argument, which goes on: omit the last \\, \
+        or double it";
+    Some((word.start(), message))
+}
+
+/// Reports the installer of Scoop, which by default refuses administrators.
+fn scoop(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let text = step.lower_full_text();
+    let at = text.find("get.scoop.sh")?;
+    let is_user = |it: &LintStep<'_>| it.is("USER") && !it.lower_text().contains("administrator");
+    let is_open = step.file.lower_text().contains("runasadmin")
+        || stage.powershell().is_none()
+        || stage.before(step).iter().any(is_user);
+    let is_run = text.contains_any(&["iex", "invoke-expression"]);
+    let message = "Scoop's installer refuses administrators: save it, and run it with -RunAsAdmin";
+    (is_run && !is_open && has_only_windows(stage)).then(|| step.finding_at(at, message).warning())
 }
 
 /// Returns true if pip is to replace the program that runs it.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::entrypoint::has_extension;
 use super::environment::{cmd_variables, powershell_variables, shell_variables, split_name};
 use super::evaluation::EvaluatedStep;
+use super::quotes::takes_value;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
@@ -43,6 +44,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
         return None;
     }
     if let Some((at, message)) = literal_text(step) {
+        return Some(step.finding_at(at, message));
+    }
+    if let Some((at, message)) = file_argument(step) {
         return Some(step.finding_at(at, message));
     }
     let lower = step.lower_full_text();
@@ -193,6 +197,35 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         // A PowerShell around it expands its own string first.
         let is_own = !script.is_nested || step.shell != BaseShell::PowerShell;
         (is_own && is_read_by_powershell(step, at)).then_some((at, message))
+    })
+}
+
+/// Position of a variable among the arguments of `powershell -File` in cmd, and a message.
+fn file_argument(step: &LintStep<'_>) -> Option<(usize, String)> {
+    let is_own = |it: &&LintCommand| {
+        it.grammar == Grammar::Cmd
+            && step.shell == BaseShell::Cmd
+            && matches!(it.program(), "powershell" | "pwsh")
+    };
+    step.commands().iter().filter(is_own).find_map(|command| {
+        let mut words = command.arguments().iter();
+        loop {
+            // Behind other words, -f formats a text.
+            let option = words.next()?.value.strip_prefix(['-', '/'])?;
+            match option.to_ascii_lowercase().as_str() {
+                "file" | "f" => break,
+                "command" | "c" => return None,
+                name if takes_value(name) => _ = words.next(),
+                _ => {}
+            }
+        }
+        let (word, name) =
+            words.find_map(|word| Some((word, powershell_variables(&word.value).next()?)))?;
+        let message = format!(
+            "-File does not run its arguments as a script, and $env:{name} stays as it is written: write \
+             %{name}%"
+        );
+        Some((word.start(), message))
     })
 }
 

@@ -283,8 +283,8 @@ fn the_tar_of_windows_reads_a_tape() {
                 "RUN curl https://a.example/a.tgz | tar xzf -",
             ),
             (
-                "RUN curl https://a.example/a.tgz | tar -x -z -C C:\\a",
-                "RUN curl https://a.example/a.tgz | tar -x -z -f - -C C:\\a",
+                "RUN curl https://a.example/a.tgz | tar -x -z -C C:\\Users",
+                "RUN curl https://a.example/a.tgz | tar -x -z -f - -C C:\\Users",
             ),
             (
                 "RUN curl https://a.example/a.tgz | tar xz",
@@ -579,4 +579,92 @@ fn a_space_beside_a_value_is_a_part_of_it_or_ends_it() {
         assert_eq!(found.unwrap().2.as_deref(), Some(corrected));
     }
     assert_eq!(severities(CORE, set, rule), [Severity::Warning]);
+}
+
+#[test]
+fn values_that_programs_refuse() {
+    let rule = "failing-run";
+    check_twins(
+        CORE,
+        rule,
+        &[
+            (
+                "RUN tar -xf C:\\a.zip -C C:\\tool",
+                "RUN mkdir C:\\tool && tar -xf C:\\a.zip -C C:\\tool",
+            ),
+            (
+                "RUN curl -o a.zip https://a.example/a.zip && tar -xf a.zip -C C:\\tool",
+                "WORKDIR C:/tool\nRUN tar -xf C:\\a.zip -C C:\\tool",
+            ),
+            (
+                "RUN tzutil /s \"Europe/Berlin\"",
+                "RUN tzutil /s \"W. Europe Standard Time\"",
+            ),
+        ],
+    );
+    let import = "RUN Import-PfxCertificate -FilePath C:/a.pfx -Password";
+    let scoop = "RUN iwr -useb get.scoop.sh | iex";
+    check_twins(
+        FORCE,
+        rule,
+        &[
+            (
+                &format!("{import} 'x'"),
+                &format!("{import} (ConvertTo-SecureString 'x' -AsPlainText -Force)"),
+            ),
+            (scoop, &format!("USER ContainerUser\n{scoop}")),
+            (
+                scoop,
+                "RUN irm get.scoop.sh -OutFile a.ps1; .\\a.ps1 -RunAsAdmin",
+            ),
+        ],
+    );
+    assert_eq!(severities(FORCE, scoop, rule), [Severity::Warning]);
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/framework/sdk:4.8-windowsservercore-ltsc2022\n",
+        rule,
+        &[(
+            "RUN msbuild a.sln /p:OutputPath=\"C:\\out\\\"",
+            "RUN msbuild a.sln /p:OutputPath=\"C:\\out\\\\\"",
+        )],
+    );
+    check_twins(
+        "FROM mcr.microsoft.com/dotnet/sdk:8.0-nanoserver-ltsc2022\nWORKDIR C:/src\n",
+        rule,
+        &[
+            (
+                "RUN dotnet restore web.csproj\nCOPY . .",
+                "COPY . .\nRUN dotnet restore web.csproj",
+            ),
+            (
+                "RUN dotnet build a/a.sln\nCOPY . .",
+                "RUN git clone https://a.example/a\nRUN dotnet build a/a.sln\nCOPY . .",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_cmd_passes_on_or_leaves_out() {
+    let file = "RUN powershell -File C:\\b.ps1 -A $env:TEMP";
+    check_twins(
+        CORE,
+        "foreign-variable",
+        &[
+            (file, "RUN powershell -File C:\\b.ps1 -A %TEMP%"),
+            (file, "RUN powershell -Command C:\\b.ps1 -A $env:TEMP"),
+            (file, "RUN powershell mkdir ('{0}\\a' -f $env:TEMP)"),
+        ],
+    );
+    check_twins(
+        CORE,
+        "unreachable-command",
+        &[
+            ("RUN rem x && mkdir C:\\b", "RUN mkdir C:\\b && rem x"),
+            ("RUN rem x && ver", "RUN rem & ver"),
+        ],
+    );
+    let shell = "SHELL [\"bash\", \"-c\"]\nRUN echo hi";
+    let copied = format!("COPY PortableGit C:/git\n{shell}");
+    check_twins(CORE, "unix-command", &[(shell, &copied)]);
 }
