@@ -326,6 +326,11 @@ fn what_may_not_be_unpacked_is_reported_with_its_line_and_name() {
             &["tar.xz", "Windows Server 2025", "ADD"],
         ),
         (
+            "COPY seven.7z C:/\nRUN tar -xf seven.7z".to_owned(),
+            "dockerfile/not-understood",
+            &["7z", "Windows Server 2025", "unpack = true"],
+        ),
+        (
             "COPY zipped.zip C:/\nRUN tar -xf zipped.zip tool-1.2/no".to_owned(),
             "dockerfile/refused",
             &["\"tool-1.2/no\""],

@@ -122,16 +122,24 @@ fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
         ) => Ok(()),
         (Asked::Zip, _) => Err(
             ScriptError::refused(format!("{name} is {found}, expected a zip"))
-                .help("unpack it with ADD or tar -xf"),
+                .help(instead_of(found)),
         ),
         (Asked::Any, _) => Err(ScriptError::unclear(format!(
             "{name} is {found}, which tar supports only since Windows Server 2025"
         ))
-        .help("unpack it with ADD, which supports every compression of tar")),
+        .help(instead_of(found))),
         (Asked::SevenZip, _) => Err(ScriptError::unclear(format!(
             "{name} is {found}, from which 7-Zip unpacks only the tar"
         ))
-        .help("unpack it with ADD or tar -xf")),
+        .help(instead_of(found))),
+    }
+}
+
+/// Hint for an archive that the program does not unpack.
+fn instead_of(found: ArchiveFormat) -> &'static str {
+    match found {
+        ArchiveFormat::Tar(_) => "unpack it with ADD, which supports every compression of tar",
+        _ => "use a zip, or a recipe with unpack = true",
     }
 }
 
