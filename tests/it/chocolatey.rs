@@ -154,6 +154,19 @@ async fn what_a_script_does_not_say_is_refused_with_its_line() {
 }
 
 #[test(multi_thread)]
+async fn a_confirmation_holds_for_later_lines() {
+    let (_folder, feed) = feed("");
+    let bench = Bench::new().await.indexed();
+    let enable = "RUN choco feature enable -n allowGlobalConfirmation\n";
+    let line = LINE.trim_end_matches(" -y");
+    bench
+        .build_lines(&format!("{enable}{line}"), &["--choco-feed", &feed])
+        .success();
+    let done = bench.build_lines(line, &["--choco-feed", &feed, "--format", "json"]);
+    Failure::of(done.failure().get_output()).is("dockerfile/refused", &["-y"]);
+}
+
+#[test(multi_thread)]
 async fn a_package_of_a_url_is_pinned() {
     let server = FileServer::start();
     server.put("/api/v2/package/lib/1.0.0", package("lib", "1.0.0", "", ""));

@@ -233,6 +233,68 @@ RUN del C:\i.log";
     }
 }
 
+/// Writes a package that requires a property, and one that requires a restart.
+fn write_conditional(folder: &Path, write: &dyn Fn(&str, &[u8])) {
+    let condition = "<Condition Message='Needs X'>NEEDX</Condition><Media";
+    let needs = SOURCE.replacen("<Media", condition, 1);
+    write("needs.msi", &make_of(folder, &needs.replace("ACTION", "")));
+    let restart = "<InstallExecuteSequence><ScheduleReboot After='InstallFinalize'/>\
+        </InstallExecuteSequence>";
+    write("restart.msi", &make(folder, restart));
+}
+
+#[test(multi_thread)]
+async fn a_line_may_handle_the_exit_code_of_a_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    write_conditional(folder.path(), &|name, bytes| bench.write(name, bytes));
+    let shell = "SHELL [\"powershell\", \"-Command\"]\n";
+    let start = "$p = Start-Process msiexec -Wait -PassThru -ArgumentList";
+    for (instructions, is_installed) in [
+        (
+            r"RUN msiexec /i C:\needs.msi /qn || echo a> C:\x.txt".to_owned(),
+            false,
+        ),
+        (
+            format!(
+                "{shell}RUN {start} '/i C:\\restart.msi /qn /norestart'; \
+                 if ($p.ExitCode -eq 3010) {{ Set-Content C:\\x.txt a }}"
+            ),
+            true,
+        ),
+    ] {
+        let layers = bench.layers(&format!("COPY *.msi C:/\n{instructions}"));
+        let files = files_of(&layers[1]);
+        assert!(files.contains_key("Files/x.txt"), "{instructions}");
+        let server = files.get("Files/Program Files/Contoso/server.exe");
+        assert_eq!(server.is_some(), is_installed, "{instructions}");
+    }
+    for (instructions, code, value) in [
+        (
+            r"RUN msiexec /i C:\needs.msi /qn".to_owned(),
+            "dockerfile/fails",
+            "Needs X",
+        ),
+        (
+            r"RUN msiexec /i C:\restart.msi /qn".to_owned(),
+            "dockerfile/fails",
+            "1641",
+        ),
+        (
+            format!(
+                "{shell}RUN Start-Process msiexec -Wait -ArgumentList '/i C:\\needs.msi /qn'; \
+                 Write-Host done"
+            ),
+            "dockerfile/refused",
+            "Needs X",
+        ),
+    ] {
+        bench
+            .refused(&format!("COPY *.msi C:/\n{instructions}"))
+            .is(code, &[value]);
+    }
+}
+
 #[test]
 fn lint_names_the_action_that_stops_a_build() {
     let folder = tempfile::tempdir().unwrap();

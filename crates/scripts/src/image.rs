@@ -68,6 +68,16 @@ pub trait ImageState {
         PackageFeed::None
     }
 
+    /// A feature of Chocolatey that this line or an earlier one set.
+    fn chocolatey_feature(&self, _name: &str) -> Option<bool> {
+        None
+    }
+
+    /// Returns true if the last installation requires a restart of Windows.
+    fn restart_required(&self) -> bool {
+        false
+    }
+
     /// Applies an action.
     fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError>;
 }
@@ -191,6 +201,13 @@ pub enum ImageAction {
     Access(AccessChange),
     /// Change of the IIS configuration.
     Iis(IisCommand),
+    /// Turns a feature of Chocolatey on or off, for later lines too.
+    ChocolateyFeature {
+        /// Name.
+        name: &'static str,
+        /// True to turn it on.
+        is_enabled: bool,
+    },
     /// Tells the author how an effect differs from that on Windows.
     Note(String),
     /// Marks a log that Windows writes, which is left out.

@@ -45,6 +45,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<()> {
         ImageAction::Unpack(unpack) => may_write(machine, &unpack.into),
         ImageAction::Registry(_)
         | ImageAction::Certificate { .. }
+        | ImageAction::ChocolateyFeature { .. }
         | ImageAction::Service(_)
         | ImageAction::DeleteService(_)
         | ImageAction::Iis(_) => Err(denied(machine, "change the machine's settings")),

@@ -30,14 +30,16 @@ pub(super) struct Process<'a> {
     pub(super) stack: Vec<ImagePath>,
     /// Last error after which the script continued.
     pub(super) error: Option<ScriptError>,
+    /// The failure of a program whose exit code nothing has read.
+    pub(super) unread: Option<ScriptError>,
     /// A command that was left out as one without effect, and may fail on Windows.
     pub(super) skipped: Option<String>,
     /// Number of actions applied to the image.
     pub(super) changes: usize,
     /// A file that exists, whatever the image has.
     pub(super) assumed_file: Option<ImagePath>,
-    /// True in the script of a Chocolatey package.
-    pub(super) is_in_package: bool,
+    /// Exit code of the Chocolatey package whose script runs.
+    pub(super) package_code: Option<i32>,
     /// Recorded variables that the line changed, as its processes still have them.
     at_start: Vec<(String, Lookup<String>)>,
     /// Links that the line made, which are not followed.
@@ -80,10 +82,11 @@ impl<'a> Process<'a> {
             folder,
             stack: Vec::new(),
             error: None,
+            unread: None,
             skipped: None,
             changes: 0,
             assumed_file: None,
-            is_in_package: false,
+            package_code: None,
             at_start: Vec::new(),
             links: Vec::new(),
             scopes: Vec::new(),

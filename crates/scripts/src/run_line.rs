@@ -58,7 +58,10 @@ pub fn run_line(
         }
     };
     match code.map_err(|error| error.at_position(0))? {
-        0 => Ok(()),
+        0 => match machine.unread.take() {
+            Some(error) => Err(error.at_position(0)),
+            None => Ok(()),
+        },
         code => Err(machine
             .take_error(format!("the line ends with exit code {code}"))
             .at_position(0)),

@@ -60,6 +60,8 @@ pub(super) struct Tree {
     pub(super) later: BTreeSet<String>,
     /// Files that only Windows writes: they exist, and have no entry.
     pub(super) logs: BTreeSet<String>,
+    /// Features of Chocolatey that lines turned on or off.
+    pub(super) features: BTreeMap<&'static str, bool>,
     /// Attributes of moved and copied entries.
     attributes: BTreeMap<String, u32>,
     base: Arc<dyn BaseContents>,
@@ -80,6 +82,7 @@ impl Tree {
             deleted: BTreeSet::new(),
             later: BTreeSet::new(),
             logs: BTreeSet::new(),
+            features: BTreeMap::new(),
             attributes: BTreeMap::new(),
             base,
         }

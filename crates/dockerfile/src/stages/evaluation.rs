@@ -263,6 +263,7 @@ impl<'a> Evaluation<'a> {
         state.tree.apply(done.seen.as_slice());
         state.tree.later = done.later;
         state.tree.logs = done.logs;
+        state.tree.features = done.features;
         self.place(state, step, StepEngine::Direct, None);
         Ok(())
     }

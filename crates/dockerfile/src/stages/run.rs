@@ -62,6 +62,8 @@ pub(super) struct RunResult {
     pub(super) later: BTreeSet<String>,
     /// Logs that only Windows writes.
     pub(super) logs: BTreeSet<String>,
+    /// Features of Chocolatey that lines turned on or off.
+    pub(super) features: BTreeMap<&'static str, bool>,
 }
 
 /// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
@@ -98,6 +100,7 @@ pub(super) fn execute(
         changes: Changes::default(),
         server: ServerConfig::default(),
         lacks_powershell: Cell::new(false),
+        restart_required: false,
     };
     let folder = state.working_dir().map_err(ScriptError::unclear)?;
     let shell = state.shell_words();
@@ -135,6 +138,7 @@ pub(super) fn execute(
         notes: changes.notes,
         later: running.tree.later,
         logs: running.tree.logs,
+        features: running.tree.features,
     })
 }
 
@@ -162,6 +166,8 @@ struct RunState<'a> {
     server: ServerConfig,
     /// True if the line runs Windows PowerShell on a Nano Server whose contents are unknown.
     lacks_powershell: Cell<bool>,
+    /// True if the last installation requires a restart of Windows.
+    restart_required: bool,
 }
 
 impl RunState<'_> {
@@ -440,6 +446,14 @@ impl ImageState for RunState<'_> {
         feed.map(ChocoFeed::packages).unwrap_or_default()
     }
 
+    fn chocolatey_feature(&self, name: &str) -> Option<bool> {
+        self.tree.features.get(name).copied()
+    }
+
+    fn restart_required(&self) -> bool {
+        self.restart_required
+    }
+
     fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
         self.variable_of_hive(hive, name)
     }
@@ -499,6 +513,10 @@ impl ImageState for RunState<'_> {
             }
             ImageAction::Log(path) => {
                 self.tree.logs.insert(key(&path));
+                Ok(())
+            }
+            ImageAction::ChocolateyFeature { name, is_enabled } => {
+                self.tree.features.insert(name, is_enabled);
                 Ok(())
             }
             ImageAction::Note(note) => {

@@ -14,6 +14,8 @@ pub(super) struct InstallCommand {
     pub(super) packages: Vec<String>,
     pub(super) options: InstallOptions,
     pub(super) version: Option<String>,
+    /// Whether the exit code is that of a package, if an option says so.
+    pub(super) uses_exit_codes: Option<bool>,
     is_confirmed: bool,
 }
 
@@ -31,8 +33,12 @@ pub(super) struct InstallOptions {
 }
 
 impl InstallCommand {
-    pub(super) fn read(words: &[String]) -> Result<Self> {
-        let mut command = Self::default();
+    /// Reads the arguments. `is_confirmed` is true if nothing asks.
+    pub(super) fn read(words: &[String], is_confirmed: bool) -> Result<Self> {
+        let mut command = Self {
+            is_confirmed,
+            ..Self::default()
+        };
         let mut names = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -85,6 +91,8 @@ impl InstallCommand {
             "o" | "override" | "overridearguments" | "notsilent" => options.overrides = true,
             "allowemptychecksums" => options.allows_empty_checksums = true,
             "i" | "ignoredependencies" => options.ignores_dependencies = true,
+            "ignorepackagecodes" | "ignorepackageexitcodes" => self.uses_exit_codes = Some(false),
+            "usepackagecodes" | "usepackageexitcodes" => self.uses_exit_codes = Some(true),
             "timeout" | "executiontimeout" => drop(value()?),
             "allowemptychecksumssecure" | "allowemptychecksumsecure" => {}
             name if IDLE.contains(&name) => {}
@@ -108,7 +116,7 @@ pub(super) fn is_id(name: &str) -> bool {
 }
 
 /// A value without the single quotes that keep it together.
-fn unquoted(value: &str) -> String {
+pub(super) fn unquoted(value: &str) -> String {
     let inner = value
         .strip_prefix('\'')
         .and_then(|value| value.strip_suffix('\''));

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use wincimg_registry::{RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
 
-use self::command_line::{InstallCommand, InstallOptions, is_id};
+use self::command_line::{InstallCommand, InstallOptions, is_id, unquoted};
 use self::nuspec::Nuspec;
 use self::version::{Version, VersionRange};
 use super::error::{self, Result, ScriptError};
@@ -28,7 +28,7 @@ use super::variables::MACHINE;
 pub(super) const ROOT: &str = r"C:\ProgramData\chocolatey";
 
 /// Folder of downloads, which is deleted after the installation.
-const CACHE: &str = r"C:\Windows\Temp\chocolatey";
+pub(super) const CACHE: &str = r"C:\Windows\Temp\chocolatey";
 
 /// The script that installs a package.
 const SCRIPT: &str = "chocolateyInstall.ps1";
@@ -38,6 +38,15 @@ const LARGEST: usize = 20_000;
 
 /// Maximum length of `PATH`: longer ones are cut off by programs.
 const LONGEST_PATH: usize = 2047;
+
+/// The feature that answers questions with yes.
+const CONFIRMATION: &str = "allowGlobalConfirmation";
+
+/// The feature that makes the exit code of a package that of `choco`.
+const EXIT_CODES: &str = "usePackageExitCodes";
+
+/// Exit codes of packages that are installed, two of which require a restart.
+pub(super) const SUCCESS: [i32; 5] = [0, 1605, 1614, 1641, 3010];
 
 /// What is in every package besides its own files.
 const ENVELOPE: [&str; 3] = ["_rels", "package", "[Content_Types].xml"];
@@ -56,8 +65,9 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         None => return error::fails("no command given"),
     };
     match verb.as_str() {
-        "install" => install(machine, rest).map(|()| 0),
-        "feature" | "config" => {
+        "install" => install(machine, rest),
+        "feature" | "features" | "config" => {
+            set_features(machine, words)?;
             let what = format!("choco {}", words.join(" "));
             machine.finish(ImageAction::Skip(what))
         }
@@ -70,8 +80,28 @@ pub(super) fn cinst(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     run(machine, &[&["install".to_owned()], words].concat())
 }
 
-fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
-    let command = InstallCommand::read(words)?;
+/// `choco feature enable|disable -n NAME`, of which later lines know.
+fn set_features(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
+    let has = |name: &str| {
+        let value = |word: &String| unquoted(word.rsplit('=').next().unwrap_or_default());
+        words
+            .iter()
+            .any(|word| value(word).eq_ignore_ascii_case(name))
+    };
+    for (verb, is_enabled) in [("enable", true), ("disable", false)] {
+        for name in [CONFIRMATION, EXIT_CODES] {
+            if has(verb) && has(name) {
+                machine.apply(ImageAction::ChocolateyFeature { name, is_enabled })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn install(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
+    let is_confirmed = machine.image.chocolatey_feature(CONFIRMATION) == Some(true);
+    let command = InstallCommand::read(words, is_confirmed)?;
+    let mut code = 0;
     for id in &command.packages {
         let Some(version) = &command.version else {
             let why = format!("the version of {id} is not given");
@@ -87,13 +117,22 @@ fn install(machine: &mut Process<'_>, words: &[String]) -> Result<()> {
             exact: Some(version.clone()),
             required_by: None,
         };
-        machine.deeper(|machine| install_package(machine, &request, &command.options))?;
+        let own = machine.deeper(|machine| install_package(machine, &request, &command.options))?;
+        code = code.max(own);
     }
     let cache = machine.path(CACHE)?;
     if let Lookup::Present(_) = machine.entry(&cache) {
         machine.apply(ImageAction::Delete(cache))?;
     }
-    Ok(())
+    let is_used = command
+        .uses_exit_codes
+        .or_else(|| machine.image.chocolatey_feature(EXIT_CODES));
+    if code == 0 || is_used == Some(false) {
+        return Ok(0);
+    }
+    let why = format!("it ends with exit code {code} of a package");
+    machine.error = Some(ScriptError::fails(why).help("add --ignore-package-exit-codes"));
+    Ok(code)
 }
 
 /// A package to install.
@@ -116,14 +155,15 @@ impl PackageRequest<'_> {
     }
 }
 
+/// Installs a package, and returns its exit code.
 fn install_package(
     machine: &mut Process<'_>,
     request: &PackageRequest<'_>,
     options: &InstallOptions,
-) -> Result<()> {
+) -> Result<i32> {
     let folder = machine.path(&format!(r"{ROOT}\lib\{}", request.id))?;
     if machine.path_state(&folder)? != PathState::Absent {
-        return check_installed(machine, request, &folder);
+        return check_installed(machine, request, &folder).map(|()| 0);
     }
     unpack(machine, request, &folder)?;
     let nuspec = nuspec_of(machine, &folder)?;
@@ -134,19 +174,20 @@ fn install_package(
         let why = format!("the feed's file of {} has {found}", request.described());
         return error::refused(why);
     }
+    let mut code = 0;
     if !options.ignores_dependencies {
         for (id, range) in &nuspec.dependencies {
-            install_dependency(machine, &nuspec.id, id, range)?;
+            code = code.max(install_dependency(machine, &nuspec.id, id, range)?);
         }
     }
-    run_script(machine, &nuspec, &folder, options)?;
+    code = code.max(run_script(machine, &nuspec, &folder, options)?);
     for folder in program_folders(&files_in(machine, &folder)?) {
         let folder = folder.to_string();
         add_to_path(machine, &folder)?;
         let note = format!("{}: {folder} is added to PATH", nuspec.id);
         machine.apply(ImageAction::Note(note))?;
     }
-    Ok(())
+    Ok(code)
 }
 
 /// Checks the version of a package that the image already has.
@@ -271,10 +312,10 @@ fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
     }
 }
 
-fn install_dependency(machine: &mut Process<'_>, by: &str, id: &str, range: &str) -> Result<()> {
+fn install_dependency(machine: &mut Process<'_>, by: &str, id: &str, range: &str) -> Result<i32> {
     // Chocolatey itself runs the scripts.
     if id.eq_ignore_ascii_case("chocolatey") {
-        return Ok(());
+        return Ok(0);
     }
     let accepted = VersionRange::parse(range).filter(|_| is_id(id));
     let Some(accepted) = accepted else {
@@ -290,18 +331,18 @@ fn install_dependency(machine: &mut Process<'_>, by: &str, id: &str, range: &str
     machine.deeper(|machine| install_package(machine, &request, &InstallOptions::default()))
 }
 
-/// Runs the script of a package, if it has one.
+/// Runs the script of a package, if it has one, and returns its exit code.
 fn run_script(
     machine: &mut Process<'_>,
     nuspec: &Nuspec,
     folder: &ImagePath,
     options: &InstallOptions,
-) -> Result<()> {
+) -> Result<i32> {
     let files = files_in(machine, folder)?;
     let is_script = |file: &&ImagePath| last_name(file).eq_ignore_ascii_case(SCRIPT);
     let mut scripts = files.iter().filter(is_script);
     let script = match (scripts.next(), scripts.next()) {
-        (None, _) => return Ok(()),
+        (None, _) => return Ok(0),
         (Some(script), None) => script.to_string(),
         (Some(_), Some(_)) => {
             let why = format!("{folder} has several {SCRIPT}");
@@ -330,18 +371,18 @@ fn run_script(
         ("TEMP", CACHE),
         ("TMP", CACHE),
     ];
-    let code = machine.nested(|machine| {
+    let (code, own) = machine.nested(|machine| {
         for (name, value) in variables {
             let value = Some(value.to_owned()).filter(|value| !value.is_empty());
             machine.variables.set(name, value);
         }
-        let outer = std::mem::replace(&mut machine.is_in_package, true);
+        let outer = machine.package_code.replace(0);
         let code = powershell::run_script_file(machine, &script);
-        machine.is_in_package = outer;
-        code
+        let own = std::mem::replace(&mut machine.package_code, outer);
+        Ok((code?, own.unwrap_or_default()))
     })?;
     match code {
-        0 => Ok(()),
+        0 => Ok(own),
         code => Err(machine.take_error(format!("{script} ends with exit code {code}"))),
     }
 }

@@ -5,10 +5,11 @@
 
 use wincimg_common::digest::Algorithm;
 use wincimg_registry::RegistryData;
+use wincimg_windows::path::ImagePath;
 
-use super::super::chocolatey::{ROOT, add_to_path};
+use super::super::chocolatey::{CACHE, ROOT, SUCCESS, add_to_path};
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{ImageAction, UnpackAction, UnpackFormat};
+use super::super::image::{ImageAction, Lookup, UnpackAction, UnpackFormat};
 use super::super::process::{is_within, last_name, parent};
 use super::super::tools;
 use super::ast::CommandAst;
@@ -220,8 +221,46 @@ impl Shell<'_, '_> {
             }
             _ => format!("\"{file}\" {arguments} {more}"),
         };
-        self.run_program(&line, command)?;
+        self.make_folders(&format!("{arguments} {more}"))?;
+        let code = self.run_program(&line, command)?;
+        self.machine.package_code = Some(self.valid_exit_code(given, code)?);
         Ok(PsValue::Null)
+    }
+
+    /// Makes the folders of quoted paths of an installer's arguments, such as a log, and the folder of
+    /// downloads.
+    fn make_folders(&mut self, arguments: &str) -> Result<()> {
+        let quoted = arguments.split(['"', '\'']).skip(1).step_by(2);
+        let paths = quoted.filter(|text| text.get(1..3) == Some(":\\"));
+        let paths = paths.filter_map(|text| self.machine.path(text).ok());
+        let mut folders: Vec<ImagePath> = paths.filter_map(|path| parent(&path)).collect();
+        if arguments.contains(CACHE) {
+            folders.push(self.machine.path(CACHE)?);
+        }
+        for folder in folders {
+            if self.machine.entry(&folder) == Lookup::Absent {
+                self.apply(ImageAction::MakeFolder(folder))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Throws if the exit code of a program is not a valid one, else returns the one to pass on.
+    fn valid_exit_code(&mut self, given: &BoundParameters, code: i32) -> Result<i32> {
+        let valid = given.value("validexitcodes").cloned();
+        let valid = valid.unwrap_or(PsValue::Number(0));
+        valid.check_known()?;
+        let mut valid = valid.items().into_iter();
+        if valid.any(|it| it.number() == Some(i64::from(code))) {
+            return Ok(if SUCCESS.contains(&code) { code } else { 0 });
+        }
+        let why = format!("the installer ends with exit code {code}");
+        let error = self.machine.take_error(why);
+        Err(if tools::RESTART.contains(&code) {
+            error.help("add the exit code to validExitCodes of the package's script")
+        } else {
+            error
+        })
     }
 
     /// Writes the `.ignore` file that keeps Chocolatey from making a shim of an installer.
@@ -243,8 +282,9 @@ impl Shell<'_, '_> {
             return error::unclear("a script as text is not supported");
         };
         let statements = given.texts("statements")?.join(" ");
-        self.run_program(&format!("\"{program}\" {statements}"), command)?;
-        Ok(PsValue::Null)
+        let code = self.run_program(&format!("\"{program}\" {statements}"), command)?;
+        let code = self.valid_exit_code(&given, code)?;
+        Ok(PsValue::Number(i64::from(code)))
     }
 
     /// Unpacks an archive with 7-Zip.

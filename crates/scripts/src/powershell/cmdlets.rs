@@ -173,6 +173,7 @@ impl Shell<'_, '_> {
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
             | "set-psdebug" => Ok(PsValue::Null),
             "set-strictmode" => error::unclear("strict mode is not supported"),
+            "wait-process" => self.wait_process(command, input.as_ref()),
             "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),
             "add-type" => self.add_type(command),
@@ -259,7 +260,7 @@ const PACKAGES: &str = "
 const RUNNING: &str = "
     set-timezone new-localuser add-localgroupmember new-localgroup new-selfsignedcertificate
     set-acl new-psdrive install-pfxcertificate import-pfxcertificate get-authenticodesignature
-    new-eventlog stop-process wait-process
+    new-eventlog stop-process
 ";
 
 /// Error for a cmdlet that requires Windows.

@@ -89,9 +89,9 @@ impl Shell<'_, '_> {
         } else if let Some(function) = self.functions.get(&lower).cloned() {
             check_not_piped(input.as_ref(), "a function")?;
             self.call_function(&function, command)?
-        } else if self.machine.is_in_package && has_word(FUNCTIONS, &cmdlet) {
-            let result = self.chocolatey_function(&cmdlet, command);
-            self.cmdlet_result(name, command, result)?
+        } else if self.machine.package_code.is_some() && has_word(FUNCTIONS, &cmdlet) {
+            // It throws its errors, which end the script with any error action.
+            self.chocolatey_function(&cmdlet, command)?
         } else if is_cmdlet(&cmdlet) {
             let result = self.cmdlet(&cmdlet, command, input);
             self.cmdlet_result(name, command, result)?

@@ -304,7 +304,7 @@ impl Shell<'_, '_> {
             Expression::Binary(operator, left, right) => self.binary(operator, left, right),
             Expression::Member(member) => {
                 let of = self.expression(&member.of)?;
-                super::methods::member(of, &member.name, member.is_static)
+                self.member(of, &member.name, member.is_static)
             }
             Expression::Call(method, arguments) => {
                 let of = self.expression(&method.of)?;

@@ -15,13 +15,12 @@ fn unclear(name: &str) -> ScriptError {
     ScriptError::unclear(format!("unsupported {name}"))
 }
 
-pub(super) fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
+fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
     match (&of, name) {
         (PsValue::Opaque(_), _) => Ok(of),
         (PsValue::Type(of), name) if is_static => static_member(of, name),
-        // Any other one is an error of Start-Process.
-        (PsValue::Process, "exitcode") => Ok(PsValue::Number(0)),
-        (PsValue::Process, _) => Ok(PsValue::process_member()),
+        (PsValue::Process(code), "exitcode") => Ok(PsValue::Number(i64::from(*code))),
+        (PsValue::Process(_), _) => Ok(PsValue::process_member()),
         (PsValue::FileHash(path, algorithm), "hash") => {
             Ok(PsValue::Digest(path.clone(), *algorithm))
         }
@@ -76,6 +75,14 @@ fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue> {
 }
 
 impl Shell<'_, '_> {
+    /// A member of a value, whose name is in lower case.
+    pub(super) fn member(&mut self, of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
+        if matches!(of, PsValue::Process(_)) && name == "exitcode" {
+            self.machine.unread = None;
+        }
+        member(of, name, is_static)
+    }
+
     pub(super) fn call(
         &mut self,
         of: PsValue,
@@ -94,11 +101,11 @@ impl Shell<'_, '_> {
                 Ok(PsValue::Null)
             }
             (PsValue::WebClient, "dispose") => Ok(PsValue::Null),
-            (PsValue::Process, "waitforexit") if arguments.is_empty() => {
+            (PsValue::Process(_), "waitforexit") if arguments.is_empty() => {
                 self.unawaited = 0;
                 Ok(PsValue::Null)
             }
-            (PsValue::Process, _) => PsValue::process_member().text().map(PsValue::Text),
+            (PsValue::Process(_), _) => PsValue::process_member().text().map(PsValue::Text),
             (
                 value @ (PsValue::Digest(..) | PsValue::FileHash(..)),
                 "tolower" | "toupper" | "tostring" | "trim" | "tolowerinvariant"

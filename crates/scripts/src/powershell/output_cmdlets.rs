@@ -98,7 +98,7 @@ impl Shell<'_, '_> {
             }
             items = items
                 .into_iter()
-                .map(|item| super::methods::member(item, &name, false))
+                .map(|item| self.member(item, &name, false))
                 .collect::<Result<_, _>>()?;
         }
         Ok(PsValue::from_items(items))

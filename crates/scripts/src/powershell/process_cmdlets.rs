@@ -2,7 +2,7 @@
 
 use wincimg_registry::{RegistryData, RegistryEdit};
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{Deferred, ImageAction, Lookup, PackageFeed};
 use super::super::process::Process;
 use super::super::tools;
@@ -16,6 +16,12 @@ const START: ParameterSet = ParameterSet(
     "[filepath=path] [argumentlist=args] workingdirectory windowstyle verb wait? nonewwindow? \
      passthru?",
 );
+
+const WAIT: ParameterSet = ParameterSet("inputobject");
+
+/// Hint for a program that fails, and of which the script knows nothing.
+const READ: &str = "read its exit code: $p = Start-Process -Wait -PassThru …; if ($p.ExitCode \
+    -notin 0, 3010) { exit $p.ExitCode }";
 
 impl Shell<'_, '_> {
     /// The error of `Invoke-Expression`, with the URL of the script if the line has it. The script
@@ -75,24 +81,57 @@ impl Shell<'_, '_> {
         // It joins the arguments with spaces, and quotes none.
         let arguments = given.texts("argumentlist")?.join(" ");
         let line = format!("\"{program}\" {arguments}");
-        self.run_program(&line, command)?;
+        let code = self.run_program(&line, command)?;
+        if code != 0 && !tools::RESTART.contains(&code) {
+            let why = format!("{program} ends with exit code {code}");
+            let error = self.machine.take_error(why);
+            self.machine.error = Some(error.clone());
+            // Windows would go on without what it installs.
+            let unread = ScriptError {
+                kind: ScriptErrorKind::Refused,
+                help: error.help.or(Some(READ)),
+                why: format!("{}, and nothing reads the exit code", error.why),
+                ..error
+            };
+            if !given.has("passthru") {
+                return Err(unread);
+            }
+            self.machine.unread = Some(unread);
+        }
         self.unawaited = u32::from(!given.has("wait"));
-        Ok(PsValue::Process)
+        Ok(if given.has("passthru") {
+            PsValue::Process(code)
+        } else {
+            PsValue::Null
+        })
     }
 
-    /// Runs a command line. Its failure is an error, as nothing reads its exit code.
-    pub(super) fn run_program(&mut self, line: &str, command: &CommandAst) -> Result<()> {
+    /// Runs a command line and returns its exit code.
+    pub(super) fn run_program(&mut self, line: &str, command: &CommandAst) -> Result<i32> {
         let at = self.position(command.at);
-        match tools::command_line(self.machine, &TracedText::from_one(line, at))? {
-            0 => Ok(()),
-            code => Err(self.machine.take_error(format!("exit code {code}"))),
-        }
+        tools::command_line(self.machine, &TracedText::from_one(line, at))
     }
 
     /// Returns true if the script waits for a process after a command.
     fn waits_after(&self, command: &CommandAst) -> bool {
         let after = self.script.as_str().get(command.at..).unwrap_or_default();
-        after.to_ascii_lowercase().contains(".waitforexit(")
+        let after = after.to_ascii_lowercase();
+        after.contains(".waitforexit(") || after.contains("wait-process")
+    }
+
+    /// `Wait-Process` for the program of `Start-Process -PassThru`.
+    pub(super) fn wait_process(
+        &mut self,
+        command: &CommandAst,
+        input: Option<&PsValue>,
+    ) -> Result<PsValue> {
+        if let Ok(given) = self.bind_parameters(command, &WAIT)
+            && let Some(PsValue::Process(_)) = given.value("inputobject").or(input)
+        {
+            self.unawaited = 0;
+            return Ok(PsValue::Null);
+        }
+        error::windows("it works only on Windows")
     }
 
     /// `Set-ExecutionPolicy`: of the process, or a value of the machine's registry.

@@ -37,8 +37,8 @@ pub(super) enum PsValue {
     WebClient,
     /// Time span, as PowerShell converts it to a string.
     TimeSpan(String),
-    /// A program that `Start-Process -PassThru` started.
-    Process,
+    /// A program that `Start-Process -PassThru` started, by its exit code.
+    Process(i32),
     FileHash(ImagePath, Algorithm),
     Digest(ImagePath, Algorithm),
     /// Comparison of a file's digest, true for equal or for not equal.
@@ -103,7 +103,7 @@ impl PsValue {
             ))
             .help("append .FullName or .Name")),
             Self::Opaque(error) => Err(error.clone()),
-            Self::Process => Err(Self::process_used()),
+            Self::Process(_) => Err(Self::process_used()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => {
                 error::unclear("a file digest can only be compared")
             }

@@ -144,10 +144,99 @@ fn a_package_of_an_msi_installs_it_silently() {
             r"folder C:\Windows\Temp\chocolatey\tool\1.2.0".to_owned(),
             format!("download https://example.com/a.msi to {file}"),
             format!("verify {file} Sha256 aa"),
-            format!(r#"install {file} [("A", "1")]"#),
+            format!(r#"install {file} [("A", "1"), ("REBOOT", "ReallySuppress")]"#),
             r"delete C:\Windows\Temp\chocolatey".to_owned(),
         ]
     );
+}
+
+/// An image with packages, and a feed of one that installs one of them.
+fn with_installer(package: &str, more: &str) -> Tree {
+    let script = format!(
+        "Install-ChocolateyInstallPackage tool msi '/qn /norestart' C:\\work\\{package}.msi {more}\n\
+         Write-Host done"
+    );
+    let mut tree = with_script(&script);
+    tree.file(&format!(r"C:\work\{package}.msi"), None);
+    tree
+}
+
+#[test]
+fn an_installer_that_fails_ends_the_script_of_a_package() {
+    for (tree, text) in [
+        (
+            with_installer("refused", ""),
+            "the package refuses this system",
+        ),
+        (
+            with_installer("refused", "-ValidExitCodes @(0, 3010)"),
+            "the package refuses this system",
+        ),
+        (with_installer("restart", ""), "a restart of Windows (3010)"),
+        (
+            with_installer("restart", "-ValidExitCodes @(0, 3010)"),
+            "choco: it ends with exit code 3010 of a package",
+        ),
+    ] {
+        let (kind, why) = refused(tree, LINE);
+        assert_eq!(kind, ScriptErrorKind::Fails, "{why}");
+        assert!(why.contains(text), "{why}");
+    }
+    let restarting = with_installer("restart", "-ValidExitCodes @(0, 3010)");
+    for (tree, line) in [
+        (
+            with_installer("refused", "-ValidExitCodes @(0, 1603)"),
+            LINE.to_owned(),
+        ),
+        (
+            restarting.clone(),
+            format!("{LINE} --ignore-package-exit-codes"),
+        ),
+        (
+            restarting,
+            format!("choco feature disable -n=usePackageExitCodes && {LINE}"),
+        ),
+    ] {
+        if let Err(error) = run_on(tree, &CMD, &line) {
+            panic!("{line}: {error}");
+        }
+    }
+}
+
+#[test]
+fn the_folder_of_a_quoted_log_is_made() {
+    let script =
+        "Install-ChocolateyInstallPackage tool msi '/qn /l*v \"C:\\logs\\a.log\"' C:\\work\\a.msi";
+    let mut tree = with_script(script);
+    tree.file(r"C:\work\a.msi", None);
+    let actions = installs(tree.clone(), LINE);
+    assert!(
+        actions.contains(&r"folder C:\logs".to_owned()),
+        "{actions:?}"
+    );
+    let mut tree = with_script(&script.replace('"', ""));
+    tree.file(r"C:\work\a.msi", None);
+    let (_, why) = refused(tree, LINE);
+    assert!(why.contains("(1622)"), "{why}");
+}
+
+#[test]
+fn a_feature_confirms_all_installations() {
+    let tree = with_script("");
+    let line = "choco install tool --version 1.2";
+    for enable in [
+        "choco feature enable -n allowGlobalConfirmation",
+        "choco feature enable --name='allowglobalconfirmation'",
+        "choco features enable -n=allowGlobalConfirmation -r",
+    ] {
+        if let Err(error) = run_on(tree.clone(), &CMD, &format!("{enable} && {line}")) {
+            panic!("{enable}: {error}");
+        }
+        let disable = enable.replace("enable", "disable");
+        let (kind, why) = refused(tree.clone(), &format!("{enable} && {disable} && {line}"));
+        assert_eq!(kind, ScriptErrorKind::Refused);
+        assert!(why.contains("without -y"), "{why}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@ use wincimg_windows::access::{
     AccessChange, AccountRights, DescriptorEdit, InheritanceMode, RemovedEntries,
 };
 
+use super::tree::Tree;
 use super::{CMD, POWERSHELL, describe, image, in_cmd, in_powershell, refused, run_as, run_on};
 use crate::ScriptErrorKind::{
     Deferred, Fails, NeedsLinux, NeedsWindows, NotKnown, NotUnderstood, Refused,
@@ -39,7 +40,7 @@ fn packages_are_installed() {
     let installs = |line: &str| in_cmd(&format!("{get} && {line}"))[1].clone();
     assert_eq!(
         installs(r#"msiexec /i a.msi /qn /norestart InstallDir="C:\a b" X=1"#),
-        r#"install C:\work\a.msi [("INSTALLDIR", "C:\\a b"), ("X", "1")]"#
+        r#"install C:\work\a.msi [("INSTALLDIR", "C:\\a b"), ("X", "1"), ("REBOOT", "ReallySuppress")]"#
     );
     assert_eq!(
         installs("msiexec /i a.msi"),
@@ -60,6 +61,8 @@ fn packages_are_installed() {
         "$p = Start-Process msiexec '/i a.msi /qn' -Wait -PassThru; if ($p.ExitCode -notin 0, 3010) { exit \
          $p.ExitCode }",
         "(Start-Process msiexec '/i a.msi /qn' -PassThru).WaitForExit()",
+        "Start-Process msiexec '/i a.msi /qn' -PassThru | Wait-Process",
+        "$p = Start-Process msiexec '/i a.msi /qn' -PassThru; Wait-Process -InputObject $p",
     ] {
         assert_eq!(in_shell(line)[1], r"install C:\work\a.msi []", "{line}");
     }
@@ -89,9 +92,150 @@ fn packages_are_installed() {
             NeedsWindows,
         ),
         ("powershell Wait-Process -Name msiexec", NeedsWindows),
+        (
+            "msiexec /i {10000000-0000-0000-0000-000000000001} REINSTALL=ALL /qn",
+            NeedsWindows,
+        ),
     ] {
         assert_eq!(refused(&CMD, &format!("{get} && {line}")).0, kind, "{line}");
     }
+}
+
+/// An image with packages: one that is installed, one that fails, and one that requires a restart.
+fn with_packages() -> Tree {
+    let mut tree = image();
+    for name in ["a", "refused", "restart"] {
+        tree.file(&format!(r"C:\work\{name}.msi"), None);
+    }
+    tree
+}
+
+const OPEN: [&str; 2] = ["powershell", "-Command"];
+
+#[test]
+fn a_line_may_go_on_after_an_installer_that_fails() {
+    let start = |package: &str| {
+        let start = "$p = Start-Process msiexec -Wait -PassThru -ArgumentList";
+        format!("{start} '/i {package}.msi /qn /norestart'")
+    };
+    let refused = start("refused");
+    let restart = start("restart");
+    for (shell, line) in [
+        (
+            &CMD[..],
+            r"msiexec /i refused.msi /qn || md C:\x".to_owned(),
+        ),
+        (
+            &CMD[..],
+            r"msiexec /i refused.msi /qn & md C:\x & exit 0".to_owned(),
+        ),
+        (
+            &OPEN[..],
+            format!(r"{refused}; if ($p.ExitCode -eq 1603) {{ md C:\x }}"),
+        ),
+        (
+            &OPEN[..],
+            format!(r"{refused}; $p | Select -ExpandProperty ExitCode; md C:\x"),
+        ),
+        (
+            &OPEN[..],
+            format!(r"{restart}; if ($p.ExitCode -eq 3010) {{ md C:\x }}"),
+        ),
+        (
+            &OPEN[..],
+            format!(r"{}; md C:\x", restart.replace("-PassThru ", "")),
+        ),
+    ] {
+        let done = run_on(with_packages(), shell, &line);
+        let done = done.unwrap_or_else(|error| panic!("{line}: {error}"));
+        let last = done.actions.last().map(describe);
+        assert_eq!(last.as_deref(), Some(r"folder C:\x"), "{line}");
+    }
+}
+
+#[test]
+fn an_installer_that_fails_or_restarts_ends_a_line() {
+    let start = "Start-Process msiexec -Wait -ArgumentList";
+    for (shell, line, kind, text) in [
+        (
+            &CMD[..],
+            "msiexec /i refused.msi /qn".to_owned(),
+            Fails,
+            "msiexec: the package refuses this system",
+        ),
+        (
+            &OPEN[..],
+            format!(r"{start} '/i refused.msi /qn'; md C:\x"),
+            Refused,
+            "refuses this system, and nothing reads the exit code",
+        ),
+        (
+            &OPEN[..],
+            format!(r"try {{ {start} '/i none.msi /qn' }} catch {{ }}"),
+            Refused,
+            r"C:\work\none.msi not found, and nothing reads",
+        ),
+        (
+            &OPEN[..],
+            format!(r"$p = {start} '/i refused.msi /qn' -PassThru; md C:\x"),
+            Refused,
+            "nothing reads the exit code",
+        ),
+        (
+            &OPEN[..],
+            format!("$p = {start} '/i refused.msi /qn' -PassThru; exit $p.ExitCode"),
+            Fails,
+            "refuses this system",
+        ),
+        (
+            &CMD[..],
+            "msiexec /i restart.msi /qn /norestart".to_owned(),
+            Fails,
+            "requires a restart of Windows (3010)",
+        ),
+        (
+            &CMD[..],
+            "msiexec /i restart.msi /qn REBOOT=Suppress".to_owned(),
+            Fails,
+            "(3010)",
+        ),
+        (
+            &CMD[..],
+            "msiexec /i restart.msi /qn".to_owned(),
+            Fails,
+            "restarts Windows (1641)",
+        ),
+        (
+            &CMD[..],
+            r"msiexec /i a.msi /qn /l*v C:\none\i.log".to_owned(),
+            Fails,
+            r"C:\none (1622)",
+        ),
+        (
+            &CMD[..],
+            r"msiexec /i a.msi /qn DIR=C:\a b c X=1".to_owned(),
+            Fails,
+            r#"refuses the argument b (1639): write DIR="C:\a b c""#,
+        ),
+        (
+            &CMD[..],
+            "msiexec /i a.msi X=1 /qn b".to_owned(),
+            Fails,
+            "refuses the argument b (1639)",
+        ),
+        (
+            &OPEN[..],
+            format!(r"{start} '/i a.msi /qn', 'DIR=C:\a b'"),
+            Refused,
+            r#"write DIR="C:\a b", and nothing"#,
+        ),
+    ] {
+        let error = run_on(with_packages(), shell, &line).unwrap_err();
+        assert_eq!(error.kind, kind, "{line}: {error}");
+        assert!(error.to_string().contains(text), "{line}: {error}");
+    }
+    let error = run_on(with_packages(), &CMD, "msiexec /i restart.msi /qn").unwrap_err();
+    assert_eq!(error.help, Some("add /norestart"));
 }
 
 #[test]

@@ -290,11 +290,34 @@ impl ImageState for Tree {
         PackageFeed::Folder(self.packages.keys().cloned().collect())
     }
 
+    fn chocolatey_feature(&self, name: &str) -> Option<bool> {
+        let mut actions = self.actions.iter().rev();
+        actions.find_map(|action| match action {
+            ImageAction::ChocolateyFeature {
+                name: own,
+                is_enabled,
+            } if *own == name => Some(*is_enabled),
+            _ => None,
+        })
+    }
+
+    /// That of `restart.msi` does.
+    fn restart_required(&self) -> bool {
+        matches!(self.actions.last(), Some(ImageAction::Install(install))
+            if lower(&install.package).ends_with("restart.msi"))
+    }
+
     fn is_own(&self, path: &ImagePath) -> bool {
         self.own.contains(&lower(path))
     }
 
+    /// Applies an action. The package `refused.msi` fails.
     fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+        if let ImageAction::Install(install) = &action
+            && lower(&install.package).ends_with("refused.msi")
+        {
+            return Err(ScriptError::fails("the package refuses this system"));
+        }
         if let ImageAction::MakeFolder(path)
         | ImageAction::Write { path, .. }
         | ImageAction::Download { path, .. } = &action

@@ -1,61 +1,189 @@
 //! `msiexec`: the installation of a package.
 
-use super::super::error::{self, Result, ScriptError};
-use super::super::image::{ImageAction, InstallAction};
-use super::super::process::Process;
+use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
+use super::super::image::{EntryKind, ImageAction, InstallAction, Lookup};
+use super::super::process::{Process, parent};
 use wincimg_windows::path::ImagePath;
+
+/// Hint for an installation that requires a restart, which a container does not need.
+const ACCEPT: &str = "accept the exit code: $p = Start-Process msiexec -Wait -PassThru …; if \
+    ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }";
+
+/// The property that allows restarts.
+const REBOOT: &str = "REBOOT";
+
+/// Exit code of an installation that fails.
+const FAILED: i32 = 1603;
+
+/// Exit code of a command line that Windows Installer refuses.
+const INVALID: i32 = 1639;
+
+/// Exit codes of an installation that restarts Windows, and of one that requires it.
+pub(in super::super) const RESTART: [i32; 2] = [1641, 3010];
+
+/// Arguments of `msiexec`.
+#[derive(Default)]
+struct InstallCommand {
+    package: Option<String>,
+    properties: Vec<(String, String)>,
+    is_quiet: bool,
+    log: Option<String>,
+}
+
+impl InstallCommand {
+    fn read(words: &[String]) -> Result<Self> {
+        let mut command = Self::default();
+        let (mut follows_property, mut stays) = (false, false);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let Some(option) = word.strip_prefix(['/', '-']) else {
+                let Some(property) = property(word)? else {
+                    let last = command.properties.last().filter(|_| follows_property);
+                    return Err(refused_word(word, words, last));
+                };
+                command.properties.push(property);
+                follows_property = true;
+                continue;
+            };
+            follows_property = false;
+            let mut value = || {
+                let value = words.next().cloned();
+                value.ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))
+            };
+            match option.to_ascii_lowercase().as_str() {
+                "i" | "package" => command.package = Some(value()?),
+                "q" | "qn" | "quiet" | "passive" | "qb" | "qb!" | "qb-" | "qb-!" | "qn+" => {
+                    command.is_quiet = true;
+                }
+                "norestart" => stays = true,
+                "promptrestart" => {}
+                "log" => command.log = Some(value()?),
+                letters if letters.starts_with('l') => command.log = Some(value()?),
+                "x" | "uninstall" => {
+                    return error::windows("only Windows Installer can remove a product");
+                }
+                "p" | "update" => return Err(patch()),
+                _ => return error::option(word),
+            }
+        }
+        if stays && command.reboot().is_none() {
+            command.properties.push(no_restart());
+        }
+        Ok(command)
+    }
+
+    fn reboot(&self) -> Option<&str> {
+        let mut properties = self.properties.iter().rev();
+        let reboot = properties.find(|(name, _)| name == REBOOT);
+        reboot.map(|(_, value)| value.as_str())
+    }
+
+    /// True if Windows does not restart by itself.
+    fn stays(&self) -> bool {
+        let reboot = self.reboot();
+        reboot.is_some_and(|value| value.starts_with(['R', 'r', 'S', 's']))
+    }
+}
+
+/// The property of `/norestart`, which a bundle gives to all of its packages.
+fn no_restart() -> (String, String) {
+    (REBOOT.to_owned(), "ReallySuppress".to_owned())
+}
+
+/// The error of a word that is not a property: mostly the rest of a value with a space.
+fn refused_word<'a>(
+    word: &str,
+    after: impl Iterator<Item = &'a String>,
+    before: Option<&(String, String)>,
+) -> ScriptError {
+    let refused = format!("Windows Installer refuses the argument {word} ({INVALID})");
+    let Some((name, value)) = before else {
+        return ScriptError::fails(refused);
+    };
+    let is_rest = |word: &&String| !word.starts_with(['/', '-']) && !word.contains('=');
+    let mut whole = format!("{value} {word}");
+    for word in after.take_while(is_rest) {
+        whole.push(' ');
+        whole.push_str(word);
+    }
+    ScriptError::fails(format!("{refused}: write {name}=\"{whole}\""))
+}
 
 /// Installs a package.
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
-    let mut package = None;
-    let mut properties = Vec::new();
-    let mut is_quiet = false;
-    let mut log = None;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let Some(option) = word.strip_prefix(['/', '-']) else {
-            properties.push(property(word)?);
-            continue;
-        };
-        let mut value = || {
-            let value = words.next().cloned();
-            value.ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))
-        };
-        match option.to_ascii_lowercase().as_str() {
-            "i" | "package" => package = Some(value()?),
-            "q" | "qn" | "quiet" | "passive" | "qb" | "qb!" | "qb-" | "qb-!" | "qn+" => {
-                is_quiet = true;
-            }
-            "norestart" | "promptrestart" => {}
-            "log" => log = Some(value()?),
-            letters if letters.starts_with('l') => log = Some(value()?),
-            "x" | "uninstall" => {
-                return error::windows("only Windows Installer can remove a product");
-            }
-            "p" | "update" => return Err(patch()),
-            _ => return error::option(word),
+    let mut command = match InstallCommand::read(words) {
+        Err(error) if error.kind == ScriptErrorKind::Fails => {
+            machine.error = Some(error);
+            return Ok(INVALID);
         }
-    }
-    let Some(package) = package else {
+        command => command?,
+    };
+    let Some(package) = command.package.take() else {
         return error::unclear("only msiexec /i PACKAGE is supported");
     };
     if package.contains("://") {
         let why = "it downloads the package through Windows Installer";
         return Err(ScriptError::unclear(why).help("download it with curl or ADD first"));
     }
+    if package.starts_with('{') && package.ends_with('}') {
+        return error::windows("only Windows Installer can change an installed product");
+    }
     let package = machine.path(&package)?;
     if !machine.has_file(&package)? {
         return Ok(machine.fail(1619, format!("package {package} not found")));
     }
-    machine.apply(ImageAction::Install(InstallAction {
+    if let Some(folder) = command
+        .log
+        .as_ref()
+        .and_then(|log| lacks_folder(machine, log))
+    {
+        let why = format!("the folder of the log does not exist: {folder} (1622)");
+        return Ok(machine.fail(1622, why));
+    }
+    let stays = command.stays();
+    let install = InstallAction {
         package,
-        properties,
-        is_quiet,
-    }))?;
-    if let Some(log) = log {
+        properties: command.properties,
+        is_quiet: command.is_quiet,
+    };
+    let code = run_installer(machine, install, stays)?;
+    if let Some(log) = command.log {
         skip_log(machine, &log, "msiexec")?;
     }
-    Ok(0)
+    Ok(code)
+}
+
+/// The folder of a log if it does not exist: Windows Installer does not make it.
+fn lacks_folder(machine: &Process<'_>, log: &str) -> Option<ImagePath> {
+    let folder = parent(&machine.path(log).ok()?)?;
+    let is_missing = matches!(
+        machine.entry(&folder),
+        Lookup::Absent | Lookup::Present(EntryKind::File(()))
+    );
+    is_missing.then_some(folder)
+}
+
+/// Installs a package, and returns the exit code of its installer.
+fn run_installer(machine: &mut Process<'_>, install: InstallAction, stays: bool) -> Result<i32> {
+    match machine.apply(ImageAction::Install(install)) {
+        Err(error) if error.kind == ScriptErrorKind::Fails => {
+            machine.error = Some(error);
+            Ok(FAILED)
+        }
+        Err(error) => Err(error),
+        Ok(()) if !machine.image.restart_required() => Ok(0),
+        Ok(()) => {
+            let [restarts, required] = RESTART;
+            let (code, does, help) = if stays {
+                (required, "requires a restart of", ACCEPT)
+            } else {
+                (restarts, "restarts", "add /norestart")
+            };
+            let why = format!("the installation {does} Windows ({code})");
+            machine.error = Some(ScriptError::fails(why).help(help));
+            Ok(code)
+        }
+    }
 }
 
 /// Runs a `WiX` bundle, which installs its packages.
@@ -64,14 +192,15 @@ pub(super) fn bundle(
     package: ImagePath,
     words: &[String],
 ) -> Result<i32> {
-    let mut is_quiet = false;
+    let (mut is_quiet, mut stays) = (false, false);
     let mut log = None;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let option = word.strip_prefix(['/', '-']).unwrap_or_default();
         match option.to_ascii_lowercase().as_str() {
             "q" | "quiet" | "s" | "silent" | "passive" => is_quiet = true,
-            "norestart" | "install" => {}
+            "norestart" => stays = true,
+            "install" => {}
             "l" | "log" => log = words.next(),
             _ => return error::option(word),
         }
@@ -83,15 +212,16 @@ pub(super) fn bundle(
     // Nano Server has none, and no bundle runs there.
     let installer = format!(r"{}\msiexec.exe", super::SYSTEM);
     super::check_program_exists(machine, "msiexec", &installer)?;
-    machine.apply(ImageAction::Install(InstallAction {
+    let install = InstallAction {
         package,
-        properties: Vec::new(),
+        properties: vec![no_restart()],
         is_quiet,
-    }))?;
+    };
+    let code = run_installer(machine, install, stays)?;
     if let Some(log) = log {
         skip_log(machine, log, "the bundle")?;
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// Leaves out a log, which later commands may find and delete.
@@ -158,9 +288,9 @@ fn is_flag(option: &str) -> bool {
 }
 
 /// Reads `NAME=VALUE`; quotes around the value are not part of it.
-fn property(word: &str) -> Result<(String, String)> {
+fn property(word: &str) -> Result<Option<(String, String)>> {
     let Some((name, value)) = word.split_once('=') else {
-        return error::unclear(format!("unsupported argument {word:?}"));
+        return Ok(None);
     };
     let name = name.to_ascii_uppercase();
     if name == "PATCH" {
@@ -169,7 +299,7 @@ fn property(word: &str) -> Result<(String, String)> {
     let quoted = value
         .strip_prefix('"')
         .and_then(|value| value.strip_suffix('"'));
-    Ok((name, quoted.unwrap_or(value).to_owned()))
+    Ok(Some((name, quoted.unwrap_or(value).to_owned())))
 }
 
 #[cfg(test)]

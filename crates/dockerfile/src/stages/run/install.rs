@@ -28,6 +28,7 @@ impl RunState<'_> {
     /// Installs a package.
     pub(super) fn install(&mut self, install: &InstallAction) -> Result<(), ScriptError> {
         let path = &install.package;
+        self.restart_required = false;
         if self.is_pending_download(path) || self.tree.is_later(path) {
             return Err(ScriptError::later(format!("{path} is downloaded later")));
         }
@@ -39,17 +40,14 @@ impl RunState<'_> {
             let file_name = path.components().last().cloned().unwrap_or_default();
             return self.install_package(install, &file_name, source, None);
         };
-        for package in packages {
+        for (index, package) in packages.into_iter().enumerate() {
             let Some(member) = bundle.member_named(&package.member) else {
                 return Err(of_bundle(format!("the bundle has no {}", package.member)));
             };
             let source = FileSource::Member(member);
-            self.install_package(
-                install,
-                &package.file_name,
-                source,
-                Some((&bundle, &package)),
-            )?;
+            let bundled = Some((&bundle, &package));
+            let done = self.install_package(install, &package.file_name, source, bundled);
+            done.map_err(|error| if index > 0 { halfway(error) } else { error })?;
         }
         Ok(())
     }
@@ -96,7 +94,9 @@ impl RunState<'_> {
             product: Some(plan.product.clone()),
             archives: self.stages.archives.clone(),
         };
-        self.apply_plan(plan, &installed, &package, bundled)?;
+        self.restart_required |= plan.restart_required;
+        let done = self.apply_plan(plan, &installed, &package, bundled);
+        done.map_err(halfway)?;
         self.changes.packages.push(installed);
         Ok(())
     }
@@ -200,6 +200,17 @@ fn not_quiet(interaction: &Interaction) -> ScriptError {
         Interaction::Differs(why) => ScriptError::new(ScriptErrorKind::NeedsWindows, why),
     };
     error.help("add /qn")
+}
+
+/// Error for an installation that fails halfway: Windows would roll it back, and the line may go on.
+fn halfway(error: ScriptError) -> ScriptError {
+    match error.kind {
+        ScriptErrorKind::Fails => ScriptError {
+            kind: ScriptErrorKind::Refused,
+            ..error
+        },
+        _ => error,
+    }
 }
 
 /// Error for a bundle that only Windows can run.
