@@ -296,6 +296,47 @@ async fn a_line_may_handle_the_exit_code_of_a_package() {
 }
 
 #[test]
+fn lint_knows_that_a_package_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = folder.path().join("context");
+    fs::create_dir(&context).unwrap();
+    write_conditional(folder.path(), &|name, bytes| {
+        fs::write(context.join(name), bytes).unwrap();
+    });
+    for (line, found) in [
+        (r"msiexec /i C:\needs.msi /qn", "failing-run Needs X"),
+        (r#"msiexec /i C:\needs.msi /qn NEEDX="1""#, ""),
+        (r"msiexec /i C:\needs.msi /qn || echo a", ""),
+        (
+            r"msiexec /i C:\needs.msi /qn NEEDX=1 ADDLOCAL=No",
+            "failing-run \"No\"",
+        ),
+        (
+            r"msiexec /i C:\restart.msi /qn REBOOT=Force",
+            "refused-package REBOOT=Force",
+        ),
+    ] {
+        let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\nCOPY *.msi C:/\n";
+        fs::write(context.join("Dockerfile"), format!("{base}RUN {line}\n")).unwrap();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(folder.path());
+        let words = ["lint", "context", "--format", "json"];
+        let output = command.args(words).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let own = |it: &&Value| it["rule"] == "failing-run" || it["rule"] == "refused-package";
+        let mut findings = report["findings"].as_array().unwrap().iter().filter(own);
+        let Some((rule, text)) = found.split_once(' ') else {
+            assert_eq!(findings.next(), None, "{line}");
+            continue;
+        };
+        let finding = findings.next().unwrap();
+        assert_eq!(finding["rule"], rule, "{line}");
+        let message = finding["message"].as_str().unwrap();
+        assert_contains!(message, text);
+    }
+}
+
+#[test]
 fn lint_names_the_action_that_stops_a_build() {
     let folder = tempfile::tempdir().unwrap();
     let package = make(folder.path(), ACTION);

@@ -8,7 +8,7 @@ use wincimg_recipe::CommandForm;
 use wincimg_scripts::ScriptErrorKind;
 use wincimg_windows::path::ImagePath;
 
-use super::packages::CopiedFiles;
+use super::packages::{CopiedFiles, CopiedPackages};
 use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
@@ -317,8 +317,9 @@ fn apply(
             }
         }
         InstructionKind::Run(run) => {
-            let found = check_run(stage, step, (&*current, &mut place.made), &run.program);
-            return Ok(found);
+            let mut packages = CopiedPackages::new(linted, &place.copied);
+            let known = (&*current, &mut place.made, &mut packages);
+            return Ok(check_run(stage, step, known, &run.program));
         }
         kind => {
             current.apply(kind, lexer, arguments, &mut Vec::new())?;
@@ -395,7 +396,7 @@ fn may_remove(text: &str) -> bool {
 fn check_run(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
-    (current, made): (&StageState, &mut Vec<ImagePath>),
+    (current, made, packages): (&StageState, &mut Vec<ImagePath>, &mut CopiedPackages<'_>),
     program: &CommandForm,
 ) -> Option<Finding> {
     if may_remove(step.lower_text()) {
@@ -417,7 +418,7 @@ fn check_run(
     if text.contains("throw") || text.contains("exit") {
         return None;
     }
-    let error = script_error(current, program, &shell, made)?;
+    let error = script_error(current, program, &shell, made, packages)?;
     // An account that the file puts among the administrators may.
     let is_of_rights = error.to_string().contains(" may not ");
     if is_of_rights && step.file.lower_text().contains("administrators") {

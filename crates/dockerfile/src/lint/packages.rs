@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::error::Error;
+use std::path::Path;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_layer::archive::Archives;
@@ -12,15 +13,13 @@ use wincimg_msi::{InstallOptions, InstalledSystem, MsiError};
 use wincimg_recipe::FileSource;
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, Presence, RegistryData};
+use wincimg_scripts::{InstallAction, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::Finding;
 use super::evaluation::EvaluatedStep;
+use super::{Finding, LintFile};
 use crate::instruction::InstructionKind;
-use crate::stages::{context_file, copy_target, image_path, source_path};
-
-/// Options of `msiexec` that install nothing.
-const OTHER: [&str; 7] = ["x", "uninstall", "a", "p", "update", "j", "n"];
+use crate::stages::{KnownPackages, context_file, copy_target, script_error, source_path};
 
 /// What a `COPY` fills, and its sources in the context.
 pub(super) struct CopiedFiles {
@@ -76,74 +75,97 @@ impl CopiedFiles {
 
 /// Reports a package whose installation requires Windows.
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
-    let Some(dockerfile) = &it.linted.options.file else {
+    let InstructionKind::Run(run) = it.kind else {
         return Vec::new();
     };
     if !it.step.is("RUN") || !it.step.lower_text().contains("msiexec") {
         return Vec::new();
     }
-    let text = it.step.instruction.text();
-    let text = text.replace(r"\\", r"\");
-    let words = text.split(|c: char| c.is_whitespace() || "'\"()[]".contains(c));
-    let words: Vec<&str> = words.map(|word| word.trim_matches(',')).collect();
-    let option = |word: &&str| word.strip_prefix(['/', '-']).map(str::to_ascii_lowercase);
-    let mut options = words.iter().filter_map(option);
-    if options.any(|option| OTHER.contains(&option.as_str())) {
+    let Some(shell) = it.step.shell_words(it.state) else {
         return Vec::new();
-    }
-    let parts = words.iter().flat_map(|word| word.split(','));
-    let packages = parts.filter(|part| {
-        let extension = part.rsplit('.').next().unwrap_or_default();
-        extension.eq_ignore_ascii_case("msi") && !part.contains(['%', '$', '*'])
-    });
-    let found = packages.filter_map(|part| {
-        let path = image_path(&it.state.working_dir().ok()?, part).ok()?.path;
-        let copies = it.copied.iter().rev();
-        let candidates = copies.flat_map(|copy| copy.candidates(&path));
-        let source = context_file(dockerfile, candidates)?;
-        let why = refusal(&source, &path, &words)?;
-        let name = path.components().last().map_or("", String::as_str);
-        Some(it.step.finding(format!("{name}: {why}")))
-    });
-    found.collect()
+    };
+    let mut packages = CopiedPackages::new(it.linted, it.copied);
+    // That the line fails is said by another rule.
+    let _ = script_error(it.state, &run.program, &shell, &[], &mut packages);
+    let refused = packages.refused.into_iter();
+    refused.map(|message| it.step.finding(message)).collect()
 }
 
-/// Why a build without Windows does not install a package.
-fn refusal(source: &FileSource, path: &ImagePath, words: &[&str]) -> Option<String> {
-    let property = |word: &&str| {
-        let (name, value) = word.split_once('=')?;
-        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        is_name.then(|| (name.to_ascii_uppercase(), value.to_owned()))
-    };
-    let names = path.components();
-    let folder = path.up_to(names.len().saturating_sub(1)).to_string();
-    let options = InstallOptions {
-        properties: words.iter().filter_map(property).collect(),
-        file_name: names.last().cloned().unwrap_or_default(),
-        source_folder: format!("{}\\", folder.trim_end_matches('\\')),
-        skipped_actions: Vec::new(),
-    };
-    let stops = |error: &dyn Error| {
-        let why = error_chain(error);
-        Some(format!("a build without Windows stops here: {why}"))
-    };
-    let package = match source.package(&Archives::default()) {
-        Ok(package) => package?,
-        Err(error) => return stops(&error),
-    };
-    let system = UnknownSystem::default();
-    match package.plan_installation(&options, &system) {
-        Ok(plan) => {
-            let action = plan.refused.first()?;
-            let name = &action.name;
-            Some(format!(
-                "a build without Windows stops here (--skip-custom-action {name} leaves it out): the \
-                 action {action}"
-            ))
+/// Packages that `COPY` brings from the context.
+pub(super) struct CopiedPackages<'a> {
+    dockerfile: Option<&'a Path>,
+    copied: &'a [CopiedFiles],
+    /// Why a build without Windows refuses those that Windows installs.
+    refused: Vec<String>,
+}
+
+impl<'a> CopiedPackages<'a> {
+    pub(super) fn new(linted: &'a LintFile<'_>, copied: &'a [CopiedFiles]) -> Self {
+        Self {
+            dockerfile: linted.options.file.as_deref(),
+            copied,
+            refused: Vec::new(),
         }
-        // What the base has may decide it.
-        Err(MsiError::Fails(_)) if system.is_asked.get() => None,
-        Err(error) => stops(&error),
+    }
+
+    fn source(&self, path: &ImagePath) -> Option<FileSource> {
+        let (_, extension) = path.components().last()?.rsplit_once('.')?;
+        let file = self
+            .dockerfile
+            .filter(|_| extension.eq_ignore_ascii_case("msi"))?;
+        let copies = self.copied.iter().rev();
+        context_file(file, copies.flat_map(|copy| copy.candidates(path)))
+    }
+
+    fn refuse(&mut self, name: &str, error: &dyn Error) {
+        let why = error_chain(error);
+        let message = format!("{name}: a build without Windows stops here: {why}");
+        self.refused.push(message);
+    }
+}
+
+impl KnownPackages for CopiedPackages<'_> {
+    fn has(&self, path: &ImagePath) -> bool {
+        self.source(path).is_some()
+    }
+
+    fn install(&mut self, install: &InstallAction) -> Result<(), ScriptError> {
+        let names = install.package.components();
+        let folder = install.package.up_to(names.len().saturating_sub(1));
+        let options = InstallOptions {
+            properties: install.properties.clone(),
+            file_name: names.last().cloned().unwrap_or_default(),
+            source_folder: format!("{}\\", folder.to_string().trim_end_matches('\\')),
+            skipped_actions: Vec::new(),
+        };
+        let name = &options.file_name;
+        let opened = self.source(&install.package);
+        let package = match opened.map(|source| source.package(&Archives::default())) {
+            Some(Ok(Some(package))) => package,
+            Some(Err(error)) => {
+                self.refuse(name, &error);
+                return Ok(());
+            }
+            None | Some(Ok(None)) => return Ok(()),
+        };
+        let system = UnknownSystem::default();
+        match package.plan_installation(&options, &system) {
+            Ok(plan) => {
+                let message = plan.refused.first().map(|action| {
+                    format!(
+                        "{name}: a build without Windows stops here (--skip-custom-action {} leaves \
+                         it out): the action {action}",
+                        action.name
+                    )
+                });
+                self.refused.extend(message);
+            }
+            // What the base has may decide it.
+            Err(MsiError::Fails(_)) if system.is_asked.get() => {}
+            Err(error @ MsiError::Fails(_)) => return Err(ScriptError::fails(error_chain(&error))),
+            Err(error) => self.refuse(name, &error),
+        }
+        Ok(())
     }
 }
 

@@ -40,7 +40,7 @@ use self::changes::Changes;
 use self::iis::ServerConfig;
 use self::keys::Keys;
 pub(super) use self::needs_system::needs_system;
-pub(crate) use self::needs_system::script_error;
+pub(crate) use self::needs_system::{KnownPackages, script_error};
 use super::choco_feed::ChocoFeed;
 use super::drive::{PathKind, Tree, key};
 use super::state::StageState;

@@ -76,6 +76,12 @@ const UNDER_CMD: &[Pair<'_>] = &[
     (
         "failing-run",
         Error,
+        "RUN msiexec /i n.msi /qn DIR=C:\\a b",
+        "RUN msiexec /i n.msi /qn DIR=\"C:\\a b\"",
+    ),
+    (
+        "failing-run",
+        Error,
         "RUN start /wait \"C:\\in\\agent.exe\" /S",
         "RUN start \"\" /wait \"C:\\in\\agent.exe\" /S",
     ),

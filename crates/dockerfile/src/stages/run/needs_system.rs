@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use wincimg_recipe::CommandForm;
 use wincimg_registry::{KeyPath, RegistryData};
 use wincimg_scripts::{
-    EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, PackageFeed, RunEnvironment,
-    ScriptError, ScriptErrorKind, run_line,
+    EntryKind, ImageAction, ImageState, InstallAction, InstallerProgram, Lookup, PackageFeed,
+    RunEnvironment, ScriptError, ScriptErrorKind, run_line,
 };
 use wincimg_windows::path::ImagePath;
 
@@ -36,6 +36,7 @@ pub(in crate::stages) fn needs_system(
             scripts,
             feed,
             has_installer: Cell::new(false),
+            packages: None,
         };
         let result = run_line(command(program, shell), setting, &mut image);
         let failure = result.err();
@@ -69,12 +70,22 @@ pub(in crate::stages) fn needs_system(
     Some(if is_script { in_powershell } else { in_cmd })
 }
 
-/// Error of a line on an image that has these folders and unknown other contents.
+/// Packages that a line may install.
+pub(crate) trait KnownPackages {
+    /// Returns true for a package at a path.
+    fn has(&self, path: &ImagePath) -> bool;
+
+    /// Installs one.
+    fn install(&mut self, install: &InstallAction) -> Result<(), ScriptError>;
+}
+
+/// Error of a line on an image that has these folders and packages, and unknown other contents.
 pub(crate) fn script_error(
     state: &StageState,
     program: &CommandForm,
     shell: &[String],
     folders: &[ImagePath],
+    packages: &mut dyn KnownPackages,
 ) -> Option<ScriptError> {
     let folder = state.working_dir().ok()?;
     let setting = RunEnvironment {
@@ -88,6 +99,7 @@ pub(crate) fn script_error(
         scripts: &BTreeSet::new(),
         feed: None,
         has_installer: Cell::new(false),
+        packages: Some(packages),
     };
     run_line(command(program, shell), setting, &mut image).err()
 }
@@ -102,6 +114,7 @@ struct KnownFolders<'a> {
     feed: Option<&'a ChocoFeed>,
     /// True if a line runs a program that may be an installer.
     has_installer: Cell<bool>,
+    packages: Option<&'a mut dyn KnownPackages>,
 }
 
 impl ImageState for KnownFolders<'_> {
@@ -112,6 +125,9 @@ impl ImageState for KnownFolders<'_> {
             .any(|folder| folder.strip_prefix(path).is_some())
         {
             return Lookup::Present(EntryKind::Folder);
+        }
+        if self.packages.as_ref().is_some_and(|it| it.has(path)) {
+            return Lookup::Present(EntryKind::File(()));
         }
         let name = path.components().last().map(|name| name.to_lowercase());
         if name.is_some_and(|name| self.scripts.contains(&name)) {
@@ -157,7 +173,10 @@ impl ImageState for KnownFolders<'_> {
         true
     }
 
-    fn apply(&mut self, _: ImageAction) -> Result<(), ScriptError> {
-        Ok(())
+    fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+        match (action, &mut self.packages) {
+            (ImageAction::Install(install), Some(packages)) => packages.install(&install),
+            _ => Ok(()),
+        }
     }
 }
