@@ -247,7 +247,7 @@ fn it_joins_an_index_and_is_known_there() {
     json_of(&mut push_agent(&site, "2", &["--join"]));
     assert_eq!(
         platforms(&published(&site)),
-        ["linux", "unknown", "windows"]
+        ["linux", "windows", "unknown"]
     );
 
     let image = format!("{}/app:1.4", site.host());
