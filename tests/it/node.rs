@@ -428,10 +428,15 @@ fn docker_hub_is_named_by_the_host_of_its_api() {
     assert!(!hosts.contains("$Registry.Host"), "{hosts}");
 }
 
-/// With strict mode, member enumeration over no properties fails: a `daemon.json` of `{}`.
+/// With strict mode, member enumeration over no properties fails: a `daemon.json` of `{}`. Of a key
+/// without values, `Get-ItemProperty` returns nothing.
 #[test]
 fn properties_are_looked_up_by_their_name() {
-    assert!(!any_script().contains("Properties.Name"));
+    let text = any_script();
+    assert!(!text.contains("Properties.Name"));
+    let option = function(&text, "Get-UpdateOption");
+    assert_contains!(option, "GetValue('AUOptions', 4)");
+    assert!(!option.contains("Get-ItemProperty"), "{option}");
 }
 
 /// dockerd does not start with insecure registries from two places.
@@ -508,6 +513,12 @@ fn an_undo_needs_neither_hosts_nor_a_registry() {
     // Updates that were off or only downloaded are not installed afterwards.
     let updates = function(&text, "Restore-AutomaticUpdate");
     assert_contains!(updates, "Set-AutomaticUpdate $before");
+    // Of the options, scregedit.wsf documents only 1 and 4.
+    let steps = [
+        "Stop-Service", "{ 1 } else { 4 }", "'/AU', $known", "Set-ItemProperty", "-Value $Option",
+        "Start-Service",
+    ];
+    assert_in_order(function(&text, "Set-AutomaticUpdate("), &steps);
     let output = site.with_no_bases(&undo[..2]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_contains!(String::from_utf8_lossy(&output.stderr), "--registry");

@@ -40,22 +40,22 @@ $settings = Join-Path $own 'automatic-updates.txt'
 
 function Get-UpdateTool { Join-Path $env:SystemRoot 'System32\scregedit.wsf' }
 
+$updateKey = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
+
 # 1 is off; a node without the setting counts as one that installs automatically, 4.
 function Get-UpdateOption {
-    $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
-    if (Test-Path -LiteralPath $key) {
-        $option = (Get-ItemProperty -LiteralPath $key).PSObject.Properties['AUOptions']
-        if ($option) { return [int]$option.Value }
-    }
-    4
+    $key = Get-Item -LiteralPath $updateKey -ErrorAction SilentlyContinue
+    if ($key) { [int]$key.GetValue('AUOptions', 4) } else { 4 }
 }
 
 function Set-AutomaticUpdate([int]$Option) {
-    $tool = Get-UpdateTool
     $runs = (Get-Service -Name wuauserv).Status -eq 'Running'
     if ($runs) { Stop-Service -Name wuauserv -Force }
     try {
-        Invoke-Native 'cscript.exe' @('//nologo', $tool, '/AU', $Option) | Out-Null
+        # The tool documents on (4) and off (1) only; options such as 3, to download only, are in the registry.
+        $known = if ($Option -eq 1) { 1 } else { 4 }
+        Invoke-Native 'cscript.exe' @('//nologo', (Get-UpdateTool), '/AU', $known) | Out-Null
+        if ($Option -ne $known) { Set-ItemProperty -LiteralPath $updateKey -Name AUOptions -Value $Option }
     } finally {
         if ($runs) { Start-Service -Name wuauserv }
     }
