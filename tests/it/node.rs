@@ -399,13 +399,15 @@ fn the_hosts_file_of_another_program_is_kept() {
     let search = [
         "@($Registry.Containerd, $Registry.Docker, '_default')",
         "Get-WrittenRow",
+        "-replace '_default$', $Registry.Containerd",
         "throw \"$place ",
     ];
     assert_in_order(code, &search);
     let set = function(&text, "Set-Containerd(");
     let steps = [
         "Test-HostsFile",
-        "Set-File",
+        "'hosts.toml'",
+        "'wincimg.crt'",
         "Invoke-Pull",
         "catch { Restore-Written; throw }",
     ];

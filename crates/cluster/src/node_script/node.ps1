@@ -350,7 +350,9 @@ function Test-HostsFile([hashtable]$Registry, [string[]]$Folders) {
         $more = "[host.`"https://$($Registry.Server)`"] with ca = 'FILE', the file of its certificates"
     }
     if ($text -match $trust) { return $false }
-    throw "$place was not written by this script and does not trust $($Registry.Host): add $more to its hosts.toml (instead of _default's, to that of a copy named $($Registry.Containerd)), then run this again"
+    $target = $place -replace '_default$', $Registry.Containerd
+    $copy = if ($target -ne $place) { "copy it to $target, " }
+    throw "$place was not written by this script and does not trust $($Registry.Host): ${copy}add $more to $target\hosts.toml, then run this again"
 }
 
 function Invoke-Pull([string]$Image, [string]$Program, [string[]]$Arguments) {
@@ -390,8 +392,9 @@ function Set-Containerd([hashtable]$Image) {
     foreach ($registry in $registries) {
         # Folder name of containerd on Windows, without a colon.
         $place = Join-Path $folder $registry.Containerd
-        if ($registry.Certificates) { [void](Set-File (Join-Path $place 'wincimg.crt') $registry.Certificates) }
+        # First: without it, the folder would be that of another program if this run ended here.
         [void](Set-File (Join-Path $place 'hosts.toml') (Get-HostsFile $registry $place))
+        if ($registry.Certificates) { [void](Set-File (Join-Path $place 'wincimg.crt') $registry.Certificates) }
     }
     # A pause image that cannot be pulled would prevent every pod from starting.
     if (-not $SkipPull) {
