@@ -57,7 +57,8 @@ pub(super) fn load_table<T, E: Into<Box<dyn Error + Send + Sync>>>(
     })
 }
 
-/// Lets others wait that change a table in the same folder, until the result is dropped.
+/// Locks the folder of a table, until the result is dropped: a change of what was read must not lose
+/// another one's.
 pub(super) fn lock_table(
     path: &Path,
     progress: &dyn Progress,

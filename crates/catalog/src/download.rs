@@ -73,11 +73,8 @@ pub async fn download(
     expected: &ExpectedUpdate,
 ) -> Result<Vec<DownloadedUpdateFile>, BoxError> {
     std::fs::create_dir_all(folder).map_err(file_error("create", folder))?;
-    let own: Vec<&str> = members
-        .iter()
-        .map(|member| member.file.name.as_str())
-        .collect();
-    reject_other_packages(folder, &own)?;
+    let names = members.iter().map(|member| member.file.name.as_str());
+    reject_other_packages(folder, names)?;
     let mut jobs = Vec::with_capacity(members.len());
     for member in members {
         jobs.push(Job::new(member, folder, expected)?);

@@ -164,12 +164,8 @@ impl Description {
         if targets.count() != 1 {
             return Err(problem("it does not list one target".to_owned()));
         }
-        let own: Vec<&str> = description
-            .files
-            .iter()
-            .map(|file| file.name.as_str())
-            .collect();
-        reject_other_packages(&folder, &own)?;
+        let names = description.files.iter().map(|file| file.name.as_str());
+        reject_other_packages(&folder, names)?;
         Ok(description)
     }
 
@@ -186,7 +182,11 @@ impl Description {
 }
 
 /// Refuses a folder with packages that are not of the update: DISM would install them too.
-pub(crate) fn reject_other_packages(folder: &Path, own: &[&str]) -> Result<(), Problem> {
+pub(crate) fn reject_other_packages<'n>(
+    folder: &Path,
+    own: impl Iterator<Item = &'n str>,
+) -> Result<(), Problem> {
+    let own: Vec<&str> = own.collect();
     let mut names = Vec::new();
     let entries = fs::read_dir(folder).map_err(file_error("read", folder))?;
     for entry in entries {
@@ -212,8 +212,17 @@ pub(crate) fn reject_other_packages(folder: &Path, own: &[&str]) -> Result<(), P
 
 /// Returns true for a name of a file that DISM installs.
 pub(crate) fn is_package(name: &str) -> bool {
-    let ending = Path::new(name).extension();
-    ending.is_some_and(|own| own.eq_ignore_ascii_case("msu") || own.eq_ignore_ascii_case("cab"))
+    has_ending(name, "msu") || is_cabinet(name)
+}
+
+/// Returns true for a name of a cabinet.
+pub(crate) fn is_cabinet(name: &str) -> bool {
+    has_ending(name, "cab")
+}
+
+fn has_ending(name: &str, ending: &str) -> bool {
+    let own = Path::new(name).extension();
+    own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
 impl UpdateManifestFile {

@@ -9,7 +9,7 @@ use wincimg_windows::node::{self, switch};
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::{self, PackageKind};
 
-use super::folder::{Description, UpdateManifestFile, is_package};
+use super::folder::{Description, UpdateManifestFile, is_cabinet, is_package};
 use super::msu::PackageFormat;
 use super::set::Role;
 
@@ -51,13 +51,6 @@ fn control_characters(text: &str) -> Problem {
 
 const PARAMETERS: &str = include_str!("script/parameters.ps1");
 const BODY: &str = include_str!("script/install.ps1");
-
-impl UpdateManifestFile {
-    fn has_ending(&self, ending: &str) -> bool {
-        let own = self.name.rsplit('.').next();
-        own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
-    }
-}
 
 impl InstallScript {
     /// The script's text, for Windows PowerShell 5.1 and later.
@@ -182,7 +175,7 @@ impl InstallScript {
                 .iter()
                 .any(|item| item.role == Role::Checkpoint),
         };
-        wim || target.is_some_and(|target| target.has_ending("cab"))
+        wim || target.is_some_and(|target| is_cabinet(&target.name))
     }
 }
 
