@@ -89,7 +89,7 @@ impl NodeRegistry {
         }
     }
 
-    /// Its folder in Docker's `certs.d`, and another one in containerd's.
+    /// Its folder in Docker's `certs.d`; containerd reads one of that name too.
     fn docker_folder(&self) -> String {
         self.host.replace(':', "")
     }

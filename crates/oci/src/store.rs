@@ -336,7 +336,8 @@ impl Source {
         }
     }
 
-    /// Returns the artifact of such an entry; `None` if it is missing or has another subject.
+    /// Returns the artifact of such an entry; `None` if a registry lacks it or lists it for another
+    /// subject.
     pub(crate) async fn artifact(
         &self,
         entry: &Descriptor,

@@ -84,7 +84,7 @@ impl LeadsOut {
 /// blocking. Links may lead elsewhere in the folder, but not out of it.
 pub fn open_within(folder: &Path, path: &Path) -> io::Result<(File, Metadata)> {
     let opened = open_regular(path, || open_at_once(folder, path));
-    // What is outside has no other error.
+    // That a link leads out counts more than what is wrong with its target.
     opened.map_err(|error| resolve(folder, path).err().unwrap_or(error))
 }
 

@@ -88,14 +88,7 @@ impl Delivery<'_> {
                 return Ok(DeliveredIndex::new(location, &standing.digest, None, &kept));
             }
             if is_published {
-                self.progress.note(&match standing {
-                    Some(_) => {
-                        format!("another build published {location} meanwhile: adding to it again")
-                    }
-                    None => {
-                        format!("{location} was deleted or is not visible yet: publishing it again")
-                    }
-                });
+                self.note_repetition(standing.is_some(), location);
             }
             let is_there = self
                 .put_index(&document, before, expected.images, location, sink)
@@ -112,6 +105,16 @@ impl Delivery<'_> {
         Err(Problem::new("tag/contended", problem)
             .hint("run the same command again")
             .into())
+    }
+
+    /// Says why an index is published again.
+    fn note_repetition(&self, exists: bool, location: &Location) {
+        let why = if exists {
+            format!("another build published {location} meanwhile: adding to it again")
+        } else {
+            format!("{location} was deleted or is not visible yet: publishing it again")
+        };
+        self.progress.note(&why);
     }
 
     /// The index over images, with the other fields of the tag's or of the updated one.

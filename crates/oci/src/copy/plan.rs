@@ -66,8 +66,7 @@ pub struct CopyPlan {
     pub blobs: Vec<PlannedBlob>,
     /// Platforms of the images, if the index states them.
     pub platforms: Vec<Platform>,
-    /// Entries that an index loses: attestations name the bytes of an image, and these images
-    /// change.
+    /// Attestations that an index loses, because they name the bytes of images that change.
     pub(super) left: Vec<Descriptor>,
 }
 
