@@ -176,7 +176,7 @@ fn schema_paths(inside: &dyn BaseContents) -> Result<Vec<ImagePath>, BaseReadErr
 
 /// Bindings that two sites share after these layers, from the lowest, but not in the base.
 ///
-/// Only here all changes are made: a later one may remove a site.
+/// A check of each layer would report sites that a later one removes.
 pub(super) fn shared_bindings<'l>(
     layers: impl DoubleEndedIterator<Item = &'l Layer>,
     inside: &dyn BaseContents,
