@@ -46,7 +46,7 @@ fn typed(example: &str) -> Vec<Vec<String>> {
     let path = |name: &str| folder.path().join(name);
     fs::create_dir_all(path(".config/fish/completions")).unwrap();
     fs::write(path("password.txt"), "").unwrap();
-    // PowerShell's echo appends UTF-16 to a file of another encoding.
+    // That of PowerShell, whose `>>` appends UTF-16, has no command of this shell.
     let line = example.replace("Add-Content", "echo");
     let output = Process::new("/bin/sh")
         .args(["-c", &format!("{RECORD}{line}")])

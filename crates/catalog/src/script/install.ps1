@@ -67,7 +67,7 @@ function Get-VerifiedFile([hashtable]$File) {
 # DISM installs the other packages of its folder too.
 function Assert-NothingElse {
     if (-not (Test-Path -LiteralPath $hotfix.Folder)) { return }
-    $known = @($hotfix.Files | ForEach-Object { $_.Name }) + 'update.json'
+    $known = @($hotfix.Files | ForEach-Object { $_.Name })
     $others = @(Get-ChildItem -LiteralPath $hotfix.Folder -File |
         Where-Object { ($known -notcontains $_.Name) -and ($_.Extension -match '^\.(msu|cab)$') })
     if ($others.Count -gt 0) {
