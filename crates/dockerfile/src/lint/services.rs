@@ -1,5 +1,7 @@
 //! Programs that keep a container running.
 
+use std::cell::LazyCell;
+
 use super::Finding;
 use super::effects::is_shell;
 use super::reference::Reference;
@@ -10,10 +12,11 @@ use super::words::LintCommand;
 pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
     let is_start = |it: &&LintStep<'_>| it.is("CMD") || it.is("ENTRYPOINT");
     let starts = stage.steps.iter().filter(is_start);
+    let is_brought = LazyCell::new(|| stage.steps.first().is_some_and(may_bring_monitor));
     let of_commands = starts.filter_map(|step| {
         let mut commands = step.commands().iter();
         let command = commands.find(|it| it.program() == "servicemonitor")?;
-        check_command(stage, step, command)
+        check_command(stage, (step, command), &is_brought)
     });
     let under_monitor = check_command_under_monitor(stage).into_iter();
     under_monitor.chain(of_commands).collect()
@@ -34,27 +37,39 @@ fn check_command_under_monitor(stage: &Stage<'_>) -> Option<Finding> {
     (!is_argument).then(|| step.finding(message).warning())
 }
 
-fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
-    let text = step.file.lower_text();
-    // Once in the command; anything more may bring one, which may be newer than the base's.
-    if text.matches("servicemonitor").count() > 1 {
-        return None;
-    }
+fn check_command(
+    stage: &Stage<'_>,
+    (step, command): (&LintStep<'_>, &LintCommand),
+    is_brought: &LazyCell<bool, impl FnOnce() -> bool>,
+) -> Option<Finding> {
     let is_given = step.is("ENTRYPOINT") && stage.has("CMD") || stage.reference().is_none();
     if command.arguments().is_empty() && !is_given {
         let message = "ServiceMonitor ends without the name of a service: add \"w3svc\", or yours";
         return Some(step.finding_at(command.start(), message));
     }
+    if **is_brought {
+        return None;
+    }
     if let Some(message) = unknown_argument(command) {
         return Some(step.finding_at(command.start(), message).warning());
     }
     let reference = stage.reference()?;
-    let is_missing = reference.is_windows_base() && !text.contains("copy --from");
+    let is_missing = reference.is_windows_base() && !step.file.lower_text().contains("copy --from");
     let message = format!(
         "{} has no ServiceMonitor.exe: use mcr.microsoft.com/windows/servercore/iis, or add it",
         reference.repository
     );
     is_missing.then(|| step.finding_at(command.start(), message))
+}
+
+/// True if an instruction of a step's file may bring a `ServiceMonitor`, which may be newer than the
+/// base's.
+fn may_bring_monitor(step: &LintStep<'_>) -> bool {
+    step.file.instructions.iter().any(|it| {
+        let starts = matches!(it.keyword.as_str(), "CMD" | "ENTRYPOINT" | "HEALTHCHECK");
+        let text = || it.full_text().to_ascii_lowercase();
+        !starts && text().contains("servicemonitor")
+    })
 }
 
 /// Message about an argument that the `ServiceMonitor` of Microsoft's images does not take: its

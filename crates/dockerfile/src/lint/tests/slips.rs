@@ -307,7 +307,13 @@ fn the_service_monitor_of_the_base_has_no_options() {
         assert!(message.contains(part), "{message}");
     }
     assert!(of("\"Web\"").is_empty());
+    // Neither a comment nor the command of another stage brings a newer one.
+    let old = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\", \"-st\", \"60\"]";
+    let twice = format!("# ServiceMonitor waits\n{iis}{old}\n{iis}");
+    assert_eq!(messages(&twice, old, "service-monitor").len(), 2);
     let newer = format!("{iis}COPY ServiceMonitor.exe C:/\n");
+    let alone = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\"]";
+    assert_eq!(messages(&newer, alone, "service-monitor").len(), 1);
     let text = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"-st\", \"60\"]";
     assert!(messages(&newer, text, "service-monitor").is_empty());
 }
