@@ -319,10 +319,12 @@ impl Stage<'_> {
         if !self.is_nano_server() {
             return Some("powershell");
         }
-        let mut steps = self.steps.iter();
-        let has_pwsh = self.repository().is_some_and(Reference::has_pwsh)
-            || steps.any(|step| step.lower_text().contains("pwsh"));
-        has_pwsh.then_some("pwsh")
+        let has_pwsh = || {
+            let mut steps = self.steps.iter();
+            self.repository().is_some_and(Reference::has_pwsh)
+                || steps.any(|step| step.lower_text().contains("pwsh"))
+        };
+        self.has_pwsh.get_or_init(has_pwsh).then_some("pwsh")
     }
 
     /// True if the base's shell is PowerShell.

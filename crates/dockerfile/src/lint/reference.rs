@@ -185,8 +185,8 @@ impl Reference {
         let tag = self.tag.as_deref().unwrap_or_default().to_ascii_lowercase();
         let name = self.repository.rsplit('/').next().unwrap_or_default();
         let has = |part: &str| self.repository.contains(part) || tag.contains(part);
-        let is_of_microsoft = self.is_windows_base() || self.repository.contains_any(&OF_MICROSOFT);
-        let names_windows = OF_WINDOWS.into_iter().any(has) || is_of_microsoft && has("windows");
+        let is_published = self.is_windows_base() || self.repository.contains_any(&OF_MICROSOFT);
+        let names_windows = OF_WINDOWS.into_iter().any(has) || is_published && has("windows");
         let names_linux = LINUX_NAMES.contains(&name) || tag.contains_any(&OF_LINUX);
         if names_windows || self.build().is_some() {
             Platform::Windows

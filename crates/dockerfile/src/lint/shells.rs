@@ -120,9 +120,14 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     })
 }
 
+/// Maximum length of what precedes a block: text in which no parenthesis closes is not read again for
+/// each command.
+const LONGEST_HEAD: usize = 1000;
+
 /// The beginning of a statement of PowerShell with a block: `if (…) {` or `try {`.
 fn powershell_block<'a>(step: &'a LintStep<'_>, command: &LintCommand) -> Option<&'a str> {
     let text = &step.instruction.full_text()[command.start()..];
+    let text = &text[..text.floor_char_boundary(LONGEST_HEAD)];
     let end = text.find(|c: char| !c.is_ascii_alphabetic())?;
     let (keyword, rest) = text.split_at(end);
     let rest = rest.trim_start();

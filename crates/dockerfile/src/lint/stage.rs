@@ -45,6 +45,8 @@ pub(super) struct Stage<'a> {
     assignments: HashMap<String, usize>,
     run_names: OnceCell<RunNames>,
     set_variables: OnceCell<SetVariables>,
+    /// True if the base has PowerShell 7, or a line names it.
+    pub(super) has_pwsh: OnceCell<bool>,
     /// True if another stage is built on it.
     pub(super) is_base: bool,
     /// True if the base's configuration sets no variables and no working directory.
@@ -411,6 +413,7 @@ impl<'a> StageReader<'a> {
             assignments: HashMap::new(),
             run_names: OnceCell::new(),
             set_variables: OnceCell::new(),
+            has_pwsh: OnceCell::new(),
             is_base: false,
             knows_environment,
             shell,

@@ -355,6 +355,17 @@ fn commands_take_no_longer_in_a_long_line() {
         let commands: Vec<String> = commands.collect();
         format!("{PINNED}RUN {}\n", commands.join(" && "))
     });
+    takes_linear_time(1_000, |count| {
+        format!("{PINNED}RUN {}\n", "if ( & ".repeat(count))
+    });
+}
+
+#[test]
+fn advice_takes_no_longer_if_there_are_many_lines() {
+    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n";
+    takes_linear_time(1_000, |count| {
+        format!("{nano}{}", "RUN Remove-Item C:/x\n".repeat(count))
+    });
 }
 
 #[test]
