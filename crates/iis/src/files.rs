@@ -1,5 +1,7 @@
 //! The files of IIS in an image.
 
+use std::path::Path;
+
 use wincimg_windows::path::ImagePath;
 
 /// Path of the server's configuration.
@@ -21,9 +23,8 @@ pub fn schema_folder() -> Option<ImagePath> {
 /// The schema files among the names in that folder, in the order in which they are read.
 pub fn schema_files<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let is_schema = |name: &&str| {
-        let start = name.len().checked_sub(".xml".len());
-        let end = start.and_then(|start| name.get(start..));
-        end.is_some_and(|end| end.eq_ignore_ascii_case(".xml"))
+        let end = Path::new(name).extension();
+        end.is_some_and(|end| end.eq_ignore_ascii_case("xml"))
     };
     let mut files: Vec<&str> = names.into_iter().filter(is_schema).collect();
     files.sort_unstable();

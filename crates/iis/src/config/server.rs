@@ -16,7 +16,7 @@ use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, 
 pub(crate) const SITES: &str = "system.applicationHost/sites";
 
 /// The section with the application pools.
-pub(crate) const APP_POOLS: &str = "system.applicationHost/applicationPools";
+pub const APP_POOLS: &str = "system.applicationHost/applicationPools";
 
 /// An `applicationHost.config` that is edited.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_iis::config::{ConfigChange, ConfigEdit, PathStep, Selector};
+use wincimg_iis::config::{APP_POOLS, ConfigChange, ConfigEdit, PathStep, Selector};
 use wincimg_iis::{DEFAULT_APP_POOL, IisSettings};
 
 use crate::{Plan, PlannedEntry};
@@ -106,16 +106,15 @@ fn monitored_pool(line: &[String]) -> Option<&str> {
 #[derive(Default)]
 struct PoolChanges {
     is_gone: bool,
-    /// Variables that they added to it.
+    /// Variables that they added to it, in lower case, as IIS ignores case.
     variables: BTreeSet<String>,
 }
 
 impl PoolChanges {
     /// Follows the changes; none if one of them leaves the pool's state open.
     fn read<'e>(pool: &str, edits: impl Iterator<Item = &'e ConfigEdit>) -> Option<Self> {
-        let section = "system.applicationHost/applicationPools";
         let mut state = Self::default();
-        for edit in edits.filter(|edit| edit.section.as_str().eq_ignore_ascii_case(section)) {
+        for edit in edits.filter(|edit| edit.section.as_str().eq_ignore_ascii_case(APP_POOLS)) {
             state.apply(pool, &edit.change)?;
         }
         Some(state)
@@ -128,7 +127,7 @@ impl PoolChanges {
             | ConfigChange::Ensure { entry } => match PoolPart::find(entry.steps(), pool) {
                 Some(PoolPart::Whole) => self.is_gone = false,
                 Some(PoolPart::Variable(name)) => {
-                    self.variables.insert(name.to_owned());
+                    self.variables.insert(name.to_lowercase());
                 }
                 Some(PoolPart::Other) => return None,
                 None => {}
@@ -142,7 +141,7 @@ impl PoolChanges {
                         };
                     }
                     Some(PoolPart::Variable(name)) => {
-                        self.variables.remove(name);
+                        self.variables.remove(&name.to_lowercase());
                     }
                     Some(PoolPart::Other) => return None,
                     None => {}
@@ -181,16 +180,9 @@ impl PoolChanges {
                     .any(|other| other.eq_ignore_ascii_case(name))
             })
             .collect();
-        let has = |name: &str| {
-            let mut own = self.variables.iter();
-            own.any(|own| own.eq_ignore_ascii_case(name))
-        };
-        let is_partial = passed.iter().any(|name| !has(name));
-        let twice: Vec<&str> = passed
-            .into_iter()
-            .filter(|name| self.variables.contains(*name))
-            .collect();
-        (is_partial && !twice.is_empty()).then(|| twice.join(", "))
+        let has = |name: &&str| self.variables.contains(&name.to_lowercase());
+        let (twice, others): (Vec<&str>, Vec<&str>) = passed.into_iter().partition(has);
+        (!others.is_empty() && !twice.is_empty()).then(|| twice.join(", "))
     }
 }
 

@@ -245,12 +245,13 @@ impl Recipe {
             settings: BTreeMap::new(),
         };
         let mut applications = BTreeMap::from([(UrlPath::root(), root)]);
+        let mut known = BTreeMap::new();
         for (document::Text(path), application) in entry.applications {
             if path == UrlPath::root() {
                 let problem = format!("the application {path} is the site itself: set it there");
                 return Err(self.error(&application.path, problem));
             }
-            self.check_new_path(&path, applications.keys(), &application.path)?;
+            self.check_new_path(&path, &mut known, &application.path)?;
             let new = Application {
                 app_pool: application.app_pool.map(|it| it.value),
                 folders: self.folders(application.path, application.virtual_directories)?,
@@ -274,25 +275,25 @@ impl Recipe {
         others: Folders,
     ) -> Result<BTreeMap<UrlPath, ImagePath>, Problem> {
         let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
+        let mut known = BTreeMap::new();
         for (document::Text(path), folder) in others {
             if path == UrlPath::root() {
                 return Err(self.error(&folder, "path sets the folder of /"));
             }
-            self.check_new_path(&path, folders.keys(), &folder)?;
+            self.check_new_path(&path, &mut known, &folder)?;
             folders.insert(path, folder.value);
         }
         Ok(folders)
     }
 
-    /// Rejects a path in URLs that is the same to IIS as another one.
-    fn check_new_path<'p>(
+    /// Rejects a path in URLs that is the same to IIS as one before it.
+    fn check_new_path(
         &self,
         path: &UrlPath,
-        mut others: impl Iterator<Item = &'p UrlPath>,
+        known: &mut BTreeMap<String, UrlPath>,
         at: &Field<ImagePath>,
     ) -> Result<(), Problem> {
-        let lower = path.to_string().to_lowercase();
-        match others.find(|other| other.to_string().to_lowercase() == lower) {
+        match known.insert(path.as_str().to_lowercase(), path.clone()) {
             Some(other) => {
                 let problem = format!("{other} and {path} are the same path to IIS");
                 Err(self.error(at, problem))

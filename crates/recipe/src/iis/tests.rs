@@ -52,6 +52,11 @@ fn a_pool_that_the_service_monitor_cannot_set_up_is_named() {
     for (started, body, part) in [
         (monitor, format!("{mode}{other}{of_default}"), "has MODE:"),
         (
+            monitor,
+            format!("[env]\nMode = 'test'\n{other}{of_default}"),
+            "has Mode:",
+        ),
+        (
             r"'C:\ServiceMonitor.exe', 'W3SVC', 'shop'",
             format!("{mode}{other}{}", pool("shop")),
             "pool shop, ",
@@ -65,6 +70,10 @@ fn a_pool_that_the_service_monitor_cannot_set_up_is_named() {
         let found = warning(started, &body).unwrap_or_default();
         assert!(found.contains(part), "{body}: {found}");
     }
+    let removed = format!(
+        "{mode}{other}{config}add = [\"[name='DefaultAppPool'].environmentVariables.[name='MODE',value='x']\"]\n\
+         {config}remove = [\"[name='DefaultAppPool'].environmentVariables.[name='Mode']\"]\n"
+    );
     let added = format!("{deleted}add = [\"[name='DefaultAppPool']\"]\n");
     let own = "[[files]]\ncontent = 'x'\nto = 'C:\\ServiceMonitor.exe'\n";
     for (started, body) in [
@@ -74,6 +83,7 @@ fn a_pool_that_the_service_monitor_cannot_set_up_is_named() {
         (monitor, format!("{mode}TEMP = 'C:\\t'\n{of_default}")),
         (monitor, format!("{mode}{other}{}", pool("shop"))),
         (monitor, added),
+        (monitor, removed),
         (monitor, format!("{own}{deleted}")),
         (r"'C:\ServiceMonitor.exe', 'w3svc', 'shop'", deleted.clone()),
         (r"'C:\app.exe', 'w3svc'", deleted),
