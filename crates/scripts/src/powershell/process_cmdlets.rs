@@ -82,11 +82,12 @@ impl Shell<'_, '_> {
         let arguments = given.texts("argumentlist")?.join(" ");
         let line = format!("\"{program}\" {arguments}");
         let code = self.run_program(&line, command)?;
-        if code != 0 && !tools::RESTART.contains(&code) {
+        let [_, required] = tools::RESTART;
+        if code != 0 && code != required {
             let why = format!("{program} ends with exit code {code}");
             let error = self.machine.take_error(why);
             self.machine.error = Some(error.clone());
-            // Windows would go on without what it installs.
+            // Windows would go on without what it installs, or restart.
             let unread = ScriptError {
                 kind: ScriptErrorKind::Refused,
                 help: error.help.or(Some(READ)),

@@ -194,6 +194,12 @@ fn an_installer_that_fails_or_restarts_ends_a_line() {
             "requires a restart of Windows (3010)",
         ),
         (
+            &OPEN[..],
+            format!(r"{start} '/i restart.msi /qn'; md C:\x"),
+            Refused,
+            "restarts Windows (1641), and nothing reads the exit code",
+        ),
+        (
             &CMD[..],
             "msiexec /i restart.msi /qn REBOOT=Suppress".to_owned(),
             Fails,
