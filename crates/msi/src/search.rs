@@ -2,6 +2,7 @@
 
 use wincimg_registry::{DataType, KeyPath, Presence, RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::variables::expanded;
 
 use super::database::Row;
 use super::error::MsiError;
@@ -230,7 +231,11 @@ impl<'a> Session<'a> {
     /// A value as `AppSearch` sets it. Windows fills in variables, by wine's tests.
     fn read_value(&self, data: &RegistryData) -> String {
         match data.typed() {
-            TypedData::Text(text) if data.kind() == DataType::EXPAND_SZ => self.expanded(&text),
+            TypedData::Text(text) if data.kind() == DataType::EXPAND_SZ => {
+                expanded(&text, |name| {
+                    Some(self.environment(name)).filter(|value| !value.is_empty())
+                })
+            }
             TypedData::Text(text) if text.starts_with('#') => format!("#{text}"),
             TypedData::Text(text) => text,
             TypedData::List(list) => format!("[~]{}[~]", list.join("[~]")),
@@ -240,25 +245,6 @@ impl<'a> Session<'a> {
                 format!("#x{}", digits.collect::<String>())
             }
         }
-    }
-
-    /// Fills in the variables of a text; those that are not set stay.
-    fn expanded(&self, text: &str) -> String {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('%') {
-            out.push_str(before);
-            rest = after;
-            let named = after.split_once('%');
-            match named.map(|(name, after)| (self.environment(name), after)) {
-                Some((value, after)) if !value.is_empty() => {
-                    out.push_str(&value);
-                    rest = after;
-                }
-                _ => out.push('%'),
-            }
-        }
-        out + rest
     }
 }
 

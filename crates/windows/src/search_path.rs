@@ -10,7 +10,7 @@ use wincimg_registry::{
     TypedData,
 };
 
-use crate::variables::fixed_variable;
+use crate::variables::{expanded, fixed_variable};
 
 /// The variable, and the registry's value.
 pub const VARIABLE: &str = "Path";
@@ -68,7 +68,7 @@ pub fn entry(text: &str) -> Result<String, EntryError> {
     if text.contains('"') {
         return refused("write folders with spaces without quotes");
     }
-    let folder = expanded(text).replace('/', r"\");
+    let folder = expanded(text, fixed_variable).replace('/', r"\");
     if folder.contains('%') {
         return refused(
             "only variables like %SystemRoot% are the same in every image: write the folder out",
@@ -93,26 +93,6 @@ pub fn entry(text: &str) -> Result<String, EntryError> {
         2 => format!(r"{bare}\"),
         _ => bare.to_owned(),
     })
-}
-
-/// Expands the variables of every Windows in a text.
-fn expanded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        out.push_str(before);
-        let known = after
-            .split_once('%')
-            .and_then(|(name, after)| Some((fixed_variable(name)?, after)));
-        if let Some((value, after)) = known {
-            out.push_str(value);
-            rest = after;
-        } else {
-            out.push('%');
-            rest = after;
-        }
-    }
-    out + rest
 }
 
 /// The entries of a PATH as written. Quoted parts may have semicolons; an unclosed quote is
@@ -162,7 +142,7 @@ pub fn replace_prefix(path: &str, old: &str, new: &str) -> String {
 
 /// Key of a folder of PATH, equal for equal folders.
 fn folded(part: &str) -> FoldedName {
-    let folder = expanded(&part.replace('"', "")).replace('/', r"\");
+    let folder = expanded(&part.replace('"', ""), fixed_variable).replace('/', r"\");
     FoldedName::new(folder.trim().trim_end_matches('\\'))
 }
 

@@ -73,3 +73,22 @@ pub fn filled_in(text: &str, more: &[(&str, &str)]) -> Option<String> {
     }
     Some(out)
 }
+
+/// Fills in the variables of a text that have a value; others stay.
+pub fn expanded<V: AsRef<str>>(text: &str, value_of: impl Fn(&str) -> Option<V>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        let named = after.split_once('%');
+        let known = named.and_then(|(name, after)| Some((value_of(name)?, after)));
+        if let Some((value, after)) = known {
+            out.push_str(value.as_ref());
+            rest = after;
+        } else {
+            out.push('%');
+            rest = after;
+        }
+    }
+    out + rest
+}
