@@ -19,10 +19,6 @@ const START: ParameterSet = ParameterSet(
 
 const WAIT: ParameterSet = ParameterSet("inputobject");
 
-/// Hint for a program that fails, and of which the script knows nothing.
-const READ: &str = "read its exit code: $p = Start-Process -Wait -PassThru …; if ($p.ExitCode \
-    -notin 0, 3010) { exit $p.ExitCode }";
-
 impl Shell<'_, '_> {
     /// The error of `Invoke-Expression`, with the URL of the script if the line has it. The script
     /// that installs Chocolatey is left out if its packages come from a feed.
@@ -90,7 +86,7 @@ impl Shell<'_, '_> {
             // Windows would go on without what it installs, or restart.
             let unread = ScriptError {
                 kind: ScriptErrorKind::Refused,
-                help: error.help.or(Some(READ)),
+                help: error.help.or(Some(tools::HANDLE)),
                 why: format!("{}, and nothing reads the exit code", error.why),
                 ..error
             };

@@ -15,7 +15,7 @@ pub(super) use archives::unpack_zip;
 pub(super) use certutil::add as add_certificate;
 pub(super) use curl::download;
 pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
-pub(super) use msiexec::RESTART;
+pub(super) use msiexec::{HANDLE, RESTART};
 pub(super) use reg::is_present;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;

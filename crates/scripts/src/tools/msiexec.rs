@@ -5,9 +5,9 @@ use super::super::image::{EntryKind, ImageAction, InstallAction, Lookup};
 use super::super::process::{Process, parent};
 use wincimg_windows::path::ImagePath;
 
-/// Hint for an installation that requires a restart, which a container does not need.
-const ACCEPT: &str = "accept the exit code: $p = Start-Process msiexec -Wait -PassThru …; if \
-    ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }";
+/// Hint for an exit code that the line has to handle: a container needs no restart.
+pub(in super::super) const HANDLE: &str = "handle the exit code: $p = Start-Process -Wait \
+    -PassThru …; if ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }";
 
 /// The property that allows restarts.
 const REBOOT: &str = "REBOOT";
@@ -23,14 +23,14 @@ pub(in super::super) const RESTART: [i32; 2] = [1641, 3010];
 
 /// Arguments of `msiexec`.
 #[derive(Default)]
-struct InstallCommand {
+struct Arguments {
     package: Option<String>,
     properties: Vec<(String, String)>,
     is_quiet: bool,
     log: Option<String>,
 }
 
-impl InstallCommand {
+impl Arguments {
     fn read(words: &[String]) -> Result<Self> {
         let mut command = Self::default();
         let (mut follows_property, mut stays) = (false, false);
@@ -111,7 +111,7 @@ fn refused_word<'a>(
 
 /// Installs a package.
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
-    let mut command = match InstallCommand::read(words) {
+    let mut command = match Arguments::read(words) {
         Err(error) if error.kind == ScriptErrorKind::Fails => {
             machine.error = Some(error);
             return Ok(INVALID);
@@ -175,7 +175,7 @@ fn run_installer(machine: &mut Process<'_>, install: InstallAction, stays: bool)
         Ok(()) => {
             let [restarts, required] = RESTART;
             let (code, does, help) = if stays {
-                (required, "requires a restart of", ACCEPT)
+                (required, "requires a restart of", HANDLE)
             } else {
                 (restarts, "restarts", "add /norestart")
             };
