@@ -104,7 +104,8 @@ pub(super) fn early_project(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fi
     let is_project = |word: &&Word| {
         has_extension(&word.value, &extensions) && !word.value.contains(['*', '$', '%', ':'])
     };
-    let builds = matches!(command.program(), "dotnet" | "msbuild" | "nuget");
+    let builds =
+        matches!(command.program(), "dotnet" | "msbuild" | "nuget") && !command.has(&["new"]);
     let mut words = command.arguments().iter().filter(|_| builds);
     let project = words.find(is_project)?;
     let message = format!(

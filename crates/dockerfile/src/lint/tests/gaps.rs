@@ -640,6 +640,10 @@ fn values_that_programs_refuse() {
                 "RUN dotnet build a/a.sln\nCOPY . .",
                 "RUN git clone https://a.example/a\nRUN dotnet build a/a.sln\nCOPY . .",
             ),
+            (
+                "RUN dotnet sln a.sln add b\nCOPY . .",
+                "RUN dotnet new sln -n a.sln\nCOPY . .",
+            ),
         ],
     );
 }
