@@ -323,7 +323,8 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     // Quotes and the values of PowerShell have others.
     let is_plain = !command.words[0].is_quoted
         && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\%".contains(c));
-    let is_prefix = is_name && is_plain && command.words.len() > 1;
+    let is_option = second.starts_with('-') || second.rfind('/') == Some(0);
+    let is_prefix = is_name && is_plain && command.words.len() > 1 && !is_option;
     let instead = if command.grammar.is_powershell() {
         format!("$env:{name} = '{value}';")
     } else {

@@ -293,6 +293,10 @@ fn properties_of_msbuild_are_one_argument() {
                 "RUN msbuild a.sln -property:A=1;B=2;C=3 -v:m",
                 "RUN msbuild a.sln /p:A=1;$b=2",
             ),
+            (
+                "RUN msbuild a.sln /p:A=1;B=2 /m",
+                "RUN msbuild a.sln '/p:A=1;B=2' /m",
+            ),
         ],
     );
 }
