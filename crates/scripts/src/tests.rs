@@ -5,6 +5,7 @@ mod chocolatey;
 mod cmd;
 mod downloads;
 mod effects;
+mod failures;
 mod item_cmdlets;
 mod operators;
 mod powershell;

@@ -1,6 +1,6 @@
 //! Supported cmdlets and their aliases.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::tools;
 use super::ast::CommandAst;
@@ -164,7 +164,8 @@ impl Shell<'_, '_> {
             "write-host" | "write-information" | "write-progress" => {
                 for argument in &command.arguments {
                     if let super::ast::Argument::Value(value) = argument {
-                        self.expression(value)?;
+                        let value = self.expression(value);
+                        value.map_err(|error| error.ending(Ends::Statement))?;
                     }
                 }
                 Ok(PsValue::Null)

@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::native_command_line;
 
-use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
+use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
 use super::super::process::is_nul;
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -60,10 +60,11 @@ impl Shell<'_, '_> {
                 let why = "a block after a dot is not supported";
                 return Err(ScriptError::unclear(why).at_position(at));
             }
+            let changes = self.machine.changes;
             let function = self.function(Vec::new(), statements);
             let value = self.call_function(&function, command);
             let value = value.map_err(|error| error.at_position(at))?;
-            return self.redirected(command, value);
+            return self.redirected(command, value, changes);
         }
         let name = name.text().map_err(|error| error.at_position(at))?;
         self.named_command(&name, command, input)
@@ -78,6 +79,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
+        let changes = self.machine.changes;
         self.is_ok = true;
         self.left_out.command = None;
         let value = if command.is_dotted {
@@ -91,7 +93,8 @@ impl Shell<'_, '_> {
             self.call_function(&function, command)?
         } else if self.machine.package_code.is_some() && has_word(FUNCTIONS, &cmdlet) {
             // It throws its errors, which end the script with any error action.
-            self.chocolatey_function(&cmdlet, command)?
+            let done = self.chocolatey_function(&cmdlet, command);
+            done.map_err(|error| error.ending(Ends::Script))?
         } else if is_cmdlet(&cmdlet) {
             let result = self.cmdlet(&cmdlet, command, input);
             self.cmdlet_result(name, command, result)?
@@ -103,10 +106,20 @@ impl Shell<'_, '_> {
                 self.native(name, command)?
             }
         };
-        self.redirected(command, value)
+        self.redirected(command, value, changes)
     }
 
-    /// The output of a cmdlet, whose failure ends the script only with the error action `Stop`.
+    /// A failure after changes that Windows may not make: the script does not go on.
+    fn halfway(&self, error: ScriptError, changes: usize) -> ScriptError {
+        if self.machine.changes == changes {
+            error
+        } else {
+            error.ending(Ends::Script)
+        }
+    }
+
+    /// The output of a cmdlet, whose failure ends the script only with the error action `Stop`, unless
+    /// it ends the statement.
     fn cmdlet_result(
         &mut self,
         name: &str,
@@ -115,7 +128,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let at = self.position(command.at);
         match result {
-            Err(error) if error.kind == ScriptErrorKind::Fails => {
+            Err(error) if error.kind == ScriptErrorKind::Fails && error.ends == Ends::Command => {
                 let action = self.error_action(command)?;
                 self.handle_error(action, error.in_command(name, at))?;
                 Ok(PsValue::Null)
@@ -131,7 +144,7 @@ impl Shell<'_, '_> {
     /// Records an error, or returns it if it ends the script.
     pub(super) fn handle_error(&mut self, action: ErrorAction, error: ScriptError) -> Result<()> {
         match action {
-            ErrorAction::Stop => Err(error),
+            ErrorAction::Stop => Err(error.ending(Ends::Script)),
             ErrorAction::Continue => {
                 self.is_ok = false;
                 self.machine.error = Some(error);
@@ -153,6 +166,13 @@ impl Shell<'_, '_> {
             Some(PsValue::Text(text)) if text.eq_ignore_ascii_case("stop") => ErrorAction::Stop,
             _ => ErrorAction::Continue,
         }
+    }
+
+    /// Returns true if even `throw` does not end the script.
+    pub(super) fn ignores_errors(&self) -> bool {
+        let action = self.variables.get("erroractionpreference");
+        matches!(action, Some(PsValue::Text(text))
+            if ["silentlycontinue", "ignore"].iter().any(|it| text.eq_ignore_ascii_case(it)))
     }
 
     pub(super) fn error_action(&mut self, command: &CommandAst) -> Result<ErrorAction> {
@@ -196,10 +216,12 @@ impl Shell<'_, '_> {
         let at = self.position(command.at);
         let before = self.machine.error.take();
         let outer = self.machine.skipped.take();
-        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        let changes = self.machine.changes;
+        let done = tools::command_line(self.machine, &TracedText::from_one(&line, at));
         self.left_out.command.clone_from(&self.machine.skipped);
         self.left_out.program.clone_from(&self.machine.skipped);
         self.machine.skipped = self.machine.skipped.take().or(outer);
+        let code = done.map_err(|error| self.halfway(error, changes))?;
         self.last_exit = Some(code);
         self.is_ok = code == 0;
         if code == 0 {
@@ -251,8 +273,13 @@ impl Shell<'_, '_> {
         Ok(words)
     }
 
-    /// Applies the redirections of a command to its output.
-    fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue> {
+    /// Applies the redirections of a command to its output; before it, there were so many changes.
+    fn redirected(
+        &mut self,
+        command: &CommandAst,
+        value: PsValue,
+        changes: usize,
+    ) -> Result<PsValue> {
         let mut value = value;
         for redirect in &command.redirects {
             let Redirect::File {
@@ -282,7 +309,9 @@ impl Shell<'_, '_> {
                 appends: *append,
                 is_forced: false,
             };
-            self.out_file(&file.text()?, &output, mode, None)?;
+            let done = self.out_file(&file.text()?, &output, mode, None);
+            // PowerShell opens the file first, and does nothing if that fails.
+            done.map_err(|error| self.halfway(error, changes))?;
         }
         Ok(value)
     }

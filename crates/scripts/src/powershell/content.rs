@@ -1,6 +1,6 @@
 //! Cmdlets that write and read text, with their default encodings.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, READ_ONLY, is_same};
 use super::ast::CommandAst;
@@ -188,7 +188,8 @@ impl Shell<'_, '_> {
             appends: given.has("append"),
             is_forced: given.has("force"),
         };
-        self.out_file(&file, &value, mode, encoding.as_deref())?;
+        let done = self.out_file(&file, &value, mode, encoding.as_deref());
+        done.map_err(|error| error.ending(Ends::Statement))?;
         Ok(PsValue::Null)
     }
 

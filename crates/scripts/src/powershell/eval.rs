@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -39,6 +39,8 @@ pub(super) struct Shell<'m, 'a> {
     /// Pending `break`, `continue` or `return`.
     pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
+    /// Depth of nested `try` statements.
+    pub(super) tries: usize,
     /// Depth of nested calls.
     pub(super) calls: usize,
     pub(super) depth: usize,
@@ -93,6 +95,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
+            tries: 0,
             calls: 0,
             depth: 0,
             pipeline_length: 1,
@@ -111,7 +114,10 @@ impl Shell<'_, '_> {
             if self.exit.is_some() || self.flow.is_some() {
                 break;
             }
-            out.extend(self.statement(statement)?.items());
+            match self.statement(statement) {
+                Ok(value) => out.extend(value.items()),
+                Err(error) => self.end_statement(error)?,
+            }
         }
         Ok(PsValue::from_items(out))
     }
@@ -165,7 +171,8 @@ impl Shell<'_, '_> {
             }
             Statement::Flow { flow, value } => self.begin_flow(*flow, value.as_deref()),
             Statement::Throw { at } => {
-                Err(ScriptError::fails("the script throws an error").in_command("throw", place(at)))
+                let error = ScriptError::fails("the script throws an error").ending(Ends::Throw);
+                Err(error.in_command("throw", place(at)))
             }
             Statement::Exit { code, at } => self
                 .exit(code.as_ref())
@@ -200,11 +207,12 @@ impl Shell<'_, '_> {
             if clauses.len() > 1 || !self.always_fails(on_mismatch) {
                 return error::unclear("a condition on a file digest may only fail the build");
             }
-            self.machine.apply(ImageAction::Verify {
+            let verified = self.machine.apply(ImageAction::Verify {
                 path,
                 algorithm,
                 digest,
-            })?;
+            });
+            verified.map_err(|error| error.ending(Ends::Script))?;
             return self.block(if if_equal { body } else { otherwise });
         }
         self.block(otherwise)
@@ -225,7 +233,7 @@ impl Shell<'_, '_> {
     /// Returns true if these statements always fail the build.
     pub(super) fn always_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
-            Statement::Throw { .. } => true,
+            Statement::Throw { .. } => !self.ignores_errors(),
             Statement::Exit {
                 code: Some(Expression::Number(code)),
                 ..

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
+use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -165,10 +165,24 @@ impl Shell<'_, '_> {
         Ok(true)
     }
 
+    /// Records the error of a statement, or returns it if it ends more than that.
+    pub(super) fn end_statement(&mut self, error: ScriptError) -> Result<()> {
+        let goes_on = match error.ends {
+            Ends::Command | Ends::Statement => true,
+            Ends::Throw => self.ignores_errors(),
+            Ends::Script => false,
+        };
+        if error.kind != ScriptErrorKind::Fails || !goes_on || self.tries > 0 {
+            return Err(error.ending(Ends::Statement));
+        }
+        self.handle_error(self.on_error(), error)
+    }
+
     pub(super) fn run_try(&mut self, attempt: &Try) -> Result<PsValue> {
         let catch = attempt.catches.last();
         let outer = self.machine.skipped.take();
         let before = self.machine.changes;
+        self.tries += 1;
         let tried = self.block(&attempt.body);
         if let (Some(what), Some(catch)) = (&self.machine.skipped, catch)
             && !self.always_fails(catch)
@@ -198,6 +212,7 @@ impl Shell<'_, '_> {
         if matches!(&done, Err(failure) if failure.kind != ScriptErrorKind::Fails) {
             return done;
         }
+        self.tries -= 1;
         // It runs after exit, too, and `$?` is that of its last command.
         let kept = (self.flow.take(), self.exit.take());
         let mut out = self.block(&attempt.finally)?.items();

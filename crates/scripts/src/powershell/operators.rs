@@ -1,6 +1,6 @@
 //! Operators of PowerShell.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::process::is_like;
 use super::super::tools;
 use super::methods::entry;
@@ -218,7 +218,8 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
     Ok(PsValue::Matches {
         path,
         algorithm,
-        digest: tools::digest(text.text()?.trim(), algorithm)?,
+        digest: tools::digest(text.text()?.trim(), algorithm)
+            .map_err(|error| error.ending(Ends::Script))?,
         if_equal: wanted,
     })
 }

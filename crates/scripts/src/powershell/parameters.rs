@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
@@ -129,8 +129,18 @@ impl BoundParameters {
 }
 
 impl Shell<'_, '_> {
-    /// Binds the arguments of a command to the parameters of its cmdlet.
+    /// Binds the arguments of a command to the parameters of its cmdlet. What fails here ends the
+    /// statement, whatever the error action of the command.
     pub(super) fn bind_parameters(
+        &mut self,
+        command: &CommandAst,
+        takes: &ParameterSet,
+    ) -> Result<BoundParameters> {
+        let given = self.bound_parameters(command, takes);
+        given.map_err(|error| error.ending(Ends::Statement))
+    }
+
+    fn bound_parameters(
         &mut self,
         command: &CommandAst,
         takes: &ParameterSet,

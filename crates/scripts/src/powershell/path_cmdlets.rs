@@ -1,6 +1,6 @@
 //! Cmdlets that read files and paths: downloads, archives, tests.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
 use super::super::tools;
@@ -117,9 +117,8 @@ impl Shell<'_, '_> {
             archive = self.only_match(&archive)?;
         }
         if !archive.to_lowercase().ends_with(".zip") {
-            return error::fails(format!(
-                "{archive} does not end in .zip, the only supported extension"
-            ));
+            let why = format!("{archive} does not end in .zip, the only supported extension");
+            return Err(ScriptError::fails(why).ending(Ends::Statement));
         }
         let folder = match given.text("destinationpath")? {
             Some(folder) => self.with_home(folder)?,
@@ -130,7 +129,8 @@ impl Shell<'_, '_> {
                 format!(r".\{name}")
             }
         };
-        tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
+        let done = tools::unpack_zip(self.machine, &archive, &folder, given.has("force"));
+        done.map_err(|error| error.ending(Ends::Statement))?;
         self.add_assembly("System.IO.Compression.FileSystem");
         Ok(PsValue::Null)
     }
@@ -212,7 +212,7 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &JOIN)?;
         let path = given.required("path")?;
         if path.is_empty() {
-            return error::fails("-Path is empty");
+            return Err(ScriptError::fails("-Path is empty").ending(Ends::Statement));
         }
         if let [drive, b':', ..] = path.as_bytes()
             && !drive.eq_ignore_ascii_case(&b'c')

@@ -357,6 +357,7 @@ impl Shell<'_, '_> {
             has_zip: self.has_zip,
             functions: self.functions.clone(),
             scripts: self.scripts + 1,
+            tries: self.tries,
             depth: self.depth,
             file: Some(file.path.clone()),
             ..Shell::new(self.machine, Arc::clone(&file.text), self.is_core)
