@@ -106,9 +106,16 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
+    /// `$?` of a command that runs others: their errors are not its own.
+    fn succeed(&mut self) {
+        self.is_ok = true;
+        self.left_out.command = None;
+    }
+
     /// Runs a block for one item of a pipeline; `return` ends only this item.
     pub(super) fn run_item_block(&mut self, statements: &[Statement]) -> Result<PsValue> {
         let value = self.block(statements)?;
+        self.succeed();
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
             Some(_) => error::unclear("break or continue in a pipeline ends the script"),
@@ -247,6 +254,7 @@ impl Shell<'_, '_> {
         self.calls += 1;
         let done = self.function_body(function);
         self.calls -= 1;
+        self.succeed();
         (self.variables, self.types) = outer;
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,

@@ -364,7 +364,7 @@ impl Shell<'_, '_> {
         };
         let bound = file.bind(&mut inner, given, ArgumentMode::Value);
         let done = bound.and_then(|()| inner.block(&file.statements));
-        let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
+        let (exit, flow) = (inner.exit, inner.flow);
         let (variables, types, functions) = (inner.variables, inner.types, inner.functions);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
         self.left_out.program = inner.left_out.program;
@@ -379,15 +379,9 @@ impl Shell<'_, '_> {
                 return Ok(value);
             }
         }
-        match exit {
-            Some(code) => self.end_script(code, &file, command),
-            None if !is_ok => {
-                return error::unclear(format!(
-                    "the last command of {} fails: whether the script does is unclear",
-                    file.path
-                ));
-            }
-            None => self.is_ok = true,
+        // Without exit, it succeeds whatever its last command does.
+        if let Some(code) = exit {
+            self.end_script(code, &file, command);
         }
         Ok(value)
     }

@@ -87,3 +87,23 @@ fn a_statement_that_fails_is_caught() {
         assert_eq!(written(line), Ok(expected.to_owned()), "{line}");
     }
 }
+
+#[test]
+fn a_command_that_runs_others_succeeds() {
+    for failing in [
+        r"Remove-Item C:\nope", "cmd /c exit 3", "$x = 'a'.Substring(5)", "node --version",
+    ] {
+        for line in [
+            format!("function f {{ {failing} }}; Set-Content C:\\o.txt a; f"),
+            format!("Set-Content C:\\o.txt a; & {{ {failing} }}"),
+            format!("Set-Content C:\\o.txt a; 1 | % {{ {failing} }}"),
+            format!("1 | % {{ {failing} }}; if ($?) {{ Set-Content C:\\o.txt a }}"),
+        ] {
+            assert_eq!(written(&line), Ok("a".to_owned()), "{line}");
+        }
+    }
+    let line = r"Set-Content C:\o.txt a; Remove-Item C:\nope | % { $_ }";
+    assert!(written(line).is_err());
+    let line = "if ($true) { cmd /c exit 3 }";
+    assert!(written(line).is_err());
+}
