@@ -17,6 +17,8 @@ const MESSAGE: ParameterSet = ParameterSet(
 /// Parameters of the cmdlets that write one message.
 const ONE_MESSAGE: ParameterSet = ParameterSet("[message=msg]");
 
+const STRICT: ParameterSet = ParameterSet("version off?");
+
 /// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
 const VERBS: &str = "
     add approve assert backup block build checkpoint clear close compare complete compress
@@ -173,7 +175,11 @@ impl Shell<'_, '_> {
             "set-executionpolicy" => self.set_execution_policy(command),
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
             | "set-psdebug" => Ok(PsValue::Null),
-            "set-strictmode" => error::unclear("strict mode is not supported"),
+            "set-strictmode" => {
+                let given = self.bind_parameters(command, &STRICT)?;
+                self.is_strict = !given.has("off");
+                Ok(PsValue::Null)
+            }
             "wait-process" => self.wait_process(command, input.as_ref()),
             "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),

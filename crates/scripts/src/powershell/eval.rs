@@ -39,6 +39,8 @@ pub(super) struct Shell<'m, 'a> {
     /// Pending `break`, `continue` or `return`.
     pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
+    /// True after `Set-StrictMode`: what has no value is an error.
+    pub(super) is_strict: bool,
     /// Depth of nested `try` statements.
     pub(super) tries: usize,
     /// Depth of nested calls.
@@ -95,6 +97,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
+            is_strict: false,
             tries: 0,
             calls: 0,
             depth: 0,
@@ -324,7 +327,9 @@ impl Shell<'_, '_> {
             Expression::Index(of, index) => {
                 let of = self.expression(of)?;
                 let index = self.expression(index)?;
-                super::operators::index(of, &index)
+                let value = super::operators::index(of, &index)?;
+                self.check_strict(&value)?;
+                Ok(value)
             }
             // The parser has refused the script.
             Expression::Other(what, _) => error::unclear(format!("{what} is not supported")),

@@ -80,7 +80,9 @@ impl Shell<'_, '_> {
         if matches!(of, PsValue::Process(_)) && name == "exitcode" {
             self.machine.unread = None;
         }
-        member(of, name, is_static)
+        let value = member(of, name, is_static)?;
+        self.check_strict(&value)?;
+        Ok(value)
     }
 
     pub(super) fn call(

@@ -113,7 +113,7 @@ impl ScriptFile {
             .map_err(|why| ScriptError::unclear(format!("the script {path} {why}")))?;
         let is_requirement = |line: &str| {
             let start = line.trim_start().get(..9).unwrap_or_default();
-            start.eq_ignore_ascii_case("#requires")
+            start.eq_ignore_ascii_case("#requires") && !is_met(line, is_core)
         };
         if text.lines().any(is_requirement) {
             let why = format!("the script {path} has an unsupported #Requires");
@@ -208,6 +208,19 @@ impl ScriptFile {
     fn locate(&self, error: ScriptError) -> ScriptError {
         locate(&self.path, &self.text, error)
     }
+}
+
+/// Returns true for a `#Requires` of no more than a version that every image has.
+fn is_met(line: &str, is_core: bool) -> bool {
+    let mut words = line.split_whitespace().skip(1);
+    let (Some(option), Some(version), None) = (words.next(), words.next(), words.next()) else {
+        return false;
+    };
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    let own = if is_core { (7, 0) } else { (5, 1) };
+    option.eq_ignore_ascii_case("-version")
+        && matches!((major.parse::<u8>(), minor.parse::<u8>()),
+            (Ok(major), Ok(minor)) if (major, minor) <= own)
 }
 
 /// The variables of a script file that name it, also in its functions.
@@ -306,9 +319,12 @@ impl ScriptParameter {
     /// The value of a parameter that is not given and has no default.
     fn empty_value(&self) -> Result<PsValue> {
         match self.kind.as_deref() {
-            Some("switch") => Ok(PsValue::Bool(false)),
-            // A mandatory one asks for its value.
-            _ => error::unclear(format!("the script needs -{}", self.name)),
+            Some("switch" | "bool") => Ok(PsValue::Bool(false)),
+            // It asks for its value.
+            _ if self.is_mandatory => error::unclear(format!("the script needs -{}", self.name)),
+            Some("string") => Ok(PsValue::text_value("")),
+            Some("int" | "int32") => Ok(PsValue::Number(0)),
+            _ => Ok(PsValue::Null),
         }
     }
 }
@@ -358,6 +374,7 @@ impl Shell<'_, '_> {
             functions: self.functions.clone(),
             scripts: self.scripts + 1,
             tries: self.tries,
+            is_strict: self.is_strict,
             depth: self.depth,
             file: Some(file.path.clone()),
             ..Shell::new(self.machine, Arc::clone(&file.text), self.is_core)

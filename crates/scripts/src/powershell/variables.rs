@@ -140,10 +140,23 @@ impl Shell<'_, '_> {
                 None if is_automatic(plain) => {
                     PsValue::opaque(format!("${plain} is known only on Windows"))
                 }
+                None if self.is_strict => PsValue::Opaque(strict()),
                 None => PsValue::Null,
             },
         }
     }
+
+    /// Refuses a member or item without a value, which may be an error in strict mode.
+    pub(super) fn check_strict(&self, value: &PsValue) -> Result<()> {
+        if self.is_strict && *value == PsValue::Null {
+            return Err(strict());
+        }
+        Ok(())
+    }
+}
+
+fn strict() -> ScriptError {
+    ScriptError::unclear("Set-StrictMode does not allow what has no value")
 }
 
 fn without_scope(name: &str) -> &str {

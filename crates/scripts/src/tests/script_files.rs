@@ -123,7 +123,10 @@ fn what_a_script_needs_is_told_with_its_line() {
     assert_eq!(kind, NeedsWindows);
     assert!(why.contains(r"C:\p.ps1:3: "), "{why}");
     for (text, expected) in [
-        ("param([string]$x)\nmkdir C:\\$x", NotUnderstood),
+        (
+            "param([Parameter(Mandatory)] [string]$x)\nmkdir C:\\$x",
+            NotUnderstood,
+        ),
         ("mkdir C:\\ä", NotUnderstood),
         ("mkdir C:\\a (", NotUnderstood),
         ("#requires -Version 7\nmkdir C:\\a", NotUnderstood),
@@ -226,6 +229,51 @@ fn a_script_gets_its_arguments_by_name_and_by_position() {
         error(&POWERSHELL, with(&[validated]), r"C:\s.ps1 c").0,
         NotUnderstood
     );
+}
+
+#[test]
+fn a_parameter_that_is_not_given_has_the_value_of_its_type() {
+    let script = (
+        r"C:\s.ps1",
+        "#Requires -Version 5\nparam([Parameter(Mandatory = $false)] [string]$text, [int]$number, $any, \
+         [bool]$is, [string[]]$all)\nif ($any -eq $null -and $all -eq $null) { \
+         Set-Content C:\\o.txt \"[$text] $number $is\" }",
+    );
+    assert_eq!(
+        actions(&CMD, with(&[script]), r"powershell -File C:\s.ps1"),
+        [r"write C:\o.txt [] 0 False\r\n"]
+    );
+    for newer in [
+        "#Requires -Version 7", "#Requires -Version 5.2", "#Requires -Modules a",
+    ] {
+        let text = format!("{newer}\nmkdir C:\\a");
+        let tree = with(&[(r"C:\s.ps1", text.as_str())]);
+        assert_eq!(error(&CMD, tree, r"powershell C:\s.ps1").0, NotUnderstood);
+    }
+}
+
+#[test]
+fn in_strict_mode_nothing_without_a_value_is_used() {
+    let strict = "Set-StrictMode -Version Latest;";
+    assert_eq!(
+        actions(
+            &POWERSHELL,
+            image(),
+            &format!("{strict} $a = 'a'; mkdir C:\\$a")
+        ),
+        [r"folder C:\a"]
+    );
+    for line in [
+        "mkdir C:\\x$none",
+        "if ($none) { }; mkdir C:\\x",
+        "$t = @{}; if ($t.a) { mkdir C:\\x }",
+        "$l = 'a','b'; mkdir C:\\x$($l[2])",
+    ] {
+        let line = format!("{strict} {line}");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
+    }
+    let off = format!("{strict} Set-StrictMode -Off; mkdir C:\\x$none");
+    assert_eq!(actions(&POWERSHELL, image(), &off), [r"folder C:\x"]);
 }
 
 const HELPERS: (&str, &str) = (
