@@ -371,7 +371,7 @@ impl Shell<'_, '_> {
             .or(name.strip_prefix("./"))
             .unwrap_or(&name);
         // A full path in the same folder counts as its last name.
-        let name = match name.rsplit_once('\\') {
+        let name = match name.rsplit_once(['\\', '/']) {
             None => name,
             Some((_, last)) => {
                 let is_here = name.contains(':')

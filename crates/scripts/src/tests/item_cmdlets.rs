@@ -33,6 +33,7 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     );
     assert_eq!(ok(r"mv C:\s\d C:\t"), r"move C:\s\d to C:\t\d");
     assert_eq!(ok(r"Rename-Item C:\s C:\u"), r"move C:\s to C:\u");
+    assert_eq!(ok("Rename-Item C:/s C:/u"), r"move C:\s to C:\u");
     assert_eq!(
         ok(r"Rename-Item C:\s\a.txt c.txt"),
         r"move C:\s\a.txt to C:\s\c.txt"
