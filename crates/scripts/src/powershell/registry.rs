@@ -196,9 +196,13 @@ impl Shell<'_, '_> {
 /// Data of a value: of the given type, of its current type, or of the type that it looks like.
 fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Result<RegistryData> {
     let is_rounded = matches!(value, PsValue::Text(text) if text.trim().parse::<f64>().is_ok());
+    let is_kept = kind.is_none() && existing.is_some();
     let wrong = || {
         if is_rounded {
             return ScriptError::unclear("a number with a fraction is not supported here");
+        }
+        if is_kept {
+            return ScriptError::unclear("whether the value keeps its type is unclear");
         }
         ScriptError::fails("the value does not match its type")
     };
@@ -213,6 +217,12 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
             return error::unclear(format!("unsupported type {other:?}"));
         }
         None => match (existing, value) {
+            // What does not convert to the current type replaces it.
+            (Some(DataType::DWORD | DataType::QWORD), PsValue::Text(text))
+                if !is_rounded && text.starts_with(char::is_alphabetic) =>
+            {
+                DataType::SZ
+            }
             (Some(kind), _) => kind,
             (None, PsValue::Number(number)) if i32::try_from(*number).is_ok() => DataType::DWORD,
             (None, PsValue::Number(_)) => DataType::QWORD,
