@@ -25,11 +25,19 @@ fn a_replacement_is_that_of_dotnet() {
         (r"'C:\a\b' -replace '^(.):','$1'", r"C\a\b"),
         (r"('a=b=c' -split '=',2)[1]", "b=c"),
         (r"(('a,b','c') -split ',').Count", "3"),
+        (r"'a[b]' -replace '[\[\]]','x'", "axbx"),
+        (r"'a]b' -replace '[]a]','x'", "xxb"),
         (r"$true + 1", "2"),
     ] {
         assert_eq!(written(expression), expected, "{expression}");
     }
     for line in [
+        r"mkdir ('<add/>' -replace '\<add','x')",
+        r"mkdir ('a>' -replace 'a\>','x')",
+        "mkdir ('a b' -replace '[[:space:]]','x')",
+        "mkdir ('abc' -replace '[a-z-[aeiou]]','x')",
+        "mkdir ('a]c' -replace '[^]b[c]]','x')",
+        "mkdir ('aa' -replace 'a{,2}','x')",
         "mkdir ('a.b' -split '.',0,'SimpleMatch')[0]",
         "mkdir ('a b' -split ' ',-2)[0]",
         "$a = @(); $a += $null; mkdir $a.Count",
