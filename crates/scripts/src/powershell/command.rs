@@ -204,6 +204,11 @@ impl Shell<'_, '_> {
             check_has_folder(name)?;
         }
         let mut words = self.words(command)?;
+        if self.is_core && !has_old_arguments(name) && words.iter().any(|word| is_escaped(word)) {
+            let why = "PowerShell 7.3 passes on empty arguments and escapes quotes, earlier versions \
+                       do not";
+            return error::unclear(why);
+        }
         // It leaves out empty arguments.
         words.retain(|word| !word.is_empty());
         words.insert(0, name.to_owned());
@@ -332,6 +337,18 @@ fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
         None => Ok(()),
         Some(_) => error::unclear(format!("piping output to {to} is not supported")),
     }
+}
+
+/// Returns true for a program that gets its arguments from every version as from the old ones.
+fn has_old_arguments(name: &str) -> bool {
+    let program = tools::program_name(name);
+    super::super::cmd::is_batch(name) || has_word("cmd cscript wscript", &program)
+}
+
+/// Returns true for an argument that the versions of PowerShell 7 pass on in two ways.
+fn is_escaped(word: &str) -> bool {
+    let is_quoted = word.contains(char::is_whitespace);
+    word.is_empty() || word.contains('"') || is_quoted && word.ends_with('\\')
 }
 
 /// Returns true if a program gets an argument as written.

@@ -45,7 +45,7 @@ impl Encoding {
             return Ok(if is_core { Self::Utf8 } else { old });
         };
         Ok(match name.to_lowercase().as_str() {
-            "ascii" | "default" | "oem" | "string" => Self::Ascii,
+            "ascii" | "default" | "oem" => Self::Ascii,
             "utf8" | "utf8nobom" if is_core => Self::Utf8,
             "utf8bom" if is_core => Self::Utf8WithMark,
             "utf8" => Self::Utf8WithMark,
