@@ -104,7 +104,7 @@ impl Shell<'_, '_> {
         }
         match name {
             "select-object" => self.select_object(command, input),
-            "where-object" => self.where_object(command, input),
+            "where-object" => self.with_items(|shell| shell.where_object(command, input)),
             "split-path" => self.split_path(command, input),
             "resolve-path" | "convert-path" => self.resolve_path(command),
             "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
@@ -134,7 +134,7 @@ impl Shell<'_, '_> {
             "test-path" => self.test_path(command),
             "join-path" => self.join_path(command),
             "import-certificate" => self.import_certificate(command),
-            "foreach-object" => self.foreach_object(command, input),
+            "foreach-object" => self.with_items(|shell| shell.foreach_object(command, input)),
             "start-process" => self.start_process(command),
             _ => self.simple_cmdlet(name, command, input),
         }

@@ -240,6 +240,9 @@ impl Shell<'_, '_> {
             }
         };
         let text = String::from_utf8_lossy(&content);
+        if given.has("raw") && text.is_empty() {
+            return Ok(PsValue::Null);
+        }
         if given.has("raw") {
             return Ok(PsValue::text_value(text));
         }

@@ -366,16 +366,17 @@ impl Shell<'_, '_> {
         if matches!(operator, "and" | "or") && matches!(right, PsValue::Matches { .. }) {
             return Ok(right);
         }
-        if let "match" | "imatch" | "cmatch" = operator
-            && let PsValue::Text(text) = &left
+        if let "match" | "imatch" | "cmatch" | "notmatch" = operator
+            && let PsValue::Text(_) | PsValue::Number(_) = &left
         {
-            let found = super::patterns::groups(text, &right.text()?, operator == "cmatch")?;
+            let text = left.text()?;
+            let found = super::patterns::groups(&text, &right.text()?, operator == "cmatch")?;
             let is_match = found.is_some();
             if let Some(groups) = found {
                 self.variables
                     .insert("matches".to_owned(), PsValue::Table(groups));
             }
-            return Ok(PsValue::Bool(is_match));
+            return Ok(PsValue::Bool(is_match != (operator == "notmatch")));
         }
         super::operators::binary(operator, left, right)
     }

@@ -112,6 +112,17 @@ impl Shell<'_, '_> {
         self.left_out.command = None;
     }
 
+    /// Runs a command whose blocks have each item as `$_`, which ends with it.
+    pub(super) fn with_items<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.variables.get("_").cloned();
+        let done = run(self);
+        match outer {
+            Some(outer) => self.variables.insert("_".to_owned(), outer),
+            None => self.variables.remove("_"),
+        };
+        done
+    }
+
     /// Runs a block for one item of a pipeline; `return` ends only this item.
     pub(super) fn run_item_block(&mut self, statements: &[Statement]) -> Result<PsValue> {
         let value = self.block(statements)?;

@@ -441,6 +441,9 @@ impl Shell<'_, '_> {
         if !given.has("recurse") || !given.has("file") || given.has("directory") {
             return error::unclear("of -Recurse and -Include, only -Recurse -File is supported");
         }
+        if included.iter().any(|pattern| pattern.contains(['[', '`'])) {
+            return error::unclear("only the wildcards * and ? are supported");
+        }
         let Paths::One(top) = self.machine.paths(source, Wildcards::PowerShell)? else {
             return error::unclear("wildcards are not supported here");
         };

@@ -203,9 +203,8 @@ pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -
         "extension" => {
             PsValue::text_value(divided.map_or(String::new(), |(_, end)| format!(".{end}")))
         }
-        "directoryname" | "directory" | "parent" => {
-            parent(path).map_or(PsValue::Null, PsValue::Item)
-        }
+        "directoryname" | "directory" => parent(path).map_or(PsValue::Null, PsValue::Item),
+        "parent" => parent(path).map_or(PsValue::Null, PsValue::Listed),
         _ => return None,
     })
 }

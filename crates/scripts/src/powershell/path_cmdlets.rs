@@ -7,6 +7,7 @@ use super::super::tools;
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
+use super::has_word;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
@@ -214,8 +215,9 @@ impl Shell<'_, '_> {
         if path.is_empty() {
             return Err(ScriptError::fails("-Path is empty").ending(Ends::Statement));
         }
-        if let [drive, b':', ..] = path.as_bytes()
-            && !drive.eq_ignore_ascii_case(&b'c')
+        if let Some((drive, _)) = path.split_once(':')
+            && !drive.contains(['\\', '/'])
+            && !has_word("c hklm hkcu registry env iis cert", &drive.to_lowercase())
         {
             return error::unclear(format!("whether the drive of {path} exists is not known"));
         }

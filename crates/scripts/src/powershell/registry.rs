@@ -27,8 +27,12 @@ pub(super) fn key(path: &str) -> Result<KeyPath> {
     if path.contains(['*', '?']) {
         return error::unclear("wildcards in a key path are not supported");
     }
-    let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
-    let root = names.next().unwrap_or_default();
+    let path = path.trim_start_matches(['\\', '/']);
+    let (root, below) = path.split_once([':', '\\', '/']).unwrap_or((path, ""));
+    if below.contains(':') {
+        return error::unclear("a colon in a key path is not supported");
+    }
+    let names = below.split(['\\', '/']).filter(|name| !name.is_empty());
     let below: Vec<&str> = names.collect();
     Process::parse_key(&format!(r"{root}\{}", below.join(r"\")))
 }

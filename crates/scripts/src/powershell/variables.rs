@@ -78,7 +78,7 @@ impl Shell<'_, '_> {
                 return error::unclear("a script file sets a variable of its calling script");
             }
         }
-        if plain.contains(':') || plain.starts_with("ps") {
+        if plain.contains(':') || plain.starts_with("ps") || plain == "ofs" {
             return error::unclear(format!("setting ${name} is not supported"));
         }
         if plain != "null" {

@@ -95,3 +95,44 @@ fn what_lies_below_a_new_link_is_not_known() {
     let line = r"mklink /d C:\l C:\Windows & if exist C:\l\x (mkdir C:\yes) else (mkdir C:\no)";
     refused(&CMD, line);
 }
+
+#[test]
+fn values_are_those_of_powershell() {
+    for (expression, expected) in [
+        ("@('') -contains $null", "False"),
+        ("@(1) -contains '01'", "True"),
+        ("'B' -in 'a','b'", "True"),
+        ("3010 -notin 0, 3010", "False"),
+        ("@($null -replace 'a','b').Count", "1"),
+        ("@($null -split ',').Count", "1"),
+        ("if (15 -match '1(.)') { $Matches[1] }", "5"),
+        ("if ('abc' -notmatch 'b(.)') { } else { $Matches[1] }", "c"),
+        ("1 | % { } | Out-Null; $_ -eq $null", "True"),
+        (
+            r"mkdir C:\d.e | Out-Null; (Get-Item C:\d.e).BaseName",
+            "d.e",
+        ),
+        (r"Set-Content C:\d.e x; (Get-Item C:\d.e).BaseName", "d"),
+        (
+            r"New-Item C:\e -Type File | Out-Null; (Get-Content C:\e -Raw) -eq $null",
+            "True",
+        ),
+    ] {
+        let line = format!(r"Set-Content C:\a.txt -NoNewline -Value $({expression})");
+        let actions = in_powershell(&line);
+        let written = format!(r"write C:\a.txt {expected}");
+        assert_eq!(actions.last(), Some(&written), "{line}");
+    }
+    for line in [
+        "mkdir ('C:\\{1}' -f 'a',@(1,2))",
+        "mkdir C:\\x$(2147483647 * 2147483647)",
+        "mkdir C:\\x$(1 + -bnot 5)",
+        "$OFS = ','; mkdir C:\\x",
+        "Get-ChildItem C:\\work -Recurse -File -Include '[ab]*' | Remove-Item",
+        "New-Item 'HKLM:\\SOFTWARE\\a:b'",
+        "mkdir (Join-Path 'https://x' a)",
+        "mkdir C:\\a\\b | Out-Null; mkdir C:\\x$((Get-Item C:\\a\\b).Parent)",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
