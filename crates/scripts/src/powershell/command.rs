@@ -90,6 +90,7 @@ impl Shell<'_, '_> {
             check_not_piped(input.as_ref(), "a function")?;
             self.call_function(&function, command)?
         } else if self.machine.package_code.is_some() && has_word(FUNCTIONS, &cmdlet) {
+            check_not_piped(input.as_ref(), "a function")?;
             // It throws its errors, which end the script with any error action.
             self.chocolatey_function(&cmdlet, command)?
         } else if is_cmdlet(&cmdlet) {
@@ -298,7 +299,8 @@ pub(super) fn check_has_folder(name: &str) -> Result<()> {
     ))
 }
 
-fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
+/// Refuses pipeline input that a command does not read.
+pub(super) fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
     match input {
         None => Ok(()),
         Some(_) => error::unclear(format!("piping output to {to} is not supported")),

@@ -176,9 +176,11 @@ impl Shell<'_, '_> {
             None => given.required("literalpath")?,
         };
         let value = match (given.value("inputobject"), input) {
-            (Some(value), _) => value.clone(),
-            (None, Some(input)) => input,
-            (None, None) => PsValue::Null,
+            (Some(_), Some(_)) => {
+                return error::unclear("both -InputObject and the pipeline give content");
+            }
+            (Some(value), None) => value.clone(),
+            (None, input) => input.unwrap_or(PsValue::Null),
         };
         if given.has("nonewline") {
             return error::option("-NoNewline");

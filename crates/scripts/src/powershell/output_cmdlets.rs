@@ -3,7 +3,7 @@
 use super::super::error::{self, Result, ScriptError};
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
-use super::drive::{Drive, path_of};
+use super::drive::{Drive, TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
@@ -134,9 +134,14 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SPLIT)?;
         let text = match (path_of(&given)?, input) {
-            (Some(path), _) => path,
+            (Some(path), None) => path,
+            (None, Some(PsValue::Null)) => return Ok(PsValue::Null),
+            (None, Some(PsValue::List(_))) => {
+                return error::unclear("several paths are not supported");
+            }
             (None, Some(input)) => input.text()?,
             (None, None) => return error::unclear("no path given"),
+            (Some(_), Some(_)) => return error::unclear(TWO_PATHS),
         };
         for switch in ["resolve", "qualifier", "noqualifier"] {
             if given.has(switch) {

@@ -1,0 +1,25 @@
+//! What cmdlets do with their pipeline input.
+
+use super::{POWERSHELL, describe, image, refused, run_on};
+use crate::ScriptErrorKind::NotUnderstood;
+
+#[test]
+fn input_that_a_cmdlet_does_not_read_is_refused() {
+    for line in [
+        r"cd C:\work; Get-Item C:\inetpub | Get-ChildItem | Remove-Item -Force",
+        r"'C:\inetpub' | Get-Item",
+        r"'abc' | New-Item C:\o.txt",
+        r"'abc' | Set-Variable x",
+        r"'C:\inetpub' | Remove-Item C:\Windows\Temp -Recurse",
+        r"'C:\inetpub' | Copy-Item -Path C:\Windows\Temp -Destination C:\t -Recurse",
+        r"'C:\a\b', 'C:\c' | Split-Path -Leaf | Set-Content C:\o.txt",
+        r"'a' | Write-Output b | Set-Content C:\o.txt",
+        r"'a' | Out-File C:\o.txt -InputObject b",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+    let line = r"'C:\a\b' | Split-Path -Leaf | Set-Content C:\o.txt; mkdir C:\d | Out-Null";
+    let tree = run_on(image(), &POWERSHELL, line).unwrap();
+    let actions: Vec<String> = tree.actions.iter().map(describe).collect();
+    assert_eq!(actions, [r"write C:\o.txt b\r\n", r"folder C:\d"]);
+}
