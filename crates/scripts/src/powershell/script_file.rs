@@ -328,8 +328,7 @@ fn decoded(bytes: &[u8], is_core: bool) -> Result<String, &'static str> {
         _ if bytes.is_ascii() || is_core => String::from_utf8(bytes.to_vec()).ok(),
         _ => return Err("has non-ASCII characters and no byte order mark"),
     };
-    text.map(|text| text.replace("\r\n", "\n"))
-        .ok_or("is not Unicode text")
+    text.ok_or("is not Unicode text")
 }
 
 impl Shell<'_, '_> {

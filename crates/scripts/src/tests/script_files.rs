@@ -528,3 +528,24 @@ fn an_argument_that_is_a_number_and_a_text_is_not_guessed() {
         }
     }
 }
+
+#[test]
+fn strings_keep_the_line_ends_of_their_script() {
+    let text = "$a = @'\nb\nc\n'@\nSet-Content C:\\o.txt $a `\n  -NoNewline\n\
+        [IO.File]::WriteAllText('C:\\p.txt', 'd\ne')\nif ($a.Length -eq 4) { mkdir C:\\windows-end }\n\
+        elseif ($a.Length -eq 3)\n{\n  mkdir C:\\unix-end # end\n}\nexit\n";
+    let line = r"powershell C:\build\s.ps1";
+    let tree = |text: &str| with(&[(r"C:\build\s.ps1", text)]);
+    assert_eq!(
+        actions(&CMD, tree(&text.replace('\n', "\r\n")), line),
+        [
+            r"write C:\o.txt b\r\nc", r"write C:\p.txt d\r\ne", r"folder C:\windows-end"
+        ]
+    );
+    assert_eq!(
+        actions(&CMD, tree(text), line),
+        [
+            r"write C:\o.txt b\nc", r"write C:\p.txt d\ne", r"folder C:\unix-end"
+        ]
+    );
+}
