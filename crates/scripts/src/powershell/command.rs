@@ -36,7 +36,11 @@ impl Shell<'_, '_> {
                         self.is_ok = true;
                         self.left_out.command = None;
                     }
-                    value
+                    let is_item = pipeline.elements.len() > 1 && self.is_not_set(expression);
+                    match value {
+                        PsValue::Null if is_item => PsValue::List(vec![PsValue::Null]),
+                        value => value,
+                    }
                 }
                 Element::Command(command) => self.command(command, input)?,
             });

@@ -148,6 +148,8 @@ impl Shell<'_, '_> {
                 return error::unclear("both -Value and the pipeline give content");
             }
             (Some(value), None) => value.clone(),
+            // Windows opens the file at the first item.
+            (None, Some(input)) if input.is_empty() => return Ok(PsValue::Null),
             (None, Some(input)) => input,
             (None, None) => return error::unclear("no content given"),
         };
@@ -261,6 +263,7 @@ fn lines(value: &PsValue, ends: bool) -> Result<String> {
     for item in items {
         match &item {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
+            PsValue::Null => continue,
             PsValue::Opaque(error) => return Err(error.clone()),
             _ => {
                 return error::unclear("writing an object as text is not supported");

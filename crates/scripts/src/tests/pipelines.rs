@@ -23,3 +23,34 @@ fn input_that_a_cmdlet_does_not_read_is_refused() {
     let actions: Vec<String> = tree.actions.iter().map(describe).collect();
     assert_eq!(actions, [r"write C:\o.txt b\r\n", r"folder C:\d"]);
 }
+
+#[test]
+fn content_without_input_is_not_written() {
+    let mut tree = image();
+    tree.file(r"C:\hosts", Some(b"a\r\nb\r\n".to_vec()));
+    for (line, expected) in [
+        (
+            r"(Get-Content C:\hosts) | ? { $_ -eq 'z' } | Set-Content C:\hosts",
+            vec![],
+        ),
+        (r"@() | Set-Content C:\new", vec![]),
+        (r"@() | Add-Content C:\new", vec![]),
+        (
+            r"(Get-Content C:\hosts) | ? { $_ -eq 'b' } | Set-Content C:\hosts",
+            vec![r"write C:\hosts b\r\n"],
+        ),
+        // A variable that is not set is an item.
+        (r"$null | Set-Content C:\hosts", vec![r"write C:\hosts "]),
+        (
+            r"$x | % { mkdir C:\once } | Out-Null",
+            vec![r"folder C:\once"],
+        ),
+        (r"Set-Content C:\hosts $null", vec![r"write C:\hosts "]),
+    ] {
+        let tree = run_on(tree.clone(), &POWERSHELL, line).unwrap();
+        let actions: Vec<String> = tree.actions.iter().map(describe).collect();
+        assert_eq!(actions, expected, "{line}");
+    }
+    let line = r"$null | Remove-Item";
+    assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood);
+}
