@@ -7,6 +7,7 @@ mod downloads;
 mod effects;
 mod item_cmdlets;
 mod operators;
+mod parameters;
 mod pipelines;
 mod powershell;
 mod programs;

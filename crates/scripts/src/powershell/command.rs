@@ -161,24 +161,35 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn error_action(&mut self, command: &CommandAst) -> Result<ErrorAction> {
+        let is_own =
+            |name: &str| name == "ea" || (name.len() > 5 && "erroraction".starts_with(name));
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
-            let Argument::Parameter { name, value, .. } = argument else {
-                continue;
-            };
-            if name == "ea" || (name.len() > 5 && "erroraction".starts_with(name.as_str())) {
-                let value = match (value, arguments.peek()) {
-                    (Some(value), _) | (None, Some(Argument::Value(value))) => {
-                        self.expression(value)?
+            let value = match argument {
+                Argument::Parameter { name, value, .. } if is_own(name) => {
+                    match (value, arguments.peek()) {
+                        (Some(value), _) | (None, Some(Argument::Value(value))) => {
+                            self.expression(value)?
+                        }
+                        _ => return error::option(name),
                     }
-                    _ => return error::option(name),
-                };
-                return Ok(match value.text()?.to_lowercase().as_str() {
-                    "stop" => ErrorAction::Stop,
-                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
-                    other => return error::option(other),
-                });
-            }
+                }
+                Argument::Splat(name) => match self.variables.get(name) {
+                    Some(PsValue::Table(entries)) => {
+                        let Some((_, value)) = entries.iter().find(|(name, _)| is_own(name)) else {
+                            continue;
+                        };
+                        value.clone()
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            return match value.text()?.to_lowercase().as_str() {
+                "stop" => Ok(ErrorAction::Stop),
+                "continue" | "silentlycontinue" | "ignore" | "0" => Ok(ErrorAction::Continue),
+                other => error::option(other),
+            };
         }
         Ok(self.on_error())
     }

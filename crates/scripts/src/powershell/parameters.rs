@@ -137,6 +137,7 @@ impl Shell<'_, '_> {
     ) -> Result<BoundParameters> {
         let mut given = BoundParameters::default();
         let mut positional = Vec::new();
+        let mut splatted = Vec::new();
         // After `--`, everything is a value.
         let mut has_ended = false;
         let mut arguments = command.arguments.iter();
@@ -150,15 +151,10 @@ impl Shell<'_, '_> {
                     return error::unclear("parameters after -- are not supported");
                 }
                 Argument::Value(value) => positional.push(self.expression(value)?),
-                Argument::Splat(name) => {
-                    let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {
-                        return error::unclear(format!("@{name} is not supported"));
-                    };
-                    for (name, value) in entries {
-                        let own = resolve_name(takes, &name)?;
-                        given.entries.push((own.0, value));
-                    }
-                }
+                Argument::Splat(name) => match self.variables.get(name) {
+                    Some(PsValue::Table(entries)) => splatted.extend(entries.clone()),
+                    _ => return error::unclear(format!("@{name} is not supported")),
+                },
                 Argument::Parameter { name, value, .. } => {
                     let (own, is_switch) = resolve_name(takes, name)?;
                     let value = match (value, is_switch) {
@@ -175,6 +171,19 @@ impl Shell<'_, '_> {
                     given.add(own, name, value)?;
                 }
             }
+        }
+        for (name, value) in splatted {
+            let (own, is_switch) = resolve_name(takes, &name)?;
+            // In PowerShell 7, what is written comes before it.
+            if self.is_core && given.value(own).is_some() {
+                continue;
+            }
+            let value = if is_switch {
+                PsValue::Bool(value.to_bool()?)
+            } else {
+                value
+            };
+            given.add(own, &name, value)?;
         }
         given.add_positional(takes, positional)?;
         Ok(given)
