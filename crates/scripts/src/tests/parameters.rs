@@ -1,6 +1,6 @@
 //! Names of parameters, and parameters in a hashtable.
 
-use super::{POWERSHELL, actions_of, in_powershell, refused};
+use super::{CMD, POWERSHELL, actions_of, describe, image, in_powershell, refused, run_on};
 use crate::ScriptErrorKind::Fails;
 
 #[test]
@@ -21,4 +21,30 @@ fn a_hashtable_gives_switches_and_nothing_twice() {
     assert_eq!(refused(&POWERSHELL, line).0, Fails);
     let pwsh = ["pwsh", "-Command"];
     assert_eq!(actions_of(&pwsh, line), [r"folder C:\b"]);
+}
+
+#[test]
+fn defaults_see_the_parameters_that_are_given() {
+    for (line, expected) in [
+        (
+            r"function inst($dir, $bin = ($dir + '\bin')) { mkdir $bin }; inst C:\app",
+            r"folder C:\app\bin",
+        ),
+        (
+            r"$dir = 'C:\outer'; function inst($bin = ($dir + '\bin'), $dir) { mkdir $bin }; inst -dir C:\app",
+            r"folder C:\app\bin",
+        ),
+        (
+            r"function inst($a = 'C:\a', $b = ($a + '\b')) { mkdir $b }; inst",
+            r"folder C:\a\b",
+        ),
+    ] {
+        assert_eq!(in_powershell(line), [expected], "{line}");
+    }
+    let mut tree = image();
+    let script = br"param($a = ('C:\' + $b), $b) mkdir $a";
+    tree.file(r"C:\s.ps1", Some(script.to_vec()));
+    let tree = run_on(tree, &CMD, r"powershell -File C:\s.ps1 -b given").unwrap();
+    let actions: Vec<String> = tree.actions.iter().map(describe).collect();
+    assert_eq!(actions, [r"folder C:\given"]);
 }
