@@ -118,14 +118,15 @@ impl Shell<'_, '_> {
             }
             _ => {}
         }
-        let is_start = !appends || now == PathState::Absent;
-        let content = encoding.bytes(text, is_start)?;
-        if is_start {
+        if !appends || now == PathState::Absent {
+            let content = encoding.bytes(text, true)?;
             return self.apply(ImageAction::Write { path, content });
         }
         // An existing file keeps its encoding where the cmdlet detects it.
         match self.machine.image.content(&path) {
             Lookup::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
+                // An empty file gets the byte order mark, too.
+                let content = encoding.bytes(text, before.is_empty())?;
                 self.apply(ImageAction::Append { path, content })
             }
             Lookup::Present(_) => {
