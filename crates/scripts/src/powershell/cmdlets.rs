@@ -207,7 +207,7 @@ impl Shell<'_, '_> {
 
     /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
     fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck?");
+        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck? function!");
         let given = self.bind_parameters(command, &takes)?;
         let module = given.required("name")?;
         if super::script_file::is_module(&module) {

@@ -9,14 +9,17 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const CONTENT: ParameterSet =
-    ParameterSet("[path] literalpath=pspath=lp [value] encoding force? nonewline?");
-
-const OUT_FILE: ParameterSet = ParameterSet(
-    "[filepath] literalpath=pspath=lp [encoding] inputobject width force? nonewline? append?",
+const CONTENT: ParameterSet = ParameterSet(
+    "[path] literalpath=pspath=lp [value] encoding force? nonewline? passthru! filter! exclude!",
 );
 
-const GET: ParameterSet = ParameterSet("[path] literalpath=pspath=lp encoding raw?");
+const OUT_FILE: ParameterSet = ParameterSet(
+    "[filepath] literalpath=pspath=lp [encoding] inputobject width force? nonewline? append? \
+     noclobber=nooverwrite!",
+);
+
+const GET: ParameterSet =
+    ParameterSet("[path] literalpath=pspath=lp encoding raw? readcount! exclude!");
 
 /// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;

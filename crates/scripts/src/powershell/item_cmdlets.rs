@@ -17,17 +17,19 @@ use super::registry;
 use super::value::PsValue;
 
 const REMOVE: ParameterSet =
-    ParameterSet("[path] literalpath=pspath=lp recurse? force? confirm=cf?");
+    ParameterSet("[path] literalpath=pspath=lp recurse? force? confirm=cf? filter! credential!");
 
 const TRANSFER: ParameterSet = ParameterSet(
-    "[path] literalpath=pspath=lp [destination] recurse? force? container? passthru? confirm=cf?",
+    "[path] literalpath=pspath=lp [destination] recurse? force? container? passthru? confirm=cf? \
+     filter! credential!",
 );
 
 const RENAME: ParameterSet =
     ParameterSet("[path] literalpath=pspath=lp [newname] force? passthru?");
 
 const LIST: ParameterSet = ParameterSet(
-    "[path] literalpath=pspath=lp [filter] include force? file? directory? recurse=s?",
+    "[path] literalpath=pspath=lp [filter] include force? file? directory? recurse=s? \
+     depth!",
 );
 
 /// Where `Copy-Item` and `Move-Item` put files.

@@ -8,10 +8,11 @@ use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const PICK: ParameterSet = ParameterSet("[property] expandproperty first last skip unique?");
+const PICK: ParameterSet =
+    ParameterSet("[property] expandproperty first last skip unique? excludeproperty! skiplast!");
 
 const SPLIT: ParameterSet =
-    ParameterSet("[path] literalpath leaf? parent? resolve? qualifier? noqualifier?");
+    ParameterSet("[path] literalpath=pspath=lp leaf? parent? resolve? qualifier? noqualifier?");
 
 /// Cmdlets that query a running Windows. They are skipped if their output is not used.
 pub(super) const OUTPUT_ONLY: &str = "
@@ -162,7 +163,7 @@ impl Shell<'_, '_> {
 
     /// `Resolve-Path` and `Convert-Path`, without wildcards
     pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[path] literalpath");
+        let takes = ParameterSet("[path] literalpath=pspath=lp");
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(path) = self.drive(&path)? else {
@@ -179,7 +180,7 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn set_variable_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[name] [value] option scope force?");
+        let takes = ParameterSet("[name] [value] option scope force? visibility!");
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {
             return error::option("-Scope");

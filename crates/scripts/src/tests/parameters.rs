@@ -1,7 +1,7 @@
 //! Names of parameters, and parameters in a hashtable.
 
 use super::{CMD, POWERSHELL, actions_of, describe, image, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::Fails;
+use crate::ScriptErrorKind::{Fails, NotUnderstood};
 
 #[test]
 fn a_hashtable_gives_the_error_action() {
@@ -47,4 +47,32 @@ fn defaults_see_the_parameters_that_are_given() {
     let tree = run_on(tree, &CMD, r"powershell -File C:\s.ps1 -b given").unwrap();
     let actions: Vec<String> = tree.actions.iter().map(describe).collect();
     assert_eq!(actions, [r"folder C:\given"]);
+}
+
+#[test]
+fn a_prefix_of_several_parameters_is_ambiguous() {
+    for line in [
+        r"Remove-Item C:\inetpub -r -f",
+        r"Copy-Item -f C:\inetpub\wwwroot\iisstart.htm C:\t",
+        r"Get-ChildItem C:\inetpub -d",
+        r"Set-Location -p C:\inetpub",
+        r"New-ItemProperty -Path HKLM:\SOFTWARE -Name a -Value 1 -f",
+    ] {
+        let (kind, why) = refused(&POWERSHELL, line);
+        assert_eq!(kind, NotUnderstood, "{line}");
+        assert!(why.contains("is ambiguous: -"), "{line}: {why}");
+    }
+    let line = r"Get-Content C:\inetpub\wwwroot\iisstart.htm -e ascii";
+    assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood);
+    for (line, expected) in [
+        (r"rm C:\inetpub -r -fo", r"delete C:\inetpub"),
+        (r"mkdir -p C:\a\b", r"folder C:\a\b"),
+        (r"ni -f C:\a -ty d", r"folder C:\a"),
+        (
+            r"iwr http://x/y -useb -o C:\y",
+            "download http://x/y to C:\\y",
+        ),
+    ] {
+        assert_eq!(in_powershell(line), [expected], "{line}");
+    }
 }
