@@ -87,3 +87,24 @@ fn what_lies_below_a_new_link_is_not_known() {
     let line = r"mklink /d C:\l C:\Windows & if exist C:\l\x (mkdir C:\yes) else (mkdir C:\no)";
     refused(&CMD, line);
 }
+
+#[test]
+fn question_marks_and_colons_belong_to_the_name_of_a_variable() {
+    for (expression, expected) in [
+        (r#"\"${env:VERSION}?raw=1\""#, "1.2.3?raw=1"),
+        (r#"\"$env:VERSION.zip\""#, "1.2.3.zip"),
+    ] {
+        assert_eq!(written(expression), expected, "{expression}");
+    }
+    let line = r#"$u = 'http://x'; Set-Content C:\b.txt \"<$u?raw=1>\" -NoNewline"#;
+    assert_eq!(in_powershell(line), [r"write C:\b.txt <=1>"]);
+    for line in [
+        r#"$x = 'a'; Set-Content C:\b.txt \"$x: y\""#,
+        r#"$x = 'C'; Set-Content C:\b.txt \"$x:\a\""#,
+        r"$x = 'C'; mkdir $x:\a",
+    ] {
+        let (kind, why) = refused(&POWERSHELL, line);
+        assert_eq!(kind, NotUnderstood, "{line}");
+        assert!(why.contains("the variable without a name"), "{why}");
+    }
+}
