@@ -549,3 +549,37 @@ fn strings_keep_the_line_ends_of_their_script() {
         ]
     );
 }
+
+#[test]
+fn a_profile_runs_before_the_command() {
+    let windows = (
+        r"C:\Windows\System32\WindowsPowerShell\v1.0\profile.ps1",
+        "$env:SET = 'x'",
+    );
+    let of_user = (
+        r"C:\Users\ContainerAdministrator\Documents\WindowsPowerShell\Microsoft.PowerShell_profile.ps1",
+        "$ErrorActionPreference = 'Stop'",
+    );
+    let core = (r"C:\Program Files\PowerShell\7\profile.ps1", "cd C:\\");
+    for (profile, shell) in [
+        (windows, "powershell"),
+        (of_user, "powershell"),
+        (core, "pwsh"),
+    ] {
+        for line in ["-Command mkdir C:\\a", r"-File C:\build\setup.ps1"] {
+            let tree = with(&[profile, SETUP]);
+            let (kind, why) = error(&CMD, tree.clone(), &format!("{shell} {line}"));
+            assert_eq!(kind, NotUnderstood);
+            assert!(why.contains("the profile C:\\"), "{why}");
+            let without = format!("{shell} -nop {line}");
+            assert!(!actions(&CMD, tree, &without).is_empty(), "{without}");
+        }
+        let other = if shell == "pwsh" {
+            "powershell"
+        } else {
+            "pwsh"
+        };
+        let line = format!("{other} -c mkdir C:\\a");
+        assert_eq!(actions(&CMD, with(&[profile]), &line), [r"folder C:\a"]);
+    }
+}
