@@ -254,13 +254,14 @@ impl Shell<'_, '_> {
         value
     }
 
-    /// Returns true for a variable that is not set, which is one item of `@( … )` and of a pipeline; the
-    /// empty output of a command is none.
+    /// Returns true for a variable that is not set, or set to `$null`: it is one item of `@( … )` and of
+    /// a pipeline. The empty output of a command is none.
     pub(super) fn is_not_set(&self, expression: &Expression) -> bool {
         matches!(expression, Expression::Variable(name) if !self.variables.contains_key(name))
     }
 
-    fn is_null_variable(&self, statements: &[Statement]) -> bool {
+    /// The same for statements that are only a variable.
+    pub(super) fn is_null_variable(&self, statements: &[Statement]) -> bool {
         let [Statement::Pipeline(pipeline)] = statements else {
             return false;
         };

@@ -45,6 +45,11 @@ fn content_without_input_is_not_written() {
             r"$x | % { mkdir C:\once } | Out-Null",
             vec![r"folder C:\once"],
         ),
+        (
+            r"$x = 1; $x = $null; $x | Set-Content C:\hosts",
+            vec![r"write C:\hosts "],
+        ),
+        (r"$x = @(); $x | Set-Content C:\hosts", vec![]),
         (r"Set-Content C:\hosts $null", vec![r"write C:\hosts "]),
     ] {
         let tree = run_on(tree.clone(), &POWERSHELL, line).unwrap();
