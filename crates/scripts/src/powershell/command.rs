@@ -64,6 +64,7 @@ impl Shell<'_, '_> {
                 let why = "a block after a dot is not supported";
                 return Err(ScriptError::unclear(why).at_position(at));
             }
+            check_not_piped(input.as_ref(), "a block").map_err(|error| error.at_position(at))?;
             let function = self.function(Vec::new(), statements);
             let value = self.call_function(&function, command);
             let value = value.map_err(|error| error.at_position(at))?;

@@ -15,6 +15,7 @@ fn input_that_a_cmdlet_does_not_read_is_refused() {
         r"'C:\a\b', 'C:\c' | Split-Path -Leaf | Set-Content C:\o.txt",
         r"'a' | Write-Output b | Set-Content C:\o.txt",
         r"'a' | Out-File C:\o.txt -InputObject b",
+        r"'a' | & { mkdir C:\d }",
     ] {
         assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
     }
