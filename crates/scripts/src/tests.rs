@@ -8,6 +8,8 @@ mod effects;
 mod failures;
 mod item_cmdlets;
 mod operators;
+mod parameters;
+mod pipelines;
 mod powershell;
 mod programs;
 mod properties;

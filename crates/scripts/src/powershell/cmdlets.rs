@@ -4,6 +4,7 @@ use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::tools;
 use super::ast::CommandAst;
+use super::command::check_not_piped;
 use super::eval::Shell;
 use super::has_word;
 use super::parameters::ParameterSet;
@@ -29,6 +30,14 @@ const VERBS: &str = "
     reset resize resolve restart restore resume revoke save search select send set show skip
     sort split start step stop submit suspend switch sync tee test trace unblock undo uninstall
     unlock unprotect unpublish unregister update use wait watch where write
+";
+
+/// Cmdlets that read their pipeline input here, and those of which it changes only what they print.
+const READS_INPUT: &str = "
+    foreach-object where-object select-object split-path remove-item copy-item move-item
+    rename-item set-content add-content out-file write-output wait-process invoke-expression
+    write-host write-information write-verbose write-warning write-debug out-null out-host
+    out-default start-sleep
 ";
 
 /// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
@@ -96,11 +105,14 @@ impl Shell<'_, '_> {
         if let Some(error) = needs_windows(name) {
             return Err(error);
         }
-        if let Some(takes) = super::iis::parameters_of(name) {
-            return self.iis_cmdlet(name, takes, command, input.as_ref());
-        }
         if has_word(super::output_cmdlets::OUTPUT_ONLY, name) {
             return self.skip_output_cmdlet(name, command);
+        }
+        if !has_word(READS_INPUT, name) {
+            check_not_piped(input.as_ref(), "this cmdlet")?;
+        }
+        if let Some(takes) = super::iis::parameters_of(name) {
+            return self.iis_cmdlet(name, takes, command);
         }
         match name {
             "select-object" => self.select_object(command, input),
@@ -152,6 +164,7 @@ impl Shell<'_, '_> {
                 let given = self.bind_parameters(command, &MESSAGE)?;
                 match given.value("object").or(given.value("inputobject")) {
                     Some(value) => {
+                        check_not_piped(input.as_ref(), "this cmdlet")?;
                         command.check_number(value)?;
                         Ok(value.clone())
                     }
@@ -201,7 +214,7 @@ impl Shell<'_, '_> {
 
     /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
     fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck?");
+        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck? function!");
         let given = self.bind_parameters(command, &takes)?;
         let module = given.required("name")?;
         if super::script_file::is_module(&module) {

@@ -36,7 +36,11 @@ impl Shell<'_, '_> {
                         self.is_ok = true;
                         self.left_out.command = None;
                     }
-                    value
+                    let is_item = pipeline.elements.len() > 1 && self.is_not_set(expression);
+                    match value {
+                        PsValue::Null if is_item => PsValue::List(vec![PsValue::Null]),
+                        value => value,
+                    }
                 }
                 Element::Command(command) => self.command(command, input)?,
             });
@@ -60,6 +64,7 @@ impl Shell<'_, '_> {
                 let why = "a block after a dot is not supported";
                 return Err(ScriptError::unclear(why).at_position(at));
             }
+            check_not_piped(input.as_ref(), "a block").map_err(|error| error.at_position(at))?;
             let changes = self.machine.changes;
             let function = self.function(Vec::new(), statements);
             let value = self.call_function(&function, command);
@@ -92,6 +97,7 @@ impl Shell<'_, '_> {
             check_not_piped(input.as_ref(), "a function")?;
             self.call_function(&function, command)?
         } else if self.machine.package_code.is_some() && has_word(FUNCTIONS, &cmdlet) {
+            check_not_piped(input.as_ref(), "a function")?;
             // It throws its errors, which end the script with any error action.
             let done = self.chocolatey_function(&cmdlet, command);
             done.map_err(|error| error.ending(Ends::Script))?
@@ -176,24 +182,35 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn error_action(&mut self, command: &CommandAst) -> Result<ErrorAction> {
+        let is_own =
+            |name: &str| name == "ea" || (name.len() > 5 && "erroraction".starts_with(name));
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
-            let Argument::Parameter { name, value, .. } = argument else {
-                continue;
-            };
-            if name == "ea" || (name.len() > 5 && "erroraction".starts_with(name.as_str())) {
-                let value = match (value, arguments.peek()) {
-                    (Some(value), _) | (None, Some(Argument::Value(value))) => {
-                        self.expression(value)?
+            let value = match argument {
+                Argument::Parameter { name, value, .. } if is_own(name) => {
+                    match (value, arguments.peek()) {
+                        (Some(value), _) | (None, Some(Argument::Value(value))) => {
+                            self.expression(value)?
+                        }
+                        _ => return error::option(name),
                     }
-                    _ => return error::option(name),
-                };
-                return Ok(match value.text()?.to_lowercase().as_str() {
-                    "stop" => ErrorAction::Stop,
-                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
-                    other => return error::option(other),
-                });
-            }
+                }
+                Argument::Splat(name) => match self.variables.get(name) {
+                    Some(PsValue::Table(entries)) => {
+                        let Some((_, value)) = entries.iter().find(|(name, _)| is_own(name)) else {
+                            continue;
+                        };
+                        value.clone()
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            return match value.text()?.to_lowercase().as_str() {
+                "stop" => Ok(ErrorAction::Stop),
+                "continue" | "silentlycontinue" | "ignore" | "0" => Ok(ErrorAction::Continue),
+                other => error::option(other),
+            };
         }
         Ok(self.on_error())
     }
@@ -332,7 +349,8 @@ pub(super) fn check_has_folder(name: &str) -> Result<()> {
     ))
 }
 
-fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
+/// Refuses pipeline input that a command does not read.
+pub(super) fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
     match input {
         None => Ok(()),
         Some(_) => error::unclear(format!("piping output to {to} is not supported")),

@@ -265,16 +265,18 @@ impl Shell<'_, '_> {
         value
     }
 
-    /// Returns true for a variable that is not set, which is one item of `@( … )`; the empty output of
-    /// a command is none.
-    fn is_null_variable(&self, statements: &[Statement]) -> bool {
+    /// Returns true for a variable that is not set, or set to `$null`: it is one item of `@( … )` and of
+    /// a pipeline. The empty output of a command is none.
+    pub(super) fn is_not_set(&self, expression: &Expression) -> bool {
+        matches!(expression, Expression::Variable(name) if !self.variables.contains_key(name))
+    }
+
+    /// The same for statements that are only a variable.
+    pub(super) fn is_null_variable(&self, statements: &[Statement]) -> bool {
         let [Statement::Pipeline(pipeline)] = statements else {
             return false;
         };
-        let [Element::Expression(Expression::Variable(name))] = pipeline.elements.as_slice() else {
-            return false;
-        };
-        !self.variables.contains_key(name)
+        matches!(pipeline.elements.as_slice(), [Element::Expression(only)] if self.is_not_set(only))
     }
 
     fn expression_of(&mut self, expression: &Expression) -> Result<PsValue> {

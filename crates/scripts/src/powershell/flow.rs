@@ -260,10 +260,15 @@ impl Shell<'_, '_> {
             return error::unclear("function calls are nested too deeply");
         }
         let given = self.bind_function(function, command)?;
+        let is_given = |name: &String| given.iter().any(|(own, _)| own == name);
+        let parameters = function.parameters.iter();
+        let others: Vec<_> = parameters.filter(|(name, _)| !is_given(name)).collect();
         let outer = (self.variables.clone(), std::mem::take(&mut self.types));
         self.variables.extend(given);
         self.calls += 1;
-        let done = self.function_body(function);
+        let done = self
+            .set_defaults(&others)
+            .and_then(|()| self.function_body(function));
         self.calls -= 1;
         self.succeed();
         (self.variables, self.types) = outer;
@@ -309,22 +314,26 @@ impl Shell<'_, '_> {
                 }
             }
         }
-        let mut positional = positional.into_iter();
-        for (name, default) in &function.parameters {
-            if given.iter().any(|(known, _)| known == name) {
-                continue;
-            }
-            let value = match (positional.next(), default) {
-                (Some(value), _) => value,
-                (None, Some(default)) => self.expression(default)?,
-                (None, None) => PsValue::Null,
-            };
-            given.push((name.clone(), value));
+        let names = function.parameters.iter().map(|(name, _)| name);
+        let free: Vec<&String> = names
+            .filter(|name| !given.iter().any(|(known, _)| known == *name))
+            .collect();
+        if positional.len() > free.len() {
+            return error::unclear("more arguments than supported");
         }
-        match positional.next() {
-            None => Ok(given),
-            Some(_) => error::unclear("more arguments than supported"),
+        let free = free.into_iter().cloned();
+        given.extend(free.zip(positional));
+        Ok(given)
+    }
+
+    /// Sets the parameters of a function that are not given: their defaults see the others.
+    fn set_defaults(&mut self, parameters: &[&(String, Option<Expression>)]) -> Result<()> {
+        for (name, default) in parameters {
+            let default = default.as_ref().map(|default| self.expression(default));
+            let value = default.transpose()?.unwrap_or(PsValue::Null);
+            self.variables.insert(name.clone(), value);
         }
+        Ok(())
     }
 
     /// Runs the body of a function, which another script may define.

@@ -13,20 +13,22 @@ use super::value::PsValue;
 
 const NOTHING: ParameterSet = ParameterSet("");
 
-const LOCATION: ParameterSet = ParameterSet("[path] literalpath");
+const LOCATION: ParameterSet = ParameterSet("[path] literalpath=pspath=lp passthru!");
 
 const WEB: ParameterSet = ParameterSet(
     "[uri] outfile useragent timeoutsec method maximumretrycount retryintervalsec sslprotocol \
-     usebasicparsing? passthru? disablekeepalive? skipcertificatecheck?",
+     usebasicparsing? passthru? disablekeepalive? skipcertificatecheck? usedefaultcredentials! \
+     transferencoding! maximumredirection! proxy! proxycredential! proxyusedefaultcredentials! \
+     sessionvariable!",
 );
 
-const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath [destinationpath] force?");
+const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath=pspath [destinationpath] force?");
 
-const HASH: ParameterSet = ParameterSet("[path] literalpath [algorithm]");
+const HASH: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [algorithm]");
 
-const JOIN: ParameterSet = ParameterSet("[path] [childpath] ...");
+const JOIN: ParameterSet = ParameterSet("[path=pspath] [childpath] credential! ...");
 
-const TEST: ParameterSet = ParameterSet("[path] literalpath pathtype");
+const TEST: ParameterSet = ParameterSet("[path] literalpath=pspath=lp pathtype");
 
 const CERTIFICATE: ParameterSet = ParameterSet("[filepath] certstorelocation");
 

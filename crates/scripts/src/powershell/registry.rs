@@ -15,12 +15,13 @@ use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const PROPERTY: ParameterSet =
-    ParameterSet("[path] literalpath=pspath=lp [name] [value] propertytype=type force?");
+    ParameterSet("[path] literalpath=pspath=lp [name] [value] propertytype=type force? filter!");
 
-const NAMED: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [name] force?");
+const NAMED: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [name] force? filter!");
 
-const SERVICE: ParameterSet =
-    ParameterSet("[name] [binarypathname] displayname description startuptype dependson");
+const SERVICE: ParameterSet = ParameterSet(
+    "[name=servicename] [binarypathname] displayname description startuptype dependson status!",
+);
 
 /// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
 pub(super) fn key(path: &str) -> Result<KeyPath> {

@@ -159,33 +159,36 @@ impl ScriptFile {
         };
         let (mut named, positional) = named_arguments(parameters, given)?;
         let mut positional = positional.into_iter();
+        let mut others = Vec::new();
         for parameter in parameters {
             let given = match named.remove(parameter.name.as_str()) {
                 None if !parameter.is_switch() => positional.next(),
                 named => named,
             };
-            let value = match (given, &parameter.default) {
-                (Some(value), _) => {
-                    if mode == ArgumentMode::Value && parameter.kind.is_none() {
-                        value.check_literal()?;
-                    }
-                    parameter.converted(value)?
-                }
-                (None, Some(default)) => {
+            let Some(value) = given else {
+                others.push(parameter);
+                continue;
+            };
+            if mode == ArgumentMode::Value && parameter.kind.is_none() {
+                value.check_literal()?;
+            }
+            parameter.set(shell, parameter.converted(value)?);
+        }
+        if positional.next().is_some() {
+            return Err(unsupported_arguments());
+        }
+        // The defaults see the parameters that are given.
+        for parameter in others {
+            let value = match &parameter.default {
+                Some(default) => {
                     let value = shell.expression(default)?;
                     parameter.converted(value)?
                 }
-                (None, None) => parameter.empty_value()?,
+                None => parameter.empty_value()?,
             };
-            shell.variables.insert(parameter.name.clone(), value);
-            if let Some(kind) = parameter.kind.clone().filter(|_| !parameter.is_switch()) {
-                shell.types.insert(parameter.name.clone(), kind);
-            }
+            parameter.set(shell, value);
         }
-        match positional.next() {
-            None => Ok(()),
-            Some(_) => Err(unsupported_arguments()),
-        }
+        Ok(())
     }
 
     /// Refuses a `break` that ends a loop of the caller.
@@ -316,6 +319,14 @@ impl ScriptParameter {
         }
     }
 
+    /// Sets the variable of the parameter, whose type later values have too.
+    fn set(&self, shell: &mut Shell<'_, '_>, value: PsValue) {
+        shell.variables.insert(self.name.clone(), value);
+        if let Some(kind) = self.kind.clone().filter(|_| !self.is_switch()) {
+            shell.types.insert(self.name.clone(), kind);
+        }
+    }
+
     /// The value of a parameter that is not given and has no default.
     fn empty_value(&self) -> Result<PsValue> {
         match self.kind.as_deref() {
@@ -344,8 +355,7 @@ fn decoded(bytes: &[u8], is_core: bool) -> Result<String, &'static str> {
         _ if bytes.is_ascii() || is_core => String::from_utf8(bytes.to_vec()).ok(),
         _ => return Err("has non-ASCII characters and no byte order mark"),
     };
-    text.map(|text| text.replace("\r\n", "\n"))
-        .ok_or("is not Unicode text")
+    text.ok_or("is not Unicode text")
 }
 
 impl Shell<'_, '_> {

@@ -36,7 +36,15 @@ impl Shell<'_, '_> {
                     let before = self.variable(name);
                     value = super::operators::binary(&operator.to_string(), before, value)?;
                 }
-                self.set_variable(name, value)
+                let plain = without_scope(name);
+                let is_null = operator == '='
+                    && !is_automatic(plain)
+                    && self.is_null_variable(std::slice::from_ref(assignment.value.as_ref()));
+                self.set_variable(name, value)?;
+                if is_null && self.variables.get(plain) == Some(&PsValue::Null) {
+                    self.variables.remove(plain);
+                }
+                Ok(())
             }
             Expression::Cast(kind, inner) => match inner.as_ref() {
                 Expression::Variable(name) if operator == '=' => {

@@ -136,3 +136,24 @@ fn values_are_those_of_powershell() {
         assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
     }
 }
+
+#[test]
+fn question_marks_and_colons_belong_to_the_name_of_a_variable() {
+    for (expression, expected) in [
+        (r#"\"${env:VERSION}?raw=1\""#, "1.2.3?raw=1"),
+        (r#"\"$env:VERSION.zip\""#, "1.2.3.zip"),
+    ] {
+        assert_eq!(written(expression), expected, "{expression}");
+    }
+    let line = r#"$u = 'http://x'; Set-Content C:\b.txt \"<$u?raw=1>\" -NoNewline"#;
+    assert_eq!(in_powershell(line), [r"write C:\b.txt <=1>"]);
+    for line in [
+        r#"$x = 'a'; Set-Content C:\b.txt \"$x: y\""#,
+        r#"$x = 'C'; Set-Content C:\b.txt \"$x:\a\""#,
+        r"$x = 'C'; mkdir $x:\a",
+    ] {
+        let (kind, why) = refused(&POWERSHELL, line);
+        assert_eq!(kind, NotUnderstood, "{line}");
+        assert!(why.contains("the variable without a name"), "{why}");
+    }
+}

@@ -573,3 +573,58 @@ fn an_argument_that_is_a_number_and_a_text_is_not_guessed() {
         }
     }
 }
+
+#[test]
+fn strings_keep_the_line_ends_of_their_script() {
+    let text = "$a = @'\nb\nc\n'@\nSet-Content C:\\o.txt $a `\n  -NoNewline\n\
+        [IO.File]::WriteAllText('C:\\p.txt', 'd\ne')\nif ($a.Length -eq 4) { mkdir C:\\windows-end }\n\
+        elseif ($a.Length -eq 3)\n{\n  mkdir C:\\unix-end # end\n}\nexit\n";
+    let line = r"powershell C:\build\s.ps1";
+    let tree = |text: &str| with(&[(r"C:\build\s.ps1", text)]);
+    assert_eq!(
+        actions(&CMD, tree(&text.replace('\n', "\r\n")), line),
+        [
+            r"write C:\o.txt b\r\nc", r"write C:\p.txt d\r\ne", r"folder C:\windows-end"
+        ]
+    );
+    assert_eq!(
+        actions(&CMD, tree(text), line),
+        [
+            r"write C:\o.txt b\nc", r"write C:\p.txt d\ne", r"folder C:\unix-end"
+        ]
+    );
+}
+
+#[test]
+fn a_profile_runs_before_the_command() {
+    let windows = (
+        r"C:\Windows\System32\WindowsPowerShell\v1.0\profile.ps1",
+        "$env:SET = 'x'",
+    );
+    let of_user = (
+        r"C:\Users\ContainerAdministrator\Documents\WindowsPowerShell\Microsoft.PowerShell_profile.ps1",
+        "$ErrorActionPreference = 'Stop'",
+    );
+    let core = (r"C:\Program Files\PowerShell\7\profile.ps1", "cd C:\\");
+    for (profile, shell) in [
+        (windows, "powershell"),
+        (of_user, "powershell"),
+        (core, "pwsh"),
+    ] {
+        for line in ["-Command mkdir C:\\a", r"-File C:\build\setup.ps1"] {
+            let tree = with(&[profile, SETUP]);
+            let (kind, why) = error(&CMD, tree.clone(), &format!("{shell} {line}"));
+            assert_eq!(kind, NotUnderstood);
+            assert!(why.contains("the profile C:\\"), "{why}");
+            let without = format!("{shell} -nop {line}");
+            assert!(!actions(&CMD, tree, &without).is_empty(), "{without}");
+        }
+        let other = if shell == "pwsh" {
+            "powershell"
+        } else {
+            "pwsh"
+        };
+        let line = format!("{other} -c mkdir C:\\a");
+        assert_eq!(actions(&CMD, with(&[profile]), &line), [r"folder C:\a"]);
+    }
+}
