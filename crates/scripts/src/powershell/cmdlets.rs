@@ -9,6 +9,7 @@ use super::eval::Shell;
 use super::has_word;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
+use super::variables;
 
 const MESSAGE: ParameterSet = ParameterSet(
     "[object=message] foregroundcolor backgroundcolor separator messagedata category \
@@ -188,9 +189,13 @@ impl Shell<'_, '_> {
             "set-executionpolicy" => self.set_execution_policy(command),
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
             | "set-psdebug" => Ok(PsValue::Null),
-            "set-strictmode" => {
+            variables::STRICT => {
                 let given = self.bind_parameters(command, &STRICT)?;
-                self.is_strict = !given.has("off");
+                if given.has("off") {
+                    self.variables.remove(name);
+                } else {
+                    self.variables.insert(name.to_owned(), PsValue::Null);
+                }
                 Ok(PsValue::Null)
             }
             "wait-process" => self.wait_process(command, input.as_ref()),

@@ -39,8 +39,6 @@ pub(super) struct Shell<'m, 'a> {
     /// Pending `break`, `continue` or `return`.
     pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
-    /// True after `Set-StrictMode`: what has no value is an error.
-    pub(super) is_strict: bool,
     /// Depth of nested `try` statements.
     pub(super) tries: usize,
     /// Depth of nested calls.
@@ -97,7 +95,6 @@ impl<'m, 'a> Shell<'m, 'a> {
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
-            is_strict: false,
             tries: 0,
             calls: 0,
             depth: 0,

@@ -384,7 +384,6 @@ impl Shell<'_, '_> {
             functions: self.functions.clone(),
             scripts: self.scripts + 1,
             tries: self.tries,
-            is_strict: self.is_strict,
             depth: self.depth,
             file: Some(file.path.clone()),
             ..Shell::new(self.machine, Arc::clone(&file.text), self.is_core)

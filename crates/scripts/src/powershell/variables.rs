@@ -9,6 +9,9 @@ use super::eval::Shell;
 use super::has_word;
 use super::value::PsValue;
 
+/// Set by `Set-StrictMode`, whose scope is that of a variable.
+pub(super) const STRICT: &str = "set-strictmode";
+
 impl Shell<'_, '_> {
     /// The output of a statement; in an expression, an assignment has the assigned value.
     pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue> {
@@ -148,7 +151,7 @@ impl Shell<'_, '_> {
                 None if is_automatic(plain) => {
                     PsValue::opaque(format!("${plain} is known only on Windows"))
                 }
-                None if self.is_strict => PsValue::Opaque(strict()),
+                None if self.variables.contains_key(STRICT) => PsValue::Opaque(strict()),
                 None => PsValue::Null,
             },
         }
@@ -156,7 +159,7 @@ impl Shell<'_, '_> {
 
     /// Refuses a member or item without a value, which may be an error in strict mode.
     pub(super) fn check_strict(&self, value: &PsValue) -> Result<()> {
-        if self.is_strict && *value == PsValue::Null {
+        if self.variables.contains_key(STRICT) && *value == PsValue::Null {
             return Err(strict());
         }
         Ok(())
