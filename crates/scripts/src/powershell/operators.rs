@@ -62,11 +62,7 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
             } else {
                 (right, left)
             };
-            list.check_known()?;
-            let mut found = false;
-            for one in list.items() {
-                found |= equal("eq", one, item.clone())?.to_bool()?;
-            }
+            let found = contains(list, &item)?;
             Ok(PsValue::Bool(found != operator.starts_with("not")))
         }
         "match" | "notmatch" => matching(left, &right.text()?, operator == "match"),
@@ -90,6 +86,16 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
         ".." => range(&left, &right),
         other => error::unclear(format!("unsupported operator -{other}")),
     }
+}
+
+/// Runs `-contains`, which compares as `-eq` does.
+fn contains(list: PsValue, item: &PsValue) -> Result<bool> {
+    list.check_known()?;
+    let mut found = false;
+    for one in list.items() {
+        found |= equal("eq", one, item.clone())?.to_bool()?;
+    }
+    Ok(found)
 }
 
 /// Runs `-like`.

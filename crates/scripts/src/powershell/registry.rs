@@ -221,26 +221,7 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
         Some(other) => {
             return error::unclear(format!("unsupported type {other:?}"));
         }
-        None => match (existing, value) {
-            // What does not convert to the current type replaces it.
-            (Some(DataType::DWORD | DataType::QWORD), PsValue::Text(text))
-                if !is_rounded && text.starts_with(char::is_alphabetic) =>
-            {
-                DataType::SZ
-            }
-            (Some(kind), _) => kind,
-            (None, PsValue::Number(number)) if i32::try_from(*number).is_ok() => DataType::DWORD,
-            (None, PsValue::Number(_)) => DataType::QWORD,
-            (None, PsValue::Text(_) | PsValue::Null) => DataType::SZ,
-            (None, PsValue::List(items))
-                if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
-            {
-                return error::unclear("unsupported type of a list");
-            }
-            _ => {
-                return error::unclear("unsupported type of value");
-            }
-        },
+        None => fitting_kind(existing, value, is_rounded)?,
     };
     Ok(match kind {
         DataType::SZ => RegistryData::sz(&value.text()?),
@@ -264,6 +245,28 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
             return error::unclear("unsupported type of value");
         }
     })
+}
+
+/// The type of a value without a given one: that of the value before, or the one that it looks like.
+fn fitting_kind(existing: Option<DataType>, value: &PsValue, is_rounded: bool) -> Result<DataType> {
+    match (existing, value) {
+        // What does not convert to the current type replaces it.
+        (Some(DataType::DWORD | DataType::QWORD), PsValue::Text(text))
+            if !is_rounded && text.starts_with(char::is_alphabetic) =>
+        {
+            Ok(DataType::SZ)
+        }
+        (Some(kind), _) => Ok(kind),
+        (None, PsValue::Number(number)) if i32::try_from(*number).is_ok() => Ok(DataType::DWORD),
+        (None, PsValue::Number(_)) => Ok(DataType::QWORD),
+        (None, PsValue::Text(_) | PsValue::Null) => Ok(DataType::SZ),
+        (None, PsValue::List(items))
+            if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
+        {
+            error::unclear("unsupported type of a list")
+        }
+        _ => error::unclear("unsupported type of value"),
+    }
 }
 
 fn whole_number(value: &PsValue) -> Option<i64> {
