@@ -18,6 +18,21 @@ pub struct ScriptError {
     pub why: String,
     /// Hint, in addition to a stage's folder and a Docker daemon, which always work.
     pub help: Option<&'static str>,
+    /// What a failure ends in PowerShell.
+    pub(super) ends: Ends,
+}
+
+/// What a failure ends in PowerShell, unless the error action of the script says more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ends {
+    /// A command, as its own error action says.
+    Command,
+    /// A statement, or what a `try` holds.
+    Statement,
+    /// That of `throw`: the script, unless errors are ignored.
+    Throw,
+    /// The script, or what a `try` holds.
+    Script,
 }
 
 /// Kind of a [`ScriptError`].
@@ -48,6 +63,7 @@ impl ScriptError {
             at: usize::MAX,
             why: why.into(),
             help: None,
+            ends: Ends::Command,
         }
     }
 
@@ -88,6 +104,12 @@ impl ScriptError {
     #[must_use]
     pub fn help(mut self, help: &'static str) -> Self {
         self.help = Some(help);
+        self
+    }
+
+    /// Makes a failure end at least this.
+    pub(super) fn ending(mut self, ends: Ends) -> Self {
+        self.ends = self.ends.max(ends);
         self
     }
 

@@ -71,10 +71,8 @@ pub(super) struct RunResult {
 pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
     let Some(flag) = &run.flag else { return Ok(()) };
     let why = format!("only BuildKit supports --{flag}");
-    let error = ScriptError {
-        at: 0,
-        ..ScriptError::new(ScriptErrorKind::NeedsWindows, why)
-    };
+    let mut error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
+    error.at = 0;
     Err(error.help("omit the flag, and COPY what it mounts"))
 }
 

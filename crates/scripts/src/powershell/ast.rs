@@ -86,6 +86,7 @@ pub(super) struct ScriptParameter {
     pub(super) name: String,
     /// Type in lower case.
     pub(super) kind: Option<String>,
+    pub(super) is_mandatory: bool,
     pub(super) default: Option<Expression>,
 }
 

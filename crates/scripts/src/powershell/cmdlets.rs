@@ -1,13 +1,15 @@
 //! Supported cmdlets and their aliases.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::tools;
 use super::ast::CommandAst;
+use super::command::check_not_piped;
 use super::eval::Shell;
 use super::has_word;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
+use super::variables;
 
 const MESSAGE: ParameterSet = ParameterSet(
     "[object=message] foregroundcolor backgroundcolor separator messagedata category \
@@ -16,6 +18,8 @@ const MESSAGE: ParameterSet = ParameterSet(
 
 /// Parameters of the cmdlets that write one message.
 const ONE_MESSAGE: ParameterSet = ParameterSet("[message=msg]");
+
+const STRICT: ParameterSet = ParameterSet("version off?");
 
 /// Approved verbs of cmdlets, and those of `ForEach-Object` and its like.
 const VERBS: &str = "
@@ -27,6 +31,14 @@ const VERBS: &str = "
     reset resize resolve restart restore resume revoke save search select send set show skip
     sort split start step stop submit suspend switch sync tee test trace unblock undo uninstall
     unlock unprotect unpublish unregister update use wait watch where write
+";
+
+/// Cmdlets that read their pipeline input here, and those of which it changes only what they print.
+const READS_INPUT: &str = "
+    foreach-object where-object select-object split-path remove-item copy-item move-item
+    rename-item set-content add-content out-file write-output wait-process invoke-expression
+    write-host write-information write-verbose write-warning write-debug out-null out-host
+    out-default start-sleep
 ";
 
 /// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
@@ -94,15 +106,18 @@ impl Shell<'_, '_> {
         if let Some(error) = needs_windows(name) {
             return Err(error);
         }
-        if let Some(takes) = super::iis::parameters_of(name) {
-            return self.iis_cmdlet(name, takes, command, input.as_ref());
-        }
         if has_word(super::output_cmdlets::OUTPUT_ONLY, name) {
             return self.skip_output_cmdlet(name, command);
         }
+        if !has_word(READS_INPUT, name) {
+            check_not_piped(input.as_ref(), "this cmdlet")?;
+        }
+        if let Some(takes) = super::iis::parameters_of(name) {
+            return self.iis_cmdlet(name, takes, command);
+        }
         match name {
             "select-object" => self.select_object(command, input),
-            "where-object" => self.where_object(command, input),
+            "where-object" => self.with_items(|shell| shell.where_object(command, input)),
             "split-path" => self.split_path(command, input),
             "resolve-path" | "convert-path" => self.resolve_path(command),
             "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
@@ -132,7 +147,7 @@ impl Shell<'_, '_> {
             "test-path" => self.test_path(command),
             "join-path" => self.join_path(command),
             "import-certificate" => self.import_certificate(command),
-            "foreach-object" => self.foreach_object(command, input),
+            "foreach-object" => self.with_items(|shell| shell.foreach_object(command, input)),
             "start-process" => self.start_process(command),
             _ => self.simple_cmdlet(name, command, input),
         }
@@ -150,6 +165,7 @@ impl Shell<'_, '_> {
                 let given = self.bind_parameters(command, &MESSAGE)?;
                 match given.value("object").or(given.value("inputobject")) {
                     Some(value) => {
+                        check_not_piped(input.as_ref(), "this cmdlet")?;
                         command.check_number(value)?;
                         Ok(value.clone())
                     }
@@ -164,7 +180,8 @@ impl Shell<'_, '_> {
             "write-host" | "write-information" | "write-progress" => {
                 for argument in &command.arguments {
                     if let super::ast::Argument::Value(value) = argument {
-                        self.expression(value)?;
+                        let value = self.expression(value);
+                        value.map_err(|error| error.ending(Ends::Statement))?;
                     }
                 }
                 Ok(PsValue::Null)
@@ -172,7 +189,15 @@ impl Shell<'_, '_> {
             "set-executionpolicy" => self.set_execution_policy(command),
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
             | "set-psdebug" => Ok(PsValue::Null),
-            "set-strictmode" => error::unclear("strict mode is not supported"),
+            variables::STRICT => {
+                let given = self.bind_parameters(command, &STRICT)?;
+                if given.has("off") {
+                    self.variables.remove(name);
+                } else {
+                    self.variables.insert(name.to_owned(), PsValue::Null);
+                }
+                Ok(PsValue::Null)
+            }
             "wait-process" => self.wait_process(command, input.as_ref()),
             "unblock-file" => self.unblock_file(command),
             "new-object" => self.new_object(command),
@@ -194,7 +219,7 @@ impl Shell<'_, '_> {
 
     /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
     fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck?");
+        let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck? function!");
         let given = self.bind_parameters(command, &takes)?;
         let module = given.required("name")?;
         if super::script_file::is_module(&module) {

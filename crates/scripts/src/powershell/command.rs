@@ -2,7 +2,7 @@
 
 use wincimg_windows::quoting::powershell::native_command_line;
 
-use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
+use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
 use super::super::process::is_nul;
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -36,7 +36,11 @@ impl Shell<'_, '_> {
                         self.is_ok = true;
                         self.left_out.command = None;
                     }
-                    value
+                    let is_item = pipeline.elements.len() > 1 && self.is_not_set(expression);
+                    match value {
+                        PsValue::Null if is_item => PsValue::List(vec![PsValue::Null]),
+                        value => value,
+                    }
                 }
                 Element::Command(command) => self.command(command, input)?,
             });
@@ -60,10 +64,12 @@ impl Shell<'_, '_> {
                 let why = "a block after a dot is not supported";
                 return Err(ScriptError::unclear(why).at_position(at));
             }
+            check_not_piped(input.as_ref(), "a block").map_err(|error| error.at_position(at))?;
+            let changes = self.machine.changes;
             let function = self.function(Vec::new(), statements);
             let value = self.call_function(&function, command);
             let value = value.map_err(|error| error.at_position(at))?;
-            return self.redirected(command, value);
+            return self.redirected(command, value, changes);
         }
         let name = name.text().map_err(|error| error.at_position(at))?;
         self.named_command(&name, command, input)
@@ -78,6 +84,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
+        let changes = self.machine.changes;
         self.is_ok = true;
         self.left_out.command = None;
         let value = if command.is_dotted {
@@ -90,8 +97,10 @@ impl Shell<'_, '_> {
             check_not_piped(input.as_ref(), "a function")?;
             self.call_function(&function, command)?
         } else if self.machine.package_code.is_some() && has_word(FUNCTIONS, &cmdlet) {
+            check_not_piped(input.as_ref(), "a function")?;
             // It throws its errors, which end the script with any error action.
-            self.chocolatey_function(&cmdlet, command)?
+            let done = self.chocolatey_function(&cmdlet, command);
+            done.map_err(|error| error.ending(Ends::Script))?
         } else if is_cmdlet(&cmdlet) {
             let result = self.cmdlet(&cmdlet, command, input);
             self.cmdlet_result(name, command, result)?
@@ -103,10 +112,20 @@ impl Shell<'_, '_> {
                 self.native(name, command)?
             }
         };
-        self.redirected(command, value)
+        self.redirected(command, value, changes)
     }
 
-    /// The output of a cmdlet, whose failure ends the script only with the error action `Stop`.
+    /// A failure after changes that Windows may not make: the script does not go on.
+    fn halfway(&self, error: ScriptError, changes: usize) -> ScriptError {
+        if self.machine.changes == changes {
+            error
+        } else {
+            error.ending(Ends::Script)
+        }
+    }
+
+    /// The output of a cmdlet, whose failure ends the script only with the error action `Stop`, unless
+    /// it ends the statement.
     fn cmdlet_result(
         &mut self,
         name: &str,
@@ -115,7 +134,7 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let at = self.position(command.at);
         match result {
-            Err(error) if error.kind == ScriptErrorKind::Fails => {
+            Err(error) if error.kind == ScriptErrorKind::Fails && error.ends == Ends::Command => {
                 let action = self.error_action(command)?;
                 self.handle_error(action, error.in_command(name, at))?;
                 Ok(PsValue::Null)
@@ -131,7 +150,7 @@ impl Shell<'_, '_> {
     /// Records an error, or returns it if it ends the script.
     pub(super) fn handle_error(&mut self, action: ErrorAction, error: ScriptError) -> Result<()> {
         match action {
-            ErrorAction::Stop => Err(error),
+            ErrorAction::Stop => Err(error.ending(Ends::Script)),
             ErrorAction::Continue => {
                 self.is_ok = false;
                 self.machine.error = Some(error);
@@ -155,25 +174,43 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// Returns true if even `throw` does not end the script.
+    pub(super) fn ignores_errors(&self) -> bool {
+        let action = self.variables.get("erroractionpreference");
+        matches!(action, Some(PsValue::Text(text))
+            if ["silentlycontinue", "ignore"].iter().any(|it| text.eq_ignore_ascii_case(it)))
+    }
+
     pub(super) fn error_action(&mut self, command: &CommandAst) -> Result<ErrorAction> {
+        let is_own =
+            |name: &str| name == "ea" || (name.len() > 5 && "erroraction".starts_with(name));
         let mut arguments = command.arguments.iter().peekable();
         while let Some(argument) = arguments.next() {
-            let Argument::Parameter { name, value, .. } = argument else {
-                continue;
-            };
-            if name == "ea" || (name.len() > 5 && "erroraction".starts_with(name.as_str())) {
-                let value = match (value, arguments.peek()) {
-                    (Some(value), _) | (None, Some(Argument::Value(value))) => {
-                        self.expression(value)?
+            let value = match argument {
+                Argument::Parameter { name, value, .. } if is_own(name) => {
+                    match (value, arguments.peek()) {
+                        (Some(value), _) | (None, Some(Argument::Value(value))) => {
+                            self.expression(value)?
+                        }
+                        _ => return error::option(name),
                     }
-                    _ => return error::option(name),
-                };
-                return Ok(match value.text()?.to_lowercase().as_str() {
-                    "stop" => ErrorAction::Stop,
-                    "continue" | "silentlycontinue" | "ignore" | "0" => ErrorAction::Continue,
-                    other => return error::option(other),
-                });
-            }
+                }
+                Argument::Splat(name) => match self.variables.get(name) {
+                    Some(PsValue::Table(entries)) => {
+                        let Some((_, value)) = entries.iter().find(|(name, _)| is_own(name)) else {
+                            continue;
+                        };
+                        value.clone()
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            return match value.text()?.to_lowercase().as_str() {
+                "stop" => Ok(ErrorAction::Stop),
+                "continue" | "silentlycontinue" | "ignore" | "0" => Ok(ErrorAction::Continue),
+                other => error::option(other),
+            };
         }
         Ok(self.on_error())
     }
@@ -184,6 +221,11 @@ impl Shell<'_, '_> {
             check_has_folder(name)?;
         }
         let mut words = self.words(command)?;
+        if self.is_core && !has_old_arguments(name) && words.iter().any(|word| is_escaped(word)) {
+            let why = "PowerShell 7.3 passes on empty arguments and escapes quotes, earlier versions \
+                       do not";
+            return error::unclear(why);
+        }
         // It leaves out empty arguments.
         words.retain(|word| !word.is_empty());
         words.insert(0, name.to_owned());
@@ -196,10 +238,12 @@ impl Shell<'_, '_> {
         let at = self.position(command.at);
         let before = self.machine.error.take();
         let outer = self.machine.skipped.take();
-        let code = tools::command_line(self.machine, &TracedText::from_one(&line, at))?;
+        let changes = self.machine.changes;
+        let done = tools::command_line(self.machine, &TracedText::from_one(&line, at));
         self.left_out.command.clone_from(&self.machine.skipped);
         self.left_out.program.clone_from(&self.machine.skipped);
         self.machine.skipped = self.machine.skipped.take().or(outer);
+        let code = done.map_err(|error| self.halfway(error, changes))?;
         self.last_exit = Some(code);
         self.is_ok = code == 0;
         if code == 0 {
@@ -251,8 +295,13 @@ impl Shell<'_, '_> {
         Ok(words)
     }
 
-    /// Applies the redirections of a command to its output.
-    fn redirected(&mut self, command: &CommandAst, value: PsValue) -> Result<PsValue> {
+    /// Applies the redirections of a command to its output; before it, there were so many changes.
+    fn redirected(
+        &mut self,
+        command: &CommandAst,
+        value: PsValue,
+        changes: usize,
+    ) -> Result<PsValue> {
         let mut value = value;
         for redirect in &command.redirects {
             let Redirect::File {
@@ -282,7 +331,9 @@ impl Shell<'_, '_> {
                 appends: *append,
                 is_forced: false,
             };
-            self.out_file(&file.text()?, &output, mode, None)?;
+            let done = self.out_file(&file.text()?, &output, mode, None);
+            // PowerShell opens the file first, and does nothing if that fails.
+            done.map_err(|error| self.halfway(error, changes))?;
         }
         Ok(value)
     }
@@ -298,11 +349,24 @@ pub(super) fn check_has_folder(name: &str) -> Result<()> {
     ))
 }
 
-fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
+/// Refuses pipeline input that a command does not read.
+pub(super) fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
     match input {
         None => Ok(()),
         Some(_) => error::unclear(format!("piping output to {to} is not supported")),
     }
+}
+
+/// Returns true for a program that gets its arguments from every version as from the old ones.
+fn has_old_arguments(name: &str) -> bool {
+    let program = tools::program_name(name);
+    super::super::cmd::is_batch(name) || has_word("cmd cscript wscript", &program)
+}
+
+/// Returns true for an argument that the versions of PowerShell 7 pass on in two ways.
+fn is_escaped(word: &str) -> bool {
+    let is_quoted = word.contains(char::is_whitespace);
+    word.is_empty() || word.contains('"') || is_quoted && word.ends_with('\\')
 }
 
 /// Returns true if a program gets an argument as written.

@@ -1,6 +1,6 @@
 //! Cmdlets that write and read text, with their default encodings.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, READ_ONLY, is_same};
 use super::ast::CommandAst;
@@ -9,14 +9,17 @@ use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const CONTENT: ParameterSet =
-    ParameterSet("[path] literalpath=pspath=lp [value] encoding force? nonewline?");
-
-const OUT_FILE: ParameterSet = ParameterSet(
-    "[filepath] literalpath=pspath=lp [encoding] inputobject width force? nonewline? append?",
+const CONTENT: ParameterSet = ParameterSet(
+    "[path] literalpath=pspath=lp [value] encoding force? nonewline? passthru! filter! exclude!",
 );
 
-const GET: ParameterSet = ParameterSet("[path] literalpath=pspath=lp encoding raw?");
+const OUT_FILE: ParameterSet = ParameterSet(
+    "[filepath] literalpath=pspath=lp [encoding] inputobject width force? nonewline? append? \
+     noclobber=nooverwrite!",
+);
+
+const GET: ParameterSet =
+    ParameterSet("[path] literalpath=pspath=lp encoding raw? readcount! exclude!");
 
 /// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;
@@ -45,7 +48,7 @@ impl Encoding {
             return Ok(if is_core { Self::Utf8 } else { old });
         };
         Ok(match name.to_lowercase().as_str() {
-            "ascii" | "default" | "oem" | "string" => Self::Ascii,
+            "ascii" | "default" | "oem" => Self::Ascii,
             "utf8" | "utf8nobom" if is_core => Self::Utf8,
             "utf8bom" if is_core => Self::Utf8WithMark,
             "utf8" => Self::Utf8WithMark,
@@ -118,14 +121,15 @@ impl Shell<'_, '_> {
             }
             _ => {}
         }
-        let is_start = !appends || now == PathState::Absent;
-        let content = encoding.bytes(text, is_start)?;
-        if is_start {
+        if !appends || now == PathState::Absent {
+            let content = encoding.bytes(text, true)?;
             return self.apply(ImageAction::Write { path, content });
         }
         // An existing file keeps its encoding where the cmdlet detects it.
         match self.machine.image.content(&path) {
             Lookup::Present(before) if before.is_ascii() || encoding != Encoding::Ascii => {
+                // An empty file gets the byte order mark, too.
+                let content = encoding.bytes(text, before.is_empty())?;
                 self.apply(ImageAction::Append { path, content })
             }
             Lookup::Present(_) => {
@@ -148,6 +152,8 @@ impl Shell<'_, '_> {
                 return error::unclear("both -Value and the pipeline give content");
             }
             (Some(value), None) => value.clone(),
+            // Windows opens the file at the first item.
+            (None, Some(input)) if input.is_empty() => return Ok(PsValue::Null),
             (None, Some(input)) => input,
             (None, None) => return error::unclear("no content given"),
         };
@@ -176,9 +182,11 @@ impl Shell<'_, '_> {
             None => given.required("literalpath")?,
         };
         let value = match (given.value("inputobject"), input) {
-            (Some(value), _) => value.clone(),
-            (None, Some(input)) => input,
-            (None, None) => PsValue::Null,
+            (Some(_), Some(_)) => {
+                return error::unclear("both -InputObject and the pipeline give content");
+            }
+            (Some(value), None) => value.clone(),
+            (None, input) => input.unwrap_or(PsValue::Null),
         };
         if given.has("nonewline") {
             return error::option("-NoNewline");
@@ -188,7 +196,8 @@ impl Shell<'_, '_> {
             appends: given.has("append"),
             is_forced: given.has("force"),
         };
-        self.out_file(&file, &value, mode, encoding.as_deref())?;
+        let done = self.out_file(&file, &value, mode, encoding.as_deref());
+        done.map_err(|error| error.ending(Ends::Statement))?;
         Ok(PsValue::Null)
     }
 
@@ -239,6 +248,9 @@ impl Shell<'_, '_> {
             }
         };
         let text = String::from_utf8_lossy(&content);
+        if given.has("raw") && text.is_empty() {
+            return Ok(PsValue::Null);
+        }
         if given.has("raw") {
             return Ok(PsValue::text_value(text));
         }
@@ -259,6 +271,7 @@ fn lines(value: &PsValue, ends: bool) -> Result<String> {
     for item in items {
         match &item {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
+            PsValue::Null => continue,
             PsValue::Opaque(error) => return Err(error.clone()),
             _ => {
                 return error::unclear("writing an object as text is not supported");

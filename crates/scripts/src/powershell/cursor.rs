@@ -71,14 +71,25 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Reads `$name` or `$scope:name` and returns the name in lower case.
+    /// Reads `$name` or `$scope:name` and returns the name in lower case. Question marks and colons
+    /// belong to it; two colons are an operator.
     pub(super) fn variable_name(&mut self) -> String {
         self.next();
-        let mut name = self.take_while(is_name).to_lowercase();
-        if self.peek() == Some(':') && self.second().is_some_and(is_name) {
+        let start = self.at;
+        loop {
+            self.take_while(|c| is_name(c) || c == '?');
+            if self.peek() != Some(':') || self.second() == Some(':') {
+                break;
+            }
             self.next();
-            name.push(':');
-            name.push_str(&self.take_while(is_name).to_lowercase());
+        }
+        let name = self.text[start..self.at].to_lowercase();
+        if let Some(drive) = name.strip_suffix(':')
+            && !drive.contains(':')
+        {
+            let why = format!("${name} is the variable without a name of a drive");
+            let error = ScriptError::unclear(why).help("write ${name} before a colon");
+            self.refuse(error.at_position(start));
         }
         name
     }

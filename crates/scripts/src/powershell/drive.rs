@@ -67,6 +67,9 @@ fn drive_of(path: &str) -> Result<Drive> {
     }
 }
 
+/// Error for a path beside pipeline input, which then fits no parameter.
+pub(super) const TWO_PATHS: &str = "both -Path and the pipeline give paths";
+
 /// Value of `-Path` or `-LiteralPath`.
 pub(super) fn path_of(given: &BoundParameters) -> Result<Option<String>> {
     let value = given.value("path").or(given.value("literalpath"));

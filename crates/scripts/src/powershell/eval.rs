@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -39,6 +39,8 @@ pub(super) struct Shell<'m, 'a> {
     /// Pending `break`, `continue` or `return`.
     pub(super) flow: Option<ControlFlow>,
     pub(super) functions: BTreeMap<String, Function>,
+    /// Depth of nested `try` statements.
+    pub(super) tries: usize,
     /// Depth of nested calls.
     pub(super) calls: usize,
     pub(super) depth: usize,
@@ -93,6 +95,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
+            tries: 0,
             calls: 0,
             depth: 0,
             pipeline_length: 1,
@@ -111,7 +114,10 @@ impl Shell<'_, '_> {
             if self.exit.is_some() || self.flow.is_some() {
                 break;
             }
-            out.extend(self.statement(statement)?.items());
+            match self.statement(statement) {
+                Ok(value) => out.extend(value.items()),
+                Err(error) => self.end_statement(error)?,
+            }
         }
         Ok(PsValue::from_items(out))
     }
@@ -165,7 +171,8 @@ impl Shell<'_, '_> {
             }
             Statement::Flow { flow, value } => self.begin_flow(*flow, value.as_deref()),
             Statement::Throw { at } => {
-                Err(ScriptError::fails("the script throws an error").in_command("throw", place(at)))
+                let error = ScriptError::fails("the script throws an error").ending(Ends::Throw);
+                Err(error.in_command("throw", place(at)))
             }
             Statement::Exit { code, at } => self
                 .exit(code.as_ref())
@@ -200,11 +207,12 @@ impl Shell<'_, '_> {
             if clauses.len() > 1 || !self.always_fails(on_mismatch) {
                 return error::unclear("a condition on a file digest may only fail the build");
             }
-            self.machine.apply(ImageAction::Verify {
+            let verified = self.machine.apply(ImageAction::Verify {
                 path,
                 algorithm,
                 digest,
-            })?;
+            });
+            verified.map_err(|error| error.ending(Ends::Script))?;
             return self.block(if if_equal { body } else { otherwise });
         }
         self.block(otherwise)
@@ -225,7 +233,7 @@ impl Shell<'_, '_> {
     /// Returns true if these statements always fail the build.
     pub(super) fn always_fails(&self, statements: &[Statement]) -> bool {
         statements.iter().any(|statement| match statement {
-            Statement::Throw { .. } => true,
+            Statement::Throw { .. } => !self.ignores_errors(),
             Statement::Exit {
                 code: Some(Expression::Number(code)),
                 ..
@@ -254,16 +262,18 @@ impl Shell<'_, '_> {
         value
     }
 
-    /// Returns true for a variable that is not set, which is one item of `@( … )`; the empty output of
-    /// a command is none.
-    fn is_null_variable(&self, statements: &[Statement]) -> bool {
+    /// Returns true for a variable that is not set, or set to `$null`: it is one item of `@( … )` and of
+    /// a pipeline. The empty output of a command is none.
+    pub(super) fn is_not_set(&self, expression: &Expression) -> bool {
+        matches!(expression, Expression::Variable(name) if !self.variables.contains_key(name))
+    }
+
+    /// The same for statements that are only a variable.
+    pub(super) fn is_null_variable(&self, statements: &[Statement]) -> bool {
         let [Statement::Pipeline(pipeline)] = statements else {
             return false;
         };
-        let [Element::Expression(Expression::Variable(name))] = pipeline.elements.as_slice() else {
-            return false;
-        };
-        !self.variables.contains_key(name)
+        matches!(pipeline.elements.as_slice(), [Element::Expression(only)] if self.is_not_set(only))
     }
 
     fn expression_of(&mut self, expression: &Expression) -> Result<PsValue> {
@@ -316,7 +326,9 @@ impl Shell<'_, '_> {
             Expression::Index(of, index) => {
                 let of = self.expression(of)?;
                 let index = self.expression(index)?;
-                super::operators::index(of, &index)
+                let value = super::operators::index(of, &index)?;
+                self.check_strict(&value)?;
+                Ok(value)
             }
             // The parser has refused the script.
             Expression::Other(what, _) => error::unclear(format!("{what} is not supported")),
@@ -353,16 +365,17 @@ impl Shell<'_, '_> {
         if matches!(operator, "and" | "or") && matches!(right, PsValue::Matches { .. }) {
             return Ok(right);
         }
-        if let "match" | "imatch" | "cmatch" = operator
-            && let PsValue::Text(text) = &left
+        if let "match" | "imatch" | "cmatch" | "notmatch" = operator
+            && let PsValue::Text(_) | PsValue::Number(_) = &left
         {
-            let found = super::patterns::groups(text, &right.text()?, operator == "cmatch")?;
+            let text = left.text()?;
+            let found = super::patterns::groups(&text, &right.text()?, operator == "cmatch")?;
             let is_match = found.is_some();
             if let Some(groups) = found {
                 self.variables
                     .insert("matches".to_owned(), PsValue::Table(groups));
             }
-            return Ok(PsValue::Bool(is_match));
+            return Ok(PsValue::Bool(is_match != (operator == "notmatch")));
         }
         super::operators::binary(operator, left, right)
     }

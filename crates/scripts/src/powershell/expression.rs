@@ -128,7 +128,8 @@ impl Parser<'_> {
         let word = self.dash_word();
         let operator = match (self.peek(), word.as_str()) {
             (Some('!'), _) => ("not", 1),
-            (Some('-'), "not" | "bnot") => ("not", word.len() + 1),
+            (Some('-'), "not") => ("not", 4),
+            (Some('-'), "bnot") => ("bnot", 5),
             (Some('-'), "join") => ("join", 5),
             (Some('-'), "split") => ("split", 6),
             (Some('-'), "") => ("-", 1),

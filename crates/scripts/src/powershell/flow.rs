@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
+use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
@@ -106,9 +106,27 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
+    /// `$?` of a command that runs others: their errors are not its own.
+    fn succeed(&mut self) {
+        self.is_ok = true;
+        self.left_out.command = None;
+    }
+
+    /// Runs a command whose blocks have each item as `$_`, which ends with it.
+    pub(super) fn with_items<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.variables.get("_").cloned();
+        let done = run(self);
+        match outer {
+            Some(outer) => self.variables.insert("_".to_owned(), outer),
+            None => self.variables.remove("_"),
+        };
+        done
+    }
+
     /// Runs a block for one item of a pipeline; `return` ends only this item.
     pub(super) fn run_item_block(&mut self, statements: &[Statement]) -> Result<PsValue> {
         let value = self.block(statements)?;
+        self.succeed();
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
             Some(_) => error::unclear("break or continue in a pipeline ends the script"),
@@ -165,10 +183,24 @@ impl Shell<'_, '_> {
         Ok(true)
     }
 
+    /// Records the error of a statement, or returns it if it ends more than that.
+    pub(super) fn end_statement(&mut self, error: ScriptError) -> Result<()> {
+        let goes_on = match error.ends {
+            Ends::Command | Ends::Statement => true,
+            Ends::Throw => self.ignores_errors(),
+            Ends::Script => false,
+        };
+        if error.kind != ScriptErrorKind::Fails || !goes_on || self.tries > 0 {
+            return Err(error.ending(Ends::Statement));
+        }
+        self.handle_error(self.on_error(), error)
+    }
+
     pub(super) fn run_try(&mut self, attempt: &Try) -> Result<PsValue> {
         let catch = attempt.catches.last();
         let outer = self.machine.skipped.take();
         let before = self.machine.changes;
+        self.tries += 1;
         let tried = self.block(&attempt.body);
         if let (Some(what), Some(catch)) = (&self.machine.skipped, catch)
             && !self.always_fails(catch)
@@ -198,6 +230,7 @@ impl Shell<'_, '_> {
         if matches!(&done, Err(failure) if failure.kind != ScriptErrorKind::Fails) {
             return done;
         }
+        self.tries -= 1;
         // It runs after exit, too, and `$?` is that of its last command.
         let kept = (self.flow.take(), self.exit.take());
         let mut out = self.block(&attempt.finally)?.items();
@@ -227,11 +260,17 @@ impl Shell<'_, '_> {
             return error::unclear("function calls are nested too deeply");
         }
         let given = self.bind_function(function, command)?;
+        let is_given = |name: &String| given.iter().any(|(own, _)| own == name);
+        let parameters = function.parameters.iter();
+        let others: Vec<_> = parameters.filter(|(name, _)| !is_given(name)).collect();
         let outer = (self.variables.clone(), std::mem::take(&mut self.types));
         self.variables.extend(given);
         self.calls += 1;
-        let done = self.function_body(function);
+        let done = self
+            .set_defaults(&others)
+            .and_then(|()| self.function_body(function));
         self.calls -= 1;
+        self.succeed();
         (self.variables, self.types) = outer;
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,
@@ -275,22 +314,26 @@ impl Shell<'_, '_> {
                 }
             }
         }
-        let mut positional = positional.into_iter();
-        for (name, default) in &function.parameters {
-            if given.iter().any(|(known, _)| known == name) {
-                continue;
-            }
-            let value = match (positional.next(), default) {
-                (Some(value), _) => value,
-                (None, Some(default)) => self.expression(default)?,
-                (None, None) => PsValue::Null,
-            };
-            given.push((name.clone(), value));
+        let names = function.parameters.iter().map(|(name, _)| name);
+        let free: Vec<&String> = names
+            .filter(|name| !given.iter().any(|(known, _)| known == *name))
+            .collect();
+        if positional.len() > free.len() {
+            return error::unclear("more arguments than supported");
         }
-        match positional.next() {
-            None => Ok(given),
-            Some(_) => error::unclear("more arguments than supported"),
+        let free = free.into_iter().cloned();
+        given.extend(free.zip(positional));
+        Ok(given)
+    }
+
+    /// Sets the parameters of a function that are not given: their defaults see the others.
+    fn set_defaults(&mut self, parameters: &[&(String, Option<Expression>)]) -> Result<()> {
+        for (name, default) in parameters {
+            let default = default.as_ref().map(|default| self.expression(default));
+            let value = default.transpose()?.unwrap_or(PsValue::Null);
+            self.variables.insert(name.clone(), value);
         }
+        Ok(())
     }
 
     /// Runs the body of a function, which another script may define.

@@ -113,11 +113,17 @@ impl Parser<'_> {
     }
 
     fn script_parameter(&mut self) -> Result<ScriptParameter> {
-        let mut kind = None;
+        let (mut kind, mut is_mandatory) = (None, false);
         while self.peek() == Some('[') {
+            let start = self.at;
             let name = self.attribute()?;
             match name.as_str() {
-                "parameter" => {}
+                "parameter" => {
+                    let mut text = self.text[start..self.at].to_lowercase();
+                    text.retain(|c| !c.is_whitespace());
+                    is_mandatory |=
+                        text.contains("mandatory") && !text.contains("mandatory=$false");
+                }
                 "string" | "int" | "int32" | "switch" | "bool" | "array" | "string[]" => {
                     kind = Some(name);
                 }
@@ -133,6 +139,7 @@ impl Parser<'_> {
         Ok(ScriptParameter {
             name,
             kind,
+            is_mandatory,
             default,
         })
     }

@@ -2,7 +2,7 @@
 
 use wincimg_iis::cmdlets;
 
-use super::super::error::{self, Result};
+use super::super::error::Result;
 use super::super::image::{IisCommand, ImageAction};
 use super::ast::{Argument, CommandAst, Expression, StringPart};
 use super::eval::Shell;
@@ -61,11 +61,7 @@ impl Shell<'_, '_> {
         name: &str,
         takes: &ParameterSet,
         command: &CommandAst,
-        input: Option<&PsValue>,
     ) -> Result<PsValue> {
-        if input.is_some() {
-            return error::unclear("unsupported pipeline input");
-        }
         let given = self.bind_parameters(command, takes)?;
         self.iis(name, command, parameters(&given)?)
     }

@@ -10,24 +10,26 @@ use super::super::process::{
     is_within, last_name, parent,
 };
 use super::ast::CommandAst;
-use super::drive::{Drive, path_of};
+use super::drive::{Drive, TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::{BoundParameters, ParameterSet};
 use super::registry;
 use super::value::PsValue;
 
 const REMOVE: ParameterSet =
-    ParameterSet("[path] literalpath=pspath=lp recurse? force? confirm=cf?");
+    ParameterSet("[path] literalpath=pspath=lp recurse? force? confirm=cf? filter! credential!");
 
 const TRANSFER: ParameterSet = ParameterSet(
-    "[path] literalpath=pspath=lp [destination] recurse? force? container? passthru? confirm=cf?",
+    "[path] literalpath=pspath=lp [destination] recurse? force? container? passthru? confirm=cf? \
+     filter! credential!",
 );
 
 const RENAME: ParameterSet =
     ParameterSet("[path] literalpath=pspath=lp [newname] force? passthru?");
 
 const LIST: ParameterSet = ParameterSet(
-    "[path] literalpath=pspath=lp [filter] include force? file? directory? recurse=s?",
+    "[path] literalpath=pspath=lp [filter] include force? file? directory? recurse=s? \
+     depth!",
 );
 
 /// Where `Copy-Item` and `Move-Item` put files.
@@ -48,6 +50,10 @@ struct TransferMode {
 impl Shell<'_, '_> {
     /// Paths given by name, position or pipeline, and whether they may have wildcards.
     fn sources(given: &BoundParameters, input: Option<PsValue>) -> Result<(Vec<String>, bool)> {
+        let is_given = given.value("path").or(given.value("literalpath")).is_some();
+        if is_given && input.is_some() {
+            return error::unclear(TWO_PATHS);
+        }
         if let Some(value) = given.value("literalpath") {
             return Ok((value.texts()?, false));
         }
@@ -349,7 +355,8 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &RENAME)?;
         let source = match (path_of(&given)?, input) {
-            (Some(path), _) => path,
+            (Some(path), None) => path,
+            (Some(_), Some(_)) => return error::unclear(TWO_PATHS),
             (None, Some(input)) => match input.piped_paths()?.as_slice() {
                 [] => return Ok(PsValue::Null),
                 [path] => path.clone(),
@@ -371,7 +378,7 @@ impl Shell<'_, '_> {
             .or(name.strip_prefix("./"))
             .unwrap_or(&name);
         // A full path in the same folder counts as its last name.
-        let name = match name.rsplit_once('\\') {
+        let name = match name.rsplit_once(['\\', '/']) {
             None => name,
             Some((_, last)) => {
                 let is_here = name.contains(':')
@@ -440,6 +447,9 @@ impl Shell<'_, '_> {
         let included = given.texts("include")?;
         if !given.has("recurse") || !given.has("file") || given.has("directory") {
             return error::unclear("of -Recurse and -Include, only -Recurse -File is supported");
+        }
+        if included.iter().any(|pattern| pattern.contains(['[', '`'])) {
+            return error::unclear("only the wildcards * and ? are supported");
         }
         let Paths::One(top) = self.machine.paths(source, Wildcards::PowerShell)? else {
             return error::unclear("wildcards are not supported here");

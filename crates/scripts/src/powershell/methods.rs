@@ -4,7 +4,7 @@ use wincimg_registry::RegistryData;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, READ_ONLY};
+use super::super::process::{PathState, READ_ONLY, last_name};
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
@@ -80,7 +80,16 @@ impl Shell<'_, '_> {
         if matches!(of, PsValue::Process(_)) && name == "exitcode" {
             self.machine.unread = None;
         }
-        member(of, name, is_static)
+        // The name of a folder has no extension.
+        if let (PsValue::Item(path) | PsValue::Listed(path), "basename") = (&of, name)
+            && last_name(path).contains('.')
+            && self.machine.path_state(path)? == PathState::Folder
+        {
+            return Ok(PsValue::text_value(last_name(path)));
+        }
+        let value = member(of, name, is_static)?;
+        self.check_strict(&value)?;
+        Ok(value)
     }
 
     pub(super) fn call(

@@ -40,11 +40,22 @@ use std::sync::Arc;
 use eval::Shell;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
+use super::image::{EntryKind, Lookup};
 use super::process::Process;
 use super::traced_text::TracedText;
 
 /// The variable of a process's execution policy, which its own processes inherit.
 const POLICY: &str = "PSExecutionPolicyPreference";
+
+/// Folder of Windows PowerShell, whose profiles are those of all users.
+const WINDOWS: [&str; 1] = [r"C:\Windows\System32\WindowsPowerShell\v1.0"];
+
+/// The same of PowerShell 7, as its installer and Microsoft's images have it.
+const CORE: [&str; 3] = [
+    r"C:\Program Files\PowerShell",
+    r"C:\Program Files\PowerShell\7",
+    r"C:\Program Files\PowerShell\latest",
+];
 
 /// Returns true if a list of words has this one.
 fn has_word(words: &str, word: &str) -> bool {
@@ -65,29 +76,41 @@ pub(super) fn run(
 
 fn run_process(machine: &mut Process<'_>, arguments: &[TracedText], is_core: bool) -> Result<i32> {
     let mut at = 0;
+    let (mut is_file, mut loads_profiles) = (false, true);
     while let Some(argument) = arguments.get(at) {
-        let rest = arguments.get(at + 1..).unwrap_or_default();
+        at += 1;
         match ProcessOption::parse(argument.as_str())? {
-            None if is_core => return run_file(machine, &arguments[at..], true),
-            None => break,
-            Some(ProcessOption::Command) => {
-                at += 1;
+            None => {
+                at -= 1;
+                is_file = is_core;
                 break;
             }
-            Some(ProcessOption::File) => return run_file(machine, rest, is_core),
+            Some(ProcessOption::Command) => break,
+            Some(ProcessOption::File) => {
+                is_file = true;
+                break;
+            }
             Some(ProcessOption::Policy) => {
-                if let Some(policy) = rest.first() {
+                if let Some(policy) = arguments.get(at) {
                     let policy = Some(policy.as_str().to_owned());
                     machine.variables.set(POLICY, policy);
                 }
-                at += 2;
+                at += 1;
             }
-            Some(ProcessOption::Switch) => at += 1,
-            Some(ProcessOption::Value) => at += 2,
+            Some(ProcessOption::NoProfile) => loads_profiles = false,
+            Some(ProcessOption::Switch) => {}
+            Some(ProcessOption::Value) => at += 1,
         }
     }
+    if loads_profiles {
+        check_has_no_profile(machine, is_core)?;
+    }
+    let rest = arguments.get(at..).unwrap_or_default();
+    if is_file {
+        return run_file(machine, rest, is_core);
+    }
     let mut script = TracedText::default();
-    for (index, argument) in arguments.get(at..).unwrap_or_default().iter().enumerate() {
+    for (index, argument) in rest.iter().enumerate() {
         if index > 0 {
             let before = argument.origin(0);
             script.push(' ', before);
@@ -101,11 +124,34 @@ fn run_process(machine: &mut Process<'_>, arguments: &[TracedText], is_core: boo
     }
 }
 
+/// Refuses a profile of the image, which would run before the command.
+fn check_has_no_profile(machine: &Process<'_>, is_core: bool) -> Result<()> {
+    let (program, of_user) = if is_core {
+        (&CORE[..], "PowerShell")
+    } else {
+        (&WINDOWS[..], "WindowsPowerShell")
+    };
+    let home = machine.variables.profile();
+    let documents = home.map(|home| format!(r"{home}\Documents\{of_user}"));
+    let folders = program.iter().map(|folder| (*folder).to_owned());
+    for folder in folders.chain(documents) {
+        for name in ["profile.ps1", "Microsoft.PowerShell_profile.ps1"] {
+            let path = machine.path(&format!(r"{folder}\{name}"))?;
+            if let Lookup::Present(EntryKind::File(())) = machine.entry(&path) {
+                let why = format!("the profile {path} runs before the command");
+                return Err(ScriptError::unclear(why).help("add -NoProfile"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// An option of the program.
 enum ProcessOption {
     Command,
     File,
     Policy,
+    NoProfile,
     /// Another one without a value.
     Switch,
     /// Another one with a value.
@@ -130,11 +176,9 @@ impl ProcessOption {
             Self::Command
         } else if is("executionpolicy", 2) || option == "ep" {
             Self::Policy
-        } else if is("noprofile", 3)
-            || is("nologo", 3)
-            || is("noninteractive", 4)
-            || matches!(option, "sta" | "mta")
-        {
+        } else if is("noprofile", 3) {
+            Self::NoProfile
+        } else if is("nologo", 3) || is("noninteractive", 4) || matches!(option, "sta" | "mta") {
             Self::Switch
         } else if is("windowstyle", 1) || is("inputformat", 3) || option == "if" {
             Self::Value

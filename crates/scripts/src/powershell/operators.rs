@@ -1,6 +1,6 @@
 //! Operators of PowerShell.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::process::is_like;
 use super::super::tools;
 use super::methods::entry;
@@ -62,12 +62,11 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
             } else {
                 (right, left)
             };
-            let item = item.text()?;
-            let found = list.texts()?.iter().any(|text| same(text, &item));
+            let found = contains(list, &item)?;
             Ok(PsValue::Bool(found != operator.starts_with("not")))
         }
         "match" | "notmatch" => matching(left, &right.text()?, operator == "match"),
-        "replace" | "creplace" => replace(&left, &right, operator == "replace"),
+        "replace" | "creplace" => replace(left, &right, operator == "replace"),
         "split" => {
             let (pattern, limit) = match &right {
                 PsValue::List(items) => match items.as_slice() {
@@ -77,7 +76,7 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
                 pattern => (pattern.text()?, 0),
             };
             let mut parts = Vec::new();
-            for text in left.items() {
+            for text in texts_of(left) {
                 parts.extend(patterns::split(&text.text()?, &pattern, limit)?);
             }
             Ok(PsValue::from_items(parts))
@@ -87,6 +86,16 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
         ".." => range(&left, &right),
         other => error::unclear(format!("unsupported operator -{other}")),
     }
+}
+
+/// Runs `-contains`, which compares as `-eq` does.
+fn contains(list: PsValue, item: &PsValue) -> Result<bool> {
+    list.check_known()?;
+    let mut found = false;
+    for one in list.items() {
+        found |= equal("eq", one, item.clone())?.to_bool()?;
+    }
+    Ok(found)
 }
 
 /// Runs `-like`.
@@ -172,6 +181,8 @@ fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue
         "%" => left.checked_rem(right),
         _ => None,
     };
+    // Above, it may have a fraction or an exponent.
+    let result = result.filter(|it| it.unsigned_abs() < 1_000_000_000_000_000);
     result.map(PsValue::Number).ok_or_else(unclear)
 }
 
@@ -218,7 +229,8 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
     Ok(PsValue::Matches {
         path,
         algorithm,
-        digest: tools::digest(text.text()?.trim(), algorithm)?,
+        digest: tools::digest(text.text()?.trim(), algorithm)
+            .map_err(|error| error.ending(Ends::Script))?,
         if_equal: wanted,
     })
 }
@@ -264,6 +276,9 @@ pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue> {
         let value = values
             .get(index)
             .ok_or_else(|| ScriptError::fails(format!("the format has no value {index}")))?;
+        if matches!(value, PsValue::List(_)) {
+            return error::unclear("a list among the values of a format is not supported");
+        }
         match value.text() {
             Ok(text) => out.push_str(&text),
             Err(error) => return Ok(PsValue::Opaque(error)),
@@ -275,7 +290,15 @@ pub(super) fn format(left: &PsValue, right: &PsValue) -> Result<PsValue> {
     limited_text(out)
 }
 
-fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue> {
+/// What `-replace` and `-split` take: nothing is an empty text.
+fn texts_of(value: PsValue) -> Vec<PsValue> {
+    match value {
+        PsValue::Null => vec![PsValue::text_value("")],
+        other => other.items(),
+    }
+}
+
+fn replace(left: PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue> {
     let words = right.texts()?;
     let (pattern, by) = match words.as_slice() {
         [pattern] => (pattern.as_str(), ""),
@@ -284,9 +307,8 @@ fn replace(left: &PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValu
             return error::unclear("expected a pattern and a string for -replace");
         }
     };
-    let texts = left.texts()?;
-    let replaced = texts.iter().map(|text| {
-        let text = patterns::replace(text, pattern, by, !ignores_case)?;
+    let replaced = texts_of(left).into_iter().map(|text| {
+        let text = patterns::replace(&text.text()?, pattern, by, !ignores_case)?;
         limited_text(text)
     });
     Ok(PsValue::from_items(replaced.collect::<Result<_, _>>()?))

@@ -3,15 +3,16 @@
 use super::super::error::{self, Result, ScriptError};
 use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
-use super::drive::{Drive, path_of};
+use super::drive::{Drive, TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const PICK: ParameterSet = ParameterSet("[property] expandproperty first last skip unique?");
+const PICK: ParameterSet =
+    ParameterSet("[property] expandproperty first last skip unique? excludeproperty! skiplast!");
 
 const SPLIT: ParameterSet =
-    ParameterSet("[path] literalpath leaf? parent? resolve? qualifier? noqualifier?");
+    ParameterSet("[path] literalpath=pspath=lp leaf? parent? resolve? qualifier? noqualifier?");
 
 /// Cmdlets that query a running Windows. They are skipped if their output is not used.
 pub(super) const OUTPUT_ONLY: &str = "
@@ -134,9 +135,14 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SPLIT)?;
         let text = match (path_of(&given)?, input) {
-            (Some(path), _) => path,
+            (Some(path), None) => path,
+            (None, Some(PsValue::Null)) => return Ok(PsValue::Null),
+            (None, Some(PsValue::List(_))) => {
+                return error::unclear("several paths are not supported");
+            }
             (None, Some(input)) => input.text()?,
             (None, None) => return error::unclear("no path given"),
+            (Some(_), Some(_)) => return error::unclear(TWO_PATHS),
         };
         for switch in ["resolve", "qualifier", "noqualifier"] {
             if given.has(switch) {
@@ -157,7 +163,7 @@ impl Shell<'_, '_> {
 
     /// `Resolve-Path` and `Convert-Path`, without wildcards
     pub(super) fn resolve_path(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[path] literalpath");
+        let takes = ParameterSet("[path] literalpath=pspath=lp");
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
         let Drive::File(path) = self.drive(&path)? else {
@@ -174,7 +180,7 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn set_variable_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
-        let takes = ParameterSet("[name] [value] option scope force?");
+        let takes = ParameterSet("[name] [value] option scope force? visibility!");
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {
             return error::option("-Scope");
@@ -203,9 +209,8 @@ pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -
         "extension" => {
             PsValue::text_value(divided.map_or(String::new(), |(_, end)| format!(".{end}")))
         }
-        "directoryname" | "directory" | "parent" => {
-            parent(path).map_or(PsValue::Null, PsValue::Item)
-        }
+        "directoryname" | "directory" => parent(path).map_or(PsValue::Null, PsValue::Item),
+        "parent" => parent(path).map_or(PsValue::Null, PsValue::Listed),
         _ => return None,
     })
 }

@@ -2,34 +2,48 @@
 
 use std::collections::BTreeSet;
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
 
 /// Parameters of a cmdlet, in lower case: `name`, `[name]` if its name can be left out, `name?` for a
-/// switch; each with its aliases as `name=alias=alias`; `...` at the end if it takes more values.
+/// switch, `name!` for one that is not supported, and makes a prefix ambiguous; each with its aliases
+/// as `name=alias=alias`; `...` at the end if it takes more values.
 pub(super) struct ParameterSet(pub(super) &'static str);
 
 /// Common parameters, which have no effect here.
 const COMMON: ParameterSet = ParameterSet(
     "erroraction=ea warningaction=wa informationaction=infa errorvariable=ev warningvariable=wv \
-     outvariable=ov verbose=vb? debug=db?",
+     outvariable=ov verbose=vb? debug=db? outbuffer=ob! pipelinevariable=pv! informationvariable=iv!",
 );
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ParameterKind {
+    Value,
+    Switch,
+    Unsupported,
+}
+
 impl ParameterSet {
-    /// The parameters with their aliases, and whether they are switches.
-    fn entries(&self) -> impl Iterator<Item = (&'static str, bool)> {
+    /// The parameters with their aliases.
+    fn entries(&self) -> impl Iterator<Item = (&'static str, ParameterKind)> {
         let words = self.0.split_ascii_whitespace();
-        words.map(|word| match word.strip_suffix('?') {
-            Some(switch) => (switch, true),
-            None => (word.trim_matches(['[', ']']), false),
+        words.map(|word| {
+            if let Some(switch) = word.strip_suffix('?') {
+                (switch, ParameterKind::Switch)
+            } else if let Some(other) = word.strip_suffix('!') {
+                (other, ParameterKind::Unsupported)
+            } else {
+                (word.trim_matches(['[', ']']), ParameterKind::Value)
+            }
         })
     }
 
     /// The names of the parameters that take values.
     pub(super) fn values(&self) -> impl Iterator<Item = &'static str> {
-        let values = self.entries().filter(|(_, is_switch)| !is_switch);
+        let values = self.entries();
+        let values = values.filter(|(_, kind)| *kind == ParameterKind::Value);
         values.map(|(entry, _)| own_name(entry))
     }
 
@@ -39,15 +53,15 @@ impl ParameterSet {
         words.filter_map(|word| Some(own_name(word.strip_prefix('[')?.strip_suffix(']')?)))
     }
 
-    /// Parameters that a name, alias or prefix matches, and whether they are switches.
-    fn matches(&self, name: &str) -> BTreeSet<(&'static str, bool)> {
+    /// Parameters that a name or alias, or a prefix of them, matches.
+    fn matches(&self, name: &str) -> BTreeSet<(&'static str, ParameterKind)> {
         let is_exact = |entry: &str| entry.split('=').any(|known| known == name);
         match self.entries().find(|(entry, _)| is_exact(entry)) {
-            Some((entry, is_switch)) => BTreeSet::from([(own_name(entry), is_switch)]),
+            Some((entry, kind)) => BTreeSet::from([(own_name(entry), kind)]),
             None => self
                 .entries()
-                .map(|(entry, is_switch)| (own_name(entry), is_switch))
-                .filter(|(own, _)| own.starts_with(name))
+                .filter(|(entry, _)| entry.split('=').any(|known| known.starts_with(name)))
+                .map(|(entry, kind)| (own_name(entry), kind))
                 .collect(),
         }
     }
@@ -129,14 +143,25 @@ impl BoundParameters {
 }
 
 impl Shell<'_, '_> {
-    /// Binds the arguments of a command to the parameters of its cmdlet.
+    /// Binds the arguments of a command to the parameters of its cmdlet. What fails here ends the
+    /// statement, whatever the error action of the command.
     pub(super) fn bind_parameters(
+        &mut self,
+        command: &CommandAst,
+        takes: &ParameterSet,
+    ) -> Result<BoundParameters> {
+        let given = self.bound_parameters(command, takes);
+        given.map_err(|error| error.ending(Ends::Statement))
+    }
+
+    fn bound_parameters(
         &mut self,
         command: &CommandAst,
         takes: &ParameterSet,
     ) -> Result<BoundParameters> {
         let mut given = BoundParameters::default();
         let mut positional = Vec::new();
+        let mut splatted = Vec::new();
         // After `--`, everything is a value.
         let mut has_ended = false;
         let mut arguments = command.arguments.iter();
@@ -150,15 +175,10 @@ impl Shell<'_, '_> {
                     return error::unclear("parameters after -- are not supported");
                 }
                 Argument::Value(value) => positional.push(self.expression(value)?),
-                Argument::Splat(name) => {
-                    let Some(PsValue::Table(entries)) = self.variables.get(name).cloned() else {
-                        return error::unclear(format!("@{name} is not supported"));
-                    };
-                    for (name, value) in entries {
-                        let own = resolve_name(takes, &name)?;
-                        given.entries.push((own.0, value));
-                    }
-                }
+                Argument::Splat(name) => match self.variables.get(name) {
+                    Some(PsValue::Table(entries)) => splatted.extend(entries.clone()),
+                    _ => return error::unclear(format!("@{name} is not supported")),
+                },
                 Argument::Parameter { name, value, .. } => {
                     let (own, is_switch) = resolve_name(takes, name)?;
                     let value = match (value, is_switch) {
@@ -175,6 +195,19 @@ impl Shell<'_, '_> {
                     given.add(own, name, value)?;
                 }
             }
+        }
+        for (name, value) in splatted {
+            let (own, is_switch) = resolve_name(takes, &name)?;
+            // In PowerShell 7, what is written comes before it.
+            if self.is_core && given.value(own).is_some() {
+                continue;
+            }
+            let value = if is_switch {
+                PsValue::Bool(value.to_bool()?)
+            } else {
+                value
+            };
+            given.add(own, &name, value)?;
         }
         given.add_positional(takes, positional)?;
         Ok(given)
@@ -224,6 +257,14 @@ fn resolve_name(takes: &ParameterSet, name: &str) -> Result<(&'static str, bool)
     if found.is_empty() {
         found = COMMON.matches(name);
     }
-    let first = found.pop_first().filter(|_| found.is_empty());
-    first.ok_or_else(|| ScriptError::option(&format!("-{name}")))
+    if found.len() > 1 {
+        let names: Vec<String> = found.iter().map(|(own, _)| format!("-{own}")).collect();
+        let why = format!("-{name} is ambiguous: {}", names.join(", "));
+        return Err(ScriptError::unclear(why).help("write the whole name"));
+    }
+    match found.pop_first() {
+        Some((own, ParameterKind::Value)) => Ok((own, false)),
+        Some((own, ParameterKind::Switch)) => Ok((own, true)),
+        Some((_, ParameterKind::Unsupported)) | None => error::option(&format!("-{name}")),
+    }
 }

@@ -1,31 +1,34 @@
 //! Cmdlets that read files and paths: downloads, archives, tests.
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
 use super::super::tools;
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
+use super::has_word;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const NOTHING: ParameterSet = ParameterSet("");
 
-const LOCATION: ParameterSet = ParameterSet("[path] literalpath");
+const LOCATION: ParameterSet = ParameterSet("[path] literalpath=pspath=lp passthru!");
 
 const WEB: ParameterSet = ParameterSet(
     "[uri] outfile useragent timeoutsec method maximumretrycount retryintervalsec sslprotocol \
-     usebasicparsing? passthru? disablekeepalive? skipcertificatecheck?",
+     usebasicparsing? passthru? disablekeepalive? skipcertificatecheck? usedefaultcredentials! \
+     transferencoding! maximumredirection! proxy! proxycredential! proxyusedefaultcredentials! \
+     sessionvariable!",
 );
 
-const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath [destinationpath] force?");
+const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath=pspath [destinationpath] force?");
 
-const HASH: ParameterSet = ParameterSet("[path] literalpath [algorithm]");
+const HASH: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [algorithm]");
 
-const JOIN: ParameterSet = ParameterSet("[path] [childpath] ...");
+const JOIN: ParameterSet = ParameterSet("[path=pspath] [childpath] credential! ...");
 
-const TEST: ParameterSet = ParameterSet("[path] literalpath pathtype");
+const TEST: ParameterSet = ParameterSet("[path] literalpath=pspath=lp pathtype");
 
 const CERTIFICATE: ParameterSet = ParameterSet("[filepath] certstorelocation");
 
@@ -117,9 +120,8 @@ impl Shell<'_, '_> {
             archive = self.only_match(&archive)?;
         }
         if !archive.to_lowercase().ends_with(".zip") {
-            return error::fails(format!(
-                "{archive} does not end in .zip, the only supported extension"
-            ));
+            let why = format!("{archive} does not end in .zip, the only supported extension");
+            return Err(ScriptError::fails(why).ending(Ends::Statement));
         }
         let folder = match given.text("destinationpath")? {
             Some(folder) => self.with_home(folder)?,
@@ -130,7 +132,8 @@ impl Shell<'_, '_> {
                 format!(r".\{name}")
             }
         };
-        tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
+        let done = tools::unpack_zip(self.machine, &archive, &folder, given.has("force"));
+        done.map_err(|error| error.ending(Ends::Statement))?;
         self.add_assembly("System.IO.Compression.FileSystem");
         Ok(PsValue::Null)
     }
@@ -212,10 +215,11 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &JOIN)?;
         let path = given.required("path")?;
         if path.is_empty() {
-            return error::fails("-Path is empty");
+            return Err(ScriptError::fails("-Path is empty").ending(Ends::Statement));
         }
-        if let [drive, b':', ..] = path.as_bytes()
-            && !drive.eq_ignore_ascii_case(&b'c')
+        if let Some((drive, _)) = path.split_once(':')
+            && !drive.contains(['\\', '/'])
+            && !has_word("c hklm hkcu registry env iis cert", &drive.to_lowercase())
         {
             return error::unclear(format!("whether the drive of {path} exists is not known"));
         }

@@ -13,9 +13,13 @@ pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex> {
     let unsupported = || ScriptError::unclear(format!("unsupported pattern {pattern:?}"));
     // These have another meaning in .NET.
     let differs = [
-        "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p",
+        "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p", "\\<",
+        "\\>", "\\b{", "{,",
     ];
-    if !pattern.is_ascii() || differs.iter().any(|sign| pattern.contains(sign)) {
+    if !pattern.is_ascii()
+        || has_nested_class(pattern)
+        || differs.iter().any(|sign| pattern.contains(sign))
+    {
         return Err(unsupported());
     }
     RegexBuilder::new(pattern)
@@ -23,6 +27,28 @@ pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex> {
         .size_limit(SIZE)
         .build()
         .map_err(|_| unsupported())
+}
+
+/// Returns true for a bracket in a class: `[[:space:]]`, and `[a-z-[aeiou]]`, which subtracts in .NET.
+fn has_nested_class(pattern: &str) -> bool {
+    let mut is_class = false;
+    let mut characters = pattern.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => {
+                characters.next();
+            }
+            '[' if is_class => return true,
+            '[' => {
+                is_class = true;
+                characters.next_if_eq(&'^');
+                characters.next_if_eq(&']');
+            }
+            ']' => is_class = false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Checks that a text can be matched: one line of ASCII.

@@ -15,20 +15,25 @@ use super::parameters::ParameterSet;
 use super::value::PsValue;
 
 const PROPERTY: ParameterSet =
-    ParameterSet("[path] literalpath=pspath=lp [name] [value] propertytype=type force?");
+    ParameterSet("[path] literalpath=pspath=lp [name] [value] propertytype=type force? filter!");
 
-const NAMED: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [name] force?");
+const NAMED: ParameterSet = ParameterSet("[path] literalpath=pspath=lp [name] force? filter!");
 
-const SERVICE: ParameterSet =
-    ParameterSet("[name] [binarypathname] displayname description startuptype dependson");
+const SERVICE: ParameterSet = ParameterSet(
+    "[name=servicename] [binarypathname] displayname description startuptype dependson status!",
+);
 
 /// Parses a PowerShell path of a key: `HKLM:\SOFTWARE\x`, with either slash.
 pub(super) fn key(path: &str) -> Result<KeyPath> {
     if path.contains(['*', '?']) {
         return error::unclear("wildcards in a key path are not supported");
     }
-    let mut names = path.split([':', '\\', '/']).filter(|name| !name.is_empty());
-    let root = names.next().unwrap_or_default();
+    let path = path.trim_start_matches(['\\', '/']);
+    let (root, below) = path.split_once([':', '\\', '/']).unwrap_or((path, ""));
+    if below.contains(':') {
+        return error::unclear("a colon in a key path is not supported");
+    }
+    let names = below.split(['\\', '/']).filter(|name| !name.is_empty());
     let below: Vec<&str> = names.collect();
     Process::parse_key(&format!(r"{root}\{}", below.join(r"\")))
 }
@@ -196,9 +201,13 @@ impl Shell<'_, '_> {
 /// Data of a value: of the given type, of its current type, or of the type that it looks like.
 fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Result<RegistryData> {
     let is_rounded = matches!(value, PsValue::Text(text) if text.trim().parse::<f64>().is_ok());
+    let is_kept = kind.is_none() && existing.is_some();
     let wrong = || {
         if is_rounded {
             return ScriptError::unclear("a number with a fraction is not supported here");
+        }
+        if is_kept {
+            return ScriptError::unclear("whether the value keeps its type is unclear");
         }
         ScriptError::fails("the value does not match its type")
     };
@@ -212,20 +221,7 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
         Some(other) => {
             return error::unclear(format!("unsupported type {other:?}"));
         }
-        None => match (existing, value) {
-            (Some(kind), _) => kind,
-            (None, PsValue::Number(number)) if i32::try_from(*number).is_ok() => DataType::DWORD,
-            (None, PsValue::Number(_)) => DataType::QWORD,
-            (None, PsValue::Text(_) | PsValue::Null) => DataType::SZ,
-            (None, PsValue::List(items))
-                if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
-            {
-                return error::unclear("unsupported type of a list");
-            }
-            _ => {
-                return error::unclear("unsupported type of value");
-            }
-        },
+        None => fitting_kind(existing, value, is_rounded)?,
     };
     Ok(match kind {
         DataType::SZ => RegistryData::sz(&value.text()?),
@@ -249,6 +245,28 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
             return error::unclear("unsupported type of value");
         }
     })
+}
+
+/// The type of a value without a given one: that of the value before, or the one that it looks like.
+fn fitting_kind(existing: Option<DataType>, value: &PsValue, is_rounded: bool) -> Result<DataType> {
+    match (existing, value) {
+        // What does not convert to the current type replaces it.
+        (Some(DataType::DWORD | DataType::QWORD), PsValue::Text(text))
+            if !is_rounded && text.starts_with(char::is_alphabetic) =>
+        {
+            Ok(DataType::SZ)
+        }
+        (Some(kind), _) => Ok(kind),
+        (None, PsValue::Number(number)) if i32::try_from(*number).is_ok() => Ok(DataType::DWORD),
+        (None, PsValue::Number(_)) => Ok(DataType::QWORD),
+        (None, PsValue::Text(_) | PsValue::Null) => Ok(DataType::SZ),
+        (None, PsValue::List(items))
+            if items.iter().all(|item| matches!(item, PsValue::Text(_))) =>
+        {
+            error::unclear("unsupported type of a list")
+        }
+        _ => error::unclear("unsupported type of value"),
+    }
 }
 
 fn whole_number(value: &PsValue) -> Option<i64> {

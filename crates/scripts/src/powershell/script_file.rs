@@ -113,7 +113,7 @@ impl ScriptFile {
             .map_err(|why| ScriptError::unclear(format!("the script {path} {why}")))?;
         let is_requirement = |line: &str| {
             let start = line.trim_start().get(..9).unwrap_or_default();
-            start.eq_ignore_ascii_case("#requires")
+            start.eq_ignore_ascii_case("#requires") && !is_met(line, is_core)
         };
         if text.lines().any(is_requirement) {
             let why = format!("the script {path} has an unsupported #Requires");
@@ -159,33 +159,36 @@ impl ScriptFile {
         };
         let (mut named, positional) = named_arguments(parameters, given)?;
         let mut positional = positional.into_iter();
+        let mut others = Vec::new();
         for parameter in parameters {
             let given = match named.remove(parameter.name.as_str()) {
                 None if !parameter.is_switch() => positional.next(),
                 named => named,
             };
-            let value = match (given, &parameter.default) {
-                (Some(value), _) => {
-                    if mode == ArgumentMode::Value && parameter.kind.is_none() {
-                        value.check_literal()?;
-                    }
-                    parameter.converted(value)?
-                }
-                (None, Some(default)) => {
+            let Some(value) = given else {
+                others.push(parameter);
+                continue;
+            };
+            if mode == ArgumentMode::Value && parameter.kind.is_none() {
+                value.check_literal()?;
+            }
+            parameter.set(shell, parameter.converted(value)?);
+        }
+        if positional.next().is_some() {
+            return Err(unsupported_arguments());
+        }
+        // The defaults see the parameters that are given.
+        for parameter in others {
+            let value = match &parameter.default {
+                Some(default) => {
                     let value = shell.expression(default)?;
                     parameter.converted(value)?
                 }
-                (None, None) => parameter.empty_value()?,
+                None => parameter.empty_value()?,
             };
-            shell.variables.insert(parameter.name.clone(), value);
-            if let Some(kind) = parameter.kind.clone().filter(|_| !parameter.is_switch()) {
-                shell.types.insert(parameter.name.clone(), kind);
-            }
+            parameter.set(shell, value);
         }
-        match positional.next() {
-            None => Ok(()),
-            Some(_) => Err(unsupported_arguments()),
-        }
+        Ok(())
     }
 
     /// Refuses a `break` that ends a loop of the caller.
@@ -208,6 +211,19 @@ impl ScriptFile {
     fn locate(&self, error: ScriptError) -> ScriptError {
         locate(&self.path, &self.text, error)
     }
+}
+
+/// Returns true for a `#Requires` of no more than a version that every image has.
+fn is_met(line: &str, is_core: bool) -> bool {
+    let mut words = line.split_whitespace().skip(1);
+    let (Some(option), Some(version), None) = (words.next(), words.next(), words.next()) else {
+        return false;
+    };
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    let own = if is_core { (7, 0) } else { (5, 1) };
+    option.eq_ignore_ascii_case("-version")
+        && matches!((major.parse::<u8>(), minor.parse::<u8>()),
+            (Ok(major), Ok(minor)) if (major, minor) <= own)
 }
 
 /// The variables of a script file that name it, also in its functions.
@@ -303,12 +319,23 @@ impl ScriptParameter {
         }
     }
 
+    /// Sets the variable of the parameter, whose type later values have too.
+    fn set(&self, shell: &mut Shell<'_, '_>, value: PsValue) {
+        shell.variables.insert(self.name.clone(), value);
+        if let Some(kind) = self.kind.clone().filter(|_| !self.is_switch()) {
+            shell.types.insert(self.name.clone(), kind);
+        }
+    }
+
     /// The value of a parameter that is not given and has no default.
     fn empty_value(&self) -> Result<PsValue> {
         match self.kind.as_deref() {
-            Some("switch") => Ok(PsValue::Bool(false)),
-            // A mandatory one asks for its value.
-            _ => error::unclear(format!("the script needs -{}", self.name)),
+            Some("switch" | "bool") => Ok(PsValue::Bool(false)),
+            // It asks for its value.
+            _ if self.is_mandatory => error::unclear(format!("the script needs -{}", self.name)),
+            Some("string") => Ok(PsValue::text_value("")),
+            Some("int" | "int32") => Ok(PsValue::Number(0)),
+            _ => Ok(PsValue::Null),
         }
     }
 }
@@ -328,8 +355,7 @@ fn decoded(bytes: &[u8], is_core: bool) -> Result<String, &'static str> {
         _ if bytes.is_ascii() || is_core => String::from_utf8(bytes.to_vec()).ok(),
         _ => return Err("has non-ASCII characters and no byte order mark"),
     };
-    text.map(|text| text.replace("\r\n", "\n"))
-        .ok_or("is not Unicode text")
+    text.ok_or("is not Unicode text")
 }
 
 impl Shell<'_, '_> {
@@ -357,13 +383,14 @@ impl Shell<'_, '_> {
             has_zip: self.has_zip,
             functions: self.functions.clone(),
             scripts: self.scripts + 1,
+            tries: self.tries,
             depth: self.depth,
             file: Some(file.path.clone()),
             ..Shell::new(self.machine, Arc::clone(&file.text), self.is_core)
         };
         let bound = file.bind(&mut inner, given, ArgumentMode::Value);
         let done = bound.and_then(|()| inner.block(&file.statements));
-        let (exit, is_ok, flow) = (inner.exit, inner.is_ok, inner.flow);
+        let (exit, flow) = (inner.exit, inner.flow);
         let (variables, types, functions) = (inner.variables, inner.types, inner.functions);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
         self.left_out.program = inner.left_out.program;
@@ -378,15 +405,9 @@ impl Shell<'_, '_> {
                 return Ok(value);
             }
         }
-        match exit {
-            Some(code) => self.end_script(code, &file, command),
-            None if !is_ok => {
-                return error::unclear(format!(
-                    "the last command of {} fails: whether the script does is unclear",
-                    file.path
-                ));
-            }
-            None => self.is_ok = true,
+        // Without exit, it succeeds whatever its last command does.
+        if let Some(code) = exit {
+            self.end_script(code, &file, command);
         }
         Ok(value)
     }

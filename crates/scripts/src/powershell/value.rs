@@ -124,6 +124,9 @@ impl PsValue {
 
     pub(super) fn piped_paths(&self) -> Result<Vec<String>> {
         match self {
+            Self::List(items) if items.contains(&Self::Null) => {
+                error::unclear("the pipeline has $null as a path")
+            }
             Self::List(items) => {
                 let paths: Vec<Vec<String>> = items
                     .iter()
@@ -133,6 +136,15 @@ impl PsValue {
             }
             Self::Listed(path) => Ok(vec![path.to_string()]),
             other => other.texts(),
+        }
+    }
+
+    /// Returns true if a pipeline has no items of it.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::List(items) => items.is_empty(),
+            _ => false,
         }
     }
 

@@ -9,6 +9,9 @@ use super::eval::Shell;
 use super::has_word;
 use super::value::PsValue;
 
+/// Set by `Set-StrictMode`, whose scope is that of a variable.
+pub(super) const STRICT: &str = "set-strictmode";
+
 impl Shell<'_, '_> {
     /// The output of a statement; in an expression, an assignment has the assigned value.
     pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue> {
@@ -36,7 +39,15 @@ impl Shell<'_, '_> {
                     let before = self.variable(name);
                     value = super::operators::binary(&operator.to_string(), before, value)?;
                 }
-                self.set_variable(name, value)
+                let plain = without_scope(name);
+                let is_null = operator == '='
+                    && !is_automatic(plain)
+                    && self.is_null_variable(std::slice::from_ref(assignment.value.as_ref()));
+                self.set_variable(name, value)?;
+                if is_null && self.variables.get(plain) == Some(&PsValue::Null) {
+                    self.variables.remove(plain);
+                }
+                Ok(())
             }
             Expression::Cast(kind, inner) => match inner.as_ref() {
                 Expression::Variable(name) if operator == '=' => {
@@ -78,7 +89,7 @@ impl Shell<'_, '_> {
                 return error::unclear("a script file sets a variable of its calling script");
             }
         }
-        if plain.contains(':') || plain.starts_with("ps") {
+        if plain.contains(':') || plain.starts_with("ps") || plain == "ofs" {
             return error::unclear(format!("setting ${name} is not supported"));
         }
         if plain != "null" {
@@ -140,10 +151,23 @@ impl Shell<'_, '_> {
                 None if is_automatic(plain) => {
                     PsValue::opaque(format!("${plain} is known only on Windows"))
                 }
+                None if self.variables.contains_key(STRICT) => PsValue::Opaque(strict()),
                 None => PsValue::Null,
             },
         }
     }
+
+    /// Refuses a member or item without a value, which may be an error in strict mode.
+    pub(super) fn check_strict(&self, value: &PsValue) -> Result<()> {
+        if self.variables.contains_key(STRICT) && *value == PsValue::Null {
+            return Err(strict());
+        }
+        Ok(())
+    }
+}
+
+fn strict() -> ScriptError {
+    ScriptError::unclear("Set-StrictMode does not allow what has no value")
 }
 
 fn without_scope(name: &str) -> &str {

@@ -90,6 +90,9 @@ impl Parser<'_> {
     /// Reads the character after a backtick.
     fn escaped(&mut self) -> Option<char> {
         let c = self.next()?;
+        if matches!(c, 'e' | 'u') && !self.fails_at_chains {
+            self.refuse(self.error(format!("`{c} is another character in PowerShell 7")));
+        }
         Some(match c {
             'n' => '\n',
             'r' => '\r',

@@ -33,6 +33,7 @@ fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
     );
     assert_eq!(ok(r"mv C:\s\d C:\t"), r"move C:\s\d to C:\t\d");
     assert_eq!(ok(r"Rename-Item C:\s C:\u"), r"move C:\s to C:\u");
+    assert_eq!(ok("Rename-Item C:/s C:/u"), r"move C:\s to C:\u");
     assert_eq!(
         ok(r"Rename-Item C:\s\a.txt c.txt"),
         r"move C:\s\a.txt to C:\s\c.txt"
@@ -79,6 +80,16 @@ fn texts_are_written_in_the_cmdlets_encodings() {
     assert_eq!(line("Set-Content C:\\f a, b"), r"write C:\f a\r\nb\r\n");
     assert_eq!(line("'a' | Set-Content -NoNewline C:\\f"), r"write C:\f a");
     assert_eq!(line("'a' > C:\\f"), r"write C:\f \xff\xfea\x00\r\x00\n\x00");
+    let utf16 = r"write C:\f  append C:\f \xff\xfea\x00\r\x00\n\x00";
+    assert_eq!(line("ni C:\\f; 'a' >> C:\\f"), utf16);
+    assert_eq!(
+        line("ni C:\\f; 'a' | Out-File C:\\f -Append -Encoding utf8"),
+        r"write C:\f  append C:\f \xef\xbb\xbfa\r\n"
+    );
+    assert_eq!(
+        line("ni C:\\f; Add-Content C:\\f a"),
+        r"write C:\f  append C:\f a\r\n"
+    );
     assert_eq!(
         line("'a' | Out-File C:\\f -Encoding ascii"),
         r"write C:\f a\r\n"

@@ -25,11 +25,19 @@ fn a_replacement_is_that_of_dotnet() {
         (r"'C:\a\b' -replace '^(.):','$1'", r"C\a\b"),
         (r"('a=b=c' -split '=',2)[1]", "b=c"),
         (r"(('a,b','c') -split ',').Count", "3"),
+        (r"'a[b]' -replace '[\[\]]','x'", "axbx"),
+        (r"'a]b' -replace '[]a]','x'", "xxb"),
         (r"$true + 1", "2"),
     ] {
         assert_eq!(written(expression), expected, "{expression}");
     }
     for line in [
+        r"mkdir ('<add/>' -replace '\<add','x')",
+        r"mkdir ('a>' -replace 'a\>','x')",
+        "mkdir ('a b' -replace '[[:space:]]','x')",
+        "mkdir ('abc' -replace '[a-z-[aeiou]]','x')",
+        "mkdir ('a]c' -replace '[^]b[c]]','x')",
+        "mkdir ('aa' -replace 'a{,2}','x')",
         "mkdir ('a.b' -split '.',0,'SimpleMatch')[0]",
         "mkdir ('a b' -split ' ',-2)[0]",
         "$a = @(); $a += $null; mkdir $a.Count",
@@ -86,4 +94,66 @@ fn a_running_process_keeps_its_variables() {
 fn what_lies_below_a_new_link_is_not_known() {
     let line = r"mklink /d C:\l C:\Windows & if exist C:\l\x (mkdir C:\yes) else (mkdir C:\no)";
     refused(&CMD, line);
+}
+
+#[test]
+fn values_are_those_of_powershell() {
+    for (expression, expected) in [
+        ("@('') -contains $null", "False"),
+        ("@(1) -contains '01'", "True"),
+        ("'B' -in 'a','b'", "True"),
+        ("3010 -notin 0, 3010", "False"),
+        ("@($null -replace 'a','b').Count", "1"),
+        ("@($null -split ',').Count", "1"),
+        ("if (15 -match '1(.)') { $Matches[1] }", "5"),
+        ("if ('abc' -notmatch 'b(.)') { } else { $Matches[1] }", "c"),
+        ("1 | % { } | Out-Null; $_ -eq $null", "True"),
+        (
+            r"mkdir C:\d.e | Out-Null; (Get-Item C:\d.e).BaseName",
+            "d.e",
+        ),
+        (r"Set-Content C:\d.e x; (Get-Item C:\d.e).BaseName", "d"),
+        (
+            r"New-Item C:\e -Type File | Out-Null; (Get-Content C:\e -Raw) -eq $null",
+            "True",
+        ),
+    ] {
+        let line = format!(r"Set-Content C:\a.txt -NoNewline -Value $({expression})");
+        let actions = in_powershell(&line);
+        let written = format!(r"write C:\a.txt {expected}");
+        assert_eq!(actions.last(), Some(&written), "{line}");
+    }
+    for line in [
+        "mkdir ('C:\\{1}' -f 'a',@(1,2))",
+        "mkdir C:\\x$(2147483647 * 2147483647)",
+        "mkdir C:\\x$(1 + -bnot 5)",
+        "$OFS = ','; mkdir C:\\x",
+        "Get-ChildItem C:\\work -Recurse -File -Include '[ab]*' | Remove-Item",
+        "New-Item 'HKLM:\\SOFTWARE\\a:b'",
+        "mkdir (Join-Path 'https://x' a)",
+        "mkdir C:\\a\\b | Out-Null; mkdir C:\\x$((Get-Item C:\\a\\b).Parent)",
+    ] {
+        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
+fn question_marks_and_colons_belong_to_the_name_of_a_variable() {
+    for (expression, expected) in [
+        (r#"\"${env:VERSION}?raw=1\""#, "1.2.3?raw=1"),
+        (r#"\"$env:VERSION.zip\""#, "1.2.3.zip"),
+    ] {
+        assert_eq!(written(expression), expected, "{expression}");
+    }
+    let line = r#"$u = 'http://x'; Set-Content C:\b.txt \"<$u?raw=1>\" -NoNewline"#;
+    assert_eq!(in_powershell(line), [r"write C:\b.txt <=1>"]);
+    for line in [
+        r#"$x = 'a'; Set-Content C:\b.txt \"$x: y\""#,
+        r#"$x = 'C'; Set-Content C:\b.txt \"$x:\a\""#,
+        r"$x = 'C'; mkdir $x:\a",
+    ] {
+        let (kind, why) = refused(&POWERSHELL, line);
+        assert_eq!(kind, NotUnderstood, "{line}");
+        assert!(why.contains("the variable without a name"), "{why}");
+    }
 }

@@ -125,6 +125,26 @@ fn operators_of_powershell_7_fail_in_windows_powershell() {
 }
 
 #[test]
+fn what_versions_of_powershell_read_otherwise_is_refused() {
+    let core = ["pwsh", "-Command"];
+    for line in [
+        r#"setx /M AA 'say \"hi\" x'"#,
+        "setx /M AA ''",
+        r"setx /M AA 'C:\a b\'",
+        "mkdir \"C:\\a`e\"",
+    ] {
+        assert_eq!(refused(&core, line).0, NotUnderstood, "{line}");
+    }
+    assert_eq!(
+        actions_of(&core, r#"cmd /c 'mkdir \"C:\a b\"'; setx /M AA 'a b'"#).len(),
+        2
+    );
+    assert_eq!(in_powershell("mkdir \"C:\\a`e\""), [r"folder C:\ae"]);
+    let line = "Set-Content C:\\a.txt a -Encoding String";
+    assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood);
+}
+
+#[test]
 fn a_value_that_no_parameter_takes_fails() {
     for (line, value) in [
         (r#"Set-Content C:\a.txt "hello world""#, "world"),

@@ -193,3 +193,22 @@ fn a_value_of_the_registry_without_data_is_zero_or_empty() {
     let line = format!("{start} -PropertyType DWord -Value 1.5");
     assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood);
 }
+
+#[test]
+fn a_text_that_is_not_a_number_makes_a_number_a_text() {
+    let number = "New-Item HKLM:\\SOFTWARE\\x -Force | Out-Null; \
+                  New-ItemProperty HKLM:\\SOFTWARE\\x n -PropertyType DWord -Value 1 | Out-Null;";
+    for (value, expected) in [("abc", "REG_SZ abc"), ("'16'", "REG_DWORD Dword(16)")] {
+        let line = format!("{number} Set-ItemProperty HKLM:\\SOFTWARE\\x n {value}");
+        assert_eq!(
+            in_powershell(&line)[2],
+            format!(r"set HKLM\SOFTWARE\x n = {expected}")
+        );
+    }
+    for value in ["'1kb'", "''", "('a','b')"] {
+        let line = format!("{number} Set-ItemProperty HKLM:\\SOFTWARE\\x n {value}");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
+    }
+    let line = format!("{number} Set-ItemProperty HKLM:\\SOFTWARE\\x n abc -Type DWord");
+    assert_eq!(refused(&POWERSHELL, &line).0, Fails);
+}

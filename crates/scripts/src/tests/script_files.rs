@@ -103,14 +103,11 @@ fn exit_codes_are_those_of_powershell() {
         ),
         [r"folder C:\3"]
     );
-    // A last command that fails does not fail -File, but -Command.
+    // A last command that fails does not fail the script.
     let missing = (r"C:\m.ps1", "Remove-Item C:\\none");
     assert!(actions(&CMD, with(&[missing]), r"powershell -File C:\m.ps1").is_empty());
     let goes_on = ["powershell", "-Command"];
-    assert_eq!(
-        error(&goes_on, with(&[missing]), r"C:\m.ps1").0,
-        NotUnderstood
-    );
+    assert!(actions(&goes_on, with(&[missing]), r"C:\m.ps1").is_empty());
     let (kind, why) = error(&WITH_STOP, with(&[missing]), r"C:\m.ps1");
     assert_eq!(kind, Fails);
     assert!(why.contains(r"C:\m.ps1:1: "), "{why}");
@@ -126,7 +123,10 @@ fn what_a_script_needs_is_told_with_its_line() {
     assert_eq!(kind, NeedsWindows);
     assert!(why.contains(r"C:\p.ps1:3: "), "{why}");
     for (text, expected) in [
-        ("param([string]$x)\nmkdir C:\\$x", NotUnderstood),
+        (
+            "param([Parameter(Mandatory)] [string]$x)\nmkdir C:\\$x",
+            NotUnderstood,
+        ),
         ("mkdir C:\\ä", NotUnderstood),
         ("mkdir C:\\a (", NotUnderstood),
         ("#requires -Version 7\nmkdir C:\\a", NotUnderstood),
@@ -229,6 +229,51 @@ fn a_script_gets_its_arguments_by_name_and_by_position() {
         error(&POWERSHELL, with(&[validated]), r"C:\s.ps1 c").0,
         NotUnderstood
     );
+}
+
+#[test]
+fn a_parameter_that_is_not_given_has_the_value_of_its_type() {
+    let script = (
+        r"C:\s.ps1",
+        "#Requires -Version 5\nparam([Parameter(Mandatory = $false)] [string]$text, [int]$number, $any, \
+         [bool]$is, [string[]]$all)\nif ($any -eq $null -and $all -eq $null) { \
+         Set-Content C:\\o.txt \"[$text] $number $is\" }",
+    );
+    assert_eq!(
+        actions(&CMD, with(&[script]), r"powershell -File C:\s.ps1"),
+        [r"write C:\o.txt [] 0 False\r\n"]
+    );
+    for newer in [
+        "#Requires -Version 7", "#Requires -Version 5.2", "#Requires -Modules a",
+    ] {
+        let text = format!("{newer}\nmkdir C:\\a");
+        let tree = with(&[(r"C:\s.ps1", text.as_str())]);
+        assert_eq!(error(&CMD, tree, r"powershell C:\s.ps1").0, NotUnderstood);
+    }
+}
+
+#[test]
+fn in_strict_mode_nothing_without_a_value_is_used() {
+    let strict = "Set-StrictMode -Version Latest;";
+    assert_eq!(
+        actions(
+            &POWERSHELL,
+            image(),
+            &format!("{strict} $a = 'a'; mkdir C:\\$a")
+        ),
+        [r"folder C:\a"]
+    );
+    for line in [
+        "mkdir C:\\x$none",
+        "if ($none) { }; mkdir C:\\x",
+        "$t = @{}; if ($t.a) { mkdir C:\\x }",
+        "$l = 'a','b'; mkdir C:\\x$($l[2])",
+    ] {
+        let line = format!("{strict} {line}");
+        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
+    }
+    let off = format!("{strict} Set-StrictMode -Off; mkdir C:\\x$none");
+    assert_eq!(actions(&POWERSHELL, image(), &off), [r"folder C:\x"]);
 }
 
 const HELPERS: (&str, &str) = (
@@ -526,5 +571,60 @@ fn an_argument_that_is_a_number_and_a_text_is_not_guessed() {
             let (kind, why) = error(&POWERSHELL, with(&[script]), &line);
             assert_eq!(kind, NotUnderstood, "{line}: {why}");
         }
+    }
+}
+
+#[test]
+fn strings_keep_the_line_ends_of_their_script() {
+    let text = "$a = @'\nb\nc\n'@\nSet-Content C:\\o.txt $a `\n  -NoNewline\n\
+        [IO.File]::WriteAllText('C:\\p.txt', 'd\ne')\nif ($a.Length -eq 4) { mkdir C:\\windows-end }\n\
+        elseif ($a.Length -eq 3)\n{\n  mkdir C:\\unix-end # end\n}\nexit\n";
+    let line = r"powershell C:\build\s.ps1";
+    let tree = |text: &str| with(&[(r"C:\build\s.ps1", text)]);
+    assert_eq!(
+        actions(&CMD, tree(&text.replace('\n', "\r\n")), line),
+        [
+            r"write C:\o.txt b\r\nc", r"write C:\p.txt d\r\ne", r"folder C:\windows-end"
+        ]
+    );
+    assert_eq!(
+        actions(&CMD, tree(text), line),
+        [
+            r"write C:\o.txt b\nc", r"write C:\p.txt d\ne", r"folder C:\unix-end"
+        ]
+    );
+}
+
+#[test]
+fn a_profile_runs_before_the_command() {
+    let windows = (
+        r"C:\Windows\System32\WindowsPowerShell\v1.0\profile.ps1",
+        "$env:SET = 'x'",
+    );
+    let of_user = (
+        r"C:\Users\ContainerAdministrator\Documents\WindowsPowerShell\Microsoft.PowerShell_profile.ps1",
+        "$ErrorActionPreference = 'Stop'",
+    );
+    let core = (r"C:\Program Files\PowerShell\7\profile.ps1", "cd C:\\");
+    for (profile, shell) in [
+        (windows, "powershell"),
+        (of_user, "powershell"),
+        (core, "pwsh"),
+    ] {
+        for line in ["-Command mkdir C:\\a", r"-File C:\build\setup.ps1"] {
+            let tree = with(&[profile, SETUP]);
+            let (kind, why) = error(&CMD, tree.clone(), &format!("{shell} {line}"));
+            assert_eq!(kind, NotUnderstood);
+            assert!(why.contains("the profile C:\\"), "{why}");
+            let without = format!("{shell} -nop {line}");
+            assert!(!actions(&CMD, tree, &without).is_empty(), "{without}");
+        }
+        let other = if shell == "pwsh" {
+            "powershell"
+        } else {
+            "pwsh"
+        };
+        let line = format!("{other} -c mkdir C:\\a");
+        assert_eq!(actions(&CMD, with(&[profile]), &line), [r"folder C:\a"]);
     }
 }

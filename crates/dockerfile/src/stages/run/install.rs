@@ -203,14 +203,11 @@ fn not_quiet(interaction: &Interaction) -> ScriptError {
 }
 
 /// Error for an installation that fails halfway: Windows would roll it back, and the line may go on.
-fn halfway(error: ScriptError) -> ScriptError {
-    match error.kind {
-        ScriptErrorKind::Fails => ScriptError {
-            kind: ScriptErrorKind::Refused,
-            ..error
-        },
-        _ => error,
+fn halfway(mut error: ScriptError) -> ScriptError {
+    if error.kind == ScriptErrorKind::Fails {
+        error.kind = ScriptErrorKind::Refused;
     }
+    error
 }
 
 /// Error for a bundle that only Windows can run.
