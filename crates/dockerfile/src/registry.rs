@@ -110,9 +110,9 @@ fn reg_calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
             let value = value(name)?;
             vec![add(&value), delete(&value)]
         }
+        // A key that reg adds without a value has a default one; a file adds it without.
         RegistryEdit::CreateKey { mode, .. } => match mode {
-            KeyMode::Merge => vec![add(&[])],
-            KeyMode::Replace => vec![add(&[]), delete(&[]), add(&[])],
+            KeyMode::Merge | KeyMode::Replace => return None,
             KeyMode::ReplaceValues => vec![add(&[]), delete(&["/va"])],
         },
         RegistryEdit::DeleteKey { .. } => vec![add(&[]), delete(&[])],

@@ -69,10 +69,6 @@ fn values_are_set_with_their_types() {
 #[test]
 fn what_is_deleted_is_added_first() {
     let service = key(r"HKLM\SYSTEM\CurrentControlSet\Services\x");
-    let create = |mode| RegistryEdit::CreateKey {
-        key: service.clone(),
-        mode,
-    };
     let edits = vec![
         RegistryEdit::DeleteKey {
             key: service.clone(),
@@ -81,9 +77,10 @@ fn what_is_deleted_is_added_first() {
             key: service.clone(),
             name: "y".to_owned(),
         },
-        create(KeyMode::Replace),
-        create(KeyMode::ReplaceValues),
-        create(KeyMode::Merge),
+        RegistryEdit::CreateKey {
+            key: service.clone(),
+            mode: KeyMode::ReplaceValues,
+        },
     ];
     let path = r"HKLM\SYSTEM\CurrentControlSet\Services\x";
     assert_eq!(
@@ -94,13 +91,32 @@ fn what_is_deleted_is_added_first() {
             format!("add {path} /v y"),
             format!("delete {path} /v y"),
             format!("add {path}"),
-            format!("delete {path}"),
-            format!("add {path}"),
-            format!("add {path}"),
             format!("delete {path} /va"),
-            format!("add {path}"),
         ]
     );
+}
+
+#[test]
+fn a_created_key_has_no_default_value() {
+    let key = key(r"HKLM\SOFTWARE\Acme Inc");
+    let create = |mode| RegistryEdit::CreateKey {
+        key: key.clone(),
+        mode,
+    };
+    let rendered = rendered(vec![create(KeyMode::Replace), create(KeyMode::Merge)]);
+    let [file] = rendered.context.as_slice() else {
+        panic!("one file expected");
+    };
+    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
+        panic!("a file expected");
+    };
+    let deleted = RegistryEdit::DeleteKey { key: key.clone() };
+    let merged = create(KeyMode::Merge);
+    assert_eq!(
+        import(bytes).unwrap().edits,
+        [deleted, merged.clone(), merged]
+    );
+    assert!(!rendered.dockerfile.contains(r#""add""#));
 }
 
 #[test]

@@ -309,8 +309,17 @@ fn reg_changes_the_registry() {
     );
     assert_eq!(
         in_cmd(r"reg add HKLM\SOFTWARE\Acme\a /f"),
-        [r"create HKLM\SOFTWARE\Acme\a"]
+        [r"set HKLM\SOFTWARE\Acme\a  = REG_SZ "]
     );
+    assert_eq!(
+        in_cmd(r"reg add HKLM\SOFTWARE\a /d b && reg add HKLM\SOFTWARE\a /f"),
+        [
+            r"set HKLM\SOFTWARE\a  = REG_SZ b",
+            r"set HKLM\SOFTWARE\a  = REG_SZ "
+        ]
+    );
+    let asks = r"reg add HKLM\SOFTWARE\a && reg add HKLM\SOFTWARE\a";
+    assert_eq!(refused(&CMD, asks).0, Fails);
     let both = r"reg add HKLM\SOFTWARE\Acme /v n && reg delete HKLM\SOFTWARE\Acme /v n /f";
     assert_eq!(in_cmd(both)[1], r#"delete value HKLM\SOFTWARE\Acme "n""#);
     assert_eq!(
@@ -469,7 +478,7 @@ fn appcmd_is_found_in_its_folder_or_on_path() {
     // So are the programs of the folder of Windows.
     assert_eq!(
         in_cmd(r"cd C:\Windows\System32 && reg add HKLM\SOFTWARE\A /f"),
-        [r"create HKLM\SOFTWARE\A"]
+        [r"set HKLM\SOFTWARE\A  = REG_SZ "]
     );
 }
 

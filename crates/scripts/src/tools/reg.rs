@@ -1,6 +1,6 @@
 //! `reg add`, `reg delete` and `reg import`.
 
-use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
+use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, regfile};
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
@@ -82,16 +82,11 @@ fn key(text: &str) -> Result<KeyPath> {
 fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
-    let Some(name) = options.value else {
-        if options.data.is_some() || options.kind.is_some() || options.all_values {
-            return error::fails("data requires the name of a value");
-        }
-        machine.edit(RegistryEdit::CreateKey {
-            key,
-            mode: KeyMode::Merge,
-        })?;
-        return Ok(0);
-    };
+    if options.all_values {
+        return error::fails("/va is an option of reg delete");
+    }
+    // Without a name it sets the default value.
+    let name = options.value.unwrap_or_default();
     if !options.forced {
         match machine.image.value(&key, &name) {
             Lookup::Absent => {}
