@@ -347,6 +347,35 @@ fn reg_changes_the_registry() {
 }
 
 #[test]
+fn reg_reads_data_as_windows_does() {
+    let sets = |data: &str| in_cmd(&format!(r"reg add HKLM\SOFTWARE\a {data} /f")).remove(0);
+    for (data, seen) in [
+        ("/d x", "REG_SZ x"),
+        ("/t REG_DWORD /d 5", "REG_DWORD Dword(5)"),
+        ("/t REG_BINARY /d 123", "REG_BINARY Bytes([1, 35])"),
+        ("/t REG_BINARY", "REG_BINARY Bytes([])"),
+        (r"/t REG_MULTI_SZ /d a\0", r#"REG_MULTI_SZ List(["a"])"#),
+        ("/t REG_MULTI_SZ /s # /d a#", r#"REG_MULTI_SZ List(["a"])"#),
+        (
+            r"/t REG_MULTI_SZ /d a\0b",
+            r#"REG_MULTI_SZ List(["a", "b"])"#,
+        ),
+    ] {
+        assert_eq!(sets(data), format!(r"set HKLM\SOFTWARE\a  = {seen}"));
+    }
+    assert!(sets(r"/t REG_MULTI_SZ /d \0").contains("Bytes([0, 0, 0, 0])"));
+    for data in [
+        "/t REG_BINARY /d 0x12",
+        r"/t REG_MULTI_SZ /d a\0\0b",
+        r"/t REG_MULTI_SZ /d a\0\0",
+        r"/t REG_MULTI_SZ /d \0a",
+    ] {
+        let line = format!(r"reg add HKLM\SOFTWARE\a {data} /f");
+        assert_eq!(refused(&CMD, &line).0, Fails, "{line}");
+    }
+}
+
+#[test]
 fn services_access_and_certificates_are_continued() {
     let all =
         in_cmd(r#"sc create x binPath= "C:\x.exe -s" start= auto && sc config x depend= a/b"#);

@@ -130,12 +130,18 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
         Some(DataType::MULTI_SZ) if text.is_empty() => {
             RegistryData::multi_sz::<&str>(&[]).map_err(|_| wrong())?
         }
+        // A single separator is an empty text, which a list cannot have otherwise.
+        Some(DataType::MULTI_SZ) if text == separator => {
+            RegistryData::new(DataType::MULTI_SZ, [0; 4])
+        }
         Some(DataType::MULTI_SZ) => {
+            let text = text.strip_suffix(separator).unwrap_or(text);
             let texts: Vec<&str> = text.split(separator).collect();
             RegistryData::multi_sz(&texts).map_err(|_| wrong())?
         }
-        Some(DataType::BINARY) if !text.is_empty() => {
-            RegistryData::binary(hex::decode(text).map_err(|_| wrong())?)
+        Some(DataType::BINARY) => {
+            let digits = format!("{}{text}", "0".repeat(text.len() % 2));
+            RegistryData::binary(hex::decode(digits).map_err(|_| wrong())?)
         }
         _ => {
             return error::unclear(format!("unsupported type {kind:?}"));
