@@ -88,7 +88,7 @@ pub(super) struct Redirect {
 pub(super) enum RedirectTarget {
     File { name: TracedText, append: bool },
     Stream(u8),
-    Input,
+    Input(TracedText),
 }
 
 pub(super) fn parse(line: &TracedText) -> Result<CmdNode> {
@@ -538,7 +538,7 @@ impl Parser {
             if stream != 0 {
                 return Err(self.error("unsupported redirection"));
             }
-            RedirectTarget::Input
+            RedirectTarget::Input(name)
         } else {
             RedirectTarget::File { name, append }
         };

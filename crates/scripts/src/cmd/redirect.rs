@@ -19,6 +19,12 @@ impl Cmd<'_, '_> {
         redirects: &[Redirect],
         run: impl FnOnce(&mut Self) -> Result<i32>,
     ) -> Result<i32> {
+        if let Some(missing) = self.missing_input(redirects)? {
+            if self.writes_file(redirects) {
+                return error::unclear("whether it creates the file without its input is unknown");
+            }
+            return Ok(self.machine.fail(1, format!("file {missing} not found")));
+        }
         let Some((destination, at)) = self.destination(redirects)? else {
             return run(self);
         };
@@ -79,7 +85,7 @@ impl Cmd<'_, '_> {
     pub(super) fn writes_file(&self, redirects: &[Redirect]) -> bool {
         redirects.iter().any(|redirect| match &redirect.to {
             RedirectTarget::File { name, .. } => !matches!(self.file_of(name), Ok(None)),
-            RedirectTarget::Stream(_) | RedirectTarget::Input => false,
+            RedirectTarget::Stream(_) | RedirectTarget::Input(_) => false,
         })
     }
 
@@ -89,39 +95,67 @@ impl Cmd<'_, '_> {
         Ok(Some(name).filter(|name| !is_nul(name)))
     }
 
-    /// Destination of standard output and its position; redirected errors are ignored.
-    fn destination(&self, redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
-        let mut found = None;
+    /// The input that does not exist, if there is one.
+    fn missing_input(&self, redirects: &[Redirect]) -> Result<Option<ImagePath>> {
         for redirect in redirects {
-            match (&redirect.to, redirect.stream) {
-                (RedirectTarget::Input, _) | (RedirectTarget::Stream(1 | 2), 1 | 2) => {}
+            if let RedirectTarget::Input(name) = &redirect.to
+                && let Some(name) = self.file_of(name)?
+            {
+                let path = self.machine.path(&name)?;
+                if !self.machine.has_file(&path)? {
+                    return Ok(Some(path));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Destination of standard output and its position. Errors, and output that goes with them, are
+    /// discarded.
+    fn destination(&self, redirects: &[Redirect]) -> Result<Option<(Destination, usize)>> {
+        let mut found: Option<(Destination, usize)> = None;
+        for redirect in redirects {
+            let (destination, at) = match (&redirect.to, redirect.stream) {
+                (RedirectTarget::Input(_), _)
+                | (RedirectTarget::Stream(1), 1)
+                | (RedirectTarget::Stream(2), 2) => continue,
+                (RedirectTarget::Stream(1), 2) => {
+                    let (is_file, at) = match &found {
+                        Some((to, at)) => (to.is_some(), *at),
+                        None => (self.output.is_some(), usize::MAX),
+                    };
+                    if is_file {
+                        let why = "redirecting errors to a file with the output is not supported";
+                        return Err(ScriptError::unclear(why).at_position(at));
+                    }
+                    continue;
+                }
+                (RedirectTarget::Stream(2), 1) => (None, usize::MAX),
                 (RedirectTarget::File { name, append }, stream) => {
+                    let at = name.origin(0);
                     match (self.file_of(name)?, stream) {
-                        (None, 2) => {}
-                        (None, 1) => found = Some((None, name.origin(0))),
-                        (Some(file), 1) => found = Some((Some((file, *append)), name.origin(0))),
+                        (None, 2) => continue,
+                        (None, 1) => (None, at),
+                        (Some(file), 1) => (Some((file, *append)), at),
                         _ => {
-                            return Err(ScriptError::unclear(format!(
-                                "redirecting stream {stream} to a file is not supported"
-                            ))
-                            .at_position(name.origin(0)));
+                            let why =
+                                format!("redirecting stream {stream} to a file is not supported");
+                            return Err(ScriptError::unclear(why).at_position(at));
                         }
                     }
                 }
                 (RedirectTarget::Stream(_), _) => {
                     return error::unclear("unsupported redirection");
                 }
+            };
+            if let Some((first, _)) = &found
+                && (first.is_some() || destination.is_some())
+            {
+                let why = "redirecting output twice is not supported";
+                return Err(ScriptError::unclear(why).at_position(at));
             }
+            found = Some((destination, at));
         }
-        let errors_with_output = redirects
-            .iter()
-            .any(|redirect| redirect.stream == 2 && redirect.to == RedirectTarget::Stream(1));
-        match found {
-            Some((Some(_), at)) if errors_with_output => Err(ScriptError::unclear(
-                "redirecting errors to a file with the output is not supported",
-            )
-            .at_position(at)),
-            found => Ok(found),
-        }
+        Ok(found)
     }
 }

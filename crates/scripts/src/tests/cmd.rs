@@ -461,6 +461,38 @@ fn built_in_commands_take_slashes_for_switches() {
 }
 
 #[test]
+fn redirected_streams_go_where_they_say() {
+    for line in [
+        r"(echo warn 1>&2 & echo ok)>C:\f.txt",
+        r"(>&2 echo warn& echo ok 2>nul)>C:\f.txt",
+        r"((echo a& echo b) 1>&2 & echo ok)>C:\f.txt",
+    ] {
+        let written = in_cmd(line);
+        let [one] = written.as_slice() else {
+            panic!("{line}: {written:?}");
+        };
+        assert!(one.starts_with(r"write C:\f.txt ok"), "{line}: {one}");
+    }
+    assert_eq!(in_cmd(r"mkdir C:\d <nul >nul 2>&1"), [r"folder C:\d"]);
+    assert_eq!(
+        in_cmd(r"mkdir C:\d <C:\nope.txt || mkdir C:\e"),
+        [r"folder C:\e"]
+    );
+    assert_eq!(refused(&CMD, r"mkdir C:\d <C:\nope.txt").0, Fails);
+    for line in [
+        r"(mkdir C:\Windows 2>&1 || echo no)>C:\f.txt",
+        r"(del C:\nope.txt 2>&1)>C:\f.txt",
+        r"(mkdir C:\a 2>&1 >nul)>C:\f.txt",
+        r"echo a>C:\f.txt 2>&1",
+        r"echo a>C:\f.txt 1>&2",
+        r"echo a>C:\f.txt>C:\g.txt",
+        r"echo a>C:\f.txt<C:\nope.txt",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
 fn a_redirection_empties_its_file_before_the_command_runs() {
     let content = |shell: &[&str], line: &str| {
         let mut tree = image();
