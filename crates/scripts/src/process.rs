@@ -44,6 +44,8 @@ pub(super) struct Process<'a> {
     at_start: Vec<(String, Lookup<String>)>,
     /// Links that the line made, which are not followed.
     links: Vec<ImagePath>,
+    /// True after `echo off` in this cmd.
+    pub(super) echo_off: bool,
     /// What `setlocal` of batch files keeps.
     pub(super) scopes: Vec<(Variables<'a>, ImagePath)>,
     depth: usize,
@@ -89,6 +91,7 @@ impl<'a> Process<'a> {
             package_code: None,
             at_start: Vec::new(),
             links: Vec::new(),
+            echo_off: false,
             scopes: Vec::new(),
             depth: 0,
             steps: 0,
@@ -128,9 +131,10 @@ impl<'a> Process<'a> {
             self.variables.clone(),
             self.folder.clone(),
             std::mem::take(&mut self.stack),
+            std::mem::take(&mut self.echo_off),
         );
         let result = self.deeper(run);
-        (self.variables, self.folder, self.stack) = kept;
+        (self.variables, self.folder, self.stack, self.echo_off) = kept;
         result
     }
 

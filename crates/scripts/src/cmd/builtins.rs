@@ -211,7 +211,9 @@ impl Cmd<'_, '_> {
                     self.check_output_discarded()?;
                     return Ok(0);
                 }
-                if word.eq_ignore_ascii_case("on") || word.eq_ignore_ascii_case("off") {
+                let is_off = word.eq_ignore_ascii_case("off");
+                if is_off || word.eq_ignore_ascii_case("on") {
+                    self.machine.echo_off = is_off;
                     return Ok(0);
                 }
             }

@@ -17,6 +17,10 @@ const LATER: &str = "the files of the loop are known only after a download";
 
 impl Cmd<'_, '_> {
     pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32> {
+        if self.output.is_some() && !self.machine.echo_off && !each.is_quiet {
+            let why = "it writes the commands that cmd echoes to the file, too";
+            return Err(ScriptError::unclear(why).help("write do @(…), or echo off before"));
+        }
         let mut code = 0;
         let mut run = |cmd: &mut Self, value: String| {
             if code != 0 {

@@ -26,8 +26,9 @@ use super::tools;
 use super::traced_text::TracedText;
 
 /// Runs the text after `/C` and returns its exit code.
-pub(super) fn run(machine: &mut Process<'_>, text: &TracedText) -> Result<i32> {
+pub(super) fn run(machine: &mut Process<'_>, text: &TracedText, echo_off: bool) -> Result<i32> {
     machine.nested(|machine| {
+        machine.echo_off = echo_off;
         let line = expand::expand(machine, &unquoted(text))?;
         if line.as_str().contains('\n') {
             return error::unclear("cmd reads only one line of it");

@@ -40,6 +40,8 @@ pub(super) struct ForLoop {
     pub(super) variable: char,
     pub(super) items: Vec<TracedText>,
     pub(super) body: Box<CmdNode>,
+    /// True if `@` keeps cmd from echoing the body.
+    pub(super) is_quiet: bool,
     pub(super) at: usize,
 }
 
@@ -432,12 +434,18 @@ impl Parser {
         if !self.eat_keyword("do") {
             return Err(self.error("for without do is not supported"));
         }
+        let has_at = self.peek() == Some('@');
         let body = Box::new(self.sequence(in_block)?);
+        let is_one = !matches!(
+            *body,
+            CmdNode::Sequence(_) | CmdNode::And(_) | CmdNode::Or(_) | CmdNode::Pipe(_)
+        );
         Ok(CmdNode::For(ForLoop {
             kind,
             variable,
             items,
             body,
+            is_quiet: has_at && is_one,
             at,
         }))
     }

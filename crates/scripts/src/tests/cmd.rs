@@ -493,6 +493,29 @@ fn redirected_streams_go_where_they_say() {
 }
 
 #[test]
+fn a_loop_echoes_its_commands_into_a_file() {
+    let written = [r"write C:\f.txt a\r\nb\r\n"];
+    for line in [
+        r"(for %i in (a b) do @echo %i)>C:\f.txt",
+        r"(for %i in (a b) do @(echo %i))>C:\f.txt",
+        r"echo off& (for %i in (a b) do (echo %i))>C:\f.txt",
+        r"cmd /q /c (for %i in (a b) do echo %i)^>C:\f.txt",
+    ] {
+        assert_eq!(in_cmd(line), written, "{line}");
+    }
+    for line in [
+        r"(for %i in (a b) do echo %i)>C:\f.txt",
+        r"(for /l %i in (1,1,2) do (echo %i))>C:\f.txt",
+        r"(for %i in (a b) do @echo %i& echo c)>C:\f.txt",
+        r"(for %i in (a b) do @for %j in (c) do echo %i)>C:\f.txt",
+        r"echo off& echo on& (for %i in (a b) do echo %i)>C:\f.txt",
+        r"echo off& cmd /c (for %i in (a b) do echo %i)^>C:\f.txt",
+    ] {
+        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
+    }
+}
+
+#[test]
 fn a_redirection_empties_its_file_before_the_command_runs() {
     let content = |shell: &[&str], line: &str| {
         let mut tree = image();

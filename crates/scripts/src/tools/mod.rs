@@ -118,6 +118,7 @@ pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result
 fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32> {
     let text = rest.as_str();
     let mut from = 0;
+    let mut echo_off = false;
     loop {
         from += text[from..].len() - text[from..].trim_start_matches([' ', '\t']).len();
         let option = text[from..]
@@ -125,8 +126,11 @@ fn cmd_line(machine: &mut Process<'_>, rest: &TracedText) -> Result<i32> {
             .unwrap_or_default()
             .to_ascii_lowercase();
         match option.as_str() {
-            "/c" => return cmd::run(machine, &rest.from(from + 2)),
-            "/s" | "/q" | "/d" | "/a" => from += 2,
+            "/c" => return cmd::run(machine, &rest.from(from + 2), echo_off),
+            "/s" | "/q" | "/d" | "/a" => {
+                echo_off |= option == "/q";
+                from += 2;
+            }
             "" => return error::unclear("without a command it waits for input"),
             _ => {
                 let option = text[from..].split_whitespace().next().unwrap_or_default();
