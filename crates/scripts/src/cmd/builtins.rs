@@ -280,7 +280,13 @@ impl Cmd<'_, '_> {
         };
         let Some((name, value)) = text.split_once('=') else {
             self.check_output_discarded()?;
-            return Ok(0);
+            let name = text.trim();
+            return match self.machine.variable(name) {
+                Lookup::Present(_) | Lookup::Deferred(Deferred) => Ok(0),
+                Lookup::Absent | Lookup::Unknown => {
+                    error::unknown(format!("it fails unless a variable begins with {name}"))
+                }
+            };
         };
         if name.is_empty() {
             return Ok(1);

@@ -1,5 +1,5 @@
 use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood, Refused};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
 use crate::{ImageState, Lookup};
 
 #[test]
@@ -50,6 +50,11 @@ fn variables_are_filled_in_once_for_the_whole_line() {
         in_cmd(r"mkdir %ProgramFiles%\x"),
         [r"folder C:\Program", r"folder C:\work\Files\x"]
     );
+    assert_eq!(
+        in_cmd(r"set VERSION&& set PATH && mkdir C:\a"),
+        [r"folder C:\a"]
+    );
+    assert_eq!(refused(&CMD, r"set NOSUCH || mkdir C:\a").0, NotKnown);
     assert_eq!(refused(&CMD, r"mkdir C:\%COMPUTERNAME%").0, NeedsWindows);
     assert_eq!(refused(&CMD, r"mkdir C:\%DATE%").0, NeedsWindows);
     assert_eq!(
