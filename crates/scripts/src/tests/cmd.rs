@@ -244,6 +244,23 @@ fn xcopy_leaves_out_empty_folders_only_where_there_are_none() {
 }
 
 #[test]
+fn xcopy_fails_without_files() {
+    for (line, kind) in [
+        (r"xcopy C:\work\*.zzz C:\d /i", Fails),
+        (r"xcopy C:\none\* C:\d /i", Fails),
+        (r"xcopy C:\none\* C:\d /e /i", Fails),
+        (r"xcopy C:\work C:\d /i", NotUnderstood),
+        (r"mkdir e\f&& xcopy e\* C:\d /i", NotUnderstood),
+    ] {
+        assert_eq!(refused(&CMD, line).0, kind, "{line}");
+    }
+    assert_eq!(
+        in_cmd(r"xcopy *.zzz C:\d /i || mkdir C:\a"),
+        [r"folder C:\a"]
+    );
+}
+
+#[test]
 fn xcopy_asks_before_it_overwrites_a_file() {
     let start = r"mkdir C:\s\in C:\d\in&& echo a>C:\s\in\f.txt&& echo b>C:\s\g.txt&& ";
     for (there, line, asks) in [

@@ -5,8 +5,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_within,
-    last_name,
+    PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_everything,
+    is_within, last_name,
 };
 
 /// Options of `xcopy` that do not change the copied files.
@@ -62,13 +62,16 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             }
             PathState::Folder if !is_folder && !has("/i") => Err(asks_for_folder()),
             PathState::Folder if is_deep => tree_to(machine, path, target, mode),
-            PathState::Folder => files_into(machine, &path, "*", &target, mode),
+            PathState::Folder => matching_into(machine, &path, "*", &target, mode),
         },
         Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
+        Paths::Pattern { folder, .. } if machine.path_state(&folder)? == PathState::Absent => {
+            Ok(machine.fail(4, format!("folder {folder} not found")))
+        }
         Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
             (true, "*" | "*.*") => tree_to(machine, folder, target, mode),
             (true, _) => error::unclear("wildcards with /s or /e are not supported"),
-            (false, pattern) => files_into(machine, &folder, pattern, &target, mode),
+            (false, pattern) => matching_into(machine, &folder, pattern, &target, mode),
         },
     }
 }
@@ -309,6 +312,30 @@ fn kept_file(
         }
     }
     Ok(None)
+}
+
+/// Copies files as `xcopy` does, which fails if none matches a pattern.
+fn matching_into(
+    machine: &mut Process<'_>,
+    folder: &ImagePath,
+    pattern: &str,
+    target: &ImagePath,
+    mode: CopyMode,
+) -> Result<i32> {
+    let found = machine.glob(folder, pattern, Wildcards::Cmd, mode.except)?;
+    let mut has_file = found.is_none();
+    for path in found.unwrap_or_default() {
+        has_file |= machine.path_state(&path)? != PathState::Folder;
+    }
+    if has_file {
+        return files_into(machine, folder, pattern, target, mode);
+    }
+    if is_everything(pattern) {
+        return error::unclear(format!(
+            "whether it fails without files in {folder} is unknown"
+        ));
+    }
+    Ok(machine.fail(4, format!("no file in {folder} matches {pattern}")))
 }
 
 fn files_into(
