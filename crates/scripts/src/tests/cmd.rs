@@ -698,6 +698,7 @@ fn robocopy_says_whether_it_copies() {
     for (line, kind) in [
         (r"robocopy C:\s C:\t", Some(Fails)),
         (r"robocopy C:\t C:\u", None),
+        (r"mkdir C:\t\e&& robocopy C:\t C:\u", None),
         (r"robocopy C:\t C:\s", Some(Fails)),
         (r"echo b>C:\t\b&& robocopy C:\s C:\t", Some(Fails)),
         (

@@ -176,7 +176,7 @@ fn compare(
         let path = child(from, name)?;
         let is_folder = machine.path_state(&path)? == PathState::Folder;
         if !has(&existing, name) {
-            seen.has_new = true;
+            seen.has_new |= is_deep || !is_folder;
         } else if !is_folder {
             seen.has_both = true;
         } else if is_deep {
