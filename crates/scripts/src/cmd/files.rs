@@ -381,11 +381,11 @@ impl Cmd<'_, '_> {
             operands => operands,
         };
         for operand in operands {
-            if !self.has_listed(operand, wanted, words)? {
-                return Ok(1);
+            if self.has_listed(operand, wanted, words)? {
+                return Ok(0);
             }
         }
-        Ok(0)
+        Ok(1)
     }
 
     /// Returns true if `dir` lists something.

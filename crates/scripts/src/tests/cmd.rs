@@ -637,6 +637,8 @@ fn dir_says_whether_it_lists_anything() {
         (r"dir C:\d", true),
         (r"dir C:\d\a.t", true),
         (r"dir C:\d\none", false),
+        (r"dir C:\d\none C:\d\a.t", true),
+        (r"dir C:\d\a.t C:\d\none", true),
         (r"dir C:\d\*.t", true),
         (r"dir C:\d\*.u", false),
         (r"dir C:\d\*.u /s /b", true),
