@@ -299,7 +299,7 @@ fn a_base_for_linux_is_an_error_of_its_stage() {
 fn the_image_says_what_the_instructions_say() {
     let site = site(
         "ARG VERSION=1.2.3\nENV A=${VERSION%.*} B=\"x y\" a=lower\nENV OLD the rest\n\
-         LABEL team=\"web servers\" version=$VERSION\nEXPOSE 80 53/udp 8000-8001\n\
+         LABEL team=\"web servers\" version=$VERSION\nEXPOSE 8080:80 53/udp 8000-8001\n\
          VOLUME C:/data\nUSER ContainerUser\nSTOPSIGNAL SIGTERM\n\
          HEALTHCHECK --interval=1m30s --retries=3 CMD [\"check.exe\"]\n\
          SHELL [\"powershell\", \"-Command\"]\nENTRYPOINT  run  --fast\nCMD [\"serve\"]\n\
@@ -445,6 +445,14 @@ fn windows_powershell_on_nano_server_is_noted() {
         let notes = plan(&site, &[])["notes"].to_string();
         assert_eq!(notes.contains(note), is_noted, "{line}: {notes}");
     }
+}
+
+#[test]
+fn a_port_of_the_host_is_noted() {
+    let site = site("EXPOSE 80\nEXPOSE 8080:80", &[]);
+    let notes = plan(&site, &[])["notes"].to_string();
+    assert_contains!(notes, "Dockerfile:3: EXPOSE ignores");
+    assert!(!notes.contains("Dockerfile:2"), "{notes}");
 }
 
 /// Pushes an image with files, `tools:1`, and returns the registry.

@@ -194,6 +194,13 @@ impl<'a> Evaluation<'a> {
                     let user = state.expand(lexer, text, &arguments.given)?;
                     check_user(state, text, &user.text)?;
                 }
+                if let InstructionKind::Expose(text) = kind {
+                    let ports = state.expand(lexer, text, &arguments.given)?.text;
+                    let place = self.position(step);
+                    let note = "EXPOSE ignores what is before the colon: docker run -p maps ports";
+                    let notes = ports.contains(':').then(|| format!("{place}: {note}"));
+                    self.result.notes.extend(notes);
+                }
                 let done = state.apply(kind, lexer, arguments, &mut unset);
                 self.note_unset(step, &unset);
                 self.place(state, step, StepEngine::Direct, None);

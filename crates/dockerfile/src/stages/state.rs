@@ -1,6 +1,7 @@
 //! State of a stage, with a function for each instruction.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -510,18 +511,35 @@ fn quoted(words: &[String]) -> String {
     format!("[{}]", words.join(" "))
 }
 
-/// Expands ports: `80` is TCP, and a range means all of its ports.
+/// Expands ports: `80` is TCP, and a range means all of its ports. An address and port of the host
+/// before them are ignored, as in Docker.
 fn ports(text: &str) -> Option<Vec<String>> {
-    let (numbers, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let (address, host) = host.rsplit_once(':').unwrap_or(("", host));
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    if !address.is_empty() && address.parse::<IpAddr>().is_err() {
+        return None;
+    }
+    let (numbers, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
     let protocol = protocol.to_ascii_lowercase();
-    let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
-    let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
-    let is_sound = matches!(protocol.as_str(), "tcp" | "udp" | "sctp") && first <= last;
-    is_sound.then(|| {
+    let (first, last) = port_range(numbers)?;
+    if !host.is_empty() {
+        let (first_host, last_host) = port_range(host)?;
+        if first != last && last_host - first_host != last - first {
+            return None;
+        }
+    }
+    matches!(protocol.as_str(), "tcp" | "udp" | "sctp").then(|| {
         (first..=last)
             .map(|port| format!("{port}/{protocol}"))
             .collect()
     })
+}
+
+fn port_range(text: &str) -> Option<(u16, u16)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some((first, last))
 }
 
 #[cfg(test)]
@@ -548,6 +566,26 @@ mod tests {
         for name in ["A", "a"] {
             assert_eq!(state.value(name, &[]).as_deref(), Some("5"));
             assert_eq!(state.variable(name).as_deref(), Some("5"));
+        }
+    }
+
+    #[test]
+    fn ports_may_name_those_of_the_host() {
+        let found = |text: &str| ports(text).map(|ports| ports.join(" "));
+        for (text, seen) in [
+            ("80", "80/tcp"),
+            ("8080:80", "80/tcp"),
+            ("8080-8090:80/UDP", "80/udp"),
+            ("0.0.0.0:1234-1235:3333-3334/tcp", "3333/tcp 3334/tcp"),
+            ("[::1]:80:80", "80/tcp"),
+            ("::::80", "80/tcp"),
+        ] {
+            assert_eq!(found(text).as_deref(), Some(seen), "{text}");
+        }
+        for text in [
+            "http", "http:80", "localhost:80:80", "1-2:1-3", "81-80", "80:",
+        ] {
+            assert_eq!(found(text), None, "{text}");
         }
     }
 
