@@ -1079,6 +1079,16 @@ fn scripts_of_the_context_are_read() {
 }
 
 #[test]
+fn a_script_of_a_copied_folder_runs_without_its_extension() {
+    let site = site(
+        "USER ContainerAdministrator\nCOPY ./p C:/c/\nRUN C:\\c\\yy a",
+        &[],
+    );
+    site.write("app/p/yy.bat", "@echo %1>C:\\d.txt\r\n");
+    assert_eq!(files(&plan(&site, &[])), ["c/yy.bat", "d.txt"]);
+}
+
+#[test]
 fn many_instructions_take_time_in_proportion() {
     let site = site("", &["a.txt"]);
     let mut text = format!("FROM {BASE}\n");

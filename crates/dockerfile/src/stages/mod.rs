@@ -379,15 +379,24 @@ impl Stages {
         run::check_flags(line).err().or(failure)
     }
 
-    /// Names of batch files, in lower case, that the file names or the context has at its top: a line
-    /// may run them without the extension.
+    /// Names of batch files, in lower case, that the file names, or that the context has at its top or
+    /// in a copied folder: a line may run them without the extension.
     fn batch_files(&self) -> BTreeSet<String> {
-        let at_top = self.context.list_paths("").unwrap_or_default();
-        let at_top = at_top.iter().map(|(path, _)| path.as_str());
+        let steps = self.needed().flat_map(|(_, stage)| &stage.steps);
+        let copied = steps.filter_map(|step| match &step.kind {
+            InstructionKind::Copy(copy) if copy.from.is_none() => Some(&copy.sources),
+            _ => None,
+        });
+        let copied = copied.flatten().filter_map(|it| paths::source(it).ok());
+        let folders: BTreeSet<String> = copied.chain([String::new()]).collect();
+        let listed = folders
+            .iter()
+            .flat_map(|folder| self.context.list_paths(folder).unwrap_or_default())
+            .map(|(path, _)| path.rsplit('/').next().unwrap_or_default().to_lowercase());
         let ends_name = |c: char| c.is_whitespace() || r#""',/\()[]&|;:="#.contains(c);
-        let names = at_top.chain(self.text.split(ends_name));
+        let named = self.text.split(ends_name).map(str::to_lowercase);
         let is_batch = |name: &String| [".bat", ".cmd"].iter().any(|end| name.ends_with(end));
-        names.map(str::to_lowercase).filter(is_batch).collect()
+        listed.chain(named).filter(is_batch).collect()
     }
 
     /// Initial shell of a stage, if one of its base stages sets it.
