@@ -1,5 +1,7 @@
 //! Built-in commands of cmd, except those on files.
 
+use wincimg_windows::path::ImagePath;
+
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{PathState, is_nul, is_same};
@@ -50,8 +52,12 @@ impl Words {
 
     /// Refuses paths with `/` of a command that takes these for switches.
     fn check_slashes(&self, name: &str) -> Result<()> {
-        let Some(word) = &self.slash else {
-            return Ok(());
+        let has_switch = !self.switches.is_empty();
+        let word = match &self.slash {
+            Some(word) => word.clone(),
+            // They take none.
+            None if has_switch && matches!(name, "md" | "mkdir") => self.switches.concat(),
+            None => return Ok(()),
         };
         let is_no_switch = |text: &str| text.len() > 3 || text.contains(['.', '\\']);
         let is_certain = match name {
@@ -441,7 +447,6 @@ impl Cmd<'_, '_> {
     }
 
     fn make_folders(&mut self, words: &Words) -> Result<i32> {
-        words.allow_only(&[])?;
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
             let is_path = operand.starts_with(r"\\")
@@ -456,7 +461,10 @@ impl Cmd<'_, '_> {
                 Lookup::Present(_) => {
                     code = self.machine.fail(1, format!("{path} already exists"));
                 }
-                Lookup::Absent => self.machine.apply(ImageAction::MakeFolder(path))?,
+                Lookup::Absent => match self.file_above(&path) {
+                    Some(file) => code = self.machine.fail(1, format!("{file} is a file")),
+                    None => self.machine.apply(ImageAction::MakeFolder(path))?,
+                },
                 Lookup::Deferred(Deferred) => self.machine.apply(ImageAction::Unclear(path))?,
                 Lookup::Unknown => {
                     return error::unknown(format!("it fails if the base has {path}"));
@@ -464,5 +472,14 @@ impl Cmd<'_, '_> {
             }
         }
         Ok(code)
+    }
+
+    /// A file where a path has a folder.
+    fn file_above(&self, path: &ImagePath) -> Option<ImagePath> {
+        let mut above = (1..path.components().len()).map(|depth| path.up_to(depth));
+        above.find(|above| {
+            let found = self.machine.entry(above);
+            matches!(found, Lookup::Present(EntryKind::File(())))
+        })
     }
 }

@@ -21,6 +21,10 @@ fn operators_run_what_they_say() {
         )
     );
     assert_eq!(refused(&CMD, r"mkdir C:\Windows && mkdir C:\b").0, Fails);
+    assert_eq!(
+        refused(&CMD, r"echo a>C:\f.txt&& mkdir C:\f.txt\x\y"),
+        (Fails, r"mkdir: C:\f.txt is a file".to_owned())
+    );
     // After & the next command runs, but the exit code is unknown.
     assert_eq!(
         refused(&CMD, r"mkdir C:\Windows & mkdir C:\b").0,
@@ -451,6 +455,7 @@ fn built_in_commands_take_slashes_for_switches() {
     for line in [
         "rd /s /q C:/inetpub",
         "mkdir C:/a/b",
+        "mkdir /app",
         "md a/b",
         "del C:/License.txt",
         "copy C:/License.txt C:\\x.txt",
