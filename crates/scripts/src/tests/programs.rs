@@ -344,6 +344,14 @@ fn reg_changes_the_registry() {
         describe(tree.actions.last().unwrap()),
         r"set HKLM\SOFTWARE\X a = REG_SZ b"
     );
+    // Without a byte order mark it is read by the code page.
+    for (mark, is_read) in [("", false), ("\u{FEFF}", true)] {
+        let mut tree = image();
+        let text = format!("{mark}{}", text.replace("\"b\"", "\"café\""));
+        tree.file(r"C:\work\a.reg", Some(text.into()));
+        let found = run_on(tree, &CMD, "reg import a.reg").map_err(|error| error.kind);
+        assert_eq!(found.err(), (!is_read).then_some(NotUnderstood));
+    }
 }
 
 #[test]

@@ -190,6 +190,12 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let path = machine.path(file)?;
     match machine.image.content(&path) {
         Lookup::Present(content) => {
+            let has_mark =
+                content.starts_with(&[0xFF, 0xFE]) || content.starts_with("\u{FEFF}".as_bytes());
+            if !content.is_ascii() && !has_mark && !content.starts_with(b"REGEDIT4") {
+                let why = format!("reg reads {path} by the code page of Windows");
+                return Err(ScriptError::unclear(why).help("save the file as UTF-16"));
+            }
             let imported = regfile::import(&content)
                 .map_err(|error| ScriptError::unclear(format!("{path}: {error}")))?;
             for edit in imported.edits {
