@@ -347,6 +347,7 @@ impl Cmd<'_, '_> {
         }
         let (name, arguments) = super::command_name(&line);
         if let Some(file) = BatchFile::find(self.machine, &name, arguments.as_str())? {
+            super::check_program_name(&name, &line)?;
             return self.batch(&file);
         }
         if super::is_batch(&name) {

@@ -309,6 +309,7 @@ impl Cmd<'_, '_> {
         }
         // cmd searches the working folder first.
         if let Some(file) = BatchFile::find(self.machine, name, rest.as_str())? {
+            check_program_name(name, whole)?;
             if self.batch.is_active {
                 return Err(ScriptError::unclear(
                     "a batch file that runs another one without call ends there",
@@ -411,6 +412,18 @@ impl Cmd<'_, '_> {
         }
         output.extend_from_slice(text.as_bytes());
         Ok(())
+    }
+}
+
+/// Refuses a name that a `/` outside quotes ends, except after a drive.
+fn check_program_name(name: &str, line: &TracedText) -> Result<()> {
+    let is_quoted = line.as_str().trim_start().starts_with('"');
+    match name.split_once('/') {
+        Some((program, _)) if !is_quoted && !program.ends_with(':') => {
+            let why = format!("cmd reads / as the beginning of a switch of {program:?}");
+            Err(ScriptError::unclear(why).help("write \\ instead of /"))
+        }
+        _ => Ok(()),
     }
 }
 

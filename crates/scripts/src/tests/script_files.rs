@@ -428,6 +428,24 @@ fn a_batch_file_is_read_however_it_is_run() {
 }
 
 #[test]
+fn a_slash_ends_the_name_of_a_program() {
+    for (line, is_read) in [
+        (r"cd C:\ && ./build/setup.cmd C:\x", false),
+        (r"cd C:\ && build/setup C:\x", false),
+        (r"cd C:\ && call build/setup.cmd C:\x", false),
+        (r#"cd C:\ && "build/setup.cmd" C:\x"#, true),
+        (r"C:/build/setup.cmd C:\x", true),
+        (r"cd C:\ && .\build\setup.cmd C:\x", true),
+    ] {
+        if is_read {
+            assert_eq!(actions(&CMD, with(&[BATCH]), line)[0], r"folder C:\x");
+        } else {
+            assert_eq!(error(&CMD, with(&[BATCH]), line).0, NotUnderstood, "{line}");
+        }
+    }
+}
+
+#[test]
 fn an_if_in_a_block_ends_with_its_line() {
     let batch = (
         r"C:\b.bat",
