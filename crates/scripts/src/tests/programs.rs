@@ -372,7 +372,13 @@ fn reg_reads_data_as_windows_does() {
         assert_eq!(sets(data), format!(r"set HKLM\SOFTWARE\a  = {seen}"));
     }
     assert!(sets(r"/t REG_MULTI_SZ /d \0").contains("Bytes([0, 0, 0, 0])"));
+    let short = r"reg add HKLM\SOFTWARE\a /t SZ /d x /f";
+    assert_eq!(refused(&CMD, short).0, NotUnderstood);
     for data in [
+        "/f",
+        "/v a /v b",
+        "/v a /ve",
+        "/t REG_MULTI_SZ /s ## /d a##b",
         "/t REG_BINARY /d 0x12",
         r"/t REG_MULTI_SZ /d a\0\0b",
         r"/t REG_MULTI_SZ /d a\0\0",

@@ -39,13 +39,25 @@ impl Options {
             .next()
             .cloned()
             .ok_or_else(|| ScriptError::fails("no key given"))?;
+        let mut given: Vec<String> = Vec::new();
         while let Some(word) = rest.next() {
             let mut next = || {
                 rest.next()
                     .cloned()
                     .ok_or_else(|| ScriptError::fails(format!("{word} requires a value")))
             };
-            match word.to_ascii_lowercase().as_str() {
+            let switch = word.to_ascii_lowercase();
+            // One of the two names the value.
+            let kind = if switch == "/ve" {
+                "/v"
+            } else {
+                switch.as_str()
+            };
+            if given.iter().any(|earlier| earlier == kind) {
+                return error::fails(format!("{word} is given twice"));
+            }
+            given.push(kind.to_owned());
+            match switch.as_str() {
                 "/v" => options.value = Some(next()?),
                 "/ve" => options.value = Some(String::new()),
                 "/t" => options.kind = Some(next()?),
@@ -100,6 +112,10 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             }
         }
     }
+    let separator = options.separator.as_ref();
+    if let Some(separator) = separator.filter(|it| it.chars().count() != 1) {
+        return error::fails(format!("the separator {separator:?} is not one character"));
+    }
     let kind = options.kind.as_deref().unwrap_or("REG_SZ");
     let data = data(
         kind,
@@ -117,7 +133,8 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
         None => text.parse().ok(),
     };
-    Ok(match DataType::from_name(kind) {
+    let is_named = kind.to_ascii_lowercase().starts_with("reg_");
+    Ok(match DataType::from_name(kind).filter(|_| is_named) {
         Some(DataType::SZ) => RegistryData::sz(text),
         Some(DataType::EXPAND_SZ) => RegistryData::expand_sz(text),
         Some(DataType::DWORD) if !text.is_empty() => {
