@@ -18,7 +18,8 @@ impl Cmd<'_, '_> {
                 let name = self.filled(name)?;
                 match self.machine.variable(name.as_str()) {
                     Lookup::Present(_) => Ok(true),
-                    Lookup::Absent => Ok(false),
+                    // cmd sets it.
+                    Lookup::Absent => Ok(name.as_str().eq_ignore_ascii_case("PROMPT")),
                     Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(
                         format!("whether the variable {} is set is unknown", name.as_str()),
                     )

@@ -58,6 +58,7 @@ pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String
         Lookup::Present(value) => value,
         Lookup::Absent => match name.to_ascii_uppercase().as_str() {
             "CD" => machine.folder.to_string(),
+            "PROMPT" => "$P$G".to_owned(),
             // No command of the line has run yet.
             "ERRORLEVEL" => "0".to_owned(),
             "DATE"

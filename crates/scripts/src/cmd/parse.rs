@@ -259,6 +259,10 @@ impl Parser {
                 "if" => self.condition(in_block),
                 "for" => self.for_loop(in_block),
                 "rem" => {
+                    self.eat_keyword("rem");
+                    if matches!(self.peek(), Some('&' | '|')) {
+                        return Err(self.error("an empty comment ends at & or |, unlike others"));
+                    }
                     self.skip(|c| c != '\n');
                     Ok(CmdNode::Nothing)
                 }
@@ -420,7 +424,7 @@ impl Parser {
             self.skip(|c| is_delimiter(c) || c == '\n');
             match self.peek() {
                 Some(')') => break,
-                None => return Err(self.error("unclosed list of for")),
+                None => return Err(self.error("unclosed ( of for")),
                 _ => {}
             }
             let item = self.word(is_delimiter);

@@ -59,6 +59,12 @@ fn variables_are_filled_in_once_for_the_whole_line() {
         [r"folder C:\a"]
     );
     assert_eq!(refused(&CMD, r"set NOSUCH || mkdir C:\a").0, NotKnown);
+    assert_eq!(
+        in_cmd(r"if defined PROMPT echo %prompt%>C:\a"),
+        [r"write C:\a $P$G\r\n"]
+    );
+    assert_eq!(refused(&CMD, r"rem & mkdir C:\a").0, NotUnderstood);
+    assert_eq!(in_cmd(r"rem a & mkdir C:\a"), [""; 0]);
     assert_eq!(refused(&CMD, r"mkdir C:\%COMPUTERNAME%").0, NeedsWindows);
     assert_eq!(refused(&CMD, r"mkdir C:\%DATE%").0, NeedsWindows);
     assert_eq!(

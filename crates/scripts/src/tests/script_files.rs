@@ -428,6 +428,20 @@ fn a_batch_file_is_read_however_it_is_run() {
 }
 
 #[test]
+fn the_list_of_a_loop_may_have_several_lines() {
+    let batch = (
+        r"C:\b.bat",
+        "for %%i in (\r\n  a\r\n  b\r\n) do mkdir C:\\%%i\r\n",
+    );
+    assert_eq!(
+        actions(&CMD, with(&[batch]), r"C:\b.bat"),
+        [r"folder C:\a", r"folder C:\b"]
+    );
+    let batch = (r"C:\b.bat", "for %%i in (\r\n  a\r\n");
+    assert_eq!(error(&CMD, with(&[batch]), r"C:\b.bat").0, NotUnderstood);
+}
+
+#[test]
 fn a_slash_ends_the_name_of_a_program() {
     for (line, is_read) in [
         (r"cd C:\ && ./build/setup.cmd C:\x", false),
