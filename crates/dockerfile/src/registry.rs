@@ -33,13 +33,19 @@ pub(super) fn steps(
     edits: &[RegistryEdit],
     inside: &dyn BaseContents,
 ) -> Result<Vec<RegistryStep>, Problem> {
+    let next = edits.iter().skip(1).map(Some).chain([None]);
+    let needed = edits
+        .iter()
+        .zip(next)
+        .filter(|(edit, next)| !is_implied(edit, *next));
+    let edits: Vec<&RegistryEdit> = needed.map(|(edit, _)| edit).collect();
     let calls = edits.iter().map(|edit| calls(edit, inside));
     let calls = calls.collect::<Result<Vec<Option<Vec<Vec<String>>>>, _>>();
     let calls = calls.map_err(|error| Problem::from_error("base/unreadable", error))?;
     let many = calls.iter().flatten().map(Vec::len).sum::<usize>() > MOST_CALLS;
     let mut steps = Vec::new();
     let mut file: Vec<&RegistryEdit> = Vec::new();
-    for (edit, calls) in edits.iter().zip(calls) {
+    for (edit, calls) in edits.into_iter().zip(calls) {
         let has_form = from_edits([edit]).is_some();
         match calls {
             Some(calls) if !(many && has_form) => {
@@ -57,6 +63,18 @@ pub(super) fn steps(
     }
     finish_file(&mut file, &mut steps);
     Ok(steps)
+}
+
+/// Returns true for a key that the next edit creates with a value.
+fn is_implied(edit: &RegistryEdit, next: Option<&RegistryEdit>) -> bool {
+    let RegistryEdit::CreateKey {
+        key,
+        mode: KeyMode::Merge,
+    } = edit
+    else {
+        return false;
+    };
+    matches!(next, Some(RegistryEdit::SetValue { key: own, .. }) if own == key)
 }
 
 /// Finishes a .reg file, if it has edits.

@@ -538,7 +538,7 @@ fn ports(text: &str) -> Option<Vec<String>> {
 
 fn port_range(text: &str) -> Option<(u16, u16)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last).then_some((first, last))
 }
 

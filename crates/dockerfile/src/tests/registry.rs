@@ -117,6 +117,10 @@ fn a_created_key_has_no_default_value() {
         [deleted, merged.clone(), merged]
     );
     assert!(!rendered.dockerfile.contains(r#""add""#));
+    // A value creates its key.
+    let value = set("Number", RegistryData::dword(7));
+    let calls = calls(vec![create(KeyMode::Merge), value]);
+    assert_eq!(calls.len(), 1, "{calls:?}");
 }
 
 #[test]
