@@ -65,7 +65,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             PathState::Folder => matching_into(machine, &path, "*", &target, mode),
         },
         Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
-        Paths::Pattern { folder, .. } if machine.path_state(&folder)? == PathState::Absent => {
+        Paths::Pattern { folder, .. } if matches!(machine.entry(&folder), Lookup::Absent) => {
             Ok(machine.fail(4, format!("folder {folder} not found")))
         }
         Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
