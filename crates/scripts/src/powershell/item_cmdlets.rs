@@ -28,7 +28,7 @@ const RENAME: ParameterSet =
     ParameterSet("[path] literalpath=pspath=lp [newname] force? passthru?");
 
 const LIST: ParameterSet = ParameterSet(
-    "[path] literalpath=pspath=lp [filter] include force? file? directory? recurse=s? \
+    "[path] literalpath=pspath=lp [filter] include force? file=af? directory=ad=d? recurse=s? \
      depth!",
 );
 

@@ -24,6 +24,14 @@ fn a_hashtable_gives_switches_and_nothing_twice() {
 }
 
 #[test]
+fn an_alias_is_not_an_ambiguous_prefix() {
+    for (files, expected) in [("-d", vec![r"delete C:\inetpub\wwwroot"]), ("-af", vec![])] {
+        let line = format!(r"Get-ChildItem C:\inetpub {files} | Remove-Item -Recurse");
+        assert_eq!(in_powershell(&line), expected, "{files}");
+    }
+}
+
+#[test]
 fn defaults_see_the_parameters_that_are_given() {
     for (line, expected) in [
         (
@@ -54,7 +62,6 @@ fn a_prefix_of_several_parameters_is_ambiguous() {
     for line in [
         r"Remove-Item C:\inetpub -r -f",
         r"Copy-Item -f C:\inetpub\wwwroot\iisstart.htm C:\t",
-        r"Get-ChildItem C:\inetpub -d",
         r"Set-Location -p C:\inetpub",
         r"New-ItemProperty -Path HKLM:\SOFTWARE -Name a -Value 1 -f",
     ] {

@@ -1,7 +1,7 @@
 //! What cmdlets do with their pipeline input.
 
 use super::{POWERSHELL, describe, image, refused, run_on};
-use crate::ScriptErrorKind::NotUnderstood;
+use crate::ScriptErrorKind::{Fails, NotUnderstood};
 
 #[test]
 fn input_that_a_cmdlet_does_not_read_is_refused() {
@@ -23,6 +23,15 @@ fn input_that_a_cmdlet_does_not_read_is_refused() {
     let tree = run_on(image(), &POWERSHELL, line).unwrap();
     let actions: Vec<String> = tree.actions.iter().map(describe).collect();
     assert_eq!(actions, [r"write C:\o.txt b\r\n", r"folder C:\d"]);
+}
+
+#[test]
+fn each_item_that_an_error_is_written_of_fails() {
+    assert_eq!(refused(&POWERSHELL, "'x' | Write-Error").0, Fails);
+    let line = r"@() | Write-Error; Set-Content C:\o.txt a";
+    let tree = run_on(image(), &POWERSHELL, line).unwrap();
+    let actions: Vec<String> = tree.actions.iter().map(describe).collect();
+    assert_eq!(actions, [r"write C:\o.txt a\r\n"]);
 }
 
 #[test]
