@@ -111,17 +111,13 @@ pub(super) fn execute(
     lacking.extend(running.base.lacking.take());
     performed?;
     let owner = running.owner()?;
-    let created_by = match program {
-        CommandForm::Exec(words) => words.join(" "),
-        CommandForm::Shell(line) => format!("{} {line}", shell.join(" ")),
-    };
     let mut changes = running.changes;
     if running.lacks_powershell.get() {
         let note = "Nano Server has no Windows PowerShell: the line fails in a container";
         changes.notes.push(note.to_owned());
     }
     Ok(RunResult {
-        created_by: format!("RUN {created_by}"),
+        created_by: created_by(program, &shell),
         layer: PlannedLayer {
             packages: changes.packages,
             entries: changes.entries.into_values().collect(),
@@ -138,6 +134,14 @@ pub(super) fn execute(
         logs: running.tree.logs,
         features: running.tree.features,
     })
+}
+
+/// Text of a line in the history.
+fn created_by(program: &CommandForm, shell: &[String]) -> String {
+    match program {
+        CommandForm::Exec(words) => format!("RUN {}", words.join(" ")),
+        CommandForm::Shell(line) => format!("RUN {} {line}", shell.join(" ")),
+    }
 }
 
 fn command<'a>(program: &'a CommandForm, shell: &'a [String]) -> RunCommand<'a> {
