@@ -11,7 +11,7 @@ mod updates;
 use wincimg_windows::compat::{ContainerRuntime, HostBuild};
 
 use super::*;
-use crate::nodes::{Node, NodeList};
+use crate::nodes::{Node, NodeList, Taint};
 use crate::rollout::fix::MOST_ACTIONS;
 use crate::rollout::{CommandFlags, ImageContent, StartStatus, Variant};
 use crate::workloads::WorkloadList;
@@ -52,6 +52,13 @@ fn single(text: &str) -> Variant {
 
 fn plan(request: &RolloutRequest) -> ActionPlan {
     ActionPlan::new(request, &Rollout::new(request), &TagsByRepository::new())
+}
+
+/// A plan, and the rollout whose findings have its actions as fixes.
+fn advise(request: &RolloutRequest) -> (Rollout, ActionPlan) {
+    let mut rollout = Rollout::new(request);
+    let plan = rollout.advise(request, &TagsByRepository::new());
+    (rollout, plan)
 }
 
 /// The plan in short form: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0
@@ -208,8 +215,7 @@ fn an_index_that_hides_its_images_is_written_again_and_nothing_is_built() {
         let mut request = request(&hosts, &[]);
         request.images = vec![index(&[(stated[0], hosts[0]), (stated[1], hosts[1])])];
         request.plain = 1;
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         assert!(plan.actions.is_empty(), "{plan:?}");
         let findings = rollout.checks().map(|check| check.finding);
         let failing: Vec<_> = findings
@@ -252,8 +258,7 @@ fn an_image_without_a_version_is_not_inspected_again() {
             version: None,
             ..single("20348.2402")
         });
-        let mut rollout = Rollout::new(&request);
-        rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, _) = advise(&request);
         let finding = rollout.checks().next().unwrap().finding;
         assert_eq!(finding.reason, reason);
         let fix = finding.fix.as_deref().unwrap();
@@ -308,6 +313,21 @@ fn restrict(request: &mut RolloutRequest, landings: &[Landing]) {
     });
     let text: Vec<String> = documents.collect();
     set_workloads(request, &text.join("---\n"));
+}
+
+/// A workload p0 with this image, such as `i0`, and further fields of its pods.
+fn object(kind: &str, image: &str, fields: &str) -> String {
+    let spec = format!("{{containers: [{{image: repo.example/{image}:1}}]{fields}}}");
+    let spec = match kind {
+        "Pod" => spec,
+        _ => format!("{{template: {{spec: {spec}}}}}"),
+    };
+    format!("kind: {kind}\nmetadata: {{name: p0}}\nspec: {spec}\n")
+}
+
+/// Checks only such a workload.
+fn set_workload(request: &mut RolloutRequest, kind: &str, image: &str, fields: &str) {
+    set_workloads(request, &object(kind, image, fields));
 }
 
 /// Checks only the workloads of a text.

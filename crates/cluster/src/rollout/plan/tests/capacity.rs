@@ -72,8 +72,7 @@ fn nothing_is_done_for_a_workload_that_stays_broken() {
     // A second container, for Linux.
     restrict(&mut request, &[("Deployment", vec![0, 1], 0b11)]);
     request.images[1].content = ImageContent::Single(linux());
-    let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, plan) = advise(&request);
     assert_eq!(plan.actions, []);
     let mut commands = rollout.checks().flat_map(|check| &check.finding.commands);
     assert_eq!(commands.next(), None);
@@ -121,8 +120,7 @@ fn a_patch_lists_every_step_of_its_nodes() {
 #[test]
 fn text_and_command_name_the_same_build() {
     let request = request(&["17763.973", "17763.1012"], &["17763.1158"]);
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, _) = advise(&request);
     for check in rollout.checks() {
         let fix = check.finding.fix.as_deref().unwrap();
         assert!(fix.contains("17763.973"), "{fix}");
@@ -146,11 +144,8 @@ fn the_warning_about_the_selector_has_the_pin_of_the_plan() {
         ),
     ] {
         let mut request = request(hosts, &["20348.2402"]);
-        let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                    [{image: repo.example/i0:1}]}}}\n";
-        set_workloads(&mut request, text);
-        let mut rollout = Rollout::new(&request);
-        rollout.advise(&request, &TagsByRepository::new());
+        set_workload(&mut request, "Deployment", "i0", "");
+        let (rollout, _) = advise(&request);
         let warning = rollout
             .checks()
             .find(|check| check.finding.rule == "no-windows-selector");

@@ -18,8 +18,7 @@ fn a_reference_by_digest_gets_the_new_one() {
     let digest = format!("repo.example/i0@sha256:{}", "1".repeat(64));
     let mut request = request(&["20348.1"], &["17763.1158"]);
     request.images[0].reference = Some(digest.clone());
-    let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, plan) = advise(&request);
     let rest = "and update the references to its digest";
     let title = plan.actions[0].title(&rollout);
     assert_eq!(title, format!("build {digest} (17763.1158) again, {rest}"));
@@ -136,9 +135,12 @@ fn an_image_for_linux_is_never_built_over() {
     request.images[0].content = ImageContent::Single(linux());
     request.plain = 1;
     assert!(plan(&request).actions.is_empty());
-    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                [{image: repo.example/i0:1}], nodeSelector: {kubernetes.io/os: windows}}}}\n";
-    set_workloads(&mut request, text);
+    set_workload(
+        &mut request,
+        "Deployment",
+        "i0",
+        ", nodeSelector: {kubernetes.io/os: windows}",
+    );
     assert!(plan(&request).actions.is_empty(), "no node runs Linux");
     request.nodes.others.push(linux_node());
     assert!(plan(&request).actions.is_empty(), "it selects Windows");
@@ -177,8 +179,7 @@ fn a_custom_resource_with_an_image_of_others_is_pinned_by_hand() {
     let mut request = restricted(&["17763.1158", "20348.1"], &["20348.1"], &landing);
     request.images[0].reference = Some(image.to_owned());
     image.clone_into(&mut request.workloads[0].template.containers[0].image);
-    let mut rollout = Rollout::new(&request);
-    let plan = rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, plan) = advise(&request);
     assert!(plan.actions.is_empty(), "{plan:?}");
     let finding = rollout.checks().next().unwrap().finding;
     assert_eq!(
@@ -346,8 +347,7 @@ fn a_finding_refers_to_the_plan_where_a_command_follows_a_step_by_hand() {
     let mut request = restricted(&["18363.900"], &["17763.1158"], &landing);
     request.today = Some("2026-11-24".parse().unwrap());
     request.workloads[0].template.containers[0].pull_policy = PullPolicy::Never;
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, _) = advise(&request);
     let finding = rollout.checks().next().unwrap().finding;
     assert_eq!(finding.commands.len(), 1, "{finding:?}");
     let fix = finding.fix.as_deref().unwrap();
@@ -372,8 +372,7 @@ fn a_wrong_index_of_others_is_reported_whatever_its_workload_needs_until_then() 
     };
     image.clone_into(&mut request.workloads[0].template.containers[0].image);
     request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://1.6.17");
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, _) = advise(&request);
     let finding = rollout.checks().next().unwrap().finding;
     let fix = finding.fix.as_deref().unwrap();
     let step = format!(
@@ -407,8 +406,7 @@ fn nothing_is_built_into_an_index_for_a_host_whose_containerd_refuses_it_there()
         let mut request = request(&["26200.7171", "20348.2402"], &[image]);
         restrict(&mut request, &[("Deployment", vec![0], 0b01)]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         let finding = rollout.checks().next().unwrap().finding.clone();
         let fix = finding.fix.unwrap_or_default();
         (plan.actions.len(), fix, finding.commands.len())
@@ -453,8 +451,7 @@ fn a_fix_names_all_nodes_whose_containerd_refuses_their_base() {
     for (node, version) in request.nodes.windows.iter_mut().zip(["2.1.6", "2.2.0"]) {
         node.runtime = ContainerRuntime::from_node(&format!("containerd://{version}"));
     }
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, _) = advise(&request);
     for check in rollout.checks().take(2) {
         let fix = check.finding.fix.as_deref().unwrap();
         assert!(fix.contains("; containerd of n0, n1 refuses it "), "{fix}");
@@ -471,8 +468,7 @@ fn what_stays_alone_is_built_for_a_host_that_refuses_its_base_in_an_index() {
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
         request.images = vec![image];
         request.plain = 1;
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         let finding = rollout.checks().next().unwrap().finding;
         let fix = finding.fix.clone().unwrap_or_default();
         (plan.actions.len(), plan.then.incompatible, fix)
@@ -522,8 +518,7 @@ fn a_fix_names_the_nodes_to_drain() {
         (&hosts[1..], "drain n0 and update it to "),
     ] {
         let request = request(hosts, &["17763.973"]);
-        let mut rollout = Rollout::new(&request);
-        rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, _) = advise(&request);
         let mut checks = rollout.checks().map(|check| check.finding);
         let failing = checks.find(|finding| finding.outcome == VerdictOutcome::Incompatible);
         let fix = failing.unwrap().fix.as_deref().unwrap();

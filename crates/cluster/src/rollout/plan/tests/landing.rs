@@ -8,16 +8,11 @@ fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
     let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
     request.images[0].content = ImageContent::Index(vec![linux(), single("20348.1")]);
     request.images[1].content = Image::unasked("b:1".to_owned()).content;
-    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
-    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    request.nodes.windows[0].taints = vec![Taint::of_windows()];
     request.nodes.others.push(linux_node());
     let counts = |image: &str, spec: &str| {
         let mut request = request.clone();
-        let spec = format!("{{containers: [{{image: repo.example/{image}:1}}]{spec}}}");
-        set_workloads(
-            &mut request,
-            &format!("kind: Pod\nmetadata: {{name: p0}}\nspec: {spec}"),
-        );
+        set_workload(&mut request, "Pod", image, spec);
         let rollout = Rollout::new(&request);
         let decided = (rollout.workloads.len(), rollout.other_workloads);
         (decided, rollout.undecided.len())
@@ -33,8 +28,7 @@ fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
 
 /// The first workload's outcome, the rule and outcome of each notice, and the advice of the first.
 fn noticed(request: &RolloutRequest) -> (StartStatus, Vec<(&'static str, VerdictOutcome)>, String) {
-    let mut rollout = Rollout::new(request);
-    rollout.advise(request, &TagsByRepository::new());
+    let (rollout, _) = advise(request);
     let starts = rollout.outcomes().next().unwrap().starts;
     let findings = rollout.notices.iter().map(|notice| &notice.finding);
     let rules = findings.map(|it| (it.rule, it.outcome)).collect();
@@ -49,16 +43,11 @@ fn a_workload_that_only_nodes_without_windows_take_starts_nowhere() {
 
     let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
     request.images[1].content = ImageContent::Index(vec![linux(), single("20348.1")]);
-    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
-    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    request.nodes.windows[0].taints = vec![Taint::of_windows()];
     request.nodes.others.push(linux_node());
     let found = |image: &str, spec: &str| {
         let mut request = request.clone();
-        let text = format!(
-            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
-             [{{image: repo.example/{image}:1}}]{spec}}}}}}}\n"
-        );
-        set_workloads(&mut request, &text);
+        set_workload(&mut request, "Deployment", image, spec);
         let is_compatible = Rollout::new(&request).is_compatible(false);
         (noticed(&request), is_compatible)
     };
@@ -103,11 +92,8 @@ fn the_taints_to_tolerate_are_those_of_a_node_where_it_starts() {
         ("i0", "n1", "os=windows:NoSchedule"),
         ("i1", "n0", "gpu=y:NoSchedule"),
     ] {
-        let text = format!(
-            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
-             [{{image: repo.example/{image}:1}}], nodeSelector: {{kubernetes.io/os: windows}}}}}}}}\n"
-        );
-        set_workloads(&mut request, &text);
+        let selector = ", nodeSelector: {kubernetes.io/os: windows}";
+        set_workload(&mut request, "Deployment", image, selector);
         let (starts, _, said) = noticed(&request);
         assert_eq!(starts, StartStatus::Unplaced);
         let words = format!("such as {node}, have taints that it does not tolerate: {taints}; ");
@@ -133,13 +119,8 @@ fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
     let mut request = one_node_of_each_system();
     request.images[0].content = ImageContent::Single(linux());
     let found = |request: &mut RolloutRequest, spec: &str| {
-        let text = format!(
-            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
-             [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
-        );
-        set_workloads(request, &text);
-        let mut rollout = Rollout::new(request);
-        let plan = rollout.advise(request, &TagsByRepository::new());
+        set_workload(request, "Deployment", "i0", spec);
+        let (rollout, plan) = advise(request);
         assert!(plan.actions.is_empty(), "{plan:?}");
         let starts = rollout.outcomes().next().map(|outcome| outcome.starts);
         let rules: Vec<&str> = rollout.checks().map(|check| check.finding.rule).collect();
@@ -214,20 +195,15 @@ fn a_pod_with_the_os_linux_needs_a_selector_too() {
 fn a_workload_for_linux_with_an_image_for_windows_alone_starts_nowhere() {
     let mut request = one_node_of_each_system();
     let found = |request: &mut RolloutRequest, spec: &str| {
-        let text = format!(
-            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
-             [{{image: repo.example/i0:1}}], {spec}}}}}}}\n"
-        );
-        set_workloads(request, &text);
-        let mut rollout = Rollout::new(request);
-        let plan = rollout.advise(request, &TagsByRepository::new());
+        set_workload(request, "Deployment", "i0", spec);
+        let (rollout, plan) = advise(request);
         assert!(plan.actions.is_empty(), "{plan:?}");
         let starts = rollout.outcomes().next().map(|outcome| outcome.starts);
         let findings = rollout.checks().map(|check| check.finding);
         let findings = findings.map(|it| (it.rule, it.outcome, it.advice().unwrap_or_default()));
         (starts, findings.collect::<Vec<_>>())
     };
-    let selects = "nodeSelector: {kubernetes.io/os: linux}";
+    let selects = ", nodeSelector: {kubernetes.io/os: linux}";
     let fix = "select nodes with Windows: nodeSelector: {kubernetes.io/os: windows}";
     let with_os = format!("{fix}, and set os.name of the pod to windows");
     let both = format!("{selects}, os: {{name: linux}}");
@@ -237,7 +213,7 @@ fn a_workload_for_linux_with_an_image_for_windows_alone_starts_nowhere() {
         }
         for (spec, fix) in [
             (selects, fix),
-            ("os: {name: linux}", with_os.as_str()),
+            (", os: {name: linux}", with_os.as_str()),
             (both.as_str(), with_os.as_str()),
         ] {
             let finding = (
@@ -264,12 +240,9 @@ fn a_runtime_class_for_docker_is_a_warning_on_containerd() {
     let rules = |runtime: &str, handler: &str, image: &str| {
         let mut request = request(&["20348.1"], &[image]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        let text = format!(
-            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{runtimeClassName: a, containers: [{{image: \
-             'repo.example/i0:1'}}], nodeSelector: {{kubernetes.io/os: windows}}}}\n---\n\
-             kind: RuntimeClass\nmetadata: {{name: a}}\nhandler: {handler}\n"
-        );
-        set_workloads(&mut request, &text);
+        let fields = ", runtimeClassName: a, nodeSelector: {kubernetes.io/os: windows}";
+        let class = format!("---\nkind: RuntimeClass\nmetadata: {{name: a}}\nhandler: {handler}\n");
+        set_workloads(&mut request, &(object("Pod", "i0", fields) + &class));
         let (starts, rules, _) = noticed(&request);
         (starts, rules)
     };
@@ -300,11 +273,8 @@ fn a_runtime_class_for_docker_is_a_warning_on_containerd() {
 #[test]
 fn a_list_of_windows_nodes_alone_does_not_say_where_other_pods_land() {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
-    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
-    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                [{image: repo.example/i0:1}]}}}\n";
-    set_workloads(&mut request, text);
+    request.nodes.windows[0].taints = vec![Taint::of_windows()];
+    set_workload(&mut request, "Deployment", "i0", "");
     assert_eq!(noticed(&request).0, StartStatus::Unplaced);
     assert!(Rollout::new(&request).is_compatible(false));
 }
@@ -313,9 +283,7 @@ fn a_list_of_windows_nodes_alone_does_not_say_where_other_pods_land() {
 fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.nodes.others.push(linux_node());
-    let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: linux-a, containers: \
-                [{image: repo.example/i0:1}]}\n";
-    set_workloads(&mut request, text);
+    set_workload(&mut request, "Pod", "i0", ", nodeName: linux-a");
     let rollout = Rollout::new(&request);
     let rules: Vec<_> = rollout
         .notices
@@ -330,9 +298,7 @@ fn a_pin_leads_no_pod_to_a_node_without_windows() {
     let mut request = request(&["17763.1158", "20348.2402", "26100.2314"], &["20348.2402"]);
     request.nodes.others.push(linux_node());
     request.plain = 0;
-    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                [{image: repo.example/i0:1}]}}}\n";
-    set_workloads(&mut request, text);
+    set_workload(&mut request, "Deployment", "i0", "");
     assert_eq!(short_of(&request), ["pin p0 In 10.0.20348 10.0.26100"]);
 }
 
@@ -342,15 +308,13 @@ fn only_a_missing_runtime_class_is_reported() {
     request.nodes.others.push(linux_node());
     request.plain = 0;
     let found = |request: &mut RolloutRequest, class: &str| {
-        let text = format!(
-            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
-             [{{image: repo.example/i0:1}}], runtimeClassName: windows2022}}}}}}\n---\n\
-             kind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n\
+        let class = format!(
+            "---\nkind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n\
              scheduling: {{tolerations: [{{key: os, value: Windows}}]}}\n"
         );
-        set_workloads(request, &text);
-        let mut rollout = Rollout::new(request);
-        rollout.advise(request, &TagsByRepository::new());
+        let workload = object("Deployment", "i0", ", runtimeClassName: windows2022");
+        set_workloads(request, &(workload + &class));
+        let (rollout, _) = advise(request);
         let starts = rollout.outcomes().next().unwrap().starts;
         let notices = rollout.notices.iter();
         let notices: Vec<_> = notices
@@ -387,14 +351,12 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
     let judged = |runtime: &str, class: &str, image: &str| {
         let mut request = request(&["17763.1158"], &[image]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        let text = format!(
-            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{runtimeClassName: foo, containers: \
-             [{{image: 'repo.example/i0:1'}}]}}\n---\nkind: RuntimeClass\nmetadata: {{name: \
-             {class}}}\nhandler: runhcs-wcow-process\n"
+        let class = format!(
+            "---\nkind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n"
         );
-        set_workloads(&mut request, &text);
-        let mut rollout = Rollout::new(&request);
-        rollout.advise(&request, &TagsByRepository::new());
+        let pod = object("Pod", "i0", ", runtimeClassName: foo");
+        set_workloads(&mut request, &(pod + &class));
+        let (rollout, _) = advise(&request);
         let finding = rollout.placements[0].findings().next().unwrap();
         let asks = finding.fix.as_deref().unwrap_or_default();
         (finding.outcome, asks.contains("kubectl get runtimeclass"))
@@ -422,9 +384,7 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
 #[test]
 fn an_unknown_runtime_class_may_select_the_nodes_where_an_image_starts() {
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
-    let text = "kind: Pod\nmetadata: {name: p0}\nspec: {runtimeClassName: foo, containers: \
-                [{image: 'repo.example/i0:1'}]}\n";
-    set_workloads(&mut request, text);
+    set_workload(&mut request, "Pod", "i0", ", runtimeClassName: foo");
     let rollout = Rollout::new(&request);
     let outcomes: Vec<_> = rollout.placements[0]
         .findings()
@@ -442,21 +402,18 @@ fn what_has_to_run_windows_is_not_pinned_to_linux_for_its_image() {
         let mut request = request(&["20348.1"], &["20348.1"]);
         request.images[0].content = ImageContent::Single(linux());
         request.nodes.others.push(linux_node());
-        let text = format!(
-            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{tolerations: [{{key: os, value: windows}}], \
-             {fields} containers: [{{image: 'repo.example/i0:1'}}]}}\n"
-        );
-        set_workloads(&mut request, &text);
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let fields = format!(", tolerations: [{{key: os, value: windows}}]{fields}");
+        set_workload(&mut request, "Pod", "i0", &fields);
+        let (rollout, plan) = advise(&request);
         let finding = rollout.placements[0].findings().next().unwrap();
         (plan.actions.len(), finding.fix.clone().unwrap_or_default())
     };
     assert_eq!(pinned("").0, 1);
-    let (actions, fix) = pinned("nodeSelector: {kubernetes.io/os: windows},");
+    let (actions, fix) = pinned(", nodeSelector: {kubernetes.io/os: windows}");
     assert_eq!(actions, 0);
     assert!(fix.starts_with("name an image for Windows, or "), "{fix}");
-    let host_process = "hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}},";
+    let host_process =
+        ", hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}";
     assert_eq!(pinned(host_process).0, 0);
 }
 
@@ -467,13 +424,9 @@ fn workloads_for_linux_that_a_windows_node_admits_are_one_warning() {
         request.images[0].content = ImageContent::Index(vec![linux()]);
         let taints = taint.map(|taint| serde_json::from_str(taint).unwrap());
         request.nodes.windows[0].taints = taints.into_iter().collect();
-        let pod = |name: &str| {
-            format!(
-                "kind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeSelector: {selector}, \
-                 containers: [{{image: 'repo.example/i0:1'}}]}}\n---\n"
-            )
-        };
-        set_workloads(&mut request, &(pod("a") + &pod("b")));
+        let pod = object("Pod", "i0", &format!(", nodeSelector: {selector}"));
+        let other = pod.replace("p0", "p1");
+        set_workloads(&mut request, &format!("{pod}---\n{other}"));
         let rollout = Rollout::new(&request);
         assert!(rollout.is_compatible(false));
         let said = rollout.notices.iter().map(|notice| &notice.finding);
@@ -486,7 +439,7 @@ fn workloads_for_linux_that_a_windows_node_admits_are_one_warning() {
         panic!("{said:?}");
     };
     assert!(
-        reason.contains("such as n0") && reason.ends_with("Pod default/a, Pod default/b"),
+        reason.contains("such as n0") && reason.ends_with("Pod default/p0, Pod default/p1"),
         "{reason}"
     );
     let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
@@ -500,13 +453,9 @@ fn no_taint_is_advised_that_workloads_for_linux_tolerate() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.images[0].content = ImageContent::Index(vec![linux()]);
     let advised = |request: &mut RolloutRequest, tolerations: &str| {
-        let pod = |name: &str, tolerations: &str| {
-            format!(
-                "kind: Pod\nmetadata: {{name: {name}}}\nspec: {{tolerations: {tolerations}, \
-                 containers: [{{image: 'repo.example/i0:1'}}]}}\n---\n"
-            )
-        };
-        set_workloads(request, &(pod("a", "[]") + &pod("b", tolerations)));
+        let other = object("Pod", "i0", &format!(", tolerations: {tolerations}"));
+        let other = other.replace("p0", "p1");
+        set_workloads(request, &(object("Pod", "i0", "") + "---\n" + &other));
         let rollout = Rollout::new(request);
         let finding = &rollout.notices[0].finding;
         assert_eq!(finding.rule, "no-linux-selector");
@@ -602,8 +551,7 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
             ),
         };
         set_workloads(&mut request, &text);
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         let starts = rollout.outcomes().next().unwrap().starts;
         let finding = rollout.placements[0].findings().next().unwrap().clone();
         (starts, finding, plan.actions.len())
@@ -655,11 +603,7 @@ fn for_both_systems(hosts: &[&str], kind: &str, spec: &str) -> RolloutRequest {
     let mut request = request(hosts, &[hosts[1]]);
     request.images[0].content = ImageContent::Index(vec![linux(), single(hosts[1])]);
     request.nodes.others.push(linux_node());
-    let text = format!(
-        "kind: {kind}\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{{spec}containers: \
-         [{{image: repo.example/i0:1}}]}}}}}}\n"
-    );
-    set_workloads(&mut request, &text);
+    set_workload(&mut request, kind, "i0", spec);
     request
 }
 
@@ -671,7 +615,7 @@ fn a_workload_for_both_systems_stays_on_linux_nodes() {
         for (hosts, os, pin) in [
             (&two[..], "", "NotIn 10.0.17763"),
             (&three[..], "", "NotIn 10.0.17763"),
-            (&two[..], "os: {name: windows}, ", "to 10.0.20348"),
+            (&two[..], ", os: {name: windows}", "to 10.0.20348"),
         ] {
             let request = for_both_systems(hosts, kind, os);
             assert_eq!(short_of(&request), [format!("pin p0 {pin}")], "{kind}");
@@ -717,11 +661,7 @@ fn images_for_both_systems_need_no_selector_for_windows() {
     request.nodes.others.push(linux_node());
     request.plain = 0;
     let rules = |request: &mut RolloutRequest, spec: &str| {
-        let text = format!(
-            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
-             [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
-        );
-        set_workloads(request, &text);
+        set_workload(request, "Deployment", "i0", spec);
         let rollout = Rollout::new(request);
         let notices = rollout.notices.iter();
         notices

@@ -77,8 +77,7 @@ fn pods_and_jobs_are_recreated() {
         let landings = [(kind, vec![0], 0b11)];
         let mut request = restricted(&["17763.1158", "20348.1"], &["20348.1"], &landings);
         request.flags.kubectl = vec!["--context".to_owned(), "my cluster".to_owned()];
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         let fix = rollout.checks().next().unwrap().finding.fix.clone();
         assert_eq!(
             fix.as_deref(),
@@ -126,8 +125,7 @@ fn a_custom_resource_gets_no_command_for_its_namesake_of_kubernetes() {
         let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
         request.today = Some("2026-11-24".parse().unwrap());
         set_workloads(&mut request, &text);
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         let [PlanAction::Rebuild { .. }] = &plan.actions[..] else {
             panic!("{plan:?}");
         };
@@ -284,8 +282,7 @@ fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
         let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
         set_workloads(&mut request, &owned(kind, name, owner, labels));
         request.flags.kubectl = vec!["--context".to_owned(), "test".to_owned()];
-        let mut rollout = Rollout::new(&request);
-        let plan = rollout.advise(&request, &TagsByRepository::new());
+        let (rollout, plan) = advise(&request);
         let step = format!(
             "change {template_owner}, which is not in the input: for a command, pass it to \
              --workloads too: kubectl get {object} --namespace shop --context test --output yaml"
@@ -337,8 +334,7 @@ fn the_selector_of_what_another_object_owns_is_added_by_hand() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     let object = owned("Pod", "a", "kind: StatefulSet, name: db", "");
     set_workloads(&mut request, &object.replace("os: {name: windows}, ", ""));
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, _) = advise(&request);
     let finding = &rollout.notices[0].finding;
     assert_eq!(finding.rule, "no-windows-selector");
     assert!(finding.commands.is_empty(), "{finding:?}");
@@ -366,9 +362,7 @@ fn a_workload_is_not_pinned_where_its_image_is_built_again_anyway() {
 #[test]
 fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                [{image: repo.example/i0:1}]}}}\n";
-    set_workloads(&mut request, text);
+    set_workload(&mut request, "Deployment", "i0", "");
     request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
     let mut rollout = Rollout::new(&request);
     assert!(
@@ -394,11 +388,8 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
     // Label of Kubernetes before 1.14.
     let old = ("beta.kubernetes.io/os".to_owned(), "windows".to_owned());
     request.nodes.windows[0].labels = [old].into();
-    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
-                [{image: repo.example/i0:1}]}}}\n";
-    set_workloads(&mut request, text);
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    set_workload(&mut request, "Deployment", "i0", "");
+    let (rollout, _) = advise(&request);
     let advice = rollout.notices[0].finding.advice().unwrap();
     assert!(
         advice.contains("nodeSelector: {beta.kubernetes.io/os: windows}")

@@ -115,8 +115,7 @@ fn a_partition_and_pods_that_do_not_start_hold_up_a_stateful_set() {
     // A finding has the command after its fix.
     let mut request = request(&["20348.1", "17763.1158"], &["17763.1158"]);
     set_workloads(&mut request, &workload("StatefulSet", ""));
-    let mut rollout = Rollout::new(&request);
-    rollout.advise(&request, &TagsByRepository::new());
+    let (rollout, _) = advise(&request);
     let mut fixes = rollout
         .checks()
         .filter_map(|check| check.finding.fix.as_deref());
