@@ -240,7 +240,6 @@ fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// JSON of a base image.
 fn base_json(base: &BaseImage) -> Value {
     json!({
         "reference": base.reference.to_string(),

@@ -132,7 +132,6 @@ fn is_open_to_others(_folder: &Path) -> bool {
     false
 }
 
-/// The user's cache folder.
 fn users_folder() -> Option<PathBuf> {
     folder_in("XDG_CACHE_HOME")
         .or_else(|| folder_in("LOCALAPPDATA"))

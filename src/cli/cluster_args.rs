@@ -64,7 +64,6 @@ impl ClusterArgs {
         }
     }
 
-    /// The cluster's current nodes.
     pub(super) fn nodes(&self) -> Result<NodeSnapshot, Failure> {
         registry_args::run(async { Ok(self.connect().await?.nodes().await?) })
     }

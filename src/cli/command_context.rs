@@ -20,7 +20,6 @@ pub(super) struct Session {
     pub(super) quiet: bool,
     /// True if stderr supports colours and progress bars.
     pub(super) colour: bool,
-    /// The cache.
     pub(super) cache: CacheArgs,
 }
 
@@ -50,7 +49,6 @@ impl Session {
         self.print_message("note:", "36", message);
     }
 
-    /// Prints a warning.
     pub(super) fn warn(&self, message: impl Display) {
         self.print_message("warning:", "33", message);
     }

@@ -176,7 +176,6 @@ pub(super) fn is_flag(name: &str) -> bool {
     apply::has_flag(&program_name::command(), name)
 }
 
-/// Path of the user's own file.
 fn own_file() -> Option<PathBuf> {
     let settings = folder_in("XDG_CONFIG_HOME")
         .or_else(|| folder_in("APPDATA"))
@@ -202,7 +201,6 @@ fn asked_for(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
-/// A file of defaults.
 struct File {
     path: PathBuf,
     text: String,
@@ -224,7 +222,6 @@ struct FlagDefault {
     flag: String,
     /// Names of the command, outermost first.
     command: Vec<String>,
-    /// The argument's id.
     id: String,
     /// The values, as they are typed.
     values: Vec<String>,
@@ -246,7 +243,6 @@ impl FlagDefault {
     }
 }
 
-/// The typed command.
 struct ParsedCommand<'a> {
     path: Vec<String>,
     arguments: &'a ArgMatches,

@@ -113,7 +113,6 @@ impl Push {
     }
 }
 
-/// A finished copy.
 struct CopiedImage {
     target: Location,
     report: CopyReport,

@@ -33,7 +33,6 @@ const NODES: &str = "nodes.json";
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(20348, 2402);
 
-/// One command of the demonstration.
 struct DemoStep {
     what: &'static str,
     command: String,

@@ -64,16 +64,13 @@ pub(super) struct Doctor {
 
 const BASES: &str = "base images";
 
-/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     /// Kind of the check: "registry", "credentials", …
     #[serde(rename = "check")]
     kind: &'static str,
-    /// Subject of the check.
     subject: String,
     state: CheckState,
-    /// Finding.
     finding: String,
     /// Fix, if it is a problem.
     fix: Option<String>,
@@ -90,7 +87,6 @@ enum CheckState {
 }
 
 impl CheckState {
-    /// Colour of the status.
     fn colour(self) -> &'static str {
         match self {
             Self::Ok => "32",
@@ -244,7 +240,6 @@ impl Doctor {
     }
 }
 
-/// Age of the table of updates.
 fn updates_table(session: &Session) -> Check {
     let updates = updates::updates_table(session);
     let today = Zoned::now().date();

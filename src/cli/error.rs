@@ -76,7 +76,6 @@ impl Failure {
         self.hint_if(Some(hint))
     }
 
-    /// Adds a hint, if any.
     pub(super) fn hint_if(mut self, hint: Option<impl Into<String>>) -> Self {
         if let Some(hint) = hint {
             self.diagnosis.hint = Some(hint.into());
@@ -102,7 +101,6 @@ impl Failure {
         self
     }
 
-    /// Returns the error if it has that type.
     pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
         self.error.downcast_ref::<AnyError>()?.downcast_ref()
     }
@@ -127,7 +125,6 @@ impl Failure {
         format!("{:#}", self.error)
     }
 
-    /// Its exit code.
     pub(super) fn code(&self) -> u8 {
         let (code, _) = exit(self.diagnosis.blame);
         code
@@ -139,7 +136,6 @@ impl Failure {
         let _ = write_pretty(std::io::stdout(), &document);
     }
 
-    /// The failure in JSON.
     pub(super) fn document(&self) -> Value {
         let (_, kind) = exit(self.diagnosis.blame);
         let message = self.in_one_line();

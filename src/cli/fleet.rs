@@ -179,7 +179,6 @@ impl CommonArgs {
         Ok(report.complete.into())
     }
 
-    /// The requested shard.
     fn shard(&self) -> Result<Option<Shard>, Failure> {
         let Some(of) = self.shards else {
             return Ok(self.shard);

@@ -46,13 +46,11 @@ fn check_parts(hint: &str, program: &Command, has: impl Fn(&str) -> bool) -> Res
     Ok(())
 }
 
-/// Returns true if some command has the flag.
 fn is_known(command: &Command, flag: &str) -> bool {
     let mut inner = command.get_subcommands();
     has_flag(command, flag) || inner.any(|inner| is_known(inner, flag))
 }
 
-/// A piece of a hint.
 enum Part<'a> {
     /// Words of a command of this program.
     Own(Vec<String>),

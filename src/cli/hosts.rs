@@ -44,7 +44,6 @@ pub(super) struct HostArgs {
     selector: Option<LabelSelector>,
 }
 
-/// A host as it was typed.
 #[derive(Debug, Clone)]
 pub(super) enum HostName {
     Version(WindowsVersion),
@@ -124,7 +123,6 @@ pub(super) struct Builds {
 }
 
 impl HostArgs {
-    /// Returns true if any host is named.
     pub(super) fn is_given(&self) -> bool {
         !self.builds.is_empty() || self.nodes.is_some() || self.cluster.is_set()
     }
@@ -143,7 +141,6 @@ impl HostArgs {
         nodes
     }
 
-    /// The typed builds.
     pub(super) fn typed_builds(&self) -> impl Iterator<Item = WindowsVersion> {
         self.builds.iter().map(HostName::version)
     }

@@ -9,7 +9,6 @@ use super::progress::display;
 use super::registry_args::{CertificateArgs, read_time};
 use super::{Failure, Session};
 
-/// User agent of requests.
 pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 
 /// Connection options.

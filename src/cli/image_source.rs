@@ -32,7 +32,6 @@ pub(super) struct ImageSource {
     in_daemon: Option<String>,
 }
 
-/// Parses an image to read.
 pub(super) fn parse_source(text: &str) -> Result<ImageSource, LocationError> {
     let Some(name) = text.strip_prefix(DAEMON) else {
         return parse_location(text).map(ImageSource::from);
@@ -111,7 +110,6 @@ pub(super) struct SourceArgs {
 
 /// Reader of the places of images.
 pub(super) struct SourceReader {
-    /// Client for all registries.
     pub(super) registry: RegistryClient,
     docker: DockerArgs,
     /// Display of its transfers.
@@ -154,7 +152,6 @@ impl SourceArgs {
 }
 
 impl SourceReader {
-    /// Opens the place of an image.
     pub(super) async fn open(&self, image: &ImageSource) -> Result<OpenSource, Failure> {
         let Some(name) = &image.in_daemon else {
             let source = Source::open(&image.location, &self.registry).await?;

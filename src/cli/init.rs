@@ -18,7 +18,6 @@ use super::registry_args::BaseRegistryArgs;
 use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, write_result};
 use crate::cli::error::Context;
 
-/// The recipe of a folder.
 const FILE: &str = "recipe.toml";
 
 /// Settings common to every project below the folder.

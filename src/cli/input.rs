@@ -76,7 +76,6 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
-/// Returns true for stdin.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

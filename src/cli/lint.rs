@@ -272,7 +272,6 @@ impl Lint {
 /// Files without a text to check.
 #[derive(Default)]
 struct UnreadFiles {
-    /// Failures of named files.
     named: Vec<Failure>,
     /// Number of Dockerfiles in folders.
     in_folders: usize,
@@ -402,7 +401,6 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
 /// A file without a text to check.
 struct UnreadFile {
     failure: Failure,
-    /// True if it may be a Dockerfile.
     is_dockerfile: bool,
 }
 

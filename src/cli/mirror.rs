@@ -131,7 +131,6 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     }
 }
 
-/// An image as typed.
 enum MirrorImage {
     Image(Reference),
     /// The base image for each host, from this repository.

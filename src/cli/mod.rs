@@ -200,7 +200,6 @@ impl From<bool> for CommandOutcome {
 }
 
 impl CommandOutcome {
-    /// Its exit code.
     fn code(self) -> u8 {
         match self {
             Self::Yes => 0,

@@ -6,7 +6,6 @@ use wincimg_common::wildcards;
 
 use super::{Failure, input};
 
-/// A file to read.
 pub(super) struct FilePath {
     pub(super) path: PathBuf,
     /// True if it was found in a folder or by a pattern, and not named.

@@ -88,7 +88,6 @@ pub(super) fn write_annotations(
 /// Labelled lines of a text result, escaped.
 pub(super) struct Rows<'o> {
     pub(super) out: &'o mut dyn Write,
-    /// Width of the labels.
     pub(super) width: usize,
 }
 
@@ -127,7 +126,6 @@ pub(super) fn or_dash(value: Option<impl Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Writes a value as one JSON document.
 pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     json::write_pretty(out, value)
 }
@@ -240,7 +238,6 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 /// Width of files and pipes: that of most terminals.
 pub(super) const FILE_WIDTH: usize = 100;
 
-/// Width of the terminal, if there is one.
 pub(super) fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }

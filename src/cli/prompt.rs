@@ -8,7 +8,6 @@ use wincimg_common::lock;
 use super::error::Failure;
 use crate::cli::error::Context;
 
-/// Prompts for a line.
 pub(super) fn line(question: &str) -> Result<String, Failure> {
     ask(question)?;
     read()

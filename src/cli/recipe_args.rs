@@ -348,7 +348,6 @@ pub(super) fn build_arguments(given: &[String]) -> Vec<(String, String)> {
     arguments.collect()
 }
 
-/// Parses `KEY=VALUE`.
 pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     pair(text).ok_or_else(|| format!("invalid setting {text:?}: expected KEY=VALUE"))
 }

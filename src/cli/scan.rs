@@ -118,7 +118,6 @@ impl FailOn {
     }
 }
 
-/// Result of a scan.
 #[derive(Debug, Serialize)]
 pub(crate) struct ScanReport {
     table: TableAge,

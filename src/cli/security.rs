@@ -16,7 +16,6 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::Session;
 
-/// Path of the table.
 pub(super) fn table_path(session: &Session) -> Option<PathBuf> {
     Some(session.cache.folder()?.join("security-updates.tsv"))
 }

@@ -71,7 +71,6 @@ fn survive_size_limit() {
     let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
 }
 
-/// Failure to start threads.
 pub(super) fn no_threads(error: io::Error) -> Failure {
     Failure::operation(error)
         .context("cannot start the program's threads")

@@ -178,7 +178,6 @@ impl Update {
         registry_args::run(work)
     }
 
-    /// The image in a registry.
     fn image(&self) -> Result<Reference, Failure> {
         match parse_location(&self.image) {
             Ok(Location::Registry(reference)) => Ok(reference),
@@ -209,7 +208,6 @@ impl Update {
         }
     }
 
-    /// Tag of the new image.
     fn target_tag(&self, image: &Reference) -> Result<String, Failure> {
         let own = image.tag().filter(|_| image.digest().is_none());
         match (&self.tag, own) {

@@ -30,7 +30,6 @@ pub(super) struct RefreshArgs {
 }
 
 impl RefreshArgs {
-    /// The table of this run.
     pub(super) fn updates(
         &self,
         http: &HttpArgs,
@@ -70,7 +69,6 @@ pub(super) fn warn_if_stale(build: impl Display, session: &Session, today: Optio
     }
 }
 
-/// The table of this run.
 pub(super) fn updates_table(session: &Session) -> &'static Updates {
     let Some(path) = cache_path(session) else {
         return Updates::global();

@@ -113,7 +113,6 @@ fn details(build: &BuildReport) -> String {
     parts.join(" ")
 }
 
-/// Writes the report in a format.
 pub(crate) fn write_fleet(
     report: &FleetReport,
     format: ReportFormat,

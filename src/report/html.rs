@@ -47,7 +47,6 @@ impl ReportOrigin {
     }
 }
 
-/// Writes the report as HTML.
 pub(crate) fn write_html(
     rollout: &Rollout,
     origin: &ReportOrigin,

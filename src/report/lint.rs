@@ -12,7 +12,6 @@ use wincimg_dockerfile::lint::{LintFinding, RULES};
 use super::annotations::Annotation;
 use super::sarif;
 
-/// A checked file.
 pub(crate) struct LintedFile {
     /// The file's name as the user gave it.
     pub file: String,
@@ -78,7 +77,6 @@ fn excerpt(lines: &[&str], finding: &LintFinding) -> Excerpt {
     }
 }
 
-/// Writes the findings as JSON.
 pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
     let findings = files.iter().flat_map(|linted| {
         linted.findings.iter().map(|finding| {
@@ -98,7 +96,6 @@ pub(crate) fn write_lint_json(files: &[LintedFile], out: &mut dyn Write) -> io::
     write_pretty(out, &json!({ "findings": findings }))
 }
 
-/// Writes the findings as SARIF.
 pub(crate) fn write_lint_sarif(files: &[LintedFile], out: &mut dyn Write) -> io::Result<()> {
     let rules = RULES.iter();
     let rules: Vec<_> = rules

@@ -28,7 +28,6 @@ const MOST_COLUMNS: usize = 12;
 /// Longer plans are folded.
 const STEPS_SHOWN: usize = 5;
 
-/// Writes the report as Markdown.
 pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "### {}", cell(&headline(rollout)))?;
     let lines = what_if(rollout).into_iter();

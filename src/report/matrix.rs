@@ -11,9 +11,7 @@ use super::{findings, names};
 /// With more hosts than this, rows are builds instead of names.
 pub(super) const HOSTS_BY_NAME: usize = 40;
 
-/// The matrix of a rollout.
 pub(super) struct Matrix {
-    /// Headings of the rows.
     pub(super) rows: Vec<String>,
     /// Images in the columns, as indexes into the rollout's.
     pub(super) images: Vec<usize>,

@@ -162,7 +162,6 @@ fn promise(rollout: &Rollout, plan: &ActionPlan) -> String {
     text + "."
 }
 
-/// The plan as JSON.
 pub(super) fn as_json(rollout: &Rollout, plan: &ActionPlan) -> Value {
     let actions = plan.actions.iter().zip(&plan.capacity);
     let actions: Vec<Value> = actions

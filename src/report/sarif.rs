@@ -15,7 +15,6 @@ use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
 use super::{NO_TEMPLATE, behind_in_words, image_in_words, workload_outcomes};
 
-/// One result.
 #[derive(Default)]
 pub(super) struct Result {
     pub(super) rule: &'static str,

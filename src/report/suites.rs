@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use quick_xml::{ElementWriter, Writer};
 
-/// Outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Failure,
@@ -17,12 +16,10 @@ pub(super) enum Outcome {
 pub(super) struct Failure {
     pub(super) outcome: Outcome,
     pub(super) message: String,
-    /// The violated rule.
     pub(super) rule: Option<&'static str>,
     pub(super) description: Option<String>,
 }
 
-/// One case.
 #[derive(Default)]
 pub(super) struct TestCase {
     pub(super) name: String,
@@ -39,7 +36,6 @@ pub(super) struct TestSuite {
     pub(super) cases: Vec<TestCase>,
 }
 
-/// Writes a document of suites.
 pub(super) fn write_suites(
     name: &str,
     suites: &[TestSuite],

@@ -37,7 +37,6 @@ const MAGENTA: &str = "35";
 const CYAN: &str = "36";
 const BOLD: &str = "1";
 
-/// Writes the report as text.
 pub(crate) fn write_text(
     rollout: &Rollout,
     screen: TextStyle,

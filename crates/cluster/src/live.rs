@@ -59,7 +59,6 @@ const RESTARTS: usize = 3;
 /// Template that grants the permissions of a check.
 const ROLE: &str = "templates/ci/kubernetes/rbac.yaml";
 
-/// API path of the nodes.
 const NODES: &str = "/api/v1/nodes";
 
 /// Kinds that create pods, each with its API and plural name.
@@ -88,7 +87,6 @@ pub struct Cluster {
     pub rbac_template: &'static str,
 }
 
-/// A page of a list.
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Page<T> {
@@ -264,7 +262,6 @@ impl Cluster {
         Err(self.too_large(&what))
     }
 
-    /// Reads a page.
     async fn page(&self, path: &str, parameters: &ListParams) -> Result<String, kube::Error> {
         let request = Request::new(path)
             .list(parameters)

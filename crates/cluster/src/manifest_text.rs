@@ -9,7 +9,6 @@ pub fn to_yaml(objects: &[Value]) -> String {
     documents.collect::<Vec<_>>().join("---\n")
 }
 
-/// The lines of a value.
 fn lines(value: &Value) -> Vec<String> {
     match value {
         Value::Object(map) if !map.is_empty() => map.iter().flat_map(entry).collect(),

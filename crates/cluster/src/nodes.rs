@@ -15,7 +15,6 @@ use super::yaml::{Document, documents, excerpt, without_place};
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
 /// Name of that label before Kubernetes 1.14.
 pub(super) const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
-/// Label with a node's Windows build.
 pub(crate) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
 /// The operating system label of these nodes: the old one if none has the new one.
@@ -473,7 +472,6 @@ mod tests {
         }
     }
 
-    /// A node with Windows.
     fn node_of(kubelet: &str, runtime: &str) -> Node {
         let node = format!(
             r#"{{"kind":"Node","metadata":{{"name":"w1"}},"status":{{"nodeInfo":{{

@@ -32,7 +32,6 @@ pub struct PodTemplate {
     pub(crate) os_name: Option<String>,
     /// Hyper-V isolation that it requests.
     pub hyperv: Hyperv,
-    /// Name of its runtime class.
     pub(crate) runtime_class: Option<String>,
     /// Handler of that class, if it names one.
     pub(crate) handler: Option<String>,

@@ -51,7 +51,6 @@ pub struct Workload {
 pub(crate) struct LiveJob {
     /// Its name, in the namespace of the `CronJob`.
     pub(crate) name: String,
-    /// Images of its containers.
     pub(crate) images: Vec<String>,
     /// Nodes of its pods, as far as these are in the input.
     pub(crate) nodes: Vec<String>,
@@ -147,7 +146,6 @@ impl fmt::Display for SkippedObject {
 pub struct WorkloadList {
     /// Workloads in the order of the files.
     pub workloads: Vec<Workload>,
-    /// Runtime classes.
     pub(crate) runtime_classes: Vec<RuntimeClass>,
     /// Node selectors of namespaces, by their names.
     node_selectors: BTreeMap<String, BTreeMap<String, String>>,

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 use wincimg_common::diagnose::Excerpt;
 
-/// Documents of a text.
 pub(super) struct Documents {
     pub(super) documents: Vec<Document>,
     /// Warning about a duplicate key.
@@ -41,7 +40,6 @@ pub(super) struct SyntaxError {
 /// A larger text in flow style is only parsed as JSON: parsing it again as YAML would take minutes.
 const MOST_IN_FLOW_STYLE: usize = 32 << 20;
 
-/// Parses the documents of a text.
 pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
     // Go skips a byte order mark wherever a line begins, as where files are joined.
     const LINE_WITH_MARK: &str = "\n\u{feff}";

@@ -13,7 +13,6 @@ use crate::Named;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Digest {
     text: Box<str>,
-    /// Position of the colon.
     colon: usize,
 }
 

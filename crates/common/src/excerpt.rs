@@ -21,7 +21,6 @@ use crate::untrusted::Untrusted;
 const WIDEST: usize = 100;
 /// Maximum width of the marked word in a line that is cut.
 const WIDEST_WORD: usize = 60;
-/// Replacement of a tab.
 const TAB: &str = "    ";
 const CUT: &str = "…";
 

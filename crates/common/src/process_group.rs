@@ -200,7 +200,6 @@ mod linux {
     use rustix::io::Errno;
     use rustix::process::{WaitId, WaitIdOptions, getpid, waitid};
 
-    /// A running process.
     struct Process {
         id: i32,
         parent: i32,

@@ -12,7 +12,6 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::server::RegistryState;
 
-/// Creation time of the bases.
 const CREATED: &str = "2020-01-14T00:00:00Z";
 const CREATED_SECONDS: u64 = 1_578_960_000;
 

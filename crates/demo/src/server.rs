@@ -446,7 +446,6 @@ impl RegistryState {
     }
 }
 
-/// The digest of a manifest's subject.
 fn subject_of(manifest: &[u8]) -> Option<String> {
     let manifest: Value = serde_json::from_slice(manifest).ok()?;
     Some(manifest["subject"]["digest"].as_str()?.to_owned())

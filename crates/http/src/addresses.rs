@@ -162,9 +162,7 @@ impl AddressPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is {}", self.reason())]
 pub(super) struct RefusedAddress {
-    /// The host.
     pub(super) host: String,
-    /// Scope of its address.
     pub(super) scope: AddressScope,
 }
 

@@ -35,7 +35,6 @@ pub struct CertificateFiles {
     pub is_named: bool,
 }
 
-/// Certificates for one host.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HostCertificates {
     pinned: PinnedCertificates,
@@ -65,7 +64,6 @@ impl Default for CertificateFiles {
 }
 
 impl CertificateFiles {
-    /// Returns the certificates for a URL's host.
     pub(super) fn for_host(&self, url: &Url) -> Result<HostCertificates, HttpError> {
         let mut found = HostCertificates::default();
         for file in &self.files {

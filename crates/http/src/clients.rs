@@ -50,7 +50,6 @@ type ClientKey = (Trust, AddressPolicy, bool, Option<String>);
 /// The clients created so far.
 #[derive(Debug)]
 pub(super) struct Clients {
-    /// `User-Agent` header.
     user_agent: &'static str,
     certificates: CertificateFiles,
     made: Mutex<HashMap<ClientKey, Client>>,
@@ -69,7 +68,6 @@ impl Clients {
         }
     }
 
-    /// Replaces the certificates.
     pub(super) fn with_certificates(self, certificates: CertificateFiles) -> Self {
         Self::new(self.user_agent, certificates)
     }

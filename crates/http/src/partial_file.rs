@@ -28,9 +28,7 @@ use super::transfer::TransferError;
 pub(super) struct Identity {
     /// Size in bytes.
     pub(super) size: u64,
-    /// The `ETag` header.
     pub(super) etag: Option<String>,
-    /// The `Last-Modified` header.
     pub(super) last_modified: Option<String>,
 }
 
@@ -51,7 +49,6 @@ impl Identity {
 /// The sidecar of a file that only its server can identify.
 #[derive(Serialize, Deserialize)]
 struct Sidecar {
-    /// The expected digest.
     digest: Option<Digest>,
     #[serde(flatten)]
     identity: Identity,
@@ -75,13 +72,11 @@ const PULSE: Duration = Duration::from_millis(200);
 /// A partial download.
 pub struct PartialFile {
     file: File,
-    /// Path of the partial file.
     path: PathBuf,
     target: PathBuf,
     key: ResumeKey,
     /// The server's identification of the file.
     identity: Option<Identity>,
-    /// A new hasher.
     fresh: Hasher,
     hasher: Hasher,
     written: u64,
@@ -390,7 +385,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes a file if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -308,7 +308,6 @@ impl Layout {
         Ok(found)
     }
 
-    /// Returns the digest that a tag refers to.
     pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, StoreError> {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }

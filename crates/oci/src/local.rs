@@ -62,7 +62,6 @@ impl LocalImages {
             .hint(format!("select an image: {}:{path}:NAME", self.scheme))
     }
 
-    /// Error for a document in it.
     pub(super) fn document(&self, what: impl Display, source: Problem) -> Problem {
         Problem::context(format!("cannot use {what}"), source).code(self.code)
     }

@@ -103,7 +103,6 @@ pub enum KeyPathError {
     Unreachable {
         /// The requested part of the registry.
         root: String,
-        /// The reason.
         reason: &'static str,
         /// The alternative.
         instead: &'static str,

@@ -49,7 +49,6 @@ impl Buildkitd {
         Some(daemon)
     }
 
-    /// Its client.
     pub fn client(&self) -> Command {
         let mut command = Command::new(&self.client);
         command.arg(format!("--addr=unix://{}", path(&self.folder, "socket")));

@@ -17,7 +17,6 @@ pub const USER: &str = "bob";
 /// That user's password.
 pub const PASSWORD: &str = "open sesame";
 
-/// Setup of a registry.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they can be combined freely")]
 pub struct Setup {

@@ -33,7 +33,6 @@ pub fn layers_in(layout: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Path of a blob in a layout.
 pub fn blob_in(layout: &Path, digest: &Value) -> PathBuf {
     let digest = digest.as_str().unwrap().replace(':', "/");
     layout.join("blobs").join(digest)

@@ -148,7 +148,6 @@ pub fn folder_for_holes() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
-/// A repository by its reference.
 pub fn repository(options: RegistryOptions, reference: &str) -> Repository {
     let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
     registry.repository(&parse_reference(reference).unwrap())

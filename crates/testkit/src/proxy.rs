@@ -56,7 +56,6 @@ pub struct ProxiedRequest {
 }
 
 impl ProxiedRequest {
-    /// A request's header.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }

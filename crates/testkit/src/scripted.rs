@@ -100,7 +100,6 @@ pub fn scripted_tls(
     (log, serve_tls(router))
 }
 
-/// A response with a status and headers.
 pub fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Response {
     let mut response = (StatusCode::from_u16(status).unwrap(), body.into()).into_response();
     for (name, value) in headers {

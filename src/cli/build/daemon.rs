@@ -49,7 +49,6 @@ pub(in crate::cli) struct DaemonArgs {
     arguments: Vec<String>,
 }
 
-/// A builder.
 #[derive(Debug, Clone)]
 enum Builder {
     /// On nodes of a cluster.

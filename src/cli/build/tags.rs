@@ -32,7 +32,6 @@ fn tag_styles() -> impl TypedValueParser<Value = TagStyle> {
 }
 
 impl TagArgs {
-    /// Policy for existing tags.
     pub(in crate::cli) fn existing(&self) -> TagPolicy {
         match (self.join, self.replace) {
             (true, _) => TagPolicy::Join,

@@ -52,7 +52,6 @@ fn seems_for_windows(image: &str) -> bool {
     words.iter().any(|word| image.contains(word))
 }
 
-/// Images described in files.
 #[derive(Debug, Default)]
 pub(super) struct ImagesFromFiles {
     /// By the reference in the file.
@@ -257,7 +256,6 @@ impl ImagesFromFiles {
 }
 
 impl ImageEntry {
-    /// The image by its configuration.
     fn variant(&self) -> Variant {
         let bottom = self.layers.first().and_then(|layer| layer.size);
         let os_version = self.os_version.as_deref();

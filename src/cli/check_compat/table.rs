@@ -82,7 +82,6 @@ fn terminal_height() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(24, |(_, height)| usize::from(height.0))
 }
 
-/// Replaces a node in the list.
 fn apply(nodes: &mut NodeList, change: &NodeChange) {
     let name = [&change.before, &change.after]
         .into_iter()

@@ -76,7 +76,6 @@ pub(in crate::cli) fn fleets() -> ArgValueCompleter {
     })
 }
 
-/// Built-in recipes.
 pub(in crate::cli) fn recipes() -> ArgValueCompleter {
     completer(|_| recipe_names())
 }
@@ -210,7 +209,6 @@ pub(in crate::cli) fn reports<F: ValueEnum>() -> ArgValueCompleter {
     })
 }
 
-/// Contexts of the kubeconfig.
 pub(in crate::cli) fn contexts() -> ArgValueCompleter {
     completer(|_| {
         live::contexts()

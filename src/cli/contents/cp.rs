@@ -44,7 +44,6 @@ pub(in crate::cli) struct Cp {
     connection: SourceArgs,
 }
 
-/// A path in an image.
 #[derive(Debug, Clone)]
 struct PathInImage {
     image: ImageSource,

@@ -80,7 +80,6 @@ pub(super) struct Differences {
     pub(super) only_after: Vec<String>,
 }
 
-/// Differences of two images.
 #[derive(Debug, Serialize)]
 pub(super) struct ImageDifference {
     pub(super) platform: String,
@@ -94,7 +93,6 @@ pub(super) struct ImageDifference {
     pub(super) layers: Option<Vec<LayerRow>>,
 }
 
-/// One of the compared images.
 #[derive(Debug, Serialize)]
 pub(super) struct ImageSide {
     pub(super) digest: Digest,
@@ -107,7 +105,6 @@ pub(super) struct ImageSide {
     pub(super) skipped: Vec<SkippedLayer>,
 }
 
-/// A setting that differs.
 #[derive(Debug, Serialize)]
 pub(super) struct ConfigDifference {
     pub(super) setting: String,
@@ -116,7 +113,6 @@ pub(super) struct ConfigDifference {
     pub(super) after: Option<Value>,
 }
 
-/// A file that differs.
 #[derive(Debug, Serialize)]
 pub(super) struct FileRow {
     pub(super) path: String,

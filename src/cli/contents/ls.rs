@@ -278,7 +278,6 @@ fn no_file(tree: &FileTree, path: &str) -> Failure {
         .into()
 }
 
-/// Identity of the listed image.
 #[derive(Debug, Serialize)]
 struct ImageIdentity {
     reference: String,

@@ -54,7 +54,6 @@ impl ContentArgs {
     }
 }
 
-/// A layer that was not read.
 #[derive(Debug, Serialize)]
 struct SkippedLayer {
     layer: usize,

@@ -47,7 +47,6 @@ pub(in crate::cli) fn shortened(data: &RegistryData) -> String {
     }
 }
 
-/// Name of a value.
 pub(in crate::cli) fn value_name(name: &str) -> &str {
     if name.is_empty() { "(default)" } else { name }
 }

@@ -35,12 +35,10 @@ impl CatalogArg {
         self.catalog.as_deref().unwrap_or(DEFAULT_CATALOG)
     }
 
-    /// Host of the catalog.
     pub(super) fn host(&self) -> Option<String> {
         Url::parse(self.address()).ok().map(|url| host_of(&url))
     }
 
-    /// Checks the catalog.
     pub(super) async fn check(
         &self,
         insecure: &[String],

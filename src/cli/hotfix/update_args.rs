@@ -67,7 +67,6 @@ pub(super) enum UpdateLookup {
     UnknownArticle(Kb),
 }
 
-/// Warns of known problems of an update.
 pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
     if kb.known_issue().is_some() {
         session.warn(kb.describe());
@@ -252,7 +251,6 @@ pub(super) struct CatalogSelectorArgs {
     without_prerequisites: bool,
 }
 
-/// One update of the catalog.
 pub(super) struct SelectedUpdate {
     pub(super) hit: SearchResult,
     pub(super) members: Vec<UpdateSetFile>,

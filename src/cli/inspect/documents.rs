@@ -11,7 +11,6 @@ use crate::cli::image_source::SourceReader;
 use crate::cli::output::write_document;
 use crate::cli::{CommandOutcome, Failure, ImageSource, Session, registry_args};
 
-/// The requested document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PrintedDocument {
     Bill(Option<SbomFormat>),

@@ -94,7 +94,6 @@ pub(super) struct Inspect {
     connection: SourceArgs,
 }
 
-/// What is shown.
 #[derive(Debug, Clone)]
 enum Subject {
     Image(Box<ImageSource>),

@@ -151,7 +151,6 @@ fn write_image(image: &ImageFacts, rows: &mut Rows<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The command of a health check.
 fn health_check(check: &Value) -> Option<String> {
     let words = check.get("Test")?.as_array()?.iter();
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();

@@ -9,7 +9,6 @@ use crate::report::shorten;
 /// Minimum length of a name's beginning that is kept before its last part.
 const SHORTEST_START: usize = 4;
 
-/// Progress figures of a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ProgressFigures {
     pub(super) at: u64,

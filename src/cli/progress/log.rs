@@ -16,7 +16,6 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Names in logs are searched for, so they are hardly shortened.
 const LONGEST_NAME: usize = 120;
 
-/// Lines for a log.
 pub(super) struct Log(Arc<Lines>);
 
 struct Lines {

@@ -26,7 +26,6 @@ struct Chart {
     shapes: String,
 }
 
-/// All charts of a report.
 pub(super) fn charts(rollout: &Rollout) -> String {
     let pictures = [changes(rollout), support(rollout), ages(rollout)];
     let figures: Vec<String> = pictures

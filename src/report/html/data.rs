@@ -142,7 +142,6 @@ fn part_of<'a>(
     }
 }
 
-/// Distinct findings.
 #[derive(Default)]
 struct Findings<'a> {
     known: HashMap<&'a Finding, usize>,
@@ -168,7 +167,6 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Distinct selections.
 #[derive(Default)]
 struct Selections {
     known: HashMap<*const HostSelection, usize>,

@@ -36,7 +36,6 @@ pub(super) fn is_too_large(error: &kube::Error) -> bool {
     false
 }
 
-/// A client for a configuration.
 pub(super) fn client(config: Config, plugin: Option<Plugin>) -> Result<Client, kube::Error> {
     let namespace = config.default_namespace.clone();
     let client = Client::try_from(config)?;

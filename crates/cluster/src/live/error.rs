@@ -22,7 +22,6 @@ pub enum LiveError {
     Other(#[from] Problem),
 }
 
-/// Error for a context that is not in the kubeconfig.
 pub(super) fn no_context(name: &str, nearest: Option<String>) -> LiveError {
     let list = "`kubectl config get-contexts` lists them";
     let hint = nearest.map_or_else(

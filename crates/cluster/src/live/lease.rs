@@ -210,7 +210,6 @@ impl Candidate {
         (holder(&seen.lease) == Some(self.identity.as_str())).then_some(&seen.lease)
     }
 
-    /// Name of the holder.
     fn holder(&self) -> Option<String> {
         let seen = self.seen.as_ref()?;
         holder(&seen.lease).map(str::to_owned)

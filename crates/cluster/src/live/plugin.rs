@@ -104,7 +104,6 @@ impl Token {
     }
 }
 
-/// Runs a plugin.
 async fn run(exec: ExecConfig) -> Result<ExecCredentialStatus, Problem> {
     let ran = spawn_blocking(move || run_blocking(&exec)).await;
     ran.map_err(|error| problem("did not end").source(error))?

@@ -16,7 +16,6 @@ use crate::workloads::{Workload, WorkloadId};
 
 /// Placeholder for the recipe: an image does not name its own.
 const RECIPE: &str = "RECIPE";
-/// Placeholder for a tag.
 const TAG: &str = "TAG";
 /// The pods of a workload that keep a changed template from starting.
 pub(super) const THAT_FAIL: &str = "that do not start, if any";
@@ -93,7 +92,6 @@ impl CommandFlags {
         shell_command(&[&["wincimg"], words, &registry].concat())
     }
 
-    /// A command of `kubectl`.
     fn kubectl(&self, words: &[&str]) -> String {
         let cluster: Vec<&str> = self.kubectl.iter().map(String::as_str).collect();
         shell_command(&[&["kubectl"], words, &cluster].concat())
@@ -132,9 +130,7 @@ pub(super) fn mirror_command(
     vec![flags.wincimg(&words)]
 }
 
-/// A host to drain.
 pub(super) struct DrainedHost<'a> {
-    /// The host.
     pub(super) node: &'a Node,
     /// Steps by hand before the drain.
     pub(super) before: Vec<ActionStep>,

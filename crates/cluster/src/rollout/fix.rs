@@ -47,7 +47,6 @@ impl Rollout {
     }
 }
 
-/// Subject of a finding.
 struct FindingContext<'a> {
     place: usize,
     image: &'a Image,
@@ -60,7 +59,6 @@ struct FixResolver<'a> {
     plan: &'a ActionPlan,
     rollout: &'a Rollout,
     flags: &'a CommandFlags,
-    /// Tags of repositories.
     tags: &'a TagsByRepository,
     effects: Effects<'a>,
     /// The hosts of each selection.

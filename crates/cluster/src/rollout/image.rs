@@ -144,7 +144,6 @@ impl Image {
         }
     }
 
-    /// Parsed location.
     pub(super) fn location(&self) -> Option<Location> {
         parse_location(self.reference.as_deref()?).ok()
     }
@@ -281,7 +280,6 @@ pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) 
         && bottom.is_some_and(|size| size < TOO_SMALL)
 }
 
-/// Workloads by their system.
 #[derive(Default)]
 pub(super) struct WorkloadsBySystem {
     /// Those for Windows. One that does not state its system and whose images could not be read
@@ -304,7 +302,6 @@ pub(super) struct Stray {
     pub(super) tolerates_windows: bool,
 }
 
-/// Divides workloads by their system.
 pub(super) fn by_system(
     workloads: &[Workload],
     images: &[Image],

@@ -342,5 +342,4 @@ pub fn first_names(names: impl ExactSizeIterator<Item = String>, most: usize) ->
     first.join(", ")
 }
 
-/// A shared finding.
 type Shared = Rc<Finding>;

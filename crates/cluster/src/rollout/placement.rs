@@ -174,7 +174,6 @@ impl<'a> Selections<'a> {
         }
     }
 
-    /// All hosts.
     pub(super) fn all(&self) -> Rc<HostSelection> {
         Rc::new(self.collect(|_| true))
     }

@@ -15,7 +15,6 @@ use wincimg_windows::version::WindowsVersion;
 use super::fetch::PARALLEL;
 use super::{Image, Rollout};
 
-/// Public registries.
 const PUBLIC: [&str; 9] = [
     "docker.io", "gcr.io", "ghcr.io", "k8s.gcr.io", "mcr.microsoft.com", "nvcr.io",
     "public.ecr.aws", "quay.io", "registry.k8s.io",
@@ -144,7 +143,6 @@ fn split_tag(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     Some((shape.collect(), version))
 }
 
-/// The reference with another tag.
 pub(super) fn with_tag(reference: &Reference, tag: &str) -> String {
     format!("{}/{}:{tag}", reference.registry(), reference.repository())
 }

@@ -13,7 +13,6 @@ use super::first_names;
 use super::fix_text::{NEW_INDEX, build_too, has_windows_inside, in_words, takes_a_base};
 use super::image::{EntryContent, Image, ImageContent, Variant};
 
-/// Checks one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
     if isolation == Isolation::HostProcess
         && let Some(refused) = without_host_process(host)

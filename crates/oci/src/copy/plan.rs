@@ -44,7 +44,6 @@ pub struct CopyOptions {
 }
 
 impl CopyOptions {
-    /// Returns true if images of this platform are copied.
     fn includes(&self, platform: &Platform) -> bool {
         let mut filters = self.platforms.iter();
         self.platforms.is_empty() || filters.any(|filter| filter.matches(platform))
@@ -150,7 +149,6 @@ impl CopyPlan {
 struct PlanNode {
     /// The published form.
     document: Document,
-    /// Its digest in the source.
     source: Digest,
     children: Vec<PlanNode>,
     blobs: Vec<Descriptor>,

@@ -115,7 +115,6 @@ impl Copier {
 }
 
 impl ReferrerCopier<'_> {
-    /// Reports artifacts that are not copied.
     async fn report_not_copied(&self, about: &Digest, reports: &mut Vec<ReferrerReport>) {
         let Some(entries) = self.listed(about, reports).await else {
             return;

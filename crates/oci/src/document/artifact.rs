@@ -91,7 +91,6 @@ impl Artifact {
         }
     }
 
-    /// Returns true if its configuration is the empty one.
     pub(crate) fn has_empty_config(&self) -> bool {
         match &self.document {
             Document::Manifest(manifest) => manifest.config.digest == sha256(EMPTY),

@@ -4,17 +4,14 @@
 pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 /// Docker's manifest list.
 pub(crate) const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-/// Docker's image configuration.
 pub(crate) const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 /// Docker's layer, a gzipped tar.
 pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 /// Docker's layer, a plain tar.
 pub(crate) const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
-/// OCI's image manifest.
 pub(crate) const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// OCI's image index.
 pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// OCI's image configuration.
 pub(crate) const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// OCI's layer, a gzipped tar.
 pub const OCI_LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";

@@ -117,7 +117,6 @@ impl<T> Deref for Verbatim<T> {
     }
 }
 
-/// Checks the size that a descriptor states.
 pub(super) fn check_size(bytes: &[u8], stated: &Descriptor) -> Result<(), Problem> {
     let size = bytes.len() as u64;
     if stated.size == size {
@@ -127,7 +126,6 @@ pub(super) fn check_size(bytes: &[u8], stated: &Descriptor) -> Result<(), Proble
     Err(ambiguous(&stated.digest, reason))
 }
 
-/// Verifies the digest of the bytes.
 pub(super) fn verify(bytes: &[u8], expected: &Digest) -> Result<(), Problem> {
     let mut hasher = hasher_of(expected)?;
     hasher.update(bytes);

@@ -197,7 +197,6 @@ impl BlobSource for RemoteBlob {
     }
 }
 
-/// Source of a blob.
 #[derive(Clone)]
 enum BlobOrigin {
     Repository(Repository),

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 
 use wincimg_common::lock;
 
-/// Known capabilities of one host.
 #[derive(Debug, Default)]
 pub(super) struct HostCapabilities(Mutex<Capabilities>);
 

@@ -160,7 +160,6 @@ pub(super) struct Token {
     pub(super) expires: Instant,
 }
 
-/// The tokens of one host.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(HashMap<Scope, Token>);
 

@@ -115,7 +115,6 @@ impl RegistryClient {
 }
 
 impl Inner {
-    /// State of a host.
     pub(super) fn host(&self, name: &str) -> Arc<Host> {
         let mut hosts = lock(&self.hosts);
         hosts

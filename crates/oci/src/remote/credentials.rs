@@ -62,7 +62,6 @@ impl fmt::Display for Credential {
     }
 }
 
-/// The credentials for one host.
 #[derive(Debug, Clone)]
 pub(super) struct Credentials {
     /// For the whole host.

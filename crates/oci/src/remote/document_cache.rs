@@ -14,7 +14,6 @@ use crate::document::Descriptor;
 /// Larger blobs are not cached; a configuration has a few thousand bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// The cached documents.
 #[derive(Debug)]
 pub(super) struct Documents(FileCache);
 

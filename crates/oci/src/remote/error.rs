@@ -259,7 +259,6 @@ impl RegistryError {
         }
     }
 
-    /// Returns a hasher for the algorithm of `expected`.
     pub(super) fn hasher_of(expected: &Digest) -> Result<Hasher, Self> {
         document::hasher_of(expected).map_err(|_| Self::DigestAlgorithm(expected.to_string()))
     }

@@ -19,7 +19,6 @@ const LIMITS: AnswerLimits = AnswerLimits {
 /// Maximum length of a quoted message.
 const LONGEST_WORDS: usize = 200;
 
-/// Credential returned by a helper.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct HelperCredential {
     #[serde(rename = "Username", default)]
@@ -44,7 +43,6 @@ pub(super) fn get(
         .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())
 }
 
-/// Stores a password with a helper.
 pub(super) fn store(
     name: &str,
     server: &str,

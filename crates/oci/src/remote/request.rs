@@ -33,7 +33,6 @@ pub(super) struct Request<'a> {
     pub(super) payload: Payload<'a>,
 }
 
-/// Target of a request.
 pub(super) enum RequestTarget {
     /// A path below the host's `/v2/`, with its query.
     Api(String),

@@ -18,7 +18,6 @@ pub(super) struct Session {
     pub(super) stands: OffsetSource,
 }
 
-/// Source of an upload's offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OffsetSource {
     /// Newly opened.

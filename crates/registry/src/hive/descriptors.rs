@@ -27,7 +27,6 @@ struct KnownKey {
     below: BTreeMap<FoldedName, KnownKey>,
 }
 
-/// Known descriptors of one hive.
 pub(super) struct KnownHive {
     pub(super) root: SecurityDescriptor,
     /// Descriptor from which keys directly below the root inherit.
@@ -35,7 +34,6 @@ pub(super) struct KnownHive {
     tree: KnownKey,
 }
 
-/// The known descriptors of a hive.
 pub(super) fn known(hive: Delta) -> Result<&'static KnownHive, SddlError> {
     static KNOWN: LazyLock<Result<[KnownHive; 4], SddlError>> = LazyLock::new(|| {
         Ok([

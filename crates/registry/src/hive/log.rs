@@ -129,7 +129,6 @@ pub(super) fn is_bins_size(size: u32) -> bool {
     size > 0 && (size as usize).is_multiple_of(PAGE)
 }
 
-/// The entries of a new log.
 pub(super) struct Entries<'f> {
     rest: &'f [u8],
     /// Sequence number of the next entry.

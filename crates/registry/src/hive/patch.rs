@@ -82,7 +82,6 @@ pub fn set_value(
     patch.finish(time)
 }
 
-/// Finds a key by its path.
 fn find<'h>(reader: &mut HiveReader<'h>, root: u32, key: &str) -> Result<Fields<'h>, WriteError> {
     let mut node = reader.record(root, *b"nk")?;
     for name in key.split('\\') {

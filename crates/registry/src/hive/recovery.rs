@@ -232,7 +232,6 @@ impl<'f> Recovery<'f> {
         }
     }
 
-    /// The hive without logs.
     fn without_logs(&self) -> Result<RecoveredHive<'static>, HiveReadError> {
         if !self.block.is_sealed() {
             let found = self.block.number(base::CHECKSUM);

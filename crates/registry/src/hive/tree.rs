@@ -13,7 +13,6 @@ pub(super) struct DeltaKey {
     pub(super) semantics: Semantics,
     /// True if an edit creates the key.
     pub(super) created: bool,
-    /// State of the key in the base.
     pub(super) below: BaseKeyState,
     /// Rights that an edit sets.
     pub(super) security: Option<SecurityDescriptor>,

@@ -19,7 +19,6 @@ impl<'t> LineCursor<'t> {
         }
     }
 
-    /// The rest.
     pub(super) fn rest(&self) -> &'t str {
         self.rest
     }

@@ -35,7 +35,6 @@ for line in server.makefile():
 sys.exit("no answer")
 "#;
 
-/// Calls of `buildctl`.
 #[derive(Debug, Clone, Default)]
 pub struct BuildctlCalls {
     /// Their arguments.
@@ -83,7 +82,6 @@ impl WindowsStandIn {
     }
 }
 
-/// The arguments of a build.
 #[derive(Debug, Default)]
 struct BuildArguments {
     dockerfile: String,

@@ -65,7 +65,6 @@ impl<'a> Effects<'a> {
         }
     }
 
-    /// The actions that rebuild some images.
     pub(in crate::rollout) fn rebuilds_of(&self, images: &[PlacedImage]) -> BTreeSet<usize> {
         let images = images.iter();
         let rebuilds = images.filter_map(|placed| self.rebuilds.get(&placed.image));

@@ -25,7 +25,6 @@ pub(super) struct Graph<'a> {
 pub(super) struct HostGroup {
     build: HostBuild,
     runtime: ContainerRuntime,
-    /// Indexes of the hosts.
     pub(super) hosts: Vec<usize>,
     /// The images that can run there and that an action could fix, with the version that the hosts
     /// would select.
@@ -65,7 +64,6 @@ pub(super) struct TargetHost {
 pub(super) struct Choice {
     /// Groups to patch, with the version.
     pub(super) patched: BTreeMap<usize, WindowsVersion>,
-    /// Images to rebuild.
     pub(super) rebuilt: BTreeSet<usize>,
 }
 

@@ -25,7 +25,6 @@ impl Pin {
         Self::to_label(os_label(hosts), "windows")
     }
 
-    /// Pin to the nodes with a label.
     pub(super) fn to_label(label: &str, value: &str) -> Self {
         Self(Requirement {
             key: label.to_owned(),
@@ -57,7 +56,6 @@ impl Pin {
         self.0.operator == Operator::In
     }
 
-    /// Applies the pin to a workload.
     pub(super) fn apply(&self, workload: &mut Workload) {
         let scheduling = &mut workload.template.scheduling;
         match self.selector() {

@@ -80,7 +80,6 @@ pub(super) fn rebuilds(
     actions
 }
 
-/// The workloads of an image that is rebuilt.
 struct ImageUsers<'a> {
     rollout: &'a Rollout,
     /// Index of the image.
@@ -225,7 +224,6 @@ fn new_tag(
     tags.find(|tag| !existing.contains(tag) && !given.contains(&with_tag(&reference, tag)))
 }
 
-/// The name of an image with a new tag.
 pub(super) fn new_name(image: &Image, tag: Option<&str>) -> Option<String> {
     match (tag, image.location()) {
         (Some(tag), Some(Location::Registry(reference))) => Some(with_tag(&reference, tag)),

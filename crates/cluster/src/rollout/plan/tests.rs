@@ -330,7 +330,6 @@ fn set_workload(request: &mut RolloutRequest, kind: &str, image: &str, fields: &
     set_workloads(request, &object(kind, image, fields));
 }
 
-/// Checks only the workloads of a text.
 fn set_workloads(request: &mut RolloutRequest, text: &str) {
     let mut list = WorkloadList::default();
     list.read(text, "test").unwrap();
@@ -346,7 +345,6 @@ fn linux() -> Variant {
     }
 }
 
-/// A node that runs Linux.
 fn linux_node() -> Node {
     Node {
         name: Some("linux-a".to_owned()),

@@ -261,7 +261,6 @@ fn a_pinned_workload_gets_the_new_tag_where_its_host_is_patched() {
     assert_eq!(reported.count(), 3, "{plan:?}");
 }
 
-/// Renames an image in all workloads.
 fn rename(request: &mut RolloutRequest, image: usize, name: &str) {
     let old = request.images[image].reference.replace(name.to_owned());
     let workloads = request.workloads.iter_mut();

@@ -128,7 +128,6 @@ fn combinations<T>(options: &[Vec<T>]) -> Vec<Vec<usize>> {
     })
 }
 
-/// Cost of a plan.
 fn cost(plan: &ActionPlan) -> Cost {
     let mut cost = (0, 0, 0);
     for action in &plan.actions {
@@ -141,7 +140,6 @@ fn cost(plan: &ActionPlan) -> Cost {
     cost
 }
 
-/// Executes the actions with these commands.
 pub(super) fn execute(request: &RolloutRequest, plan: &ActionPlan, commands: &[String]) -> Rollout {
     let mut after = request.clone();
     let is_typed = |action: &&PlanAction| {
