@@ -83,7 +83,6 @@ fn hide_in<'t>(text: &'t str, typed: &[ArgumentPassword]) -> Cow<'t, str> {
     shown
 }
 
-/// Hint for a typed password.
 pub(super) fn hint() -> Option<String> {
     Some(hint_for(typed().first()?.registry.as_deref()))
 }

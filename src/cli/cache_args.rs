@@ -138,7 +138,6 @@ fn users_folder() -> Option<PathBuf> {
         .or_else(|| Some(folder_in("HOME")?.join(".cache")))
 }
 
-/// The folder that a variable names.
 pub(super) fn folder_in(variable: &str) -> Option<PathBuf> {
     let value = env::var_os(variable).filter(|value| !value.is_empty());
     value.map(PathBuf::from).filter(|path| path.is_absolute())

@@ -502,7 +502,6 @@ fn screen() -> TextStyle {
     }
 }
 
-/// Parses `FORMAT:FILE`.
 fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
     text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
@@ -526,7 +525,6 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
         })
 }
 
-/// Parses `2024-06-01`.
 fn day(text: &str) -> Result<Date, String> {
     text.parse()
         .map_err(|_| format!("invalid date {text:?}: expected YYYY-MM-DD such as 2024-06-01"))

@@ -171,7 +171,6 @@ fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>
     Ok((command, defaults))
 }
 
-/// Returns true if some command has a flag of this name.
 pub(super) fn is_flag(name: &str) -> bool {
     apply::has_flag(&program_name::command(), name)
 }
@@ -277,7 +276,6 @@ impl File {
         Self::read(path, is_named).map(Some)
     }
 
-    /// The user's own file, if there is one.
     fn find_own() -> Result<Option<Self>, Failure> {
         let path = own_file().filter(|path| path.is_file());
         path.map(|path| Self::read(path, true)).transpose()

@@ -17,7 +17,6 @@ use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
 use crate::report::{Annotation, paint};
 
-/// A text or an error.
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Failure of a command, with its exit code and hint.
@@ -110,7 +109,6 @@ impl Failure {
         self.diagnosis.code == "network/unreachable"
     }
 
-    /// Returns true if the time limit expired.
     pub(super) fn is_time_limit(&self) -> bool {
         self.diagnosis.code == "network/time-limit"
     }

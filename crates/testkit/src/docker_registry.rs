@@ -12,9 +12,7 @@ use tempfile::TempDir;
 use super::component;
 use super::programs::start_logged;
 
-/// The user of a registry with a password.
 pub const USER: &str = "bob";
-/// That user's password.
 pub const PASSWORD: &str = "open sesame";
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +83,6 @@ impl DockerRegistry {
         self.folder.path().join("ca.pem")
     }
 
-    /// The registry's own certificate in PEM.
     pub fn certificate(&self) -> PathBuf {
         self.folder.path().join("server.pem")
     }
@@ -124,7 +121,6 @@ impl DockerRegistry {
         self.folder.path().join("data")
     }
 
-    /// The file of a blob in the registry's storage.
     pub fn blob_file(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
         self.storage()
@@ -153,7 +149,6 @@ impl Drop for DockerRegistry {
     }
 }
 
-/// A port that is currently free.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

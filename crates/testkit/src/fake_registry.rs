@@ -76,7 +76,6 @@ impl FakeRegistry {
         self.index_of(&manifests.collect::<Vec<_>>())
     }
 
-    /// Creates an index of these entries.
     pub fn index_of(&self, entries: &[Value]) -> String {
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
         digest_of(&self.make(INDEX, index.to_string()))

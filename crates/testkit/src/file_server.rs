@@ -45,7 +45,6 @@ impl FileServer {
         Self { served, log, files }
     }
 
-    /// Starts a server with one file.
     pub fn with(path: &str, content: impl Into<Bytes>) -> Self {
         let server = Self::start();
         server.put(path, content);

@@ -13,7 +13,6 @@ const NOWHERE: u32 = u32::MAX;
 const PAGE: usize = 4096;
 /// The longest data in one cell.
 const SEGMENT: usize = 16_344;
-/// The largest cell that the kernel allocates.
 const LARGEST_CELL: usize = 1 << 20;
 
 /// Remains in a valid hive; Windows leaves some behind, a fresh hive has none.
@@ -201,7 +200,6 @@ impl<'h> Hive<'h> {
         of_root.ok_or_else(|| "no root".to_owned())
     }
 
-    /// Checks a key without its subkeys.
     fn key(&mut self, next: &PendingKey) -> HiveCheckResult<&'h [u8]> {
         let at = next.cell as usize;
         let node = self.record(next.cell, *b"nk", 76)?;

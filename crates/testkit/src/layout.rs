@@ -10,7 +10,6 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// The manifest of the one image in a layout.
 pub fn manifest_in(layout: &Path) -> Value {
     let mut document = json_in(&layout.join("index.json"));
     while let Some(first) = document["manifests"].get(0) {
@@ -19,7 +18,6 @@ pub fn manifest_in(layout: &Path) -> Value {
     document
 }
 
-/// The configuration of the one image in a layout.
 pub fn config_in(layout: &Path) -> Value {
     json_in(&blob_in(layout, &manifest_in(layout)["config"]["digest"]))
 }
@@ -42,7 +40,6 @@ pub fn json_in(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// An entry of a layer.
 pub struct Entry {
     /// Its path, without a slash at the end.
     pub path: String,
@@ -55,7 +52,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The security descriptor.
     pub fn security(&self) -> Option<Vec<u8>> {
         let record = self.records.get("MSWINDOWS.rawsd")?;
         Some(STANDARD.decode(record).unwrap())
@@ -67,7 +63,6 @@ pub fn entries_in(layer: &Path) -> Vec<Entry> {
     entries_of(&fs::read(layer).unwrap())
 }
 
-/// The entries of a gzipped layer.
 pub fn entries_of(layer: &[u8]) -> Vec<Entry> {
     let mut tar = tar::Archive::new(GzDecoder::new(layer));
     let entries = tar.entries().unwrap();

@@ -153,12 +153,10 @@ pub fn repository(options: RegistryOptions, reference: &str) -> Repository {
     registry.repository(&parse_reference(reference).unwrap())
 }
 
-/// The descriptor of a layer with these bytes.
 pub fn describe(bytes: &[u8]) -> Descriptor {
     Descriptor::new(OCI_LAYER_GZIP, sha256(bytes), bytes.len() as u64)
 }
 
-/// Uploads bytes and returns their descriptor.
 pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
     let blob = describe(bytes);
     let put = repository.put_blob(&blob.digest, blob.size, bytes, &Silent);

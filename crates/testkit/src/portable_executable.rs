@@ -3,7 +3,6 @@
 const SECTION_AT: usize = 0x400;
 /// Index of the directory of resources.
 const RESOURCES: usize = 2;
-/// Address of the section.
 pub const ADDRESS: u32 = 0x1000;
 
 /// A program with one section and these directories.

@@ -21,7 +21,6 @@ pub fn component(name: &str) -> PathBuf {
         .unwrap_or_else(|| skip(&format!("{name} (apt-get install {})", packages.trim())))
 }
 
-/// The path of a program, if it is installed.
 pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -58,7 +57,6 @@ pub fn python_with_regipy() -> PathBuf {
     python_with("regipy", "import regipy")
 }
 
-/// A Python that can run some imports.
 pub fn python_with(what: &str, imports: &str) -> PathBuf {
     let here = Path::new(crate::ROOT);
     [

@@ -81,7 +81,6 @@ pub fn reads_blob(passed: &ProxiedRequest) -> bool {
     passed.method == "GET" && passed.path.contains("/blobs/sha256")
 }
 
-/// Selects the requests of a method.
 pub fn method(name: &'static str) -> impl Fn(&ProxiedRequest) -> bool + Send + 'static {
     move |passed| passed.method == name
 }

@@ -29,7 +29,6 @@ pub struct Rounds {
 #[derive(Default)]
 struct State {
     requests: Mutex<RecordedRounds>,
-    /// Number of complete rounds.
     complete: watch::Sender<usize>,
 }
 
@@ -86,7 +85,6 @@ impl Rounds {
 }
 
 impl State {
-    /// Records a request and returns its round.
     fn note(&self, request: &str) -> usize {
         let mut requests = self.requests.lock().unwrap();
         let round = requests.rounds.len().saturating_sub(1);

@@ -6,7 +6,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A Python with the libraries.
 pub fn python_with_readers() -> PathBuf {
     super::programs::python_with(
         "readers of SBOMs",

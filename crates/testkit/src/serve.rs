@@ -44,7 +44,6 @@ impl TestServer {
     }
 }
 
-/// Serves a router on loopback.
 pub fn serve(router: Router) -> TestServer {
     serve_with(|_| router)
 }
@@ -59,7 +58,6 @@ pub fn serve_tls(router: Router) -> TestServer {
     served
 }
 
-/// TLS acceptor with the certificate in a folder.
 pub fn acceptor(folder: &Path) -> TlsAcceptor {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let chain = CertificateDer::pem_file_iter(folder.join("server.pem")).unwrap();
@@ -96,7 +94,6 @@ impl Listener for Tls {
     }
 }
 
-/// Serves a router that depends on its address.
 pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> TestServer {
     serve_by(router, |tcp| tcp)
 }

@@ -182,7 +182,6 @@ fn each_key_node(hive: &mut [u8], mut change: impl FnMut(&mut [u8])) {
     }
 }
 
-/// The delta hive of one layer.
 pub fn delta_hive(edits: &[RegistryEdit]) -> Vec<u8> {
     let mut hives = unfitted_hives(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");

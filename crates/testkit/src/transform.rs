@@ -9,7 +9,6 @@ const CLASS: [u8; 16] = [
     0x82, 0x10, 0x0C, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46,
 ];
 
-/// A cell of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Cell<'a> {
     /// A string.
@@ -36,7 +35,6 @@ pub struct TestTransform {
 }
 
 impl TestTransform {
-    /// A transform without changes.
     pub fn new(revision: &str, template: &str, conditions: u32) -> Self {
         Self {
             revision: revision.to_owned(),
@@ -48,7 +46,6 @@ impl TestTransform {
         }
     }
 
-    /// Adds a row.
     pub fn add(&mut self, table: &str, cells: &[Cell<'_>]) {
         let count = u16::try_from(cells.len()).unwrap();
         self.row(table, count << 8 | 1, cells);
@@ -60,12 +57,10 @@ impl TestTransform {
         self.row(table, mask, cells);
     }
 
-    /// Deletes a row by its keys.
     pub fn delete(&mut self, table: &str, keys: &[Cell<'_>]) {
         self.row(table, 0, keys);
     }
 
-    /// Adds a table with columns and their types.
     pub fn add_table(&mut self, table: &str, columns: &[(&str, i32)]) {
         self.add("_Tables", &[Cell::Text(table)]);
         for (number, (name, kind)) in (1..).zip(columns) {
@@ -104,7 +99,6 @@ impl TestTransform {
         u16::try_from(place + 1).unwrap()
     }
 
-    /// The file.
     pub fn bytes(&self) -> Vec<u8> {
         // As Windows Installer writes it.
         let memory = Cursor::new(Vec::new());

@@ -160,7 +160,6 @@ impl WindowsDaemon {
         format!("unix://{}", self.folder.path().join("socket").display())
     }
 
-    /// Changes the responses.
     pub fn script(&self, change: impl FnOnce(&mut DaemonScript)) {
         change(&mut self.shared.lock().unwrap().script);
     }

@@ -381,7 +381,6 @@ fn pushed(messages: &str) -> Option<Value> {
     })
 }
 
-/// The files of an archive, with their contents.
 fn files_of(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(archive);
     let files = archive.entries().unwrap().map(|entry| {

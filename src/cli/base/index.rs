@@ -38,7 +38,6 @@ pub(super) struct Index {
     base: BaseArgs,
 }
 
-/// Result for one image.
 #[derive(Debug, Serialize)]
 struct IndexedImage {
     digest: String,

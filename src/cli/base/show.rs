@@ -54,7 +54,6 @@ pub(super) struct Show {
     base: BaseArgs,
 }
 
-/// Width of labels.
 const LABELS: usize = 10;
 
 /// Selected part of the base.
@@ -385,7 +384,6 @@ fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
     })
 }
 
-/// A file or folder.
 #[derive(Debug, Serialize)]
 struct FileView {
     kind: &'static str,

@@ -107,7 +107,6 @@ impl DaemonArgs {
         Some(Worker { kind, address })
     }
 
-    /// The daemon, if one is named.
     pub(super) fn host(&self) -> Option<String> {
         let builder = self.builder.as_ref().map(ToString::to_string);
         self.docker.docker_host.clone().or(builder)
@@ -144,7 +143,6 @@ impl DaemonArgs {
     }
 }
 
-/// A daemon in a plan.
 #[derive(Debug, Serialize)]
 pub(super) struct Worker {
     kind: &'static str,

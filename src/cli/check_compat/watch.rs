@@ -65,7 +65,6 @@ pub(super) fn follow(
 /// A changed verdict, in words and in JSON.
 pub(super) type Event = (String, Value);
 
-/// The verdicts that a changed node changes.
 fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
     let before = answers(change.before.as_ref(), request);
     let after = answers(change.after.as_ref(), request);

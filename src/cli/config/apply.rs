@@ -48,7 +48,6 @@ struct Setting {
     span: Range<usize>,
 }
 
-/// A table for a command.
 #[derive(Clone, Copy)]
 struct Table<'a> {
     entries: &'a DeTable<'a>,

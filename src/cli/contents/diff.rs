@@ -122,7 +122,6 @@ pub(super) struct FileRow {
     pub(super) after: Option<FileView>,
 }
 
-/// A layer that only one of the images has.
 #[derive(Debug, Serialize)]
 pub(super) struct LayerRow {
     pub(super) layer: usize,

@@ -130,7 +130,6 @@ fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failu
     Err(Failure::no(problem).hint(hint))
 }
 
-/// Reports what a copy lacks.
 fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) {
     report_foreign(image, &copied.unread, session);
     let is_stream = |path: &&String| path.rsplit('\\').next().is_some_and(|it| it.contains(':'));

@@ -30,7 +30,6 @@ const ATTRIBUTES: [(u32, &str); 14] = [
     (0x8000, "integrity"),
 ];
 
-/// Names of the attributes that are set.
 pub(in crate::cli) fn attribute_names(attributes: u32) -> Vec<&'static str> {
     let set = ATTRIBUTES.iter().filter(|(bit, _)| attributes & bit != 0);
     set.map(|(_, name)| *name).collect()

@@ -14,7 +14,6 @@ pub(super) struct Cells<'h> {
 }
 
 impl<'h> Cells<'h> {
-    /// Walks all bins and cells.
     pub(super) fn new(bins: &'h [u8]) -> Result<Self, HiveReadError> {
         let mut cells = Self {
             bins,

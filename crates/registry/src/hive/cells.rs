@@ -15,7 +15,6 @@ pub(super) struct CellWriter {
 }
 
 impl CellWriter {
-    /// Adds a cell with this content and returns its offset.
     pub(super) fn add(&mut self, content: &[u8]) -> Result<u32, WriteError> {
         let offset = self.reserve(content.len())?;
         self.fill(offset, 0, content);
@@ -46,7 +45,6 @@ impl CellWriter {
         put(&mut self.bytes, cell as usize + 4 + at, number);
     }
 
-    /// Returns the bins.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, WriteError> {
         self.close_bin()?;
         Ok(self.bytes)

@@ -53,7 +53,6 @@ pub(super) fn known(hive: Delta) -> Result<&'static KnownHive, SddlError> {
 }
 
 impl KnownHive {
-    /// The position of the root.
     pub(super) fn position(&'static self) -> Position {
         Position(Some(&self.tree))
     }

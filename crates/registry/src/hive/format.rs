@@ -3,7 +3,6 @@
 
 /// The size of the base block, and the unit of everything after it.
 pub(super) const PAGE: usize = 4096;
-/// The size of a bin's header.
 pub(super) const BIN_HEADER: usize = 32;
 /// The time of the last write in the header of the first bin.
 pub(super) const BIN_TIME: usize = 20;

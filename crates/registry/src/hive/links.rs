@@ -13,7 +13,6 @@ use crate::{DataType, KeyPath, RegistryData, RegistryEdit};
 /// Maximum number of links on a path, at least that of the kernel.
 const MOST_LINKS: usize = 32;
 
-/// Resolves the keys of edits.
 pub(super) fn resolve_links(
     edits: &[RegistryEdit],
     inside: &dyn BaseKeys,
@@ -33,7 +32,6 @@ pub(super) fn resolve_links(
     Ok(followed)
 }
 
-/// Resolves a path.
 fn follow(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
     let refused = |problem: &str| {
         WriteError::Refused(format!(

@@ -53,7 +53,6 @@ impl<'f> BaseBlock<'f> {
     }
 }
 
-/// A log file.
 pub(super) struct Log<'f> {
     pub(super) block: BaseBlock<'f>,
     pub(super) changes: LoggedChanges<'f>,

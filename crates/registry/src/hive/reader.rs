@@ -138,7 +138,6 @@ impl<'h> HiveReader<'h> {
         Ok(key)
     }
 
-    /// The key without its subkeys.
     fn key_alone(&mut self, node: &Fields<'h>) -> Result<Key<'h>, HiveReadError> {
         let flags = node.u16(2)?;
         let [_, layer, ..] = node.array::<4>(12)?;
@@ -272,7 +271,6 @@ pub(super) struct Fields<'h> {
 }
 
 impl<'h> Fields<'h> {
-    /// The name of a key node.
     pub(super) fn key_name(&self) -> Result<String, HiveReadError> {
         let name = self.bytes(KEY_HEADER, usize::from(self.u16(72)?))?;
         Ok(decode_name(name, self.u16(2)? & key_flags::ASCII_NAME != 0))

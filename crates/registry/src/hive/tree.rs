@@ -7,11 +7,9 @@ use crate::name_folding::FoldedName;
 use crate::security::SecurityDescriptor;
 use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
 
-/// A key of a delta hive.
 pub(super) struct DeltaKey {
     pub(super) name: String,
     pub(super) semantics: Semantics,
-    /// True if an edit creates the key.
     pub(super) created: bool,
     pub(super) below: BaseKeyState,
     /// Rights that an edit sets.
@@ -20,7 +18,6 @@ pub(super) struct DeltaKey {
     pub(super) subkeys: BTreeMap<FoldedName, DeltaKey>,
 }
 
-/// State of a delta's key in the base.
 pub(super) enum BaseKeyState {
     /// Unknown.
     Unknown,

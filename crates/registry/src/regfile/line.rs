@@ -34,7 +34,6 @@ impl<'t> LineCursor<'t> {
         }
     }
 
-    /// Consumes the next character.
     pub(super) fn next(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next()?;
@@ -69,7 +68,6 @@ impl<'t> LineCursor<'t> {
         self.error(format!("expected {what}"))
     }
 
-    /// Error at this position.
     pub(super) fn error(&self, problem: impl Into<String>) -> RegFileError {
         let before = self.whole.len() - self.rest.len();
         RegFileError {
