@@ -19,7 +19,7 @@
 //! folder, apply only from a file that the user names, and from the user's own file in the home
 //! folder, which is read first.
 
-mod apply;
+pub(super) mod apply;
 mod overrides;
 mod paths;
 mod trust;

@@ -4,6 +4,7 @@
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory as _};
 
+use super::config::apply::{argument, has_flag};
 use super::{Cli, typed_arguments};
 
 /// Programs whose flags are their own.
@@ -14,20 +15,31 @@ const OTHER_PROGRAMS: [&str; 10] = [
 /// Panics if a hint names a command or a flag that does not exist where it is printed.
 pub(super) fn check(hint: &str) {
     let running: Vec<String> = typed_arguments().collect();
-    let program = Cli::command();
-    let (running, is_command) = innermost(&program, &running);
-    let has = |flag: &str| !is_command || has_flag(running, flag) || has_flag(&program, flag);
-    if let Err(problem) = check_parts(hint, &program, has) {
-        panic!("invalid hint {hint:?}: {problem}");
-    }
+    check_in(hint, &running);
 }
 
 /// Panics if a hint about other commands names a command or a flag that does not exist.
 pub(super) fn check_for_others(hint: &str) {
-    let program = Cli::command();
-    if let Err(problem) = check_parts(hint, &program, |flag| is_known(&program, flag)) {
+    check_in(hint, &[]);
+}
+
+fn check_in(hint: &str, running: &[String]) {
+    if let Err(problem) = checked(hint, running) {
         panic!("invalid hint {hint:?}: {problem}");
     }
+}
+
+/// Checks a hint of the command in these arguments; without one, any command may have its flags.
+fn checked(hint: &str, running: &[String]) -> Result<(), String> {
+    let program = Cli::command();
+    let (running, is_command) = innermost(&program, running);
+    check_parts(hint, &program, |flag| {
+        if is_command {
+            has_own_flag(running, &program, flag)
+        } else {
+            has_flag(&program, flag)
+        }
+    })
 }
 
 /// Checks each command of a hint, and the flags outside of commands.
@@ -38,17 +50,12 @@ fn check_parts(hint: &str, program: &Command, has: impl Fn(&str) -> bool) -> Res
             Part::Text(text) => {
                 let mut flags = flags(text.split_whitespace()).into_iter();
                 if let Some(unknown) = flags.find(|flag| !has(flag)) {
-                    return Err(format!("unknown flag {unknown}"));
+                    return Err(format!("unknown flag --{unknown}"));
                 }
             }
         }
     }
     Ok(())
-}
-
-fn is_known(command: &Command, flag: &str) -> bool {
-    let mut inner = command.get_subcommands();
-    has_flag(command, flag) || inner.any(|inner| is_known(inner, flag))
 }
 
 enum Part<'a> {
@@ -137,8 +144,8 @@ fn check_command(program: &Command, words: &[String]) -> Result<(), String> {
     }
     let arguments = words.iter().take_while(|word| *word != "--");
     for flag in flags(arguments.map(String::as_str)) {
-        if !has_flag(command, &flag) && !has_flag(program, &flag) {
-            return Err(format!("{} has no {flag}", command.get_name()));
+        if !has_own_flag(command, program, &flag) {
+            return Err(format!("{} has no --{flag}", command.get_name()));
         }
     }
     let Err(error) = program.clone().try_get_matches_from(words) else {
@@ -168,7 +175,7 @@ fn is_placeholder(word: &str) -> bool {
     }
 }
 
-/// The long flags among words.
+/// The names of the long flags among words, except those that every command has.
 fn flags<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
     let flags = words.filter_map(|word| {
         let name = word
@@ -177,18 +184,14 @@ fn flags<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
         let is_name = |c: &char| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-';
         let name: String = name.chars().take_while(is_name).collect();
         let name = name.trim_end_matches('-').to_owned();
-        (!name.is_empty()).then(|| format!("--{name}"))
+        (!["", "help", "version"].contains(&name.as_str())).then_some(name)
     });
     flags.collect()
 }
 
-fn has_flag(command: &Command, flag: &str) -> bool {
-    let is_it = |arg: &clap::Arg| {
-        let aliases = arg.get_all_aliases().unwrap_or_default();
-        let mut names = arg.get_long().into_iter().chain(aliases);
-        names.any(|name| flag.strip_prefix("--") == Some(name))
-    };
-    matches!(flag, "--help" | "--version") || command.get_arguments().any(is_it)
+/// Returns true if a command has a flag, or all commands.
+fn has_own_flag(command: &Command, program: &Command, flag: &str) -> bool {
+    argument(command, flag).is_some() || argument(program, flag).is_some()
 }
 
 /// The innermost subcommand that arguments name, and true if they name one.
@@ -211,21 +214,9 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use super::*;
+    use regex::Regex;
 
-    fn checked(hint: &str, running: &str) -> Result<(), String> {
-        let program = Cli::command();
-        let running = words(running);
-        let (running, is_command) = innermost(&program, &running);
-        let has = |flag: &str| {
-            if is_command {
-                has_flag(running, flag) || has_flag(&program, flag)
-            } else {
-                is_known(&program, flag)
-            }
-        };
-        check_parts(hint, &program, has)
-    }
+    use super::*;
 
     #[test]
     fn commands_and_flags_are_those_of_the_program() {
@@ -245,7 +236,7 @@ mod tests {
             ("set --config FILE", "lint x"),
             ("set a limit with --memory", ""),
         ] {
-            assert_eq!(checked(hint, running), Ok(()), "{hint}");
+            assert_eq!(checked(hint, &words(running)), Ok(()), "{hint}");
         }
         for (hint, running) in [
             ("log in: wincimg signin HOST", "build pause"),
@@ -259,7 +250,7 @@ mod tests {
             ("wincimg node hotfix resolve 1.x", "build pause"),
             ("anything --goes", ""),
         ] {
-            assert!(checked(hint, running).is_err(), "{hint}");
+            assert!(checked(hint, &words(running)).is_err(), "{hint}");
         }
     }
 
@@ -335,39 +326,16 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// The string literals of a source that contain a command of this program.
+    /// The string literals of a source.
     fn literals(text: &str) -> Vec<String> {
-        let mut literals = Vec::new();
         let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
-        let mut rest = text;
-        while let Some((_, after)) = rest.split_once('"') {
-            let mut literal = String::new();
-            let mut characters = after.char_indices();
-            let mut end = after.len();
-            while let Some((at, character)) = characters.next() {
-                match character {
-                    '"' => {
-                        end = at + 1;
-                        break;
-                    }
-                    '\\' => match characters.next() {
-                        Some((_, '\n')) => {
-                            let spaces = after[at + 2..].len() - after[at + 2..].trim_start().len();
-                            for _ in 0..spaces {
-                                characters.next();
-                            }
-                        }
-                        Some((_, 'n')) => literal.push('\n'),
-                        Some((_, other)) => literal.push(other),
-                        None => {}
-                    },
-                    other => literal.push(other),
-                }
-            }
-            literals.push(literal);
-            rest = &after[end..];
-        }
-        literals
+        let literal = Regex::new(r#"(?s)"((?:\\.|[^"\\])*)""#).unwrap();
+        let line_end = Regex::new(r"\\\n\s*").unwrap();
+        let literals = literal.captures_iter(text).map(|found| {
+            let joined = line_end.replace_all(&found[1], "");
+            joined.replace(r"\n", "\n").replace(r#"\""#, "\"")
+        });
+        literals.collect()
     }
 
     /// The literal with an example in each placeholder.
@@ -410,7 +378,7 @@ mod tests {
                 count += 1;
                 // A placeholder may stand for a flag.
                 let without = filled.replace(" VALUE", "");
-                let checked = checked(&filled, "").or_else(|_| checked(&without, ""));
+                let checked = checked(&filled, &[]).or_else(|_| checked(&without, &[]));
                 if let Err(problem) = checked {
                     wrong.push(format!("{}: {literal:?}: {problem}", file.display()));
                 }

@@ -243,7 +243,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
+pub(in crate::cli) fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
     let mut arguments = command.get_arguments();
     arguments.find(|arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -252,7 +252,7 @@ fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
 }
 
 /// Returns true if a command or one of its subcommands has a flag of this name.
-pub(super) fn has_flag(command: &Command, name: &str) -> bool {
+pub(in crate::cli) fn has_flag(command: &Command, name: &str) -> bool {
     argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
 }
 
