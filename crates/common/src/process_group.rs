@@ -14,7 +14,7 @@ use crate::lock;
 
 mod answer;
 
-pub use answer::{AnswerError, AnswerLimits};
+pub use answer::AnswerLimits;
 
 /// IDs of running helpers, and true for those that lead a group.
 static RUNNING: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());

@@ -138,7 +138,7 @@ fn run_blocking(exec: &ExecConfig) -> Result<ExecCredentialStatus, Problem> {
     })?;
     // A signal ends all helpers.
     let answer = plugin.answer("", LIMITS, || false);
-    let output = answer.map_err(|error| problem(&error.to_string()))?;
+    let output = answer.map_err(|error| problem(&error))?;
     if !output.status.success() {
         return Err(failed(&output));
     }

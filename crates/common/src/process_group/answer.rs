@@ -1,6 +1,6 @@
 //! The answer of a helper, with limits on its time and size.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::process::Output;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -20,32 +20,15 @@ pub struct AnswerLimits {
     pub output: usize,
 }
 
-/// Why a helper has no answer; said of the helper.
-#[derive(Debug, thiserror::Error)]
-pub enum AnswerError {
-    /// It printed too much.
-    #[error("printed more than {0} bytes")]
-    TooLong(usize),
-    /// It took too long.
-    #[error("did not answer within {} seconds", .0.as_secs())]
-    TooLate(Duration),
-    /// The caller stopped waiting.
-    #[error("was stopped")]
-    Stopped,
-    /// The system lost it.
-    #[error("did not end: {0}")]
-    Lost(io::Error),
-}
-
 impl ProcessGroup {
-    /// Gives the program an input, and waits for its end and that of its pipes. After an error, it is
-    /// ended when this is dropped.
+    /// Gives the program an input, and waits for its end and that of its pipes. After an error, which
+    /// is said of the helper, it is ended when this is dropped.
     pub fn answer(
         &mut self,
         input: &str,
         limits: AnswerLimits,
         is_stopped: impl Fn() -> bool,
-    ) -> Result<Output, AnswerError> {
+    ) -> Result<Output, String> {
         let program = self.program();
         if let Some(mut stdin) = program.stdin.take() {
             let input = input.to_owned();
@@ -59,7 +42,8 @@ impl ProcessGroup {
         let mut printed = [None, None];
         let deadline = Instant::now() + limits.time;
         loop {
-            let status = program.try_wait().map_err(AnswerError::Lost)?;
+            let status = program.try_wait();
+            let status = status.map_err(|error| format!("did not end: {error}"))?;
             if let Some(status) = status
                 && printed.iter().all(Option::is_some)
             {
@@ -71,14 +55,15 @@ impl ProcessGroup {
                 });
             }
             if is_stopped() {
-                return Err(AnswerError::Stopped);
+                return Err("was stopped".to_owned());
             }
             if Instant::now() > deadline {
-                return Err(AnswerError::TooLate(limits.time));
+                let seconds = limits.time.as_secs();
+                return Err(format!("did not answer within {seconds} seconds"));
             }
             if let Ok((pipe, bytes)) = pipes.recv_timeout(PULSE) {
                 if pipe == 0 && bytes.len() > limits.output {
-                    return Err(AnswerError::TooLong(limits.output));
+                    return Err(format!("printed more than {} bytes", limits.output));
                 }
                 printed[pipe] = Some(bytes);
             }
@@ -116,7 +101,7 @@ mod tests {
         output: 1000,
     };
 
-    fn answer(script: &str, limits: AnswerLimits, is_stopped: bool) -> Result<Output, AnswerError> {
+    fn answer(script: &str, limits: AnswerLimits, is_stopped: bool) -> Result<Output, String> {
         let mut command = Command::new("sh");
         command
             .args(["-c", script])
@@ -144,10 +129,7 @@ mod tests {
             time: Duration::from_millis(100),
             ..LIMITS
         };
-        let refused = |script, limits, is_stopped| {
-            let error = answer(script, limits, is_stopped).unwrap_err();
-            error.to_string()
-        };
+        let refused = |script, limits, is_stopped| answer(script, limits, is_stopped).unwrap_err();
         assert_eq!(
             refused("exec yes", LIMITS, false),
             "printed more than 1000 bytes"
