@@ -5,7 +5,7 @@ use std::process::Command as Process;
 
 use clap::{Command, CommandFactory as _, Parser as _};
 
-use super::Cli;
+use super::{Cli, with_subcommands};
 
 /// Columns of a terminal, which wraps longer lines without a backslash.
 const COLUMNS: usize = 80;
@@ -17,7 +17,7 @@ for program in wincimg kubectl docker tar echo; do
 done
 "#;
 
-/// The examples in the help of a command and of those below it.
+/// Adds the examples in the help of a command.
 fn examples(command: &Command, found: &mut Vec<String>) {
     let help = command.get_after_help().map(ToString::to_string);
     let help = help.unwrap_or_default();
@@ -34,9 +34,6 @@ fn examples(command: &Command, found: &mut Vec<String>) {
             }
             _ => found.push(line.to_owned()),
         }
-    }
-    for inner in command.get_subcommands() {
-        examples(inner, found);
     }
 }
 
@@ -72,7 +69,9 @@ fn typed(example: &str) -> Vec<Vec<String>> {
 #[test]
 fn examples_can_be_typed_in_a_shell() {
     let mut found = Vec::new();
-    examples(&Cli::command(), &mut found);
+    for command in with_subcommands(&Cli::command()) {
+        examples(command, &mut found);
+    }
     let mut parsed = 0;
     for example in &found {
         let commands = typed(example);

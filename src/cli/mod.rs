@@ -214,6 +214,13 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// A command and all below it.
+#[cfg(test)]
+fn with_subcommands(command: &clap::Command) -> Vec<&clap::Command> {
+    let below = command.get_subcommands().flat_map(with_subcommands);
+    std::iter::once(command).chain(below).collect()
+}
+
 /// Parses the arguments, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = complete::answer() {
@@ -368,16 +375,6 @@ fn print_refusal(mut error: clap::Error, is_json: bool) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn helps_without_example(command: &clap::Command, found: &mut Vec<String>) {
-        for inner in command.get_subcommands() {
-            let help = inner.get_after_help().map(ToString::to_string);
-            if !help.is_some_and(|help| help.contains("\n  wincimg ")) {
-                found.push(inner.get_name().to_owned());
-            }
-            helps_without_example(inner, found);
-        }
-    }
-
     #[test]
     fn an_invalid_argument_is_an_error_in_json() {
         let refused = |arguments: &[&str]| {
@@ -408,28 +405,16 @@ mod tests {
         }
     }
 
-    fn without_format(command: &clap::Command, found: &mut Vec<String>) {
-        let mut arguments = command.get_arguments();
-        let has_format = arguments.any(|argument| argument.get_long() == Some("format"));
-        if !command.has_subcommands() && !has_format {
-            found.push(command.get_name().to_owned());
-        }
-        for inner in command.get_subcommands() {
-            without_format(inner, found);
-        }
-    }
-
     #[test]
-    fn every_command_takes_a_format() {
-        let mut found = Vec::new();
-        without_format(&Cli::command(), &mut found);
-        assert_eq!(found, Vec::<String>::new());
-    }
-
-    #[test]
-    fn every_commands_help_has_an_example() {
-        let mut found = Vec::new();
-        helps_without_example(&Cli::command(), &mut found);
-        assert_eq!(found, Vec::<String>::new());
+    fn every_command_takes_a_format_and_its_help_has_an_example() {
+        for command in with_subcommands(&Cli::command()).into_iter().skip(1) {
+            let name = command.get_name();
+            let mut arguments = command.get_arguments();
+            let has_format = arguments.any(|argument| argument.get_long() == Some("format"));
+            assert!(has_format || command.has_subcommands(), "{name}");
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            assert!(help.contains("\n  wincimg "), "{name}");
+        }
     }
 }
