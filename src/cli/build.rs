@@ -27,7 +27,6 @@ use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
 use wincimg_engine::listing::listing;
 use wincimg_engine::plans::{BuildRequest, PlannedImage};
-use wincimg_engine::publication::NamingOptions;
 use wincimg_engine::unserved::UnservedHost;
 use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
@@ -222,13 +221,9 @@ impl Build {
         let ctx = self.recipe.online(session)?;
         let today = Zoned::now().date();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
+        let name = naming.name.unwrap_or(request.design.name().to_owned());
         let target = DeliveryTarget {
-            naming: NamingOptions {
-                name: naming.name.unwrap_or(request.design.name().to_owned()),
-                tag: naming.tag,
-                index: self.tags.index(),
-                style: self.tags.tag_style,
-            },
+            naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref()),
             named_after: naming.registry,
             flavour: self.manifest_format,

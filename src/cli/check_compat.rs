@@ -207,29 +207,9 @@ impl CheckCompat {
             own: self.own.clone(),
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
-        let mut rollout = Rollout::new(&request);
-        let mut details = Details::missing(&rollout);
-        if self.offline {
-            details = details.of_this_machine(&request.images);
-        }
-        if !details.is_empty() {
-            images::add_details(&details, &mut request.images, &self.connection, session)?;
-            rollout = Rollout::new(&request);
-        }
+        let mut rollout = self.rollout(&mut request, session)?;
         rollout.what_if = what_if;
         rollout.as_it_is = as_it_is.map(|nodes| Rollout::on(nodes, &request).count_outcomes());
-        let tags = if self.offline {
-            TagsByRepository::default()
-        } else {
-            images::tags(&rollout, &self.connection, session)?
-        };
-        let advice = rollout.advise(&request, &tags);
-        rollout.plan = self.plan.then_some(advice);
-        let versions = rollout.images.iter().flat_map(|image| {
-            let versions = image.versions();
-            versions.map(move |version| (image.reference.clone(), version))
-        });
-        rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session, session);
         self.report_skipped(&rollout, session);
         let cluster = snapshot.as_ref().map(|(name, _)| name.as_str());
         self.write(&rollout, cluster, session)?;
@@ -403,6 +383,32 @@ impl CheckCompat {
             wanted, &given, self.offline, &self.connection, session,
         )?);
         Ok((images, plain))
+    }
+
+    /// The rollout with its fixes; adds the details of images that it needs.
+    fn rollout(&self, request: &mut RolloutRequest, session: &Session) -> Result<Rollout, Failure> {
+        let mut rollout = Rollout::new(request);
+        let mut details = Details::missing(&rollout);
+        if self.offline {
+            details = details.of_this_machine(&request.images);
+        }
+        if !details.is_empty() {
+            images::add_details(&details, &mut request.images, &self.connection, session)?;
+            rollout = Rollout::new(request);
+        }
+        let tags = if self.offline {
+            TagsByRepository::default()
+        } else {
+            images::tags(&rollout, &self.connection, session)?
+        };
+        let advice = rollout.advise(request, &tags);
+        rollout.plan = self.plan.then_some(advice);
+        let versions = rollout.images.iter().flat_map(|image| {
+            let versions = image.versions();
+            versions.map(move |version| (image.reference.clone(), version))
+        });
+        rollout.missing_fixes = security::missing_fixes(versions, rollout.today, session, session);
+        Ok(rollout)
     }
 
     fn report_skipped(&self, rollout: &Rollout, session: &Session) {

@@ -9,7 +9,6 @@ use wincimg_engine::compat_check::check_served;
 use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
 use wincimg_engine::error::search;
 use wincimg_engine::notice::report_searched_tags;
-use wincimg_engine::publication::NamingOptions;
 use wincimg_engine::unserved::repeated_without_index;
 use wincimg_engine::update;
 use wincimg_engine::update::{BaseSetting, UpdatePlan, UpdateRequest};
@@ -156,13 +155,9 @@ impl Update {
                 return plan(CommandOutcome::Yes);
             }
             let today = Zoned::now().date();
+            let name = image.repository().to_owned();
             let target = DeliveryTarget {
-                naming: NamingOptions {
-                    name: image.repository().to_owned(),
-                    tag: Some(tag.clone()),
-                    index: self.tags.index(),
-                    style: self.tags.tag_style,
-                },
+                naming: self.tags.naming(name, Some(tag.clone())),
                 destinations: destinations(self.prefix(&image)?, self.output.as_ref()),
                 named_after: None,
                 flavour: self.manifest_format,

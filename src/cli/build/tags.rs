@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wincimg_engine::delivery::TagPolicy;
-use wincimg_engine::publication::{IndexMode, TagStyle};
+use wincimg_engine::publication::{IndexMode, NamingOptions, TagStyle};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TagArgs {
@@ -21,7 +21,7 @@ pub(in crate::cli) struct TagArgs {
     pub(in crate::cli) no_index: bool,
     /// Windows in tags: its version (1.4-10.0.20348.2402) or its release (1.4-ltsc2022)
     #[arg(long, default_value = "version", value_parser = tag_styles(), hide_short_help = true)]
-    pub(in crate::cli) tag_style: TagStyle,
+    tag_style: TagStyle,
 }
 
 fn tag_styles() -> impl TypedValueParser<Value = TagStyle> {
@@ -40,12 +40,18 @@ impl TagArgs {
         }
     }
 
-    /// Mode of the index; with --join also a single image gets one.
-    pub(in crate::cli) fn index(&self) -> IndexMode {
-        match (self.no_index, self.join) {
+    /// Names of the images; with --join also a single one gets an index.
+    pub(in crate::cli) fn naming(&self, name: String, tag: Option<String>) -> NamingOptions {
+        let index = match (self.no_index, self.join) {
             (true, _) => IndexMode::Never,
             (false, true) => IndexMode::Always,
             (false, false) => IndexMode::Several,
+        };
+        NamingOptions {
+            name,
+            tag,
+            index,
+            style: self.tag_style,
         }
     }
 }
