@@ -281,16 +281,8 @@ pub(super) fn excerpt(text: &str, line: usize, column: usize) -> Excerpt {
         .take(line.saturating_sub(1))
         .map(str::len)
         .sum();
-    Excerpt::at_byte(start_of(text, before + column + BEHIND), line, column)
-}
-
-/// At most this many bytes of a text.
-fn start_of(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    let end = text.floor_char_boundary(before + column + BEHIND);
+    Excerpt::at_byte(&text[..end], line, column)
 }
 
 /// Message for a duplicate key, in JSON as in YAML.
