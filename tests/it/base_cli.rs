@@ -4,17 +4,13 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, note};
 use crate::site::{answer_of, each};
 
 const NANO: &str = "windows/nanoserver";
-const NO_CREDENTIALS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/crates/testkit/src/empty-config.json"
-);
-
 /// `wincimg image base VERB NAME` against a mirror that is listed as insecure.
 fn base(registry: &FakeRegistry, arguments: &[&str]) -> Command {
     let mut command = wincimg(arguments);

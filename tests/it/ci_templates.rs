@@ -215,10 +215,7 @@ fn the_cron_job_gives_arguments_that_the_program_takes() {
 fn the_pods_of_a_fleet_get_arguments_that_the_program_takes() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache").display().to_string();
-    let config = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/crates/testkit/src/empty-config.json"
-    );
+    let config = wincimg_testkit::NO_CREDENTIALS;
     for (file, pod, environment) in [
         ("follow", "/spec/template/spec", None),
         ("job", "/spec/template/spec", Some("3")),

@@ -3,6 +3,7 @@
 use assert_cmd::Command;
 use axum::response::{Html, IntoResponse as _};
 use serde_json::Value;
+use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
@@ -10,11 +11,6 @@ use wincimg_testkit::scripted::{answer, scripted};
 
 use crate::failure::Fails;
 use crate::fake_catalog::FakeCatalog;
-
-const NO_CREDENTIALS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/crates/testkit/src/empty-config.json"
-);
 
 fn doctor(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));

@@ -5,6 +5,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_dockerfile::lint::RULES;
+use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, Failure, note, warning};
@@ -28,11 +29,6 @@ RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout
     reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\cexecsvc /v ProcessShutdownTimeoutSeconds /t REG_DWORD /d 90 /f
 ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]
 ";
-
-const NO_CREDENTIALS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/crates/testkit/src/empty-config.json"
-);
 
 fn lint(dockerfile: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));

@@ -11,6 +11,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
+use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
@@ -18,11 +19,6 @@ use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, Failure, line, warning};
 use crate::terminal::{on_terminal, rows};
-
-const NO_CREDENTIALS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/crates/testkit/src/empty-config.json"
-);
 
 /// A registry with base images, and an empty one to mirror to.
 struct Pair {

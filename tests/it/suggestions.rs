@@ -37,7 +37,7 @@ fn command(host: &str, arguments: &[&str]) -> Command {
         .env("REGISTRY_AUTH_FILE", "/nonexistent")
         .args(arguments)
         .args(["--insecure-registry", host, "--registry-config"])
-        .arg(wincimg_testkit::empty_config());
+        .arg(wincimg_testkit::NO_CREDENTIALS);
     command
 }
 

@@ -58,6 +58,9 @@ pub use wincimg_testkit_macros::test;
 
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// A `config.json` without credentials.
+pub const NO_CREDENTIALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/empty-config.json");
+
 /// Asserts that a text, or the message of an error, contains other texts, and prints it if not.
 #[macro_export]
 macro_rules! assert_contains {
@@ -72,7 +75,7 @@ macro_rules! assert_contains {
 pub fn options(host: &str) -> RegistryOptions {
     RegistryOptions {
         insecure: vec![host.to_owned()],
-        config_file: Some(empty_config()),
+        config_file: Some(NO_CREDENTIALS.into()),
         retries: quick_retries(),
         ..RegistryOptions::default()
     }
@@ -96,14 +99,6 @@ pub fn quick_retries() -> RetryPolicy {
     }
 }
 
-/// A `config.json` without credentials.
-pub fn empty_config() -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/src/empty-config.json"
-    ))
-}
-
 pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
     let file = folder.join("config.json");
     std::fs::write(&file, content.to_string()).unwrap();
@@ -114,7 +109,7 @@ pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
 /// them.
 pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
     RegistryOptions {
-        config_file: config_file.or_else(|| Some(empty_config())),
+        config_file: config_file.or_else(|| Some(NO_CREDENTIALS.into())),
         plain_credentials: true,
         ..options("127.0.0.1")
     }

@@ -26,13 +26,9 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::test_bases::{gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
-
-const NO_CREDENTIALS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/crates/testkit/src/empty-config.json"
-);
 
 /// `wincimg` in an empty folder, so that no local wincimg.toml applies.
 fn wincimg(verb: &str) -> Command {

@@ -12,16 +12,12 @@ use std::fs;
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
+use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::site::answer_of;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
-const NO_CREDENTIALS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/crates/testkit/src/empty-config.json"
-);
-
 fn wincimg() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     // An empty folder, so that no local wincimg.toml applies.
