@@ -140,7 +140,7 @@ impl PartialFile {
     ) -> Result<Option<Self>, Problem> {
         let path = with_suffix(target, ".part");
         let (target, fresh, key) = (target.to_owned(), hasher.clone(), key.clone());
-        in_thread("create", &path.clone(), move || {
+        in_thread(&path.clone(), move || {
             let file = loop {
                 let file = open(&path)?;
                 match file.try_lock() {
@@ -302,7 +302,7 @@ impl PartialFile {
 
     /// Renames the file to its final name.
     pub async fn commit(self) -> Result<(), Problem> {
-        in_thread("create", &self.target.clone(), move || self.rename()).await
+        in_thread(&self.target.clone(), move || self.rename()).await
     }
 
     fn rename(&self) -> io::Result<()> {
@@ -339,16 +339,15 @@ impl Drop for PartialFile {
     }
 }
 
-/// Runs blocking file operations in another thread.
+/// Runs blocking operations that create a file in another thread.
 async fn in_thread<T: Send + 'static>(
-    action: &'static str,
     path: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(io::Error::other(error)))
-        .map_err(file_error(action, path))
+        .map_err(file_error("create", path))
 }
 
 /// Opens or creates a file. A link in its place is replaced, not followed.
