@@ -428,14 +428,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mirror_is_refused() {
-        for text in ["", "/", "mirror", "repo.lan/Upper", "repo.lan:x"] {
-            let error = text.parse::<RegistryPrefix>().unwrap_err();
-            assert!(error.to_string().contains("HOST[:PORT]"), "{text}");
-        }
-    }
-
-    #[test]
     fn two_images_with_one_name_are_refused_and_a_repeated_one_is_taken_once() {
         let target: RegistryPrefix = "repo.lan".parse().unwrap();
         let images = |texts: &[&str]| -> Vec<MirrorSource> {
