@@ -277,15 +277,12 @@ impl Mirror {
         }
         if images.is_empty() || self.all_or_nothing {
             let several = missing.len() > 1;
-            if let Some(first) = missing.pop() {
-                for other in missing {
-                    other.failure.report(session.colour);
-                }
-                let failure = first.failure;
+            let failures = missing.drain(..).map(|it| it.failure).collect();
+            if let Some(last) = Failure::report_all_but_last(failures, session.colour) {
                 return Err(if several && self.all_or_nothing {
-                    failure.context("nothing is copied, because of --all-or-nothing")
+                    last.context("nothing is copied, because of --all-or-nothing")
                 } else {
-                    failure
+                    last
                 });
             }
         }
