@@ -8,11 +8,15 @@ mod runtime_classes;
 
 use super::*;
 
-fn read(text: &str) -> Vec<Workload> {
+fn listed(text: &str) -> WorkloadList {
     let mut list = WorkloadList::default();
     list.read(text, "app.yaml")
         .unwrap_or_else(|error| panic!("{error}"));
-    list.into_workloads()
+    list
+}
+
+fn read(text: &str) -> Vec<Workload> {
+    listed(text).into_workloads()
 }
 
 fn message(text: &str) -> String {
@@ -47,8 +51,7 @@ fn made(name: &str, owner: &str, image: &str) -> String {
 
 /// The images of each workload found, and the skipped objects.
 fn found(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
-    let mut list = WorkloadList::default();
-    list.read(text, "app.yaml").unwrap();
+    let list = listed(text);
     let skipped = list.skipped.iter().map(ToString::to_string).collect();
     let images = list.into_workloads().into_iter().map(|workload| {
         let containers = workload.template.containers.into_iter();

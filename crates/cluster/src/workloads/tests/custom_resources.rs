@@ -199,8 +199,7 @@ fn a_workload_whose_template_another_object_runs_is_active() {
         (rollout(0) + &deployment, 1, 1),
         (deployment.clone(), 1, 0),
     ] {
-        let mut list = WorkloadList::default();
-        list.read(&text, "app.yaml").unwrap();
+        let mut list = listed(&text);
         assert_eq!(
             (list.remove_inactive(), list.skipped.len()),
             (inactive, skipped),
@@ -238,8 +237,7 @@ fn what_argo_and_keda_ended_suspended_or_paused_is_inactive() {
             1,
         ),
     ] {
-        let mut list = WorkloadList::default();
-        list.read(&text, "app.yaml").unwrap();
+        let mut list = listed(&text);
         assert_eq!(list.remove_inactive(), inactive, "{text}");
         assert_eq!(list.workloads.len(), 1 - inactive, "{text}");
     }
@@ -264,9 +262,7 @@ fn what_keda_holds_at_zero_is_inactive() {
             scaled(annotation) + "---\n" + DEPLOYMENT,
             DEPLOYMENT.to_owned() + &scaled(annotation),
         ] {
-            let mut list = WorkloadList::default();
-            list.read(&text, "app.yaml").unwrap();
-            assert_eq!(list.remove_inactive(), inactive, "{text}");
+            assert_eq!(listed(&text).remove_inactive(), inactive, "{text}");
         }
     }
 }

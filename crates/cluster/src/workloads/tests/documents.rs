@@ -87,31 +87,22 @@ fn a_fault_in_an_item_of_a_list_is_reported_at_the_item() {
             "- kind: Pod\n  metadata: {{name: p}}\n  spec: {{containers: [{{image: {image}}}]}}\n"
         )
     };
-    let yaml = format!("kind: List\nitems:\n{}\n# third\n{}", item("a"), item("7"));
-    assert!(
-        message(&yaml).starts_with("line 8: Pod p: "),
-        "{}",
-        message(&yaml)
-    );
-    let yaml = format!("items:\n{}- text\n", item("a"));
-    assert!(message(&yaml).starts_with("line 5: "), "{}", message(&yaml));
     let anchored = "a: &a {kind: Pod, spec: 1}\nitems:\n- {kind: Service, apiVersion: v1}\n- *a\n";
-    assert!(
-        message(anchored).starts_with("line 4: "),
-        "{}",
-        message(anchored)
-    );
     let json = r#"{"items" : [],
         "metadata": {"items": [1, {"]": "[{\\\"\\\\"}], "a": "items"},
         "items": [{"kind": "Pod", "spec": {"containers": [{"image": "a"}, {"image": "b"}]}},
         {
           "kind": "Pod",
           "spec": {"containers": [{"image": 7}]}}]}"#;
-    assert!(
-        message(json).starts_with("line 4: Pod "),
-        "{}",
-        message(json)
-    );
+    let of_a_kind = format!("kind: List\nitems:\n{}\n# third\n{}", item("a"), item("7"));
+    for (text, start) in [
+        (&*of_a_kind, "line 8: Pod p: "),
+        (&*format!("items:\n{}- text\n", item("a")), "line 5: "),
+        (anchored, "line 4: "),
+        (json, "line 4: Pod "),
+    ] {
+        assert!(message(text).starts_with(start), "{}", message(text));
+    }
 }
 
 #[test]
@@ -176,9 +167,8 @@ fn lines_of_quoted_text_and_flow_style_may_begin_with_tabs_as_for_kubectl() {
         assert_eq!(found(&pod(fields)).0, [["i"]], "{fields}");
     }
     let twice = pod("containers: [{image: a, image: i, args: [\"a\n\tb\"]}]");
-    let mut list = WorkloadList::default();
-    list.read(&twice, "app.yaml").unwrap();
-    assert_eq!(list.warnings.len(), 1, "{:?}", list.warnings);
+    let warnings = listed(&twice).warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     // In block style they are refused.
     for fields in [
         "containers:\n\t- image: i",
@@ -225,12 +215,10 @@ fn of_a_key_that_is_repeated_the_last_counts_with_a_warning() {
         "image: repo/web:1.4",
         "image: repo/old:1, image: repo/web:1.4",
     );
-    let mut list = WorkloadList::default();
-    list.read(&text, "app.yaml").unwrap();
-    assert_eq!(list.warnings.len(), 1);
+    let list = listed(&text);
     assert_eq!(
-        list.warnings[0],
-        "app.yaml: line 12: duplicate mapping key: image; the last value is used"
+        list.warnings,
+        ["app.yaml: line 12: duplicate mapping key: image; the last value is used"]
     );
     assert_eq!(list.into_workloads(), read(DEPLOYMENT));
     // Other errors remain.
@@ -247,17 +235,13 @@ fn of_a_key_that_is_repeated_in_json_the_last_counts_with_a_warning_too() {
     };
     let plain = pod("p", "");
     let twice = format!("{plain}{}", pod("q", "\"image\": \"repo/old:1\",\n"));
-    let mut list = WorkloadList::default();
-    list.read(&twice, "pods.json").unwrap();
     assert_eq!(
-        list.warnings,
-        ["pods.json: line 5: duplicate mapping key: image; the last value is used"]
+        listed(&twice).warnings,
+        ["app.yaml: line 5: duplicate mapping key: image; the last value is used"]
     );
     let images = found(&twice).0;
     assert_eq!(images, [["repo/web:1.4"], ["repo/web:1.4"]]);
-    let mut list = WorkloadList::default();
-    list.read(&plain, "pods.json").unwrap();
-    assert_eq!(list.warnings, [""; 0]);
+    assert_eq!(listed(&plain).warnings, [""; 0]);
     // Other errors remain.
     assert!(message(&format!("{twice}{{")).contains("EOF"));
 }
@@ -280,25 +264,13 @@ fn objects_are_read_as_json_documents_and_in_flow_style_too() {
             pod("a")
         ),
     ] {
-        let mut list = WorkloadList::default();
-        list.read(&text, "pods").unwrap();
-        let names: Vec<_> = list
-            .workloads
-            .iter()
-            .map(|pod| pod.id.name.as_str())
-            .collect();
+        let names: Vec<_> = read(&text).into_iter().map(|pod| pod.id.name).collect();
         assert_eq!(names, ["a", "b"], "{text}");
     }
 }
 
 #[test]
 fn a_template_of_helm_is_called_one() {
-    let read = |text: &str| {
-        WorkloadList::default()
-            .read(text, "x")
-            .unwrap_err()
-            .to_string()
-    };
     for action in [
         "if .Values.windows",
         "tpl ((.Files.Glob \"conf/*\").AsConfig) .",
@@ -309,11 +281,11 @@ fn a_template_of_helm_is_called_one() {
         let text = format!("kind: ConfigMap\ndata:\n  {{{{- {action} }}}}\n  a: b\n");
         let place = "line 3, column 5: {{ begins a template: render it first, a Helm chart with \
                      `helm template` (";
-        assert!(read(&text).starts_with(place), "{}", read(&text));
+        assert!(message(&text).starts_with(place), "{}", message(&text));
     }
     let image = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - image: \"{{ .Values.image }}:1\"\n";
     assert_eq!(
-        read(image),
+        message(image),
         "line 1: Pod default/p: \"{{ .Values.image }}:1\" is a Helm template: render it with \
          `helm template`"
     );
@@ -323,22 +295,22 @@ fn a_template_of_helm_is_called_one() {
         "os: {name: \"{{ .Values.os }}\"}",
     ] {
         let pod = format!("kind: Pod\nspec: {{{field}, containers: [{{image: a}}]}}\n");
-        assert!(read(&pod).contains("is a Helm template"), "{}", read(&pod));
+        let message = message(&pod);
+        assert!(message.contains("is a Helm template"), "{message}");
     }
-    let other = read("kind: Pod\nspec:\n  containers:\n  - image: {{ .ServerCore }}\n");
+    let other = message("kind: Pod\nspec:\n  containers:\n  - image: {{ .ServerCore }}\n");
     assert!(other.contains("{{ begins a template"), "{other}");
     // Argo's own parameters are unchanged, and a damaged text without any is reported as such.
     let argo = "kind: Pod\nspec: {containers: [{image: '{{inputs.parameters.image}}'}]}\n";
-    WorkloadList::default().read(argo, "x").unwrap();
-    assert!(!read("kind: [\n").contains("Helm"));
+    listed(argo);
+    assert!(!message("kind: [\n").contains("Helm"));
 }
 
 #[test]
 fn an_error_far_from_a_template_is_reported_as_it_is() {
     let text = "kind: ConfigMap\ndata:\n  rule: |\n    {{ $labels.instance }} is down\n---\n\
                 kind: Pod\nspec:\n  containers:\n  - name: a\n     image: b\n";
-    let error = WorkloadList::default().read(text, "x").unwrap_err();
-    let error = error.to_string();
+    let error = message(text);
     assert!(
         error.starts_with("line 10, column 11: mapping values are not allowed"),
         "{error}"
@@ -350,9 +322,8 @@ fn an_error_far_from_a_template_is_reported_as_it_is() {
 fn a_field_of_the_wrong_type_is_named_with_its_path() {
     let text = "kind: CronJob\nmetadata: {name: c}\nspec: {jobTemplate: {spec: {template: {spec: \
                 {containers: [{image: {repository: a}}]}}}}}\n";
-    let error = WorkloadList::default().read(text, "x").unwrap_err();
     assert_eq!(
-        error.to_string(),
+        message(text),
         "line 1: CronJob c: spec.jobTemplate.spec.template.spec.containers[0].image: invalid type: \
          map, expected a string"
     );
