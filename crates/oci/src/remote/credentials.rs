@@ -574,23 +574,12 @@ mod tests {
 
     #[test]
     fn a_file_that_was_named_must_be_there_and_be_json() {
-        let missing = find(
-            "repo.lan",
-            Some(Path::new("/nonexistent/config.json")),
-            &CancellationToken::new(),
-        );
-        assert!(
-            missing
-                .unwrap_err()
-                .to_string()
-                .contains("/nonexistent/config.json")
-        );
+        let named = Path::new("/nonexistent/config.json");
+        let missing = find("repo.lan", Some(named), &CancellationToken::new()).unwrap_err();
+        let message = missing.to_string();
+        assert!(message.contains("/nonexistent/config.json"), "{message}");
         let (broken, _) = with_config("{", "repo.lan");
-        assert!(
-            broken
-                .unwrap_err()
-                .to_string()
-                .contains("not Docker's config.json")
-        );
+        let message = broken.unwrap_err().to_string();
+        assert!(message.contains("not Docker's config.json"), "{message}");
     }
 }

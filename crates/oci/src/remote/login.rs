@@ -239,12 +239,16 @@ mod tests {
 
     use super::*;
 
+    fn log_in(host: &str, file: &Path) -> Result<CredentialStore, RegistryError> {
+        let password = Secret::new("open sesame".to_owned());
+        store(host, "bob", &password, Some(file), &Silent)
+    }
+
     fn kept(before: &str, host: &str) -> (Value, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.json");
         fs::write(&file, before).unwrap();
-        let password = Secret::new("open sesame".to_owned());
-        store(host, "bob", &password, Some(&file), &Silent).unwrap();
+        log_in(host, &file).unwrap();
         let after = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         (after, folder)
     }
@@ -294,8 +298,7 @@ mod tests {
         let file = folder.path().join("config.json");
         for text in ["{", "[]", "\"x\""] {
             fs::write(&file, text).unwrap();
-            let password = Secret::new("x".to_owned());
-            assert!(store("repo.lan", "bob", &password, Some(&file), &Silent).is_err());
+            assert!(log_in("repo.lan", &file).is_err());
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
         assert_eq!(
@@ -312,17 +315,7 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..20 {
                 let file = &file;
-                scope.spawn(move || {
-                    let password = Secret::new("x".to_owned());
-                    store(
-                        &format!("repo{number}.lan"),
-                        "bob",
-                        &password,
-                        Some(file),
-                        &Silent,
-                    )
-                    .unwrap();
-                });
+                scope.spawn(move || log_in(&format!("repo{number}.lan"), file).unwrap());
             }
         });
         let kept: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -335,23 +328,22 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let folder = tempfile::tempdir().unwrap();
-        let password = Secret::new("x".to_owned());
         let new = folder.path().join("home/.docker/config.json");
-        store("repo.lan", "bob", &password, Some(&new), &Silent).unwrap();
+        log_in("repo.lan", &new).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&new), mode(new.parent().unwrap())), (0o600, 0o700));
 
         fs::set_permissions(&new, PermissionsExt::from_mode(0o644)).unwrap();
         let link = folder.path().join("config.json");
         symlink(&new, &link).unwrap();
-        store("other.lan", "bob", &password, Some(&link), &Silent).unwrap();
+        log_in("other.lan", &link).unwrap();
         assert!(link.is_symlink());
         assert_eq!(mode(&new), 0o600);
         assert!(fs::read_to_string(&new).unwrap().contains("other.lan"));
 
         // One whose target does not exist yet.
         fs::remove_file(&new).unwrap();
-        store("third.lan", "bob", &password, Some(&link), &Silent).unwrap();
+        log_in("third.lan", &link).unwrap();
         assert!(link.is_symlink());
         assert!(fs::read_to_string(&new).unwrap().contains("third.lan"));
     }
