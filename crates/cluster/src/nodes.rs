@@ -413,17 +413,13 @@ impl Node {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<NodeList, Problem> {
-        read_nodes(text)
-    }
-
     fn message(text: &str) -> String {
-        read(text).unwrap_err().to_string()
+        read_nodes(text).unwrap_err().to_string()
     }
 
     #[test]
     fn windows_nodes_are_taken_and_others_counted() {
-        let list = read(
+        let list = read_nodes(
             r#"{"kind":"List","items":[
               {"kind":"Node","metadata":{"name":"w1"},"status":{"nodeInfo":{"operatingSystem":"windows",
                 "kernelVersion":"10.0.17763.973","osImage":"Windows Server 2019 Datacenter"}}},
@@ -462,13 +458,13 @@ mod tests {
             r#"{"items":[{"spec":null,"metadata":{"name":"w1"},"status":{"nodeInfo":{
                 "operatingSystem":"windows"}}}]}"#,
         ] {
-            assert_eq!(read(node).unwrap().windows.len(), 1, "{node}");
+            assert_eq!(read_nodes(node).unwrap().windows.len(), 1, "{node}");
         }
         for node in [
             r#"{"kind":"Node","status":null}"#,
             r#"{"kind":"Node","metadata":null,"status":{"nodeInfo":null}}"#,
         ] {
-            assert_eq!(read(node).unwrap().others.len(), 1, "{node}");
+            assert_eq!(read_nodes(node).unwrap().others.len(), 1, "{node}");
         }
     }
 
@@ -478,7 +474,7 @@ mod tests {
               "operatingSystem":"windows","kubeletVersion":"{kubelet}",
               "containerRuntimeVersion":"{runtime}"}}}}}}"#
         );
-        read(&node).unwrap().windows.remove(0)
+        read_nodes(&node).unwrap().windows.remove(0)
     }
 
     #[test]
@@ -513,7 +509,7 @@ mod tests {
 
     #[test]
     fn a_node_that_writes_windows_with_a_capital_runs_windows() {
-        let list = read(
+        let list = read_nodes(
             r#"{"kind":"Node","metadata":{"name":"virtual-kubelet"},
                 "status":{"nodeInfo":{"operatingSystem":"Windows"}}}"#,
         )
@@ -523,7 +519,7 @@ mod tests {
 
     #[test]
     fn a_single_node_is_a_list_of_one() {
-        let list = read(
+        let list = read_nodes(
             r#"{"kind":"Node","metadata":{"name":"w1"},
                 "status":{"nodeInfo":{"operatingSystem":"windows","kernelVersion":"10.0.19045.1",
                 "osImage":"Windows 10 Enterprise"}}}"#,
@@ -537,48 +533,36 @@ mod tests {
 
     #[test]
     fn what_is_no_node_list_is_distinguished() {
-        assert_eq!(
-            message(r#"{"kind":"List","items":[]}"#),
-            "the node list is empty"
-        );
-        assert_eq!(
-            message(r#"{"kind":"PodList","items":[]}"#),
-            "expected a list of nodes, found kind \"PodList\""
-        );
-        assert_eq!(
-            message(r#"{"kind":"List","items":[{"kind":"Pod"}]}"#),
-            "expected a list of nodes, found an item of kind \"Pod\""
-        );
-        assert_eq!(
-            message("{}"),
-            "expected a list of nodes, found an object without kind and items"
-        );
-        assert!(
-            message("[1]").contains("line 1, column 1"),
-            "{}",
-            message("[1]")
-        );
+        for (text, found) in [
+            (r#"{"kind":"PodList","items":[]}"#, "kind \"PodList\""),
+            (r#"{"items":[{"kind":"Pod"}]}"#, "an item of kind \"Pod\""),
+            ("{}", "an object without kind and items"),
+            (r#"{"kind":"List"}"#, "a list without items"),
+        ] {
+            let expected = format!("expected a list of nodes, found {found}");
+            assert_eq!(message(text), expected);
+        }
+        for empty in [
+            r#"{"kind":"List","items":[]}"#,
+            r#"{"kind":"List","items":null}"#,
+            r#"{"items":null}"#,
+        ] {
+            assert_eq!(message(empty), "the node list is empty");
+        }
+        let list = message("[1]");
+        assert!(list.contains("line 1, column 1"), "{list}");
         assert!(message("{\"kind\":\n \"Li").starts_with("line 2, column "));
         assert!(message("").starts_with("it is empty"));
         assert!(message(" \r\n").starts_with("it is empty"));
-        assert_eq!(
-            message(r#"{"kind":"List"}"#),
-            "expected a list of nodes, found a list without items"
-        );
-        for null in [r#"{"kind":"List","items":null}"#, r#"{"items":null}"#] {
-            assert_eq!(message(null), "the node list is empty");
-        }
     }
 
     #[test]
     fn a_fault_in_an_item_of_yaml_is_reported_at_the_item() {
         let text = "kind: List\nitems:\n- kind: Node\n  metadata: {name: a}\n- kind: Node\n  \
                     metadata: {name: [b]}\n";
-        assert!(
-            message(text).starts_with("line 5, column 1: items[1].metadata.name: "),
-            "{}",
-            message(text)
-        );
+        let message = message(text);
+        let place = "line 5, column 1: items[1].metadata.name: ";
+        assert!(message.starts_with(place), "{message}");
     }
 
     #[test]
@@ -589,28 +573,24 @@ mod tests {
         let item = "  kind: Node\n  metadata: {name: w1}\n  status:\n    nodeInfo:\n      \
                     operatingSystem: windows\n      kernelVersion: 10.0.17763.973\n      \
                     osImage: Windows Server 2019 Datacenter\n";
-        let expected = read(json).unwrap();
+        let expected = read_nodes(json).unwrap();
         let list = format!("apiVersion: v1\nkind: List\nitems:\n-{}", &item[1..]);
-        assert_eq!(read(&list).unwrap(), expected);
+        assert_eq!(read_nodes(&list).unwrap(), expected);
         let document = item.replace("\n  ", "\n");
         let document = document.trim_start();
-        assert_eq!(read(document).unwrap(), expected);
-        let twice = read(&format!("# two\n---\n{document}---\n{document}")).unwrap();
+        assert_eq!(read_nodes(document).unwrap(), expected);
+        let twice = read_nodes(&format!("# two\n---\n{document}---\n{document}")).unwrap();
         assert_eq!(twice.windows.len(), 2);
         let flow = "{kind: Node, metadata: {name: w1}, status: {nodeInfo: {operatingSystem: windows, \
                     kernelVersion: 10.0.17763.973, osImage: Windows Server 2019 Datacenter}}}";
-        assert_eq!(read(flow).unwrap(), expected);
+        assert_eq!(read_nodes(flow).unwrap(), expected);
         for separator in ["\n---\n", "\n"] {
-            let lists = read(&[json, json].join(separator)).unwrap();
+            let lists = read_nodes(&[json, json].join(separator)).unwrap();
             assert_eq!(lists.windows.len(), 2);
         }
         let wrong = r#"{"items":[{},{"metadata":{"labels":{"a":7}}}]}"#;
-        assert!(
-            message(wrong).contains("items[1].metadata.labels.a: invalid type"),
-            "{}",
-            message(wrong)
-        );
         for (text, problem) in [
+            (wrong, "items[1].metadata.labels.a: invalid type"),
             ("NAME STATUS\nw1 Ready\n", "found plain text or a list"),
             ("- kind: Node\n", "found plain text or a list"),
             ("kind: Pod\n", "found kind \"Pod\""),

@@ -131,35 +131,27 @@ fn all_requirements_of_a_term_hold_at_once_and_with_the_selector() {
 #[test]
 fn a_taint_keeps_off_what_does_not_tolerate_it() {
     let windows = tainted(r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#);
-    for (tolerations, expected) in [
-        ("[]", false),
-        (
-            r#"[{"key":"os","operator":"Equal","value":"windows","effect":"NoSchedule"}]"#,
-            true,
-        ),
-        (r#"[{"key":"os","value":"windows"}]"#, true),
-        (r#"[{"key":"os","operator":"Exists"}]"#, true),
-        (r#"[{"operator":"Exists"}]"#, true),
-        (r#"[{"key":"os","value":"linux"}]"#, false),
-        (
-            r#"[{"key":"os","value":"windows","effect":"NoExecute"}]"#,
-            false,
-        ),
-        (r#"[{"key":"system","operator":"Exists"}]"#, false),
-        (
-            r#"[{"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]"#,
-            false,
-        ),
-        (
-            r#"[{"operator":"Exists","effect":"NoSchedule","tolerationSeconds":null}]"#,
-            true,
-        ),
+    let is_admitted = |toleration: &str| {
+        let tolerations = format!("[{toleration}]");
+        with_tolerations(&tolerations).admits(&windows)
+    };
+    for toleration in [
+        r#"{"key":"os","operator":"Equal","value":"windows","effect":"NoSchedule"}"#,
+        r#"{"key":"os","value":"windows"}"#,
+        r#"{"key":"os","operator":"Exists"}"#,
+        r#"{"operator":"Exists"}"#,
+        r#"{"operator":"Exists","effect":"NoSchedule","tolerationSeconds":null}"#,
     ] {
-        assert_eq!(
-            with_tolerations(tolerations).admits(&windows),
-            expected,
-            "{tolerations}"
-        );
+        assert!(is_admitted(toleration), "{toleration}");
+    }
+    for toleration in [
+        "",
+        r#"{"key":"os","value":"linux"}"#,
+        r#"{"key":"os","value":"windows","effect":"NoExecute"}"#,
+        r#"{"key":"system","operator":"Exists"}"#,
+        r#"{"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}"#,
+    ] {
+        assert!(!is_admitted(toleration), "{toleration}");
     }
 }
 
@@ -262,28 +254,18 @@ fn of_a_bare_build_only_the_build_is_held_against_a_pod() {
 
 #[test]
 fn the_system_is_read_from_selector_or_affinity() {
-    assert_eq!(
-        with_selector("kubernetes.io/os", "windows").system(),
-        System::Windows
-    );
-    assert_eq!(
-        with_selector("beta.kubernetes.io/os", "linux").system(),
-        System::Other
-    );
-    assert_eq!(
-        with_selector("node.kubernetes.io/windows-build", "10.0.17763").system(),
-        System::Windows
-    );
-    assert_eq!(with_selector("agentpool", "win").system(), System::Unsaid);
-    assert_eq!(
-        with_selector("kubernetes.io/os", "Windows").system(),
-        System::Windows,
-        "misspelt, so it lands on no node"
-    );
-    assert_eq!(
-        with_selector("kubernetes.io/os", "win").system(),
-        System::Unsaid
-    );
+    for (key, value, expected) in [
+        ("kubernetes.io/os", "windows", System::Windows),
+        ("beta.kubernetes.io/os", "linux", System::Other),
+        (BUILD_LABEL, "10.0.17763", System::Windows),
+        ("agentpool", "win", System::Unsaid),
+        // Misspelt, so it lands on no node.
+        ("kubernetes.io/os", "Windows", System::Windows),
+        ("kubernetes.io/os", "win", System::Unsaid),
+    ] {
+        let found = with_selector(key, value).system();
+        assert_eq!(found, expected, "{key}={value}");
+    }
     let os = |operator: &str, values: &str| {
         let term = format!(
             r#"{{"matchExpressions":[{{"key":"kubernetes.io/os","operator":"{operator}","values":{values}}}]}}"#

@@ -483,31 +483,21 @@ fn no_taint_is_advised_that_workloads_for_linux_tolerate() {
 
 #[test]
 fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
-    let refused = "host process containers need Kubernetes 1.23 and containerd 1.6 or newer, and \
-                   the node runs an older one or Docker";
-    let gated = "on Kubernetes 1.22 host process containers need the feature gate \
-                 WindowsHostProcessContainers";
+    let refused = (
+        VerdictOutcome::Incompatible,
+        "host process containers need Kubernetes 1.23 and containerd 1.6 or newer, and the node runs \
+         an older one or Docker",
+    );
+    let gated = (
+        VerdictOutcome::Unknown,
+        "on Kubernetes 1.22 host process containers need the feature gate \
+         WindowsHostProcessContainers",
+    );
     for (runtime, kubelet, expected) in [
-        (
-            "docker://20.10.7",
-            None,
-            Some((VerdictOutcome::Incompatible, refused)),
-        ),
-        (
-            "containerd://1.5.7",
-            Some(30),
-            Some((VerdictOutcome::Incompatible, refused)),
-        ),
-        (
-            "containerd://1.6.0",
-            Some(21),
-            Some((VerdictOutcome::Incompatible, refused)),
-        ),
-        (
-            "containerd://1.6.0",
-            Some(22),
-            Some((VerdictOutcome::Unknown, gated)),
-        ),
+        ("docker://20.10.7", None, Some(refused)),
+        ("containerd://1.5.7", Some(30), Some(refused)),
+        ("containerd://1.6.0", Some(21), Some(refused)),
+        ("containerd://1.6.0", Some(22), Some(gated)),
         ("containerd://1.6.0", Some(23), None),
         ("containerd://1.6.0", None, None),
     ] {
