@@ -323,24 +323,17 @@ mod tests {
 
     #[test]
     fn a_slip_or_a_beginning_is_near_and_another_word_is_not() {
-        let known = || ["nanoserver", "servercore", "iis"].into_iter();
-        assert_eq!(
-            closest_match("nano", known()).as_deref(),
-            Some("nanoserver")
-        );
-        assert_eq!(
-            closest_match("severcore", known()).as_deref(),
-            Some("servercore")
-        );
-        assert_eq!(closest_match("ubuntu", known()), None);
-        assert_eq!(
-            closest_match("tga", ["tag", "to"].into_iter()).as_deref(),
-            Some("tag")
-        );
-        assert_eq!(
-            closest_match("ab", ["ac", "b"].into_iter()).as_deref(),
-            None
-        );
+        let known = &["nanoserver", "servercore", "iis"][..];
+        for (word, known, expected) in [
+            ("nano", known, Some("nanoserver")),
+            ("severcore", known, Some("servercore")),
+            ("ubuntu", known, None),
+            ("tga", &["tag", "to"], Some("tag")),
+            ("ab", &["ac", "b"], None),
+        ] {
+            let found = closest_match(word, known.iter().copied());
+            assert_eq!(found.as_deref(), expected, "{word}");
+        }
     }
 
     #[test]

@@ -130,25 +130,16 @@ mod tests {
     fn passwords_go_and_digests_stay() {
         let digest = format!("sha256:{}", "0".repeat(64));
         for (text, shown) in [
-            ("bob:SECRET@repo.lan", "bob:***@repo.lan".to_owned()),
-            (
-                "https://bob:S:E@C/RET@repo.lan/x",
-                "https://***@repo.lan/x".to_owned(),
-            ),
-            (
-                "https://ghp_TOKEN@repo.lan/x",
-                "https://***@repo.lan/x".to_owned(),
-            ),
+            ("bob:SECRET@repo.lan", "bob:***@repo.lan"),
+            ("https://bob:S:E@C/RET@repo.lan/x", "https://***@repo.lan/x"),
+            ("https://ghp_TOKEN@repo.lan/x", "https://***@repo.lan/x"),
             (
                 "https://repo.lan/@scope/x?by=bob@repo.lan",
-                "https://repo.lan/@scope/x?by=bob@repo.lan".to_owned(),
+                "https://repo.lan/@scope/x?by=bob@repo.lan",
             ),
-            (
-                "tcp://:SECRET@build01:2375",
-                "tcp://***@build01:2375".to_owned(),
-            ),
-            ("bob@repo.lan", "bob@repo.lan".to_owned()),
-            ("repo.lan:5000/app:1", "repo.lan:5000/app:1".to_owned()),
+            ("tcp://:SECRET@build01:2375", "tcp://***@build01:2375"),
+            ("bob@repo.lan", "bob@repo.lan"),
+            ("repo.lan:5000/app:1", "repo.lan:5000/app:1"),
         ] {
             assert_eq!(without_password(text), shown);
         }
@@ -156,14 +147,12 @@ mod tests {
             let text = format!("{name}@{digest}");
             assert_eq!(without_password(&text), text);
         }
-        assert_eq!(
-            without_password(&format!("bob:SECRET@repo.lan/app@{digest}")),
-            format!("bob:***@repo.lan/app@{digest}")
-        );
-        assert_eq!(
-            without_password(&format!("https://TOKEN@repo.lan/app@{digest}")),
-            format!("https://***@repo.lan/app@{digest}")
-        );
+        for (before, shown) in [("bob:SECRET", "bob:***"), ("https://TOKEN", "https://***")] {
+            assert_eq!(
+                without_password(&format!("{before}@repo.lan/app@{digest}")),
+                format!("{shown}@repo.lan/app@{digest}")
+            );
+        }
     }
 
     #[test]
