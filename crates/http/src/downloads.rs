@@ -340,9 +340,7 @@ impl Downloads {
         let named = named.await;
         let named = named
             .map_err(|error| file_error("keep", Path::new(&remote.name))(io::Error::other(error)));
-        named
-            .and_then(|named| named)
-            .map_err(|error| remote.disk(error))
+        named.flatten().map_err(|error| remote.disk(error))
     }
 }
 
@@ -393,9 +391,7 @@ fn remove_if_unlocked(path: &Path) {
             let opened = File::options().write(true).open(path);
             let is_free = opened.is_ok_and(|file| match file.try_lock() {
                 Ok(()) => {
-                    let mut note = path.as_os_str().to_owned();
-                    note.push(".json");
-                    FileCache::remove(Path::new(&note));
+                    FileCache::remove(&path.with_added_extension("json"));
                     FileCache::remove(path);
                     true
                 }

@@ -138,7 +138,7 @@ impl PartialFile {
         hasher: &Hasher,
         key: &ResumeKey,
     ) -> Result<Option<Self>, Problem> {
-        let path = with_suffix(target, ".part");
+        let path = target.with_added_extension("part");
         let (target, fresh, key) = (target.to_owned(), hasher.clone(), key.clone());
         in_thread(&path.clone(), move || {
             let file = loop {
@@ -193,7 +193,7 @@ impl PartialFile {
     }
 
     fn sidecar(&self) -> PathBuf {
-        with_suffix(&self.path, ".json")
+        self.path.with_added_extension("json")
     }
 
     /// Discards the content.
@@ -378,12 +378,6 @@ fn hash_all(mut hasher: Hasher, mut chunks: Receiver<Bytes>) -> impl FnOnce() ->
     }
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -434,7 +428,7 @@ mod tests {
         let target = folder.path().join("a.msu");
         let other = folder.path().join("other");
         fs::write(&other, "kept").unwrap();
-        let part = with_suffix(&target, ".part");
+        let part = target.with_added_extension("part");
         std::os::unix::fs::symlink(&other, &part).unwrap();
         leave_one_behind(&target).await;
         assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
