@@ -194,11 +194,12 @@ pub(crate) fn write_sarif(
 
 /// Results that change no exit code: skipped objects, and images without the latest updates.
 fn notes(rollout: &Rollout, places: &Places<'_>) -> Vec<Result> {
-    let note = |rule, message, place, fingerprint| Result {
+    let note = |rule, message, place, subject, fingerprint| Result {
         rule,
         level: "note",
         message,
         place,
+        subject,
         fingerprint,
         ..Result::default()
     };
@@ -206,10 +207,8 @@ fn notes(rollout: &Rollout, places: &Places<'_>) -> Vec<Result> {
         let message = format!("{}: {NO_TEMPLATE}", skipped.id);
         let place = Some(skipped.origin.clone());
         let fingerprint = Some(format!("skipped|{}", skipped.id));
-        Result {
-            subject: Some(skipped.id.to_string()),
-            ..note("skipped", message, place, fingerprint)
-        }
+        let subject = Some(skipped.id.to_string());
+        note("skipped", message, place, subject, fingerprint)
     });
     let behind = rollout.outdated_images();
     let behind = behind.iter().map(|behind| {
@@ -218,20 +217,16 @@ fn notes(rollout: &Rollout, places: &Places<'_>) -> Vec<Result> {
         let place = places.of_image(image.reference.as_deref());
         let fingerprint = Some(format!("behind|{label}|{}", behind.version));
         let message = behind_in_words(rollout, behind);
-        Result {
-            subject: Some(label),
-            ..note("behind", message, place, fingerprint)
-        }
+        note("behind", message, place, Some(label), fingerprint)
     });
     let missing = rollout.missing_fixes.iter().flat_map(MissingFixes::lacking);
     let missing = missing.map(|image| {
         let reference = image.reference.as_deref();
         let place = places.of_image(reference);
         let fingerprint = reference.map(|it| format!("missing-fixes|{it}|{}", image.build));
-        Result {
-            subject: image.reference.clone(),
-            ..note("missing-fixes", image_in_words(image), place, fingerprint)
-        }
+        let subject = image.reference.clone();
+        let message = image_in_words(image);
+        note("missing-fixes", message, place, subject, fingerprint)
     });
     skipped.chain(behind).chain(missing).collect()
 }
