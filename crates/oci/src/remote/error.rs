@@ -176,42 +176,28 @@ impl RegistryError {
 
     /// Returns true if the registry states that the repository does not exist.
     pub fn is_repository_missing(&self) -> bool {
-        match self {
-            Self::NotFound {
-                is_repository_missing,
-                ..
-            } => *is_repository_missing,
-            _ => false,
-        }
+        matches!(self, Self::NotFound { is_repository_missing, .. } if *is_repository_missing)
     }
 
     /// Returns true if access was denied to a known or anonymous user.
     pub fn is_not_allowed(&self) -> bool {
-        match self {
-            Self::Denied { status, known, .. } => *status == StatusCode::FORBIDDEN || *known,
-            _ => false,
-        }
+        matches!(self, Self::Denied { status, known, .. }
+            if *status == StatusCode::FORBIDDEN || *known)
     }
 
     /// Returns true if a manifest may have been rejected because of its format.
     pub(super) fn is_format_rejected(&self) -> bool {
-        match self.answer() {
-            Some(HttpError::Status { status, detail, .. }) => {
-                *status == StatusCode::UNSUPPORTED_MEDIA_TYPE
-                    || status.is_client_error() && detail.contains("MANIFEST_INVALID")
-            }
-            _ => false,
-        }
+        matches!(self.answer(), Some(HttpError::Status { status, detail, .. })
+            if *status == StatusCode::UNSUPPORTED_MEDIA_TYPE
+                || status.is_client_error() && detail.contains("MANIFEST_INVALID"))
     }
 
     /// Returns true if a manifest was rejected because of a missing blob.
     pub(crate) fn is_blob_missing(&self) -> bool {
         match self {
             Self::Manifest { source, .. } => source.is_blob_missing(),
-            other => match other.answer() {
-                Some(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
-                _ => false,
-            },
+            other => matches!(other.answer(), Some(HttpError::Status { detail, .. })
+                if detail.contains("BLOB_UNKNOWN")),
         }
     }
 
@@ -234,14 +220,11 @@ impl RegistryError {
     /// The error as that of a request in a repository: a 404 is then about what was requested, and
     /// not about the registry.
     pub(super) fn in_repository(self) -> Self {
-        let is_repository_missing = match &self {
-            Self::Http(HttpError::Status { detail, .. }) => detail.contains("NAME_UNKNOWN"),
-            _ => false,
-        };
         match self {
             Self::Http(answer) if answer.status() == Some(StatusCode::NOT_FOUND) => {
                 Self::NotFound {
-                    is_repository_missing,
+                    is_repository_missing: matches!(&answer, HttpError::Status { detail, .. }
+                        if detail.contains("NAME_UNKNOWN")),
                     hint: http_hint(&answer),
                     answer: Box::new(answer),
                 }
@@ -255,6 +238,15 @@ impl RegistryError {
         match self {
             Self::Http(answer) => Some(answer),
             Self::NotFound { answer, .. } => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The HTTP error, also of the token server.
+    fn http_error(&self) -> Option<&HttpError> {
+        match self {
+            Self::Http(error) => Some(error),
+            Self::Token { source, .. } => source.http_error(),
             _ => None,
         }
     }
@@ -283,27 +275,15 @@ impl RegistryError {
 
 impl Transient for RegistryError {
     fn is_transient(&self) -> bool {
-        match self {
-            Self::Http(error) => error.is_transient(),
-            Self::Token { source, .. } => source.is_transient(),
-            _ => false,
-        }
+        self.http_error().is_some_and(Transient::is_transient)
     }
 
     fn is_settled(&self) -> bool {
-        match self {
-            Self::Http(error) => error.is_settled(),
-            Self::Token { source, .. } => source.is_settled(),
-            _ => false,
-        }
+        self.http_error().is_some_and(Transient::is_settled)
     }
 
     fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Http(error) => error.retry_after(),
-            Self::Token { source, .. } => source.retry_after(),
-            _ => None,
-        }
+        self.http_error()?.retry_after()
     }
 
     fn after(self, attempts: usize) -> Self {
