@@ -290,8 +290,6 @@ fn invalid(problem: &str) -> Problem {
 mod tests {
     use serde_json::{Value, json};
 
-    use std::fmt::Write as _;
-
     use super::*;
 
     const SERVER: &str = "11924";
@@ -342,49 +340,24 @@ mod tests {
         })
     }
 
+    /// The updates of two months.
+    const APRIL: (u32, &str, &str) = (2, "10.0.20348.2402", "5036909");
+    const MAY: (u32, &str, &str) = (2, "10.0.20348.2461", "5037782");
+
     fn table() -> SecurityUpdates {
         let mut table = SecurityUpdates::default();
         let april = [
-            vulnerability(
-                "CVE-2024-1",
-                "Important",
-                "No",
-                &[(2, "10.0.20348.2402", "5036909")],
-            ),
-            vulnerability(
-                "CVE-2024-2",
-                "Critical",
-                "No",
-                &[(2, "10.0.20348.2402", "5036909")],
-            ),
+            vulnerability("CVE-2024-1", "Important", "No", &[APRIL]),
+            vulnerability("CVE-2024-2", "Critical", "No", &[APRIL]),
         ];
+        // A workaround, and a version that is not of Windows.
+        let others = [(0, "10.0.20348.2461", "1"), (2, "4.8.1.2", "2")];
         let may = [
-            vulnerability(
-                "CVE-2024-3",
-                "Critical",
-                "No",
-                &[(2, "10.0.20348.2461", "5037782")],
-            ),
-            vulnerability(
-                "CVE-2024-4",
-                "Important",
-                "Yes",
-                &[(2, "10.0.20348.2461", "5037782")],
-            ),
+            vulnerability("CVE-2024-3", "Critical", "No", &[MAY]),
+            vulnerability("CVE-2024-4", "Important", "Yes", &[MAY]),
             // Fixed again by a later update.
-            vulnerability(
-                "CVE-2024-1",
-                "Important",
-                "No",
-                &[(2, "10.0.20348.2461", "5037782")],
-            ),
-            // A workaround, and a version that is not of Windows.
-            vulnerability(
-                "CVE-2024-5",
-                "Critical",
-                "Yes",
-                &[(0, "10.0.20348.2461", "1"), (2, "4.8.1.2", "2")],
-            ),
+            vulnerability("CVE-2024-1", "Important", "No", &[MAY]),
+            vulnerability("CVE-2024-5", "Critical", "Yes", &others),
         ];
         table
             .add(&document("2024-Apr", "2024-04-09", &april))
@@ -475,12 +448,7 @@ mod tests {
     #[test]
     fn a_document_replaces_its_earlier_version() {
         let mut table = table();
-        let fixed = [vulnerability(
-            "CVE-2024-3",
-            "Low",
-            "No",
-            &[(2, "10.0.20348.2461", "5037782")],
-        )];
+        let fixed = [vulnerability("CVE-2024-3", "Low", "No", &[MAY])];
         table
             .add(&document("2024-May", "2024-05-14", &fixed))
             .unwrap();
@@ -488,94 +456,47 @@ mod tests {
         assert_eq!(table.documents.len(), 2);
     }
 
-    /// The document of [`document`] as XML, with the elements in the order of the published ones.
-    fn as_xml(json: &[u8]) -> String {
-        let read: Value = serde_json::from_slice(json).unwrap();
-        let text = |value: &Value| {
-            let text = value.as_str().unwrap_or_default();
-            quick_xml::escape::escape(text).into_owned()
-        };
-        let products = |of: &Value| -> String {
-            let ids = of["ProductID"].as_array().into_iter().flatten();
-            ids.fold(String::new(), |all, id| {
-                all + "<vuln:ProductID>" + &text(id) + "</vuln:ProductID>"
-            })
-        };
-        let mut xml = format!(
-            "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<cvrf:cvrfdoc xmlns:cvrf=\"c\" \
-             xmlns:prod=\"p\" xmlns:vuln=\"v\"><cvrf:DocumentTracking><cvrf:Identification><cvrf:ID>\
-             {}</cvrf:ID><cvrf:Alias>other</cvrf:Alias></cvrf:Identification>\
-             <cvrf:InitialReleaseDate>{}</cvrf:InitialReleaseDate></cvrf:DocumentTracking>\
-             <prod:ProductTree><prod:Branch Type=\"Vendor\" Name=\"Microsoft\">",
-            text(&read["DocumentTracking"]["Identification"]["ID"]["Value"]),
-            text(&read["DocumentTracking"]["InitialReleaseDate"]),
-        );
-        for product in read["ProductTree"]["FullProductName"].as_array().unwrap() {
-            write!(
-                xml,
-                "<prod:FullProductName ProductID=\"{}\">{}</prod:FullProductName>",
-                text(&product["ProductID"]),
-                text(&product["Value"])
-            )
-            .unwrap();
-        }
-        xml += "</prod:Branch></prod:ProductTree>";
-        for of in read["Vulnerability"].as_array().unwrap() {
-            write!(xml, "<vuln:Vulnerability Ordinal=\"1\"><vuln:Title>{}</vuln:Title><vuln:CVE>{}</vuln:CVE>\
-                 <vuln:Threats>",
-                text(&of["Title"]["Value"]),
-                text(&of["CVE"])
-            ).unwrap();
-            for threat in of["Threats"].as_array().unwrap() {
-                let kinds = ["Impact", "Exploit Status", "Target Set", "Severity"];
-                let kind = usize::try_from(threat["Type"].as_u64().unwrap()).unwrap();
-                write!(xml, "<vuln:Threat Type=\"{}\"><vuln:Description>{}</vuln:Description>{}</vuln:Threat>",
-                    kinds[kind],
-                    text(&threat["Description"]["Value"]),
-                    products(threat)
-                ).unwrap();
-            }
-            xml += "</vuln:Threats><vuln:Remediations>";
-            for fix in of["Remediations"].as_array().unwrap() {
-                let kinds = ["Workaround", "Mitigation", "Vendor Fix"];
-                let kind = usize::try_from(fix["Type"].as_u64().unwrap()).unwrap();
-                write!(xml, "<vuln:Remediation Type=\"{}\"><vuln:Description>{}</vuln:Description><vuln:URL />\
-                     {}<vuln:SubType>{}</vuln:SubType><vuln:FixedBuild><![CDATA[{}]]></vuln:FixedBuild>\
-                     </vuln:Remediation>",
-                    kinds[kind],
-                    text(&fix["Description"]["Value"]),
-                    products(fix),
-                    text(&fix["SubType"]),
-                    fix["FixedBuild"].as_str().unwrap()
-                ).unwrap();
-            }
-            xml += "</vuln:Remediations></vuln:Vulnerability>";
-        }
-        xml + "</cvrf:cvrfdoc>\n"
-    }
-
     #[test]
     fn xml_says_the_same_as_json() {
-        let rows = [
-            vulnerability(
-                "CVE-2024-1",
-                "Critical",
-                "Yes",
-                &[(2, "10.0.20348.2402", "5036909"), (0, "10.0.20348.9", "1")],
-            ),
-            vulnerability("CVE-2024-2", "Moderate", "No", &[(2, "4.8.1.2", "2")]),
-        ];
-        let mut json = document("2024-Apr", "2024-04-09", &rows);
-        let title = String::from_utf8(json)
-            .unwrap()
-            .replace("A\\ttitle", "<A & \u{fc}>");
-        json = title.into_bytes();
+        // The elements have the order of the published ones.
+        let xml = r#"<?xml version="1.0" encoding="utf-8"?>
+<cvrf:cvrfdoc xmlns:cvrf="c" xmlns:prod="p" xmlns:vuln="v">
+<cvrf:DocumentTracking>
+<cvrf:Identification><cvrf:ID>2024-Apr</cvrf:ID><cvrf:Alias>other</cvrf:Alias></cvrf:Identification>
+<cvrf:InitialReleaseDate>2024-04-09T07:00:00</cvrf:InitialReleaseDate>
+</cvrf:DocumentTracking>
+<prod:ProductTree><prod:Branch Type="Vendor" Name="Microsoft">
+<prod:FullProductName ProductID="11923">Windows Server 2022</prod:FullProductName>
+<prod:FullProductName ProductID="11924">Windows Server 2022 (Server Core installation)</prod:FullProductName>
+</prod:Branch></prod:ProductTree>
+<vuln:Vulnerability Ordinal="1"><vuln:Title>A&lt;&#9;&amp;title</vuln:Title><vuln:CVE>CVE-2024-1</vuln:CVE>
+<vuln:Threats>
+<vuln:Threat Type="Severity"><vuln:Description>Critical</vuln:Description><vuln:ProductID>11924</vuln:ProductID></vuln:Threat>
+<vuln:Threat Type="Severity"><vuln:Description>Low</vuln:Description><vuln:ProductID>99</vuln:ProductID></vuln:Threat>
+<vuln:Threat Type="Exploit Status"><vuln:Description>Exploited:Yes</vuln:Description></vuln:Threat>
+</vuln:Threats>
+<vuln:Remediations>
+<vuln:Remediation Type="Vendor Fix"><vuln:Description>5036909</vuln:Description><vuln:URL />
+<vuln:ProductID>11923</vuln:ProductID><vuln:ProductID>11924</vuln:ProductID>
+<vuln:SubType>Security Update</vuln:SubType>
+<vuln:FixedBuild><![CDATA[10.0.20348.2402]]></vuln:FixedBuild></vuln:Remediation>
+<vuln:Remediation Type="Workaround"><vuln:Description>1</vuln:Description><vuln:URL />
+<vuln:ProductID>11924</vuln:ProductID>
+<vuln:FixedBuild><![CDATA[10.0.20348.9]]></vuln:FixedBuild></vuln:Remediation>
+</vuln:Remediations></vuln:Vulnerability>
+</cvrf:cvrfdoc>
+"#;
+        let fixes = [APRIL, (0, "10.0.20348.9", "1")];
+        let rows = [vulnerability("CVE-2024-1", "Critical", "Yes", &fixes)];
+        let json = document("2024-Apr", "2024-04-09", &rows);
+        let json = String::from_utf8(json).unwrap();
+        let json = json.replace("A\\ttitle", "A<\\t&title");
         let (mut of_json, mut of_xml) = (SecurityUpdates::default(), SecurityUpdates::default());
-        of_json.add(&json).unwrap();
-        of_xml.add(as_xml(&json).as_bytes()).unwrap();
+        of_json.add(json.as_bytes()).unwrap();
+        of_xml.add(format!("\u{feff}{xml}").as_bytes()).unwrap();
         assert_eq!(of_json.fixes.len(), 1);
         assert_eq!(of_xml, of_json);
-        assert_eq!(of_xml.fixes[0].title, "<A & \u{fc}>");
+        assert_eq!(of_xml.fixes[0].title, "A< &title");
     }
 
     #[test]
