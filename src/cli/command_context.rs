@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use wincimg_common::progress::Reporter;
+use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::Untrusted;
 
 use super::argument_passwords;
@@ -82,7 +82,7 @@ impl Session {
     }
 }
 
-impl Reporter for Session {
+impl Progress for Session {
     fn note(&self, message: &dyn Display) {
         Self::note(self, message);
     }

@@ -8,7 +8,7 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::progress::Reporter;
+use wincimg_common::progress::Progress;
 use wincimg_engine::fleet::FleetReport;
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
@@ -29,7 +29,7 @@ pub(super) fn missing(table: &SecurityUpdates, version: WindowsVersion) -> Vec<&
 pub(super) fn missing_in_fleet(
     report: &FleetReport,
     session: &Session,
-    reporter: &dyn Reporter,
+    reporter: &dyn Progress,
 ) -> Option<MissingFixes> {
     let builds = report.images.iter().flat_map(|image| &image.builds);
     let existing = builds
@@ -46,7 +46,7 @@ pub(super) fn missing_fixes(
     images: impl Iterator<Item = (Option<String>, WindowsVersion)>,
     today: Option<Date>,
     session: &Session,
-    reporter: &dyn Reporter,
+    reporter: &dyn Progress,
 ) -> Option<MissingFixes> {
     let table = SecurityUpdates::load(&table_path(session)?);
     let table = table.inspect_err(|error| {

@@ -1,6 +1,7 @@
 //! Mirroring stand-in Windows base images between real registries.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -494,9 +495,9 @@ impl Progress for Watch {
         Arc::new(WatchTask(self.open.clone()))
     }
 
-    fn note(&self, _message: &str) {}
+    fn note(&self, _message: &dyn Display) {}
 
-    fn warn(&self, _message: &str) {}
+    fn warn(&self, _message: &dyn Display) {}
 }
 
 impl Task for WatchTask {

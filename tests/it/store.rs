@@ -1,5 +1,6 @@
 //! Layouts and registries as sources and sinks, checked with skopeo.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
-use wincimg_common::progress::{Progress, Silent, Task};
+use wincimg_common::progress::{Progress, Silent};
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::{Document, ImageConfig, ManifestFormat};
 use wincimg_oci::layout::Layout;
@@ -230,15 +231,11 @@ async fn a_damaged_blob_in_a_layout_is_replaced() {
 struct Notes(Mutex<Vec<String>>);
 
 impl Progress for Notes {
-    fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
-        Silent.task(label, total)
+    fn note(&self, message: &dyn Display) {
+        self.0.lock().unwrap().push(message.to_string());
     }
 
-    fn note(&self, message: &str) {
-        self.0.lock().unwrap().push(message.to_owned());
-    }
-
-    fn warn(&self, _message: &str) {}
+    fn warn(&self, _message: &dyn Display) {}
 }
 
 #[test]

@@ -6,16 +6,19 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Receiver of progress.
+/// Receiver of progress and of messages for the user.
 pub trait Progress: Send + Sync {
-    /// Starts a task with a line of its own; `total` is its size in bytes if known.
-    fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task>;
+    /// Starts a task with a line of its own; `total` is its size in bytes if known. A receiver of
+    /// messages alone shows none.
+    fn task(&self, _label: &str, _total: Option<u64>) -> Arc<dyn Task> {
+        Arc::new(Silent)
+    }
 
-    /// Prints a sentence that stays on the screen.
-    fn note(&self, message: &str);
+    /// Reports something other than the result.
+    fn note(&self, message: &dyn Display);
 
-    /// Prints one that may require attention.
-    fn warn(&self, message: &str);
+    /// Reports something that may require attention.
+    fn warn(&self, message: &dyn Display);
 }
 
 /// A task in progress; its line ends when the value is dropped or [`Task::done`] is called.
@@ -30,30 +33,11 @@ pub trait Task: Send + Sync {
     fn done(&self, outcome: &str);
 }
 
-/// Receiver of messages for the user.
-pub trait Reporter: Sync {
-    /// Reports something other than the result.
-    fn note(&self, message: &dyn Display);
-
-    /// Reports something that may require attention.
-    fn warn(&self, message: &dyn Display);
-}
-
 /// Discards all progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
 impl Progress for Silent {
-    fn task(&self, _label: &str, _total: Option<u64>) -> Arc<dyn Task> {
-        Arc::new(Silent)
-    }
-
-    fn note(&self, _message: &str) {}
-
-    fn warn(&self, _message: &str) {}
-}
-
-impl Reporter for Silent {
     fn note(&self, _message: &dyn Display) {}
 
     fn warn(&self, _message: &dyn Display) {}

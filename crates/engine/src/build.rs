@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use wincimg_cluster::builder::SCHEME;
 use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_common::progress::{Progress, Reporter};
+use wincimg_common::progress::Progress;
 use wincimg_http::Downloads;
 use wincimg_inspect::facts_provider::BaseFactsProvider;
 use wincimg_layer::{Compression, DiffIdCache};
@@ -50,7 +50,7 @@ pub struct BuildContext<'a> {
     /// Display of running transfers.
     pub progress: Arc<dyn Progress>,
     /// Receiver of notes and warnings.
-    pub reporter: &'a dyn Reporter,
+    pub reporter: &'a dyn Progress,
 }
 
 /// Options of the engines.

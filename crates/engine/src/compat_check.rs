@@ -7,7 +7,7 @@ use wincimg_cluster::rollout::{
     Image, ImageContent, Rollout, RolloutCheck, RolloutRequest, Variant,
 };
 use wincimg_common::diagnose::Problem;
-use wincimg_common::progress::Reporter;
+use wincimg_common::progress::Progress;
 use wincimg_windows::compat::{
     CompatRule, ContainerRuntime, HostBuild, Isolation, VerdictOutcome, check as judge,
 };
@@ -22,7 +22,7 @@ pub fn check_served(
     outlooks: &[PlannedTag<'_>],
     nodes: &[Node],
     today: Date,
-    reporter: &dyn Reporter,
+    reporter: &dyn Progress,
 ) -> Result<(), Problem> {
     for outlook in outlooks {
         for warning in check_tag(outlook, nodes, today)? {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{BoxError, Problem, closest_match};
 use wincimg_common::files::{TextFile, folder_of, missing_path_hint, or_here};
-use wincimg_common::progress::Reporter;
+use wincimg_common::progress::Progress;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
@@ -71,7 +71,7 @@ fn misplaced_option(problem: String, hint: impl Into<String>) -> BoxError {
 
 impl BuildInput {
     /// Reads the recipe, or the Dockerfile with its build arguments.
-    pub fn read(&self, reporter: &dyn Reporter) -> Result<BuildDefinition, BoxError> {
+    pub fn read(&self, reporter: &dyn Progress) -> Result<BuildDefinition, BoxError> {
         if let Some((file, folder)) = dockerfile_of(&self.image, self.file.clone()) {
             return self.read_dockerfile(file, folder, reporter);
         }
@@ -124,7 +124,7 @@ impl BuildInput {
         &self,
         file: TextFile,
         folder: PathBuf,
-        reporter: &dyn Reporter,
+        reporter: &dyn Progress,
     ) -> Result<BuildDefinition, BoxError> {
         if let Some((variable, _)) = self.values.first() {
             let problem = format!(

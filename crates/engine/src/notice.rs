@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_common::progress::Reporter;
+use wincimg_common::progress::Progress;
 use wincimg_common::untrusted::public_url;
 use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
 use wincimg_inspect::bases::{ResolveError, warning};
@@ -20,7 +20,7 @@ pub const UPDATE_LOCK: &str = "--update-lock";
 const MAX_NAMES: usize = 4;
 
 /// Reports the rejected tags and reasons before a failed search is reported.
-pub fn report_searched_tags(error: &ResolveError, reporter: &dyn Reporter) {
+pub fn report_searched_tags(error: &ResolveError, reporter: &dyn Progress) {
     if let ResolveError::NothingFits(nothing) = error {
         for tag in &nothing.set_aside {
             reporter.warn(tag);
@@ -33,7 +33,7 @@ pub fn report_searched_tags(error: &ResolveError, reporter: &dyn Reporter) {
 
 /// Reports what concerns planned images: rejected tags, notes for authors, warnings about bases,
 /// and possible secrets.
-pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Reporter) {
+pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     for tag in images.iter().flat_map(|image| &image.set_aside) {
         reporter.warn(tag);
     }
@@ -71,7 +71,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Reporter) {
     }
 }
 
-fn report_secrets(found: &BTreeSet<String>, reporter: &dyn Reporter) {
+fn report_secrets(found: &BTreeSet<String>, reporter: &dyn Progress) {
     let names: Vec<&str> = found.iter().map(String::as_str).take(MAX_NAMES).collect();
     let more = match found.len().saturating_sub(MAX_NAMES) {
         0 => String::new(),
@@ -86,7 +86,7 @@ fn report_secrets(found: &BTreeSet<String>, reporter: &dyn Reporter) {
 
 /// Reports application pools at which containers end, each once. What Windows does to them in the
 /// build is unknown.
-pub(crate) fn report_pools(images: &[PlannedImage], reporter: &dyn Reporter) {
+pub(crate) fn report_pools(images: &[PlannedImage], reporter: &dyn Progress) {
     let is_direct = |step: &StepPlacement| step.engine == StepEngine::Direct;
     let whole = images
         .iter()
@@ -109,7 +109,7 @@ pub(crate) fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
 pub(crate) fn report_missing(
     lacking: &MissingInputs,
     supply: &DownloadSet,
-    reporter: &dyn Reporter,
+    reporter: &dyn Progress,
 ) {
     let not_pinned = supply.not_pinned(&lacking.files);
     let warn = |place: &str, url: &str| {

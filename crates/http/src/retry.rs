@@ -204,10 +204,11 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Display;
     use std::sync::Mutex;
     use std::time::UNIX_EPOCH;
 
-    use wincimg_common::progress::{Silent, Task};
+    use wincimg_common::progress::Silent;
 
     use super::*;
 
@@ -329,15 +330,11 @@ mod tests {
     struct Notes(Mutex<Vec<String>>);
 
     impl Progress for Notes {
-        fn task(&self, _label: &str, _total: Option<u64>) -> Arc<dyn Task> {
-            Arc::new(Silent)
+        fn note(&self, message: &dyn Display) {
+            self.0.lock().unwrap().push(message.to_string());
         }
 
-        fn note(&self, message: &str) {
-            self.0.lock().unwrap().push(message.to_owned());
-        }
-
-        fn warn(&self, _message: &str) {}
+        fn warn(&self, _message: &dyn Display) {}
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! Progress without a terminal: a line when a task ends, and periodic lines for running tasks.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -75,11 +76,11 @@ impl Progress for Log {
         piece
     }
 
-    fn note(&self, message: &str) {
+    fn note(&self, message: &dyn Display) {
         (self.0.write)(&format!("note: {}", Untrusted(message)));
     }
 
-    fn warn(&self, message: &str) {
+    fn warn(&self, message: &dyn Display) {
         (self.0.write)(&format!("warning: {}", Untrusted(message)));
     }
 }
@@ -200,7 +201,7 @@ mod tests {
         first.done("copied");
         first.done("copied");
         log.task("layer\u{1b}[2J", None).done("already there");
-        log.note("again");
+        log.note(&"again");
         drop((first, log));
         let lines: Vec<String> = lines.iter().take(3).collect();
         assert_eq!(

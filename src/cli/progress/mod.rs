@@ -3,7 +3,7 @@
 mod line;
 mod log;
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -102,12 +102,12 @@ impl Progress for Bars {
         Arc::new(bar)
     }
 
-    fn note(&self, message: &str) {
+    fn note(&self, message: &dyn Display) {
         // Nothing can be printed if stderr is closed.
         let _ = self.0.println(format!("note: {}", Untrusted(message)));
     }
 
-    fn warn(&self, message: &str) {
+    fn warn(&self, message: &dyn Display) {
         let _ = self.0.println(format!("warning: {}", Untrusted(message)));
     }
 }

@@ -90,6 +90,7 @@ impl Daemon {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Display;
     use std::sync::Mutex;
 
     use super::*;
@@ -112,12 +113,12 @@ mod tests {
             Arc::new(Line(self.clone(), label.to_owned()))
         }
 
-        fn note(&self, message: &str) {
-            self.write(message.to_owned());
+        fn note(&self, message: &dyn Display) {
+            self.write(message.to_string());
         }
 
-        fn warn(&self, message: &str) {
-            self.write(message.to_owned());
+        fn warn(&self, message: &dyn Display) {
+            self.write(message.to_string());
         }
     }
 

@@ -15,7 +15,7 @@ use wincimg_cluster::nodes::Node;
 use wincimg_cluster::rollout::command_line;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
-use wincimg_common::progress::Reporter;
+use wincimg_common::progress::Progress;
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HOST_PROCESS};
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::{Architecture, ContainerRuntime};
@@ -134,7 +134,7 @@ impl CheckPermit<'_> {
 /// Reporter that drops what was reported before.
 pub struct DedupReporter<'a> {
     /// Receives what is new.
-    pub reporter: &'a dyn Reporter,
+    pub reporter: &'a dyn Progress,
     /// What was reported.
     pub printed: &'a Mutex<HashSet<String>>,
     /// The image that it is about.
@@ -142,7 +142,7 @@ pub struct DedupReporter<'a> {
 }
 
 impl DedupReporter<'_> {
-    fn report(&self, message: &dyn Display, to: impl Fn(&dyn Reporter, &dyn Display)) {
+    fn report(&self, message: &dyn Display, to: impl Fn(&dyn Progress, &dyn Display)) {
         let message = message.to_string();
         let mut printed = lock(self.printed);
         if printed.len() >= MAX_PRINTED {
@@ -158,7 +158,7 @@ impl DedupReporter<'_> {
     }
 }
 
-impl Reporter for DedupReporter<'_> {
+impl Progress for DedupReporter<'_> {
     fn note(&self, message: &dyn Display) {
         self.report(message, |reporter, message| reporter.note(message));
     }
@@ -353,7 +353,7 @@ impl CurrentCheck<'_> {
     pub(super) fn run(
         &self,
         hosts: &[TargetHost],
-        reporter: &dyn Reporter,
+        reporter: &dyn Progress,
         report: &mut ImageReport,
     ) {
         for host in hosts {
@@ -447,7 +447,7 @@ fn has_hosts(
 }
 
 /// Warns of nodes whose runtime does not run an image without Windows out of its index.
-fn warn_of_old_runtimes(entry: &FleetEntry, nodes: &[Node], reporter: &dyn Reporter) {
+fn warn_of_old_runtimes(entry: &FleetEntry, nodes: &[Node], reporter: &dyn Progress) {
     let nodes = nodes.iter().filter(|node| !node.runtime.runs_unversioned());
     let names: Vec<&str> = nodes.filter_map(|node| node.name.as_deref()).collect();
     let Some(first) = names.first() else {
