@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Silent};
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
-use wincimg_oci::document::{Document, ImageConfig, ManifestFormat};
+use wincimg_oci::document::{Document, ImageConfig, ManifestFormat, sha256};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source, StoreError};
@@ -255,6 +255,33 @@ async fn a_wait_for_another_process_that_tags_in_a_layout_is_said() {
     tokio::join!(image.put(&target, Some("1")), release);
     let expected = format!("waiting for another wincimg that holds {layout}");
     assert_eq!(*notes.0.lock().unwrap(), [expected]);
+}
+
+#[test]
+async fn an_artifact_that_a_layout_lists_and_lacks_is_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("layout");
+    let notes = Arc::new(Notes::default());
+    let layout = Layout::create(&root).await.unwrap();
+    let layout = layout.with_progress(notes.clone());
+    let digest = sha256(b"gone");
+    let index = json!({
+        "schemaVersion": 2,
+        "manifests": [{
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "artifactType": "application/spdx+json",
+            "digest": digest.to_string(),
+            "size": 2,
+        }],
+    });
+    fs::write(root.join("index.json"), index.to_string()).unwrap();
+    for image in [b"first", b"other"] {
+        let found = layout.artifacts(&sha256(image)).await.unwrap();
+        assert!(found.is_empty());
+    }
+    let notes = notes.0.lock().unwrap();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with(&format!("ignored {digest}, ")));
 }
 
 #[test]

@@ -4,14 +4,16 @@
 //! that an interrupted run leaves complete blobs for the next run and no dangling references.
 //! Existing blobs are verified and kept.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
+use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
 
 use super::document::{
@@ -38,6 +40,8 @@ const MOST_ARTIFACTS: usize = 10_000;
 pub struct Layout {
     root: PathBuf,
     progress: Arc<dyn Progress>,
+    /// Artifacts that it lists and lacks, as far as they were reported.
+    lacking: Arc<Mutex<HashSet<Digest>>>,
 }
 
 impl fmt::Debug for Layout {
@@ -85,6 +89,7 @@ impl Layout {
         Self {
             root,
             progress: Arc::new(Silent),
+            lacking: Arc::default(),
         }
     }
 
@@ -297,9 +302,11 @@ impl Layout {
         let mut found = Vec::new();
         for entry in listed.take(MOST_ARTIFACTS) {
             if !self.blob_path(&entry.digest).is_file() {
-                let place = self.root.display();
-                let note = not_attached(&place, &entry, &"one of its images");
-                self.progress.note(&note);
+                if lock(&self.lacking).insert(entry.digest.clone()) {
+                    let place = self.root.display();
+                    let note = not_attached(&place, &entry, &"one of its images");
+                    self.progress.note(&note);
+                }
                 continue;
             }
             let artifact = Artifact::read(self.document(&entry).await?);
