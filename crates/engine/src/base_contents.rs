@@ -25,26 +25,26 @@ pub enum Purpose {
     Rehearsal,
 }
 
-/// Sets the known contents of each image's base, and reports what is missing or damaged.
+/// Sets the known contents of each image's base, and reports what is damaged. Returns notes about
+/// what only a build reads.
 pub(crate) async fn load_contents(
     images: &mut [PlannedImage],
     purpose: Purpose,
     ctx: &BuildContext<'_>,
-) -> Result<(), BoxError> {
+) -> Result<Vec<String>, BoxError> {
     let bases = bases(images, purpose);
     let known = find_contents(&bases, purpose, ctx).await;
     for warning in ctx.library.take_warnings() {
         ctx.reporter.warn(&warning);
     }
+    let mut unread = Vec::new();
     for ((base, needs), known) in bases.into_iter().zip(known?) {
         let name = base.display_name();
         let Some(known) = known else {
             tracing::info!("contents of {name}: {}", FactsSource::Nowhere);
             if !needs.is_empty() {
                 let what = content_name(&needs);
-                ctx.reporter.note(&format_args!(
-                    "a build reads {what} of {name} from its layers"
-                ));
+                unread.push(format!("a build reads {what} of {name} from its layers"));
             }
             continue;
         };
@@ -65,7 +65,7 @@ pub(crate) async fn load_contents(
             image.stages.set_contents(digest, &inside);
         }
     }
-    Ok(())
+    Ok(unread)
 }
 
 /// Known contents of bases, read concurrently. Layers are read only for what plans require for the

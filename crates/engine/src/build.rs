@@ -196,7 +196,7 @@ impl BuildRequest {
         self.evaluate(images, false, supply, ctx).await?;
         // New facts may require further ones.
         loop {
-            load_contents(images, purpose, ctx).await?;
+            let unread = load_contents(images, purpose, ctx).await?;
             let reported = notes(images);
             let lacking = self.evaluate(images, true, supply, ctx).await?;
             for note in notes(images).difference(&reported) {
@@ -215,6 +215,9 @@ impl BuildRequest {
                 }
             }
             if !images.iter().any(|image| image.stages.requires_contents) {
+                for note in &unread {
+                    ctx.reporter.note(note);
+                }
                 report_missing(&lacking, supply, ctx.reporter);
                 return Ok(());
             }
