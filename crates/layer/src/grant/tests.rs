@@ -2,71 +2,16 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use wincimg_common::diagnose::{Blame, Diagnose as _};
-use wincimg_registry::security::{Ace, ChildKind, DescriptorLayout, Sid};
-use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, UnknownBase};
+use wincimg_registry::UnknownBase;
+use wincimg_registry::security::{Ace, ChildKind, Sid};
 use wincimg_windows::access::{
     AccessEdit, AccountRights, DescriptorEdit, Grant, Inherit, InheritanceMode, RemovedEntries,
 };
-use wincimg_windows::base_contents::FileDigest;
+use wincimg_windows::testing::TestBaseContents;
 
 use super::*;
 
-/// A base with these folders and files, by their paths and descriptors.
-#[derive(Debug, Default)]
-struct Base(BTreeMap<ImagePath, BaseFile>);
-
 const PLAIN: &str = "O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)";
-
-impl Base {
-    fn with(mut self, path: &str, kind: FileKind<FileDigest>, sddl: &str) -> Self {
-        let descriptor: SecurityDescriptor = sddl.parse().unwrap();
-        let file = BaseFile {
-            name: String::new(),
-            kind,
-            attributes: 0x10,
-            security: Some(descriptor.to_bytes(DescriptorLayout::ListsFirst)),
-        };
-        self.0.insert(path.parse().unwrap(), file);
-        self
-    }
-
-    fn folder(self, path: &str, sddl: &str) -> Self {
-        self.with(path, FileKind::Folder, sddl)
-    }
-}
-
-impl BaseKeys for Base {
-    fn key(&self, _: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
-        Ok(Presence::Unknown)
-    }
-}
-
-impl BaseContents for Base {
-    fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
-        let found = self
-            .0
-            .iter()
-            .find(|(own, _)| own.strip_prefix(path) == Some(&[]));
-        Ok(found.map_or(Presence::Absent, |(_, file)| {
-            Presence::Present(file.clone())
-        }))
-    }
-
-    fn folders_below(
-        &self,
-        path: &ImagePath,
-    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
-        let below = self.0.iter().filter(|(own, file)| {
-            file.kind == FileKind::Folder
-                && own.strip_prefix(path).is_some_and(|rest| !rest.is_empty())
-        });
-        Ok(Presence::Present(
-            below
-                .map(|(path, file)| (path.clone(), file.clone()))
-                .collect(),
-        ))
-    }
-}
 
 fn access(path: &str, inherit: Inherit) -> AccessChange {
     use wincimg_windows::access::Rights;
@@ -160,22 +105,15 @@ fn grants_add_up_in_their_order() {
 
 #[test]
 fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
-    let base = Base::default()
-        .folder("/data", PLAIN)
-        .folder("/data/a", PLAIN)
-        .folder("/data/a/b", PLAIN)
-        .folder("/data/apart", "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
-        .folder("/data/apart/below", PLAIN)
-        .folder("/data/ours", "O:BAG:SYD:AI(A;OICIID;FA;;;SY)")
-        .folder("/database", PLAIN)
-        .with(
-            "/data/file.txt",
-            FileKind::File(FileDigest {
-                size: 1,
-                sha256: [0; 32],
-            }),
-            PLAIN,
-        );
+    let base = TestBaseContents::default()
+        .with_folder("/data", 0x10, PLAIN)
+        .with_folder("/data/a", 0x10, PLAIN)
+        .with_folder("/data/a/b", 0x10, PLAIN)
+        .with_folder("/data/apart", 0x10, "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
+        .with_folder("/data/apart/below", 0x10, PLAIN)
+        .with_folder("/data/ours", 0x10, "O:BAG:SYD:AI(A;OICIID;FA;;;SY)")
+        .with_folder("/database", 0x10, PLAIN)
+        .with_file("/data/file.txt", b"x", 0x20, PLAIN);
     let mut made = layer_of(&["Data/ours/x.txt"]);
     made.change_access(&[access(r"C:\data", Inherit::All)], &base)
         .unwrap();
@@ -198,11 +136,7 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
 
 #[test]
 fn what_is_missing_or_a_layer_cannot_change_is_refused() {
-    let file = FileKind::File(FileDigest {
-        size: 1,
-        sha256: [0; 32],
-    });
-    let base = Base::default().with("/hosts", file, PLAIN);
+    let base = TestBaseContents::default().with_file("/hosts", b"x", 0x20, PLAIN);
     let refused = |path: &str, inside: &dyn BaseContents| {
         let error = layer_of(&["app/x"])
             .change_access(&[access(path, Inherit::All)], inside)
@@ -214,17 +148,15 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
     assert!(refused("/none", &base).contains("nor the layer has it; add it with [[files]]"));
     assert!(refused("/hosts", &base).contains("a file or link of the base"));
     assert!(refused("/none", &UnknownBase).contains("the content of the base is unknown"));
-    let mut many = Base::default().folder("/many", PLAIN);
+    let mut many = TestBaseContents::default().with_folder("/many", 0x10, PLAIN);
     for number in 0..=MOST_FOLDERS {
-        many = many.folder(&format!("/many/{number}"), PLAIN);
+        many = many.with_folder(&format!("/many/{number}"), 0x10, PLAIN);
     }
     assert!(
         refused("/many", &many).contains("4097 folders of the base in it: the maximum is 4096")
     );
-    let mut odd = Base::default().folder("/odd", PLAIN);
-    odd.0
-        .values_mut()
-        .for_each(|file| file.security = Some(vec![1]));
+    let odd = TestBaseContents::default().with_folder("/odd", 0x10, PLAIN);
+    let odd = odd.with_damaged_descriptors();
     let error = layer_of(&[])
         .change_access(&[access("/odd", Inherit::All)], &odd)
         .unwrap_err();
@@ -442,15 +374,20 @@ fn flags_say_what_of_a_folder_rights_are_for() {
 
 #[test]
 fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
-    let base = Base::default()
-        .folder("/", "O:BAG:SYD:PAI(A;OICI;FA;;;BA)")
-        .folder("/data", "O:BAG:SYD:AI(A;OICI;FR;;;WD)(A;OICIID;FA;;;BA)")
-        .folder(
+    let base = TestBaseContents::default()
+        .with_folder("/", 0x10, "O:BAG:SYD:PAI(A;OICI;FA;;;BA)")
+        .with_folder(
+            "/data",
+            0x10,
+            "O:BAG:SYD:AI(A;OICI;FR;;;WD)(A;OICIID;FA;;;BA)",
+        )
+        .with_folder(
             "/data/a",
+            0x10,
             "O:BUG:SYD:AI(A;OICIID;FR;;;WD)(A;OICIID;FA;;;BA)",
         )
-        .folder("/data/apart", "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
-        .folder("/data/apart/below", "O:BAG:SYD:AI(A;OICIID;FA;;;SY)");
+        .with_folder("/data/apart", 0x10, "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
+        .with_folder("/data/apart/below", 0x10, "O:BAG:SYD:AI(A;OICIID;FA;;;SY)");
     let mut layer = layer_of(&[]);
     let all = edit(r"C:\data", DescriptorEdit::Reset, false);
     layer.change_access(&[all], &base).unwrap();
@@ -658,7 +595,7 @@ fn a_folder_of_windows_is_asked_of_the_base_whatever_is_put_there() {
     assert!(error.to_string().contains("is unknown"), "{error}");
     let file = access(r"C:\Program Files\App\a.exe", Inherit::All);
     layer.change_access(&[file], &UnknownBase).unwrap();
-    let base = Base::default().folder("/Program Files", PLAIN);
+    let base = TestBaseContents::default().with_folder("/Program Files", 0x10, PLAIN);
     layer
         .change_access(&[access(path, Inherit::All)], &base)
         .unwrap();

@@ -25,7 +25,7 @@ type Names = Vec<FoldedName>;
 #[derive(Debug, Clone, Default)]
 pub struct TestBaseContents {
     keys: Keys,
-    files: Option<BTreeMap<Names, BaseFile>>,
+    files: Option<BTreeMap<Names, (ImagePath, BaseFile)>>,
     contents: BTreeMap<Names, Vec<u8>>,
 }
 
@@ -90,7 +90,16 @@ impl TestBaseContents {
             security: Some(security(sddl)),
         };
         let files = self.files.get_or_insert_default();
-        files.insert(folded(path.components()), file);
+        files.insert(folded(path.components()), (path, file));
+        self
+    }
+
+    /// Damages every descriptor.
+    #[must_use]
+    pub fn with_damaged_descriptors(mut self) -> Self {
+        for (_, file) in self.files.iter_mut().flat_map(BTreeMap::values_mut) {
+            file.security = Some(vec![1]);
+        }
         self
     }
 }
@@ -107,7 +116,9 @@ impl BaseContents for TestBaseContents {
             return Ok(Presence::Unknown);
         };
         let file = files.get(&folded(path.components()));
-        Ok(file.cloned().map_or(Presence::Absent, Presence::Present))
+        Ok(file.map_or(Presence::Absent, |(_, file)| {
+            Presence::Present(file.clone())
+        }))
     }
 
     fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
@@ -119,7 +130,23 @@ impl BaseContents for TestBaseContents {
             .iter()
             .filter(|(path, _)| path.len() == names.len() + 1 && path.starts_with(&names));
         Ok(Presence::Present(
-            inside.map(|(_, file)| file.clone()).collect(),
+            inside.map(|(_, (_, file))| file.clone()).collect(),
+        ))
+    }
+
+    fn folders_below(
+        &self,
+        folder: &ImagePath,
+    ) -> Result<Presence<Vec<(ImagePath, BaseFile)>>, BaseReadError> {
+        let names = folded(folder.components());
+        let Some(files) = &self.files else {
+            return Ok(Presence::Unknown);
+        };
+        let below = files.iter().filter(|(path, (_, file))| {
+            file.kind == FileKind::Folder && path.len() > names.len() && path.starts_with(&names)
+        });
+        Ok(Presence::Present(
+            below.map(|(_, found)| found.clone()).collect(),
         ))
     }
 
