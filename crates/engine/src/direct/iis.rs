@@ -273,62 +273,26 @@ fn content(source: &ContentSource, path: &LayerPath) -> Result<(Vec<u8>, String)
 
 #[cfg(test)]
 mod tests {
-    use wincimg_common::diagnose::Diagnose as _;
+    use wincimg_common::diagnose::{Diagnose as _, error_chain};
     use wincimg_recipe::{PlanBase, Recipe, RecipeInputs, add_entries};
-    use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, UnknownBase};
-    use wincimg_testkit::iis::{SCHEMA, SERVER};
-    use wincimg_windows::base_contents::{BaseFile, FileDigest, FileKind};
+    use wincimg_registry::UnknownBase;
+    use wincimg_testkit::iis::{SCHEMA, SERVER, SETTINGS as WHOLE};
+    use wincimg_windows::testing::TestBaseContents;
 
     use super::*;
+
     const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
 
-    /// A base with that IIS configuration, or without.
-    #[derive(Debug)]
-    struct Base(Option<String>);
-
-    impl BaseKeys for Base {
-        fn key(&self, _: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
-            Ok(Presence::Absent)
-        }
+    /// A base with this configuration of IIS.
+    fn base_with(server: &str) -> TestBaseContents {
+        let schema = r"C:\Windows\System32\inetsrv\config\schema\IIS_schema.xml";
+        without_iis()
+            .with_file(&format!("/{PATH}"), server.as_bytes(), 0x20, "O:SYG:SYD:")
+            .with_file(schema, SCHEMA.as_bytes(), 0x20, "O:SYG:SYD:")
     }
 
-    impl BaseContents for Base {
-        fn file(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
-            Ok(match self.content(path)? {
-                Presence::Present(bytes) => Presence::Present(BaseFile {
-                    name: String::new(),
-                    kind: FileKind::File(FileDigest {
-                        size: bytes.len() as u64,
-                        sha256: [0; 32],
-                    }),
-                    attributes: 0x20,
-                    security: Some(vec![1, 2, 3]),
-                }),
-                _ => Presence::Absent,
-            })
-        }
-
-        fn read_dir(&self, folder: &ImagePath) -> Result<Presence<Vec<BaseFile>>, BaseReadError> {
-            let name = "IIS_schema.xml";
-            let found = self.file(&folder.join(name).unwrap())?;
-            Ok(found.map(|file| {
-                let name = name.to_owned();
-                vec![BaseFile { name, ..file }]
-            }))
-        }
-
-        fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
-            let path = path.to_string();
-            Ok(match &self.0 {
-                Some(text) if path.ends_with("applicationHost.config") => {
-                    Presence::Present(text.clone().into_bytes())
-                }
-                Some(_) if path.ends_with("IIS_schema.xml") => {
-                    Presence::Present(SCHEMA.as_bytes().to_vec())
-                }
-                _ => Presence::Absent,
-            })
-        }
+    fn without_iis() -> TestBaseContents {
+        TestBaseContents::default().with_drive()
     }
 
     fn plan(settings: &str) -> Plan {
@@ -371,21 +335,9 @@ mod tests {
         }
     }
 
-    fn base() -> Base {
-        Base(Some(SERVER.replace('\n', "\r\n")))
+    fn base() -> TestBaseContents {
+        base_with(&SERVER.replace('\n', "\r\n"))
     }
-
-    fn chain(error: &DirectError) -> String {
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(error) = source {
-            text = format!("{text}: {error}");
-            source = error.source();
-        }
-        text
-    }
-
-    use wincimg_testkit::iis::SETTINGS as WHOLE;
 
     #[test]
     fn a_server_is_configured_as_a_recipe_says() {
@@ -418,7 +370,7 @@ mod tests {
             "name=\"staticContent\" overrideModeDefault=\"Allow\"",
             "name=\"staticContent\" overrideModeDefault=\"Deny\"",
         );
-        let mut by_server = layer(&plan, &Base(Some(denied))).unwrap();
+        let mut by_server = layer(&plan, &base_with(&denied)).unwrap();
         let server = text(&mut by_server, PATH).unwrap();
         assert!(
             server.contains("<location path=\"Default Web Site\">"),
@@ -438,7 +390,7 @@ mod tests {
             )
         };
         let made = |settings: &str| layer(&plan(settings), &base()).unwrap();
-        let shared = |layers: &[&Layer], base: &Base| {
+        let shared = |layers: &[&Layer], base: &TestBaseContents| {
             let found = shared_bindings(layers.iter().copied(), base).unwrap();
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
@@ -456,7 +408,7 @@ mod tests {
         assert_eq!(shared(&[], &base()), none);
         // A base that has them is not for this build to change.
         let mut shop = shop;
-        let known = Base(text(&mut shop, PATH));
+        let known = base_with(&text(&mut shop, PATH).unwrap());
         assert_eq!(shared(&[&shop], &known), none);
     }
 
@@ -470,14 +422,14 @@ mod tests {
             unseen.to_string().contains("its contents are not known"),
             "{unseen}"
         );
-        let none = check_base(&plan, &Base(None)).unwrap_err();
+        let none = check_base(&plan, &without_iis()).unwrap_err();
         assert!(none.to_string().contains("has no IIS"), "{none}");
         // Settings of a site alone do not require the contents, which the base's name may say.
         let mut of_site = self::plan("[iis]\nfile_extensions = [\"json\"]");
         check_base(&of_site, &base()).unwrap();
         check_base(&of_site, &UnknownBase).unwrap();
         assert_eq!(
-            check_base(&of_site, &Base(None))
+            check_base(&of_site, &without_iis())
                 .unwrap_err()
                 .diagnosis()
                 .code,
@@ -494,18 +446,17 @@ mod tests {
         }
         of_site.base.name = "mcr.microsoft.com/windows/servercore/iis:ltsc2022".to_owned();
         check_base(&of_site, &UnknownBase).unwrap();
-        let broken = layer(&plan, &Base(Some("<configuration>".to_owned()))).unwrap_err();
+        let broken = layer(&plan, &base_with("<configuration>")).unwrap_err();
+        let printed = broken.to_string();
         assert!(
-            chain(&broken).starts_with("cannot read the base's C:\\Windows"),
-            "{}",
-            chain(&broken)
+            printed.starts_with("cannot read the base's C:\\Windows"),
+            "{printed}"
         );
         let missing = self::plan("[iis.app_pool]\nname = \"api\"\nsettings = { autoStart = true }");
-        let missing = layer(&missing, &base()).unwrap_err();
+        let printed = error_chain(&layer(&missing, &base()).unwrap_err());
         assert!(
-            chain(&missing).ends_with("applicationPools has no entry [name='api']"),
-            "{}",
-            chain(&missing)
+            printed.ends_with("applicationPools has no entry [name='api']"),
+            "{printed}"
         );
     }
 }
