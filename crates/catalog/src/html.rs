@@ -65,14 +65,8 @@ fn utf8(part: &[u8]) -> &str {
 
 /// Collapses runs of white space to one space, and trims the ends.
 pub(super) fn collapse_whitespace(text: &str) -> String {
-    let mut squeezed = String::with_capacity(text.len().min(256));
-    for word in text.split_whitespace() {
-        if !squeezed.is_empty() {
-            squeezed.push(' ');
-        }
-        squeezed.push_str(word);
-    }
-    squeezed
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
 }
 
 /// Tokenizer state of elements whose content is text, which the tree builder would set.

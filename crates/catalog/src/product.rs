@@ -6,12 +6,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wincimg_windows::release;
-use wincimg_windows::release::Release;
+use wincimg_common::Named;
+use wincimg_windows::release::{self, Release};
 use wincimg_windows::update::Kb;
 
 /// The processor architecture that an update is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Named)]
+#[named(rename_all = "lowercase")]
 pub enum Arch {
     /// 64-bit, AMD and Intel.
     #[default]
@@ -27,19 +28,14 @@ impl Arch {
     pub(crate) fn in_package(self) -> &'static str {
         match self {
             Self::X64 => "amd64",
-            Self::X86 => "x86",
-            Self::Arm64 => "arm64",
+            Self::X86 | Self::Arm64 => self.name(),
         }
     }
 }
 
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::X64 => "x64",
-            Self::X86 => "x86",
-            Self::Arm64 => "arm64",
-        })
+        f.write_str(self.name())
     }
 }
 

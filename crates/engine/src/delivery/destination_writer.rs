@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_layer::BufferedBlob;
-use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
+use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use wincimg_oci::document::media_type::is_foreign;
 use wincimg_oci::document::{Descriptor, Digest, Document, Image, ManifestFormat};
 use wincimg_oci::remote::{RegistryClient, Repository};
@@ -153,43 +153,48 @@ impl<'a> DestinationWriter<'a> {
                     LayerBytes::Here(BufferedBlob::Disk(spool)) => {
                         copier.ensure_bytes(&descriptor, spool, sink).await
                     }
-                    LayerBytes::There(source) => {
-                        let blob = PlannedBlob::new(descriptor, Foreign::MakeOrdinary);
-                        copier.ensure_blob(&blob, source, sink).await
-                    }
+                    LayerBytes::There(source) => self.ensure_blob(&descriptor, source).await,
                 }
             });
             try_join_all(put).await.map(drop)
         };
         let config = copier.ensure_bytes(&image.manifest().config, image.config().bytes(), sink);
         let carried = async {
-            let Some(carried) = &assembled.carried else {
-                return Ok(());
-            };
-            let transfers = carried.layers.iter().map(async |blob| {
-                let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
-                copier.ensure_blob(&blob, &carried.source, sink).await
-            });
-            try_join_all(transfers).await.map(drop)
+            match &assembled.carried {
+                Some(carried) => self.ensure_blobs(&carried.layers, &carried.source).await,
+                None => Ok(()),
+            }
         };
         let base = async {
-            let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
-            // A base without a reference has no layers.
             let ground = planned.ground();
-            if is_carried {
+            if assembled.carried.as_ref().is_some_and(|it| it.has_base) {
                 return Ok(());
             }
-            let Some(source) = ground.source(self.registry).await? else {
-                return Ok(());
-            };
-            let layers = ground.image.manifest().layers.iter();
-            let transfers = layers.map(async |blob| {
-                let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
-                copier.ensure_blob(&blob, &source, sink).await
-            });
-            try_join_all(transfers).await.map(drop)
+            // A base without a reference has no layers.
+            match ground.source(self.registry).await? {
+                Some(source) => {
+                    let layers = &ground.image.manifest().layers;
+                    self.ensure_blobs(layers, &source).await
+                }
+                None => Ok(()),
+            }
         };
         tokio::try_join!(added, config, carried, base).map(drop)
+    }
+
+    /// Copies layers of a store concurrently.
+    async fn ensure_blobs(&self, blobs: &[Descriptor], source: &Source) -> Result<(), StoreError> {
+        let copies = blobs.iter().map(|blob| self.ensure_blob(blob, source));
+        try_join_all(copies).await.map(drop)
+    }
+
+    async fn ensure_blob(
+        &self,
+        blob: &Descriptor,
+        source: &Source,
+    ) -> Result<BlobAction, StoreError> {
+        let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+        self.copier.ensure_blob(&blob, source, self.sink).await
     }
 
     /// The image in the destination's format. A built one is in OCI's by default, which has

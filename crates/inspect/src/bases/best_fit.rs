@@ -4,11 +4,13 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
+use wincimg_common::Named;
 use wincimg_windows::compat::{CompatRule, HostBuild, Isolation, check};
 use wincimg_windows::version::WindowsVersion;
 
 /// Criterion of a match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Named)]
+#[named(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[cfg_attr(
     feature = "schema",
@@ -30,14 +32,6 @@ impl BaseMatch {
             Self::Exact
         } else {
             Self::Nearest
-        }
-    }
-
-    /// `exact` or `nearest`, as in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nearest => "nearest",
-            Self::Exact => "exact",
         }
     }
 }
