@@ -8,18 +8,21 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_common::progress::Silent;
+use wincimg_inspect::bases::BaseImage;
+use wincimg_oci::document::{Image, sha256};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::dockerd::Dockerd;
-use wincimg_testkit::windows_builds::{base, build_all};
-use wincimg_testkit::windows_daemon::WindowsDaemon;
+use wincimg_testkit::windows_builds::{self, as_shown, base, build_all, id};
+use wincimg_testkit::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg_windows::version::WindowsVersion;
 
 use crate::build::joined::add_linux;
 use crate::failure::{Fails, Failure};
 use crate::hybrid::{FROM, json_of};
-use crate::site::{Site, stderr};
+use crate::site::{HOSTS, Site, stderr};
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
 
@@ -54,14 +57,25 @@ fn build(site: &Site, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// A Windows daemon that builds the recipe.
-async fn windows(site: &Site) -> WindowsDaemon {
+async fn base_of(site: &Site, version: WindowsVersion) -> BaseImage {
     let host = site.host();
     let client = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
-    let base = base(&client, &format!("{host}/mcr"), VERSION).await;
+    base(&client, &format!("{host}/mcr"), version).await
+}
+
+/// A Windows daemon that builds the recipe.
+async fn windows(site: &Site) -> WindowsDaemon {
+    let base = base_of(site, VERSION).await;
     let windows = WindowsDaemon::start();
     build_all(&windows, &site.registry, &[base]);
     windows
+}
+
+/// Builds the recipe with a daemon, and pushes the image.
+fn push(site: &Site, windows: &WindowsDaemon, arguments: &[&str]) -> Output {
+    let (host, daemon) = (site.host(), windows.host());
+    let place = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    build(site, &[&place[..], &["--format=json"], arguments].concat())
 }
 
 #[test(multi_thread = 2)]
@@ -100,7 +114,18 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     assert_eq!(image["os_version"], "10.0.17763.973");
     assert_eq!(image["pushed"], true);
     assert_eq!(image["layers"][1]["from"], "recipe");
+    let expected = windows_builds::build(&base_of(&site, VERSION).await);
+    assert_eq!(image["digest"], expected.digest().to_string());
+    for layer in image["layers"].as_array().unwrap() {
+        assert!(
+            layer["digest"].is_string() && layer["size"].is_u64(),
+            "{layer}"
+        );
+    }
+    assert_eq!(image["up_to_date"], false);
     assert_eq!(document["index"], Value::Null);
+    let again = json_of(&push(&site, &windows, &[]));
+    assert_eq!(again["images"][0]["up_to_date"], true);
 
     let asked = &windows.asked("/build")[0];
     for (name, value) in [
@@ -265,6 +290,172 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     assert_eq!(left["images"][0]["reference"], "app:10.0.17763.973");
     assert_eq!(left["images"][0]["engine"], "docker");
     assert_eq!(left["images"][0]["pushed"], false);
+    assert_eq!(
+        left["images"][0]["digest"],
+        left["images"][0]["config_digest"]
+    );
+    assert_eq!(left["images"][0]["layers"][1]["digest"], Value::Null);
+    assert!(windows.asked("/push").is_empty());
+}
+
+#[test(multi_thread = 2)]
+async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
+    let site = site();
+    let windows = WindowsDaemon::start();
+    let bases = [
+        base_of(&site, HOSTS[0]).await,
+        base_of(&site, HOSTS[1]).await,
+    ];
+    build_all(&windows, &site.registry, &bases);
+    let server_2022 = "Windows Server 2022 Datacenter Version 21H2 (OS Build 20348.2402)";
+    windows.script(|script| script.info = info(server_2022, "process"));
+    // Only Hyper-V isolation runs both builds on one host.
+    let flags = ["--host-build=20348.2402", "--isolation=hyperv", "--tag=1.4"];
+    let built = json_of(&push(&site, &windows, &flags));
+    let name = format!("{}/app", site.host());
+    for (place, version) in ["10.0.17763.973", "10.0.20348.2402"].iter().enumerate() {
+        let image = &built["images"][place];
+        assert_eq!(image["reference"], format!("{name}:1.4-{version}"));
+    }
+    assert_eq!(built["index"]["reference"], format!("{name}:1.4"));
+    let repository = wincimg_testkit::repository(wincimg_testkit::options(&site.host()), &name);
+    let raw = repository.get_manifest("1.4").await.unwrap();
+    assert_eq!(built["index"]["digest"], raw.digest.to_string());
+    let index: Value = serde_json::from_slice(&raw.bytes).unwrap();
+    let entries = index["manifests"].as_array().unwrap().iter();
+    let versions: Vec<&Value> = entries.map(|it| &it["platform"]["os.version"]).collect();
+    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
+}
+
+/// `docker save` of an image, in the format used since Docker 25 too.
+fn saved(image: &Image, layers: &[Bytes]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, bytes).unwrap();
+    };
+    let config = format!("{}.json", image.config().digest().digest());
+    add(&config, image.config().bytes());
+    let mut names = Vec::new();
+    for (number, layer) in layers.iter().enumerate() {
+        names.push(format!("{number}/layer.tar"));
+        add(&names[number], layer);
+    }
+    let manifest = json!([{"Config": config, "RepoTags": ["team/app:1.4"], "Layers": names}]);
+    add("manifest.json", manifest.to_string().as_bytes());
+    archive.into_inner().unwrap()
+}
+
+#[test(multi_thread = 2)]
+async fn an_image_can_be_taken_out_of_the_daemon_into_a_layout() {
+    let site = site();
+    let windows = windows(&site).await;
+    let (lower, upper) = (Bytes::from("a tar below"), Bytes::from("a tar above"));
+    // The daemon saves layers uncompressed; any other blob serves as the base here.
+    let image = windows_builds::build(&base_of(&site, VERSION).await)
+        .edit_config(|config| config.rootfs.diff_ids = vec![sha256(&lower), sha256(&upper)])
+        .unwrap();
+    windows.script(|script| script.saved = saved(&image, &[lower, upper]));
+    let place = ["--docker-host", &windows.host(), "--output", "oci:layout"];
+    let built = json_of(&build(&site, &[&place[..], &["--format=json"]].concat()));
+    let asked = &windows.asked("/images/get")[0];
+    assert_eq!(asked.query["names"], "app:10.0.17763.973");
+    let image = &built["images"][0];
+    let digest = image["digest"].as_str().unwrap().replace(':', "/");
+    let manifest: Value =
+        serde_json::from_str(&site.text(&format!("layout/blobs/{digest}"))).unwrap();
+    assert_eq!(
+        manifest["mediaType"],
+        "application/vnd.oci.image.manifest.v1+json"
+    );
+    for layer in image["layers"].as_array().unwrap() {
+        assert_eq!(layer["digest"], layer["diff_id"]);
+    }
+}
+
+#[test(multi_thread = 2)]
+async fn what_the_daemon_built_is_held_against_the_plan() {
+    let site = site();
+    let windows = windows(&site).await;
+    let image = windows_builds::build(&base_of(&site, VERSION).await);
+    let other_layers = "on layers that are not those of the base";
+    for (key, value, expected) in [
+        (
+            "OsVersion",
+            json!("10.0.17763.1"),
+            "image of windows 10.0.17763.1: expected windows 10.0.17763.973",
+        ),
+        ("Os", json!("linux"), "image of linux 10.0.17763.973"),
+        (
+            "RootFS",
+            json!({"Type": "layers", "Layers": ["sha256:00"]}),
+            other_layers,
+        ),
+        ("RootFS", Value::Null, other_layers),
+    ] {
+        let mut wrong = as_shown(&image);
+        wrong[key] = value;
+        windows.script(|script| {
+            script.images.insert(id(&image), wrong);
+        });
+        let failure = Failure::of(&push(&site, &windows, &[]));
+        failure
+            .is("daemon/other-base", &[expected])
+            .advises(&["--pull"]);
+        // It got no name.
+        assert!(windows.asked("/tag").is_empty());
+    }
+}
+
+#[test(multi_thread = 2)]
+async fn a_base_that_cannot_run_there_is_refused_before_anything_is_sent() {
+    const OLDER_HOST: &str = "Windows Server 2016 Datacenter Version 1607 (OS Build 14393.5000)";
+    const CLIENT: &str = "Windows 10 Pro Version 1809 (OS Build 17763.973)";
+    let site = site();
+    let windows = windows(&site).await;
+    let (same, later) = (server_2019(973), server_2019(1158));
+    let hyperv = Some("add --isolation hyperv");
+    let older = Some("not older than the base");
+    for (system, default, flags, expected) in [
+        (later.as_str(), "process", &["--isolation=hyperv"][..], None),
+        (&later, "process", &[], hyperv),
+        (&later, "hyperv", &[], None),
+        (&later, "hyperv", &["--isolation=process"], hyperv),
+        (&same, "process", &[], None),
+        (OLDER_HOST, "process", &[], older),
+        (OLDER_HOST, "hyperv", &[], older),
+        // Windows 10 runs it under Hyper-V isolation alone.
+        (CLIENT, "process", &[], hyperv),
+        // An old Docker does not report its host's revision, so the result is unknown.
+        ("Windows Server 2019 Datacenter", "process", &[], None),
+    ] {
+        windows.script(|script| script.info = info(system, default));
+        let builds = windows.asked("/build").len();
+        let output = push(&site, &windows, flags);
+        match expected {
+            None => assert!(output.status.success(), "{system}: {}", stderr(&output)),
+            Some(hint) => {
+                let failure = Failure::of(&output);
+                failure.is("daemon/cannot-run", &[]).advises(&[hint]);
+                assert_eq!(windows.asked("/build").len(), builds);
+            }
+        }
+    }
+}
+
+#[test(multi_thread = 2)]
+async fn a_registry_that_the_daemon_does_not_trust_is_refused_with_what_to_write() {
+    let site = site();
+    let windows = windows(&site).await;
+    windows.script(|script| script.info["RegistryConfig"]["InsecureRegistryCIDRs"] = json!([]));
+    let host = site.host();
+    let setting = format!(r#"{{"insecure-registries":["{host}"]}}"#);
+    Failure::of(&push(&site, &windows, &[]))
+        .is("daemon/registry-not-trusted", &[&host])
+        .advises(&[&setting, "Restart-Service docker"]);
+    assert!(windows.asked("/build").is_empty());
 }
 
 #[test(multi_thread = 2)]

@@ -10,10 +10,6 @@ mod documents;
 mod existing_tag;
 mod index;
 mod report;
-// The test daemons listen on Unix sockets.
-#[cfg(test)]
-#[cfg(unix)]
-mod tests;
 
 use std::future::Future;
 use std::path::Path;
