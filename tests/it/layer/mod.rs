@@ -4,7 +4,7 @@ mod import;
 mod windows_import;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg_layer::{
-    BlobBuffer, BufferedBlob, Compression, DiskSource, Layer, LayerError, LayerPath, LayerReader,
-    Limits, LinkTo, WriteOptions, WrittenLayer,
+    BlobBuffer, BufferedBlob, Compression, DiskSource, Layer, LayerPath, LayerReader, Limits,
+    LinkTo, WriteOptions, WrittenLayer,
 };
 use wincimg_testkit::{child_argument, component, folder_for_holes, in_child};
 
@@ -303,18 +303,6 @@ fn a_folder_read_twice_makes_the_same_layer() {
     let later = File::open(folder.path().join("z")).unwrap();
     later.set_modified(std::time::SystemTime::now()).unwrap();
     assert_eq!(digest(), first);
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_is_an_error() {
-    for layer in [Layer::new(0), rich_layer()] {
-        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let error = layer.write(full, &options(Compression::Gzip)).unwrap_err();
-        assert!(
-            matches!(error, LayerError::Write(cause) if cause.kind() == io::ErrorKind::StorageFull)
-        );
-    }
 }
 
 #[test]

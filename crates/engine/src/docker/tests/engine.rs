@@ -20,7 +20,6 @@ use crate::docker::build::{DockerBuildOptions, StepError};
 use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
-use crate::docker::error::DockerError;
 
 /// Waits, prints and fails as its argument says: the only program in these images.
 const PROGRAM: &str = r#"
@@ -273,16 +272,4 @@ async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
         error.to_string(),
         "the build was interrupted at step 3 of 3"
     );
-}
-
-#[test]
-async fn a_missing_daemon_is_named_with_who_named_it() {
-    let host = "unix:///nonexistent/docker.sock";
-    let endpoint = Endpoint::find(Some(host), &Environment::default()).unwrap();
-    let error = Daemon::connect(endpoint).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cannot connect to the Docker daemon at unix:///nonexistent/docker.sock (--docker-host)"
-    );
-    assert!(matches!(error, DockerError::Unreachable { .. }));
 }
