@@ -431,13 +431,15 @@ impl<'a> Delivery<'a> {
         let at_once = if in_daemon { 1 } else { work.len().max(1) };
         let sending = stream::iter(work).buffered(at_once).try_collect::<Vec<_>>();
         // The index's tag is read while the manifests are sent.
+        let tag = publication.index.as_ref();
+        let index = tag.map(|tag| destination.location(&publication.name, tag));
+        let index = index.transpose()?;
         let reading = async {
-            let Some(tag) = publication.index.as_ref().filter(|_| sink.is_shared()) else {
+            let Some(index) = index.as_ref().filter(|_| sink.is_shared()) else {
                 return Ok(None);
             };
             route.wait_for_parts(made.len()).await;
-            let location = destination.location(&publication.name, tag)?;
-            Ok::<_, BoxError>(Some(self.read_index(&location).await?))
+            Ok::<_, BoxError>(Some(self.read_index(index).await?))
         };
         let (done, seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
         let (arrived, images): (Vec<DestinationImage>, Vec<Vec<DeliveredImage>>) =
@@ -445,25 +447,15 @@ impl<'a> Delivery<'a> {
         let images = images.into_iter().flatten().collect();
         // What follows are a few documents, and a pause.
         self.target.permit.give_back();
-        let index = match &publication.index {
-            Some(tag) => {
-                let location = destination.location(&publication.name, tag)?;
-                let images = arrived.iter().zip(&publication.images);
-                let made = images.zip(publication.entries());
-                let made = made.map(|((arrived, image), line)| {
-                    let mut descriptor = arrived.image.index_entry();
-                    let annotations = &mut descriptor.annotations;
-                    annotations.clone_from(&image.planned.annotations);
-                    TagEntry { descriptor, line }
-                });
-                let made: Vec<TagEntry> = made.collect();
+        let index = match &index {
+            Some(location) => {
                 let expected = ExpectedIndex {
                     kept: &seen.kept,
                     carried: self.carried(destination),
                     last: seen_last,
                     images: &arrived,
                 };
-                let publishing = self.publish_index(publication, &made, expected, &location, &sink);
+                let publishing = self.publish_index(publication, expected, location, &sink);
                 Some(Box::pin(publishing).await?)
             }
             None => None,

@@ -391,6 +391,35 @@ impl BuildRequest {
         HostGroups::new(builds.collect(), self.is_shared, self.matched)
     }
 
+    /// Checks a Dockerfile as far as it is known without a base.
+    fn check_stages(&self, stages: &Stages) -> Result<(), BoxError> {
+        match self.daemon_stages() {
+            Some(_) => stages.check_for_daemon()?,
+            None => stages.check(self.windows.is_some())?,
+        }
+        if let Some(named) = stages.architecture()?
+            && let Some(host) = self
+                .hosts
+                .iter()
+                .find(|it| it.build.architecture.name() != named)
+        {
+            let problem = format!(
+                "FROM --platform=windows/{named} is for another architecture than the host {host}"
+            );
+            return Err(Problem::request("dockerfile/request", problem)
+                .hint("build it with `wincimg build`, for hosts of that architecture")
+                .into());
+        }
+        for name in stages.bases() {
+            if stages.is_local(name) {
+                name.parse::<Location>()?;
+            } else {
+                self.base_registry.parse_dockerfile_name(name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The plans as far as they are known without a base, so that a mistake in the recipe or its
     /// folder is reported before a registry is contacted: none if they depend on the base; hosts
     /// with the same plan share one.
@@ -399,30 +428,7 @@ impl BuildRequest {
         let recipe = match &self.design.made_by {
             DefinitionKind::Recipe(recipe) => recipe,
             DefinitionKind::Dockerfile(stages) => {
-                match self.daemon_stages() {
-                    Some(_) => stages.check_for_daemon()?,
-                    None => stages.check(self.windows.is_some())?,
-                }
-                if let Some(named) = stages.architecture()?
-                    && let Some(host) = self
-                        .hosts
-                        .iter()
-                        .find(|it| it.build.architecture.name() != named)
-                {
-                    let problem = format!(
-                        "FROM --platform=windows/{named} is for another architecture than the host {host}"
-                    );
-                    return Err(Problem::request("dockerfile/request", problem)
-                        .hint("build it with `wincimg build`, for hosts of that architecture")
-                        .into());
-                }
-                for name in stages.bases() {
-                    if stages.is_local(name) {
-                        name.parse::<Location>()?;
-                    } else {
-                        self.base_registry.parse_dockerfile_name(name)?;
-                    }
-                }
+                self.check_stages(stages)?;
                 return Ok(Vec::new());
             }
         };

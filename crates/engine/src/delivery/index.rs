@@ -50,12 +50,12 @@ impl Delivery<'_> {
     pub(super) async fn publish_index(
         &self,
         publication: &Publication<'_>,
-        made: &[TagEntry],
         expected: ExpectedIndex<'_>,
         location: &Location,
         sink: &Sink,
     ) -> Result<DeliveredIndex, BoxError> {
-        let new = lines(made);
+        let made = entries_of(publication, expected.images);
+        let new = lines(&made);
         let joins = self.target.existing == TagPolicy::Join;
         let mut reviewed = expected.kept.to_vec();
         let mut last = expected.last;
@@ -75,7 +75,7 @@ impl Delivery<'_> {
                 reviewed = lines(&kept);
                 (self.target.review)(&publication.planned_tags(&reviewed))?;
             }
-            let images = [made, kept.as_slice()].concat();
+            let images = [made.as_slice(), &kept].concat();
             let document = self.index_over(&images, standing.as_ref(), carried)?;
             let before = standing.as_ref().map(|standing| &standing.digest);
             let own = document.descriptor();
@@ -160,6 +160,19 @@ impl Delivery<'_> {
         }
         put().await
     }
+}
+
+/// The entries of images that were published.
+fn entries_of(publication: &Publication<'_>, arrived: &[DestinationImage]) -> Vec<TagEntry> {
+    let images = arrived.iter().zip(&publication.images);
+    let entries = images.zip(publication.entries());
+    let entries = entries.map(|((arrived, image), line)| {
+        let mut descriptor = arrived.image.index_entry();
+        let annotations = &mut descriptor.annotations;
+        annotations.clone_from(&image.planned.annotations);
+        TagEntry { descriptor, line }
+    });
+    entries.collect()
 }
 
 /// The images of a tag to keep beside new ones, and the carried ones. Those stand for what the tag

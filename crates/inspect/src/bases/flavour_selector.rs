@@ -30,6 +30,23 @@ fn no_flavour(problem: String, hint: Option<String>) -> Problem {
     Problem::answer("base/flavour", problem).hint_if(hint)
 }
 
+/// Error for hosts that share no flavour.
+fn none_for_all(
+    repository: &str,
+    hosts: &[HostBuild],
+    of_hosts: &[BTreeSet<BaseFlavour>],
+) -> Problem {
+    let each = hosts.iter().zip(of_hosts).map(|(host, own)| {
+        let own = names(&own.iter().map(plain).collect());
+        format!("{host} has {}", listed(&own))
+    });
+    let each: Vec<String> = each.collect();
+    let each = each.join("; ");
+    let problem = format!("no flavour of {repository} is available for all hosts: {each}");
+    let hint = "build for hosts that share a flavour, and use another base for the others";
+    no_flavour(problem, Some(hint.to_owned()))
+}
+
 /// The first few flavours, and the number of the others; "none" without any.
 pub(super) fn listed(known: &[String]) -> String {
     const SHOWN: usize = 12;
@@ -138,11 +155,10 @@ impl FlavourSelector {
         let architecture = hosts.first().map(|host| host.architecture);
         let named = self.matching_tags(repository, tags, architecture.unwrap_or_default())?;
         let texts: Vec<String> = named.iter().map(|tag| tag.text.clone()).collect();
-        let fitting = |host: &HostBuild| -> BTreeSet<BaseFlavour> {
-            let offers: CandidateQueue<()> = CandidateQueue::new(&texts, *host, wanted);
-            offers.flavours()
-        };
-        let of_hosts: Vec<BTreeSet<BaseFlavour>> = hosts.iter().map(fitting).collect();
+        let offers = hosts
+            .iter()
+            .map(|host| CandidateQueue::<()>::new(&texts, *host, wanted));
+        let of_hosts: Vec<BTreeSet<BaseFlavour>> = offers.map(|it| it.flavours()).collect();
         let serving: Vec<&BTreeSet<BaseFlavour>> =
             of_hosts.iter().filter(|own| !own.is_empty()).collect();
         let Some((first, rest)) = serving.split_first() else {
@@ -158,19 +174,7 @@ impl FlavourSelector {
             .map(plain)
             .collect();
         let Some(newest) = common.last() else {
-            let each = hosts.iter().zip(&of_hosts);
-            let of_hosts: Vec<String> = each
-                .map(|(host, own)| {
-                    let own = names(&own.iter().map(plain).collect());
-                    format!("{host} has {}", listed(&own))
-                })
-                .collect();
-            let problem = format!(
-                "no flavour of {repository} is available for all hosts: {}",
-                of_hosts.join("; ")
-            );
-            let hint = "build for hosts that share a flavour, and use another base for the others";
-            return Err(no_flavour(problem, Some(hint.to_owned())));
+            return Err(none_for_all(repository, hosts, &of_hosts));
         };
         let picked = match self {
             _ if common.len() == 1 => newest,
