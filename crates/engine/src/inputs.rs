@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::digest::{Digest, sha256};
 use wincimg_common::files::TextFile;
 use wincimg_layer::Compression;
 use wincimg_recipe::{Plan, PlanBase};
 
+use super::definition::DefinitionKind;
 use super::plans::{BuildRequest, PlannedImage};
 use super::update::PlannedUpdate;
 use crate::listing::{content_digest, source_digests};
@@ -28,25 +29,7 @@ impl BuildRequest {
         images: &[&PlannedImage],
         compression: Compression,
     ) -> Result<Vec<Digest>, BoxError> {
-        let shared = match (self.design.recipe(), self.design.stages()) {
-            (Some(recipe), _) => json!({
-                "recipe": recipe.text(),
-                "values": self.design.values,
-            }),
-            (None, Some(stages)) => {
-                let sources = stages.sources()?;
-                let files = sources.iter().map(|(path, source)| (path.as_str(), source));
-                json!({
-                    "dockerfile": stages.text(),
-                    "target": stages.request.target,
-                    "arguments": stages.request.arguments,
-                    "skipped_actions": stages.request.skipped_actions,
-                    "choco_feed": stages.choco_feed_url(),
-                    "context": source_digests(files)?.to_string(),
-                })
-            }
-            (None, None) => json!(null),
-        };
+        let shared = self.shared_inputs()?;
         let lock = self.design.lock_file();
         // A lock file that cannot be read is reported by its reader.
         let lock = lock.and_then(|lock| TextFile::found(lock).read().ok());
@@ -88,6 +71,28 @@ impl BuildRequest {
             known = content.map(|content| (plan, content));
         }
         Ok(digests)
+    }
+
+    /// The inputs that all images share.
+    fn shared_inputs(&self) -> Result<Value, BoxError> {
+        Ok(match &self.design.made_by {
+            DefinitionKind::Recipe(recipe) => json!({
+                "recipe": recipe.text(),
+                "values": self.design.values,
+            }),
+            DefinitionKind::Dockerfile(stages) => {
+                let sources = stages.sources()?;
+                let files = sources.iter().map(|(path, source)| (path.as_str(), source));
+                json!({
+                    "dockerfile": stages.text(),
+                    "target": stages.request.target,
+                    "arguments": stages.request.arguments,
+                    "skipped_actions": stages.request.skipped_actions,
+                    "choco_feed": stages.choco_feed_url(),
+                    "context": source_digests(files)?.to_string(),
+                })
+            }
+        })
     }
 }
 

@@ -237,21 +237,9 @@ impl BuildRequest {
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
         let names = stages.bases();
-        let finding = names.iter().map(async |name| {
-            if stages.is_local(name) {
-                let place: Location = name.parse()?;
-                let builds = hosts.iter().map(|host| host.build);
-                let reading = builds
-                    .map(|build| PlannedBase::local(&place, &search.registry, build, self.matched));
-                return Ok(StageBaseFound::Local(try_join_all(reading).await?));
-            }
-            let base = self.base_registry.parse_dockerfile_name(name)?;
-            let searching = search.by_name(&base, &sharing.asked_for, self.matched);
-            let found = searching.await;
-            let is_sent = self.daemon_stages().is_some();
-            let found = found.map_err(|error| at_stage(stages, name, is_sent, error))?;
-            Ok::<_, BoxError>(StageBaseFound::Named(base, found))
-        });
+        let finding = names
+            .iter()
+            .map(|name| self.stage_base(stages, name, hosts, sharing, search));
         let mut found = try_join_all(finding).await?;
         let plan_for = |(index, host): (usize, &TargetHost)| {
             let mut planned = BTreeMap::new();
@@ -296,6 +284,30 @@ impl BuildRequest {
             })
         };
         hosts.iter().enumerate().map(plan_for).collect()
+    }
+
+    /// Resolves one base of a Dockerfile.
+    async fn stage_base(
+        &self,
+        stages: &Stages,
+        name: &str,
+        hosts: &[TargetHost],
+        sharing: &HostGroups,
+        search: &BaseSearch,
+    ) -> Result<StageBaseFound, BoxError> {
+        if stages.is_local(name) {
+            let place: Location = name.parse()?;
+            let builds = hosts.iter().map(|host| host.build);
+            let reading = builds
+                .map(|build| PlannedBase::local(&place, &search.registry, build, self.matched));
+            return Ok(StageBaseFound::Local(try_join_all(reading).await?));
+        }
+        let base = self.base_registry.parse_dockerfile_name(name)?;
+        let searching = search.by_name(&base, &sharing.asked_for, self.matched);
+        let found = searching.await;
+        let is_sent = self.daemon_stages().is_some();
+        let found = found.map_err(|error| at_stage(stages, name, is_sent, error))?;
+        Ok(StageBaseFound::Named(base, found))
     }
 
     /// Downloads files of recipes, extracts those of other images, and resolves them in the plans.

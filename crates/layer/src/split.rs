@@ -28,13 +28,7 @@ impl Layer {
         }
         // Conflicts are detected before the split.
         self.items()?;
-        let mut parts = Vec::new();
-        for place in places {
-            let part = LayerSlice::at(place)?;
-            if !parts.iter().any(|known: &LayerSlice| known.key == part.key) {
-                parts.push(part);
-            }
-        }
+        let mut parts = LayerSlice::at_each(places)?;
         let mut entries = Vec::with_capacity(self.files.len());
         for entry in std::mem::take(&mut self.files) {
             let key = fold(entry.path.as_str());
@@ -107,6 +101,18 @@ struct LayerSlice<'p> {
 }
 
 impl<'p> LayerSlice<'p> {
+    /// A slice for each place, but one for equal places.
+    fn at_each(places: impl IntoIterator<Item = &'p ImagePath>) -> Result<Vec<Self>, LayerError> {
+        let mut slices: Vec<Self> = Vec::new();
+        for place in places {
+            let slice = Self::at(place)?;
+            if !slices.iter().any(|known| known.key == slice.key) {
+                slices.push(slice);
+            }
+        }
+        Ok(slices)
+    }
+
     fn at(place: &'p ImagePath) -> Result<Self, LayerError> {
         let key = match place.components() {
             [] => String::new(),

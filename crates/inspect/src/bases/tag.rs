@@ -50,6 +50,28 @@ pub(crate) enum TagPrecision {
     Nothing,
 }
 
+impl TagPrecision {
+    /// Precision of a tag's words; none if they contradict each other.
+    fn of(version: Option<WindowsVersion>, release: Option<u32>, kb: Option<Kb>) -> Option<Self> {
+        Some(match (version, release, kb) {
+            (Some(version), release, _)
+                if release.is_none_or(|build| build == version.build)
+                    && version.revision.is_some() =>
+            {
+                Self::Version(version)
+            }
+            (Some(version), None, None) => Self::Release {
+                build: version.build,
+            },
+            (Some(WindowsVersion { build, .. }), None, Some(kb))
+            | (None, Some(build), Some(kb)) => Self::Update { build, kb },
+            (None, Some(build), None) => Self::Release { build },
+            (None, None, None) => Self::Nothing,
+            _ => return None,
+        })
+    }
+}
+
 const EDITIONS: [&str; 5] = [
     "windowsservercore", "nanoserver", "servercore", "server", "windows",
 ];
@@ -112,22 +134,7 @@ impl BaseTag {
                 return None;
             }
         }
-        let names = match (version, release, kb) {
-            (Some(version), release, _)
-                if release.is_none_or(|build| build == version.build)
-                    && version.revision.is_some() =>
-            {
-                TagPrecision::Version(version)
-            }
-            (Some(version), None, None) => TagPrecision::Release {
-                build: version.build,
-            },
-            (Some(WindowsVersion { build, .. }), None, Some(kb))
-            | (None, Some(build), Some(kb)) => TagPrecision::Update { build, kb },
-            (None, Some(build), None) => TagPrecision::Release { build },
-            (None, None, None) => TagPrecision::Nothing,
-            _ => return None,
-        };
+        let names = TagPrecision::of(version, release, kb)?;
         Some(Self {
             text: text.to_owned(),
             names,
