@@ -262,8 +262,7 @@ async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
         let ping = registry.ping(&own.host()).await.unwrap();
         let credential = registry.daemon_credential(&ping, false).await.unwrap();
         let address = format!("tcp://{}", own.host());
-        let endpoint = Endpoint::find(Some(&address), &Environment::default()).unwrap();
-        let daemon = Daemon::connect(endpoint).await.unwrap();
+        let daemon = super::connect(&address).await;
         let pushed = daemon
             .push("repo.lan/app", "1", credential.as_ref(), &Silent)
             .await;

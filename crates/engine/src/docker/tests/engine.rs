@@ -15,11 +15,10 @@ use wincimg_testkit::chain;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup, free_port};
 use wincimg_testkit::dockerd::Dockerd;
 
+use super::{connect, text};
 use crate::docker::api::ImageInfo;
 use crate::docker::build::{DockerBuildOptions, StepError};
-use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
-use crate::docker::endpoint::{Endpoint, Environment};
 
 /// Waits, prints and fails as its argument says: the only program in these images.
 const PROGRAM: &str = r#"
@@ -54,20 +53,14 @@ fn program() -> PathBuf {
     FILE.get_or_init(compile).clone()
 }
 
-async fn connect(daemon: &Dockerd) -> Daemon {
-    let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
-    Daemon::connect(endpoint).await.unwrap()
-}
-
 fn context(dockerfile: &str, files: &[(&str, &Path)]) -> RenderedDockerfile {
     let entries = files.iter().map(|(path, source)| ContextEntry {
         path: (*path).to_owned(),
         content: ContextContent::File(source.to_path_buf().into()),
     });
     RenderedDockerfile {
-        dockerfile: dockerfile.to_owned(),
         context: entries.collect(),
-        ..RenderedDockerfile::default()
+        ..text(dockerfile)
     }
 }
 
@@ -80,8 +73,7 @@ fn options() -> DockerBuildOptions {
 }
 
 async fn build(daemon: &Daemon, context: &RenderedDockerfile) -> Result<ImageInfo, BoxError> {
-    let listing = ContextListing::new(context).unwrap();
-    daemon.build(listing, &options(), &Silent).await
+    super::build(daemon, context, &options()).await
 }
 
 fn labels(daemon: &Dockerd, image: &str) -> Value {
@@ -99,7 +91,7 @@ fn labels(daemon: &Dockerd, image: &str) -> Value {
 async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_digest() {
     let dockerd = Dockerd::start();
     let registry = DockerRegistry::start(Setup::default());
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "a").unwrap();
     let context = context(
@@ -112,10 +104,7 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
         labels: [("made.by".to_owned(), "a=b c".to_owned())].into(),
         ..options()
     };
-    let image = daemon
-        .build(ContextListing::new(&context).unwrap(), &options, &Silent)
-        .await
-        .unwrap();
+    let image = super::build(&daemon, &context, &options).await.unwrap();
     assert_eq!(image.os, "linux");
     assert_eq!(image.layers.len(), 1);
     let labels = labels(&dockerd, &image.id);
@@ -141,7 +130,7 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
 async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
     let dockerd = Dockerd::start();
     let program = program();
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let text = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"fine\"]\nRUN [\"/p\", \"fail\"]\n";
     let error = build(&daemon, &context(text, &[("p", &program)]))
         .await
@@ -160,7 +149,7 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
 #[test]
 async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
     let dockerd = Dockerd::start();
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let unreachable = format!("127.0.0.1:{}/base:1", free_port());
     for (text, expected) in [
         ("FROM scratch\nFLY away\n", "unknown instruction: FLY"),
@@ -182,7 +171,7 @@ async fn what_a_dockerfile_does_wrong_is_said_in_the_daemons_words() {
 async fn an_unknown_base_fails_the_step_that_wants_it() {
     let dockerd = Dockerd::start();
     let registry = DockerRegistry::start(Setup::default());
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let text = format!("FROM {}/windows/nanoserver:1\n", registry.host());
     let error = build(&daemon, &context(&text, &[])).await.unwrap_err();
     let printed = chain(error.as_ref());
@@ -194,7 +183,7 @@ async fn an_unknown_base_fails_the_step_that_wants_it() {
 async fn a_push_of_an_unknown_tag_or_to_a_closed_port_is_refused() {
     let dockerd = Dockerd::start();
     let registry = DockerRegistry::start(Setup::default());
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let image = build(&daemon, &context("FROM scratch\nLABEL a=b\n", &[]))
         .await
         .unwrap();
@@ -243,7 +232,7 @@ const WAITING: &str = "FROM scratch\nCOPY p /p\nRUN [\"/p\", \"wait\"]\n";
 async fn a_dropped_build_ends_in_the_daemon() {
     let dockerd = Dockerd::start();
     let program = program();
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let work =
         tokio::spawn(async move { build(&daemon, &context(WAITING, &[("p", &program)])).await });
     until_a_container_runs(&dockerd).await;
@@ -262,7 +251,7 @@ async fn a_dropped_build_ends_in_the_daemon() {
 async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
     let mut dockerd = Dockerd::start();
     let program = program();
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let work =
         tokio::spawn(async move { build(&daemon, &context(WAITING, &[("p", &program)])).await });
     until_a_container_runs(&dockerd).await;

@@ -6,19 +6,14 @@ use wincimg_oci::remote::Protocol;
 use wincimg_testkit::windows_daemon::{WindowsDaemon, info};
 use wincimg_windows::compat::WindowsEdition;
 
-use crate::docker::daemon::Daemon;
+use super::connect;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::preflight::Preflight;
-
-async fn connect(daemon: &WindowsDaemon) -> Daemon {
-    let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
-    Daemon::connect(endpoint).await.unwrap()
-}
 
 #[test]
 async fn a_daemon_of_any_age_is_known_by_what_it_says_and_by_nothing_else() {
     let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await;
+    let daemon = connect(&windows.host()).await;
     let text = include_str!("../../../tests/data/daemon-infos.json");
     let kinds: Vec<Value> = serde_json::from_str(text).unwrap();
     assert!(kinds.len() >= 12);
@@ -45,9 +40,9 @@ async fn a_daemon_of_any_age_is_known_by_what_it_says_and_by_nothing_else() {
 #[test]
 async fn a_registry_of_this_machine_is_not_that_of_another() {
     let windows = WindowsDaemon::start();
-    let here = connect(&windows).await;
+    let here = connect(&windows.host()).await;
     let info = here.info().await.unwrap();
-    let mut there = connect(&windows).await;
+    let mut there = connect(&windows.host()).await;
     there.client.endpoint =
         Endpoint::find(Some("tcp://build01:2375"), &Environment::default()).unwrap();
     for registry in [

@@ -7,36 +7,23 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
-use wincimg_dockerfile::RenderedDockerfile;
 use wincimg_oci::remote::{Protocol, RegistryClient};
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use wincimg_testkit::dockerd;
 use wincimg_testkit::dockerd::Dockerd;
 use wincimg_testkit::harness::skip_always;
 
+use super::{connect, text};
 use crate::docker::build::DockerBuildOptions;
-use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
-use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::preflight::Preflight;
-
-async fn connect(daemon: &Dockerd) -> Daemon {
-    let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
-    Daemon::connect(endpoint).await.unwrap()
-}
 
 async fn build(
     daemon: &Daemon,
-    text: &str,
+    dockerfile: &str,
     options: &DockerBuildOptions,
 ) -> Result<String, String> {
-    let rendered = RenderedDockerfile {
-        dockerfile: text.to_owned(),
-        context: Vec::new(),
-        ..RenderedDockerfile::default()
-    };
-    let listing = ContextListing::new(&rendered).unwrap();
-    let built = daemon.build(listing, options, &Silent).await;
+    let built = super::build(daemon, &text(dockerfile), options).await;
     built
         .map(|image| image.id)
         .map_err(|error| wincimg_testkit::chain(error.as_ref()))
@@ -74,7 +61,7 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
     let name = format!("{host}/app");
     for trusted in [false, true] {
         let dockerd = Dockerd::start_with(&setup);
-        let daemon = connect(&dockerd).await;
+        let daemon = connect(&dockerd.host()).await;
         let info = daemon.info().await.unwrap();
         let image = build(
             &daemon,
@@ -115,7 +102,7 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
     };
     let dockerd = Dockerd::start();
     let registry = DockerRegistry::start(password);
-    let daemon = connect(&dockerd).await;
+    let daemon = connect(&dockerd.host()).await;
     let host = registry.host();
     let config = registry.docker_config(&host, PASSWORD);
     let client = RegistryClient::new(

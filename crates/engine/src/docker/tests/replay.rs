@@ -3,45 +3,31 @@
 //! Windows runtime, a push. The registry that it pushes to, and every byte of the requests, are
 //! real.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde_json::json;
-use wincimg_common::diagnose::Diagnose;
+use wincimg_common::diagnose::{BoxError, Diagnose};
 use wincimg_common::progress::Silent;
 use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
 use wincimg_layer::{LinkTo, Symlink};
 use wincimg_testkit::chain;
 use wincimg_testkit::windows_daemon::{DaemonRequest, WindowsDaemon, built, shown};
-use wincimg_windows::compat::Isolation;
 
+use super::{build, connect, text};
+use crate::docker::api::ImageInfo;
 use crate::docker::build::DockerBuildOptions;
 use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
-use crate::docker::error::DockerError;
 use crate::docker::preflight::Preflight;
-
-fn text(dockerfile: &str) -> RenderedDockerfile {
-    RenderedDockerfile {
-        dockerfile: dockerfile.to_owned(),
-        context: Vec::new(),
-        ..RenderedDockerfile::default()
-    }
-}
 
 fn file(path: &str, source: PathBuf) -> ContextEntry {
     ContextEntry {
         path: path.to_owned(),
         content: ContextContent::File(source.into()),
     }
-}
-
-async fn connect(daemon: &WindowsDaemon) -> Result<Daemon, DockerError> {
-    let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();
-    Daemon::connect(endpoint).await
 }
 
 /// The names in a tar stream that was sent to the daemon.
@@ -55,30 +41,38 @@ fn names(asked: &DaemonRequest) -> Vec<String> {
 
 const SOME_ID: &str = "sha256:1f2e3d4c5b6a79880f1e2d3c4b5a69788f7e6d5c4b3a29181f0e9d8c7b6a5948";
 
-#[test]
-async fn a_document_without_end_is_not_read_to_it() {
+/// A daemon whose builds end with one image.
+fn with_image() -> WindowsDaemon {
     let windows = WindowsDaemon::start();
     windows.script(|script| {
-        let mut image = shown(SOME_ID, "10.0.17763.973", &[]);
-        image["Comment"] = json!("x".repeat(33 << 20));
+        script.builds = vec![built(SOME_ID)];
+        let image = shown(SOME_ID, "10.0.17763.973", &[]);
         script.images.insert(SOME_ID.to_owned(), image);
     });
-    let daemon = connect(&windows).await.unwrap();
+    windows
+}
+
+async fn build_any(daemon: &Daemon) -> Result<ImageInfo, BoxError> {
+    build(daemon, &text("FROM x"), &DockerBuildOptions::default()).await
+}
+
+#[test]
+async fn a_document_without_end_is_not_read_to_it() {
+    let windows = with_image();
+    windows.script(|script| {
+        let image = script.images.get_mut(SOME_ID).unwrap();
+        image["Comment"] = json!("x".repeat(33 << 20));
+    });
+    let daemon = connect(&windows.host()).await;
     let error = daemon.image(SOME_ID).await.unwrap_err();
     let printed = chain(&error);
     assert!(printed.contains("longer than 33554432 bytes"), "{printed}");
 }
 
 #[test]
-async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes_each_time() {
-    let windows = WindowsDaemon::start();
-    windows.script(|script| {
-        script.builds = vec![built(SOME_ID)];
-        script
-            .images
-            .insert(SOME_ID.to_owned(), shown(SOME_ID, "10.0.17763.973", &[]));
-    });
-    let daemon = connect(&windows).await.unwrap();
+async fn a_build_is_asked_for_with_the_same_bytes_each_time() {
+    let windows = with_image();
+    let daemon = connect(&windows.host()).await;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a"), "content").unwrap();
     let long = format!("files/{}/a.txt", "long".repeat(40));
@@ -91,7 +85,6 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         to: LinkTo::File,
     });
     let context = RenderedDockerfile {
-        dockerfile: "FROM base\n".to_owned(),
         context: vec![
             entry("files", ContextContent::Folder),
             file("files/ü.txt", folder.path().join("a")),
@@ -99,33 +92,22 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
             entry("files/link", link),
             entry("made", ContextContent::File(Bytes::from("made").into())),
         ],
-        ..RenderedDockerfile::default()
+        ..text("FROM base\n")
     };
     let options = DockerBuildOptions {
-        arguments: [("HTTP_PROXY".to_owned(), "http://proxy:3128".to_owned())].into(),
-        labels: BTreeMap::from([("team".to_owned(), "a \"b\"".to_owned())]),
-        pull: true,
-        no_cache: true,
-        isolation: Some(Isolation::HyperV),
-        memory: Some(4 << 30),
+        labels: [("team".to_owned(), "a \"b\"".to_owned())].into(),
         timestamp: Some(1_578_960_000),
         ..DockerBuildOptions::default()
     };
     for _ in 0..2 {
-        let listing = ContextListing::new(&context).unwrap();
-        let image = daemon.build(listing, &options, &Silent).await.unwrap();
+        let image = build(&daemon, &context, &options).await.unwrap();
         assert_eq!(image.os_version, "10.0.17763.973");
     }
     let asked = windows.asked("/build");
     let query = &asked[0].query;
     for (name, value) in [
         ("dockerfile", "Dockerfile"),
-        ("isolation", "hyperv"),
-        ("memory", "4294967296"),
-        ("pull", "1"),
-        ("nocache", "true"),
         ("rm", "true"),
-        ("buildargs", r#"{"HTTP_PROXY":"http://proxy:3128"}"#),
         ("labels", r#"{"team":"a \"b\""}"#),
     ] {
         assert_eq!(query.get(name).map(String::as_str), Some(value), "{name}");
@@ -148,7 +130,7 @@ const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::Syst
 #[test]
 async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do() {
     let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await.unwrap();
+    let daemon = connect(&windows.host()).await;
     let failing = |message: &str, code: i64| {
         vec![
             json!({"stream": "Step 1/2 : FROM mcr.microsoft.com/windows/servercore"}),
@@ -168,12 +150,7 @@ async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do
         let builds = failures.map(|(message, code)| failing(message, code));
         script.builds = builds.into();
     });
-    let build = async || {
-        let listing = ContextListing::new(&text("FROM x")).unwrap();
-        let options = DockerBuildOptions::default();
-        daemon.build(listing, &options, &Silent).await.unwrap_err()
-    };
-    let error = build().await;
+    let error = build_any(&daemon).await.unwrap_err();
     assert_eq!(
         chain(error.as_ref()),
         "step 2 of 2 failed with exit code 87: RUN appcmd set config: The command 'powershell …' \
@@ -182,32 +159,19 @@ async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do
          | (HRESULT=80070057). )"
     );
     assert_eq!(error.diagnosis().hint, None);
-    let error = build().await;
-    assert!(
-        error.to_string().starts_with("step 2 of 2 failed: RUN"),
-        "{error}"
-    );
-    assert!(
-        error
-            .diagnosis()
-            .hint
-            .unwrap()
-            .contains("--isolation hyperv")
-    );
-    assert!(
-        build()
-            .await
-            .diagnosis()
-            .hint
-            .unwrap()
-            .contains("not older than the base")
-    );
+    for expected in ["--isolation hyperv", "not older than the base"] {
+        let error = build_any(&daemon).await.unwrap_err();
+        let printed = error.to_string();
+        assert!(printed.starts_with("step 2 of 2 failed: RUN"), "{printed}");
+        let hint = error.diagnosis().hint.unwrap();
+        assert!(hint.contains(expected), "{hint}");
+    }
 }
 
 #[test]
 async fn nothing_unusual_in_a_stream_stops_a_build_that_goes_well() {
-    let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await.unwrap();
+    let windows = with_image();
+    let daemon = connect(&windows.host()).await;
     let layer = |detail| json!({"status": "Downloading", "id": "aa", "progressDetail": detail});
     windows.script(|script| {
         script.builds = vec![vec![
@@ -223,19 +187,15 @@ async fn nothing_unusual_in_a_stream_stops_a_build_that_goes_well() {
             json!("<html>a proxy's words</html>"),
             json!("{\"stream\": \"Successfully bui"),
         ]];
-        let image = shown(SOME_ID, "10.0.17763.973", &[]);
-        script.images.insert(SOME_ID.to_owned(), image);
     });
-    let listing = ContextListing::new(&text("FROM x")).unwrap();
-    let options = DockerBuildOptions::default();
-    let built = daemon.build(listing, &options, &Silent).await.unwrap();
-    assert_eq!(built.id, SOME_ID);
+    let image = build_any(&daemon).await.unwrap();
+    assert_eq!(image.id, SOME_ID);
 }
 
 #[test]
 async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
     let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await.unwrap();
+    let daemon = connect(&windows.host()).await;
     let words = "The command 'cmd /S /C app.exe' returned a non-zero code: 3221225781";
     for detail in [
         json!({"code": 3_221_225_781_u32, "message": words}),
@@ -246,9 +206,7 @@ async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
             let step = json!({"stream": "Step 1/1 : RUN app.exe"});
             script.builds = vec![vec![step, json!({"errorDetail": detail, "error": words})]];
         });
-        let listing = ContextListing::new(&text("FROM x")).unwrap();
-        let options = DockerBuildOptions::default();
-        let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
+        let error = build_any(&daemon).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "step 1 of 1 failed with exit code 0xC0000135 (3221225781, STATUS_DLL_NOT_FOUND): RUN app.exe"
@@ -264,7 +222,7 @@ async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
 #[test]
 async fn an_answer_that_is_none_of_dockers_is_no_build() {
     let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await.unwrap();
+    let daemon = connect(&windows.host()).await;
     let other = "sha256:00";
     for (messages, expected) in [
         (vec![], "without naming an image"),
@@ -288,11 +246,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
             let image = shown("sha256:else", "10.0.17763.973", &[]);
             script.images.insert(SOME_ID.to_owned(), image);
         });
-        let listing = ContextListing::new(&text("FROM x")).unwrap();
-        let built = daemon
-            .build(listing, &DockerBuildOptions::default(), &Silent)
-            .await;
-        let error = built.unwrap_err();
+        let error = build_any(&daemon).await.unwrap_err();
         assert!(
             error.to_string().contains(expected),
             "{messages:?}: {error}"
@@ -303,25 +257,27 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
 #[test]
 async fn a_daemon_of_before_or_of_something_else_is_refused() {
     let windows = WindowsDaemon::start();
+    let endpoint = Endpoint::find(Some(&windows.host()), &Environment::default()).unwrap();
     for (version, expected) in [
         ("1.24", "has API version 1.24: expected 1.30 or newer"),
         ("", "no Api-Version header"),
         ("new", "no Api-Version header"),
     ] {
         windows.script(|script| script.api_version = version.to_owned());
-        let error = connect(&windows).await.unwrap_err().to_string();
+        let connected = Daemon::connect(endpoint.clone()).await;
+        let error = connected.unwrap_err().to_string();
         assert!(error.contains(expected), "{version}: {error}");
     }
     // A newer daemon is used with the newest supported version.
     windows.script(|script| script.api_version = "1.99".to_owned());
-    let daemon = connect(&windows).await.unwrap();
+    let daemon = connect(&windows.host()).await;
     assert_eq!(daemon.api_version().to_string(), "1.47");
 }
 
 #[test]
 async fn a_word_that_is_not_known_yet_leaves_the_rest_of_what_a_daemon_says_readable() {
     let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await.unwrap();
+    let daemon = connect(&windows.host()).await;
     for name in ["Isolation", "CgroupDriver", "CgroupVersion"] {
         windows.script(|script| script.info[name] = json!("another"));
         let info = daemon.info().await.unwrap();
@@ -335,7 +291,7 @@ async fn a_word_that_is_not_known_yet_leaves_the_rest_of_what_a_daemon_says_read
 #[test]
 async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let windows = WindowsDaemon::start();
-    let daemon = connect(&windows).await.unwrap();
+    let daemon = connect(&windows.host()).await;
     let folder = tempfile::tempdir().unwrap();
     let mut info = daemon.info().await.unwrap();
     // The replayed daemon's folder is on no disk here, so its space is unknown.
@@ -361,16 +317,14 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
 
 #[test]
 async fn what_does_not_exist_or_changes_while_it_is_sent_ends_the_build_by_name() {
-    let windows = WindowsDaemon::start();
-    windows.script(|script| script.builds = vec![built(SOME_ID)]);
-    let daemon = connect(&windows).await.unwrap();
+    let windows = with_image();
+    let daemon = connect(&windows.host()).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.bin");
     File::create(&path).unwrap().set_len(8 << 20).unwrap();
     let context = |path: &Path| RenderedDockerfile {
-        dockerfile: "FROM x\n".to_owned(),
         context: vec![file("large.bin", path.to_owned())],
-        ..RenderedDockerfile::default()
+        ..text("FROM x\n")
     };
     let listing = ContextListing::new(&context(&path)).unwrap();
     fs::remove_file(&path).unwrap();
@@ -416,21 +370,14 @@ async fn three_gigabytes_pass_through_little_memory() {
         wincimg_testkit::in_child(TEST, "child", &[]);
         return;
     }
-    let windows = WindowsDaemon::start();
-    windows.script(|script| {
-        script.builds = vec![built(SOME_ID)];
-        script
-            .images
-            .insert(SOME_ID.to_owned(), shown(SOME_ID, "10.0.17763.973", &[]));
-    });
-    let daemon = connect(&windows).await.unwrap();
+    let windows = with_image();
+    let daemon = connect(&windows.host()).await;
     let folder = wincimg_testkit::folder_for_holes();
     let path = folder.path().join("disk.vhdx");
     File::create(&path).unwrap().set_len(3 << 30).unwrap();
     let context = RenderedDockerfile {
-        dockerfile: "FROM x\n".to_owned(),
         context: vec![file("disk.vhdx", path)],
-        ..RenderedDockerfile::default()
+        ..text("FROM x\n")
     };
     let listing = ContextListing::new(&context).unwrap();
     assert!(listing.bytes > 3 << 30);
