@@ -175,6 +175,21 @@ fn rights(account: &str, rights: &str) -> AccountRights {
     AccountRights::read(account, rights).unwrap()
 }
 
+/// A change of `C:\data`.
+fn of_data(change: DescriptorEdit) -> AccessChange {
+    edit(r"C:\data", change, false)
+}
+
+fn grant_of(account: &str, text: &str, replaces: bool) -> AccessChange {
+    let rights = rights(account, text);
+    of_data(DescriptorEdit::Grant { rights, replaces })
+}
+
+fn removal(entries: RemovedEntries) -> AccessChange {
+    let account = "Users".parse().unwrap();
+    of_data(DescriptorEdit::Remove { account, entries })
+}
+
 /// Descriptors of the layer's entries below a folder, those without one as new.
 fn descriptors_of(layer: &Layer) -> BTreeMap<String, String> {
     let items = layer.items().unwrap().into_iter().filter_map(|item| {
@@ -227,15 +242,8 @@ fn reported(list: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn what_a_new_folder_has_counts_as_inherited() {
     use InheritanceMode::{Copy, Enable, Remove};
 
-    let inherit = |mode| edit(r"C:\data", DescriptorEdit::Inheritance(mode), false);
-    let grant = |text, replaces| {
-        let rights = rights("Users", text);
-        edit(
-            r"C:\data",
-            DescriptorEdit::Grant { rights, replaces },
-            false,
-        )
-    };
+    let inherit = |mode| of_data(DescriptorEdit::Inheritance(mode));
+    let grant = |text, replaces| grant_of("Users", text, replaces);
     // Nothing is left of what was inherited, and the content follows.
     let closed = [
         ("data", "PAI(A;OICI;FR;;;BU)"),
@@ -252,14 +260,7 @@ fn what_a_new_folder_has_counts_as_inherited() {
         reported(&closed)
     );
     // What is kept is the folder's own, and can be taken away.
-    let remove = edit(
-        r"C:\data",
-        DescriptorEdit::Remove {
-            account: "Users".parse().unwrap(),
-            entries: RemovedEntries::All,
-        },
-        false,
-    );
+    let remove = removal(RemovedEntries::All);
     let kept = lists_after(&[inherit(Copy), remove.clone()]);
     assert_eq!(
         kept["data"],
@@ -280,7 +281,7 @@ fn what_a_new_folder_has_counts_as_inherited() {
     let reset = lists_after(&[
         inherit(Remove),
         grant("(OI)(CI)W", false),
-        edit(r"C:\data", DescriptorEdit::Reset, false),
+        of_data(DescriptorEdit::Reset),
     ]);
     assert!(
         reset["data"].starts_with("AI(A;OICIID;FA;;;BA)"),
@@ -301,35 +302,14 @@ fn what_a_new_folder_has_counts_as_inherited() {
 
 #[test]
 fn denials_come_first_and_take_what_was_granted() {
-    let deny = |text| {
-        edit(
-            r"C:\data",
-            DescriptorEdit::Deny(rights("Users", text)),
-            false,
-        )
-    };
-    let grant = |text| {
-        let rights = rights("Users", text);
-        let edit_of = DescriptorEdit::Grant {
-            rights,
-            replaces: false,
-        };
-        edit(r"C:\data", edit_of, false)
-    };
+    let deny = |text| of_data(DescriptorEdit::Deny(rights("Users", text)));
+    let grant = |text| grant_of("Users", text, false);
     let after = lists_after(&[grant("(OI)(CI)M"), deny("(OI)(CI)W")]);
     let own = "AI(D;OICI;0x100116;;;BU)(A;OICI;0x300a9;;;BU)(A;OICIID;FA;;;BA)";
     assert!(after["data"].starts_with(own), "{after:?}");
     let below = &after["data/sub/x.txt"];
     assert!(below.starts_with("AI(D;ID;0x100116;;;BU)"), "{after:?}");
-    let gone = edit(
-        r"C:\data",
-        DescriptorEdit::Remove {
-            account: "Users".parse().unwrap(),
-            entries: RemovedEntries::Denied,
-        },
-        false,
-    );
-    let after = lists_after(&[deny("(OI)(CI)W"), gone]);
+    let after = lists_after(&[deny("(OI)(CI)W"), removal(RemovedEntries::Denied)]);
     assert!(
         after.values().all(|list| !list.contains("(D;")),
         "{after:?}"
@@ -344,14 +324,6 @@ fn denials_come_first_and_take_what_was_granted() {
 
 #[test]
 fn flags_say_what_of_a_folder_rights_are_for() {
-    let grant = |text| {
-        let rights = rights("ContainerUser", text);
-        let edit_of = DescriptorEdit::Grant {
-            rights,
-            replaces: false,
-        };
-        lists_after(&[edit(r"C:\data", edit_of, false)])
-    };
     let entry = |list: &str| {
         let at = list.find("S-1-5-93-2-2")?;
         let from = list[..at].rfind('(')?;
@@ -363,7 +335,7 @@ fn flags_say_what_of_a_folder_rights_are_for() {
         ("(OI)(CI)(NP)F", "OICINP", Some("ID"), None),
         ("(OI)(IO)F", "OIIO", Some("OIIOID"), Some("ID")),
     ] {
-        let found = grant(text);
+        let found = lists_after(&[grant_of("ContainerUser", text, false)]);
         let expected = |flags: &str| format!("(A;{flags};FA;;;S-1-5-93-2-2)");
         assert_eq!(entry(&found["data"]), Some(expected(folder)), "{text}");
         let of = |path: &str| found.get(path).and_then(|list| entry(list));
@@ -389,7 +361,7 @@ fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
         .with_folder("/data/apart", 0x10, "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
         .with_folder("/data/apart/below", 0x10, "O:BAG:SYD:AI(A;OICIID;FA;;;SY)");
     let mut layer = layer_of(&[]);
-    let all = edit(r"C:\data", DescriptorEdit::Reset, false);
+    let all = of_data(DescriptorEdit::Reset);
     layer.change_access(&[all], &base).unwrap();
     assert_eq!(
         descriptors_of(&layer),
