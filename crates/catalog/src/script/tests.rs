@@ -77,27 +77,19 @@ fn of_a_checkpoint_set_dism_gets_the_target() {
 }
 
 #[test]
-fn a_mirror_has_the_files_under_their_names() {
-    let files = files_of_2019();
-    let mut script = script("KB4549949", "17763.1158", &files);
+fn files_are_found_where_the_source_has_them() {
+    let mut script = script("KB4549949", "17763.1158", &files_of_2019());
     script.source = FileLocation::Url("https://mirror.lan/hotfix/".to_owned());
-    assert!(
-        settings(&script)
-            .contains("Url = 'https://mirror.lan/hotfix/KB4549949/windows10.0-kb4549949-x64")
-    );
-}
-
-#[test]
-fn files_next_to_the_script_are_found_there() {
-    let files = files_of_2019();
-    let mut script = script("KB4549949", "17763.1158", &files);
+    let url = "Url = 'https://mirror.lan/hotfix/KB4549949/windows10.0-kb4549949-x64";
+    assert!(settings(&script).contains(url));
     script.source = FileLocation::Beside;
     let text = settings(&script);
-    assert!(
-        text.contains("Folder   = \"$PSScriptRoot\\KB4549949\""),
-        "{text}"
-    );
-    assert!(text.contains("Beside   = $true"), "{text}");
+    for expected in [
+        "Folder   = \"$PSScriptRoot\\KB4549949\"",
+        "Beside   = $true",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
     assert!(!text.contains("Url ="), "{text}");
 }
 
