@@ -83,24 +83,16 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
     let site = site();
     let windows = windows(&site).await;
     let host = site.registry.host();
-    let output = build(
-        &site,
-        &[
-            "--docker-host",
-            &windows.host(),
-            "--isolation=hyperv",
-            "--memory=4g",
-            "--pull",
-            "--no-cache",
-            "--build-arg=A=b=c",
-            "--label=team=web servers",
-            "--registry",
-            &host,
-            "--push",
-            "--format=json",
-            "-v",
-        ],
-    );
+    let flags = [
+        "--isolation=hyperv",
+        "--memory=4g",
+        "--pull",
+        "--no-cache",
+        "--build-arg=A=b=c",
+        "--label=team=web servers",
+        "-v",
+    ];
+    let output = push(&site, &windows, &flags);
     let document = json_of(&output);
     let printed = stderr(&output);
     assert_contains!(
@@ -463,15 +455,8 @@ async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
     let site = site();
     let windows = windows(&site).await;
     let before = add_linux(&site);
-    let daemon = windows.host();
     let host = site.host();
-    let build = |more: &[&str]| {
-        let place = [
-            "--docker-host", &daemon, "--registry", &host, "--tag", "1.4",
-        ];
-        let flags = [&place[..], &["--push", "--format", "json"], more].concat();
-        build(&site, &flags)
-    };
+    let build = |more: &[&str]| push(&site, &windows, &[&["--tag=1.4"][..], more].concat());
     let repository =
         wincimg_testkit::repository(wincimg_testkit::options(&host), &format!("{host}/app"));
     let tag = async || {
@@ -813,9 +798,7 @@ async fn what_a_daemon_says_where_it_fails_comes_with_the_next_step() {
                 });
             }
         });
-        let daemon = windows.host();
-        let place = ["--docker-host", &daemon, "--registry", &host, "--push"];
-        let output = build(&site, &[&place[..], &["--format", "json"]].concat());
+        let output = push(&site, &windows, &[]);
         assert_eq!(output.status.code(), Some(3));
         let values: Vec<String> = values.iter().map(|it| it.replace("HOST", &host)).collect();
         let values: Vec<&str> = values.iter().map(String::as_str).collect();

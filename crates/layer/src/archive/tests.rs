@@ -55,6 +55,14 @@ fn printed(bytes: &[u8]) -> String {
     result.unwrap_err().to_string()
 }
 
+/// The error of reading the first file.
+fn unreadable(entries: &[UnpackedEntry]) -> String {
+    let UnpackedContent::File(member) = &entries[0].content else {
+        panic!("no file");
+    };
+    member.bytes(99).unwrap_err().to_string()
+}
+
 /// A zip with members of these names, whose content is their place.
 fn zip(names: &[&str]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
@@ -242,22 +250,14 @@ fn a_zip_that_says_two_things_is_refused() {
     let mut broken = sound.clone();
     let crc = directory + 16;
     broken[crc] ^= 1;
-    let archive = unpacked(&broken, &UnpackSelection::default()).unwrap();
-    let UnpackedContent::File(member) = &archive[0].content else {
-        panic!("no file");
-    };
-    let error = member.bytes(99).unwrap_err().to_string();
+    let error = unreadable(&unpacked(&broken, &UnpackSelection::default()).unwrap());
     assert!(
         error.starts_with(r#"cannot unpack "one" of a: "#),
         "{error}"
     );
     let mut longer = sound;
     longer[directory + 24] = 9;
-    let archive = unpacked(&longer, &UnpackSelection::default()).unwrap();
-    let UnpackedContent::File(member) = &archive[0].content else {
-        panic!("no file");
-    };
-    let error = member.bytes(99).unwrap_err().to_string();
+    let error = unreadable(&unpacked(&longer, &UnpackSelection::default()).unwrap());
     assert!(error.contains("it is truncated"), "{error}");
 }
 
@@ -293,10 +293,7 @@ fn an_archive_that_changes_after_it_was_listed_is_not_believed() {
     let archive = Archive::open(place, "a.zip".to_owned(), None).unwrap();
     let all = Arc::new(archive.unwrap()).unpack(&UnpackSelection::default());
     fs::write(&path, zip(&["another", "one"])).unwrap();
-    let UnpackedContent::File(member) = &all.unwrap()[0].content else {
-        panic!("no file");
-    };
-    let error = member.bytes(99).unwrap_err().to_string();
+    let error = unreadable(&all.unwrap());
     assert_eq!(error, "a.zip changed while it was read");
 }
 
