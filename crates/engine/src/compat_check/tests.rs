@@ -281,20 +281,9 @@ proptest! {
 
 #[test]
 fn a_host_on_the_other_side_of_a_line_is_named() {
-    let nodes = [
-        node(
-            0,
-            "17763.973".parse().unwrap(),
-            ContainerRuntime::CONTAINERD,
-        ),
-        node(
-            1,
-            "17763.1158".parse().unwrap(),
-            ContainerRuntime::CONTAINERD,
-        ),
-    ];
-    let bases = ["17763.973", "17763.1158"].map(|text| text.parse().unwrap());
-    let images = plan(&nodes, &bases, true).unwrap();
+    let versions: [WindowsVersion; 2] = ["17763.973", "17763.1158"].map(|it| it.parse().unwrap());
+    let nodes = [0, 1].map(|place| node(place, versions[place], ContainerRuntime::CONTAINERD));
+    let images = plan(&nodes, &versions, true).unwrap();
     assert_eq!(
         conflict(&images).unwrap().to_string(),
         "an index has one image per Windows build: 1.4 has the one for 17763.1158, and 17763.973 \

@@ -153,38 +153,16 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
 #[test]
 async fn files_that_are_no_certificates_are_named() {
     let certificates = Certificates::new();
-    for (files, expected) in [
-        (&[][..], "ca.pem"),
-        (
-            &[("names.cnf", "ca.pem")][..],
-            "ca.pem: it has no certificate",
-        ),
-        (
-            &[
-                ("ca.pem", "ca.pem"),
-                ("cert.pem", "cert.pem"),
-                ("names.cnf", "key.pem"),
-            ][..],
-            "key.pem",
-        ),
-        (
-            &[
-                ("ca.pem", "ca.pem"),
-                ("names.cnf", "cert.pem"),
-                ("key.pem", "key.pem"),
-            ][..],
-            "cert.pem",
-        ),
-        (
-            &[
-                ("ca.pem", "ca.pem"),
-                ("cert.pem", "cert.pem"),
-                ("server.key", "key.pem"),
-            ][..],
-            "cert.pem",
-        ),
+    let names = ["ca.pem", "cert.pem", "key.pem"];
+    for (sources, expected) in [
+        (&["names.cnf"][..], "ca.pem: it has no certificate"),
+        (&[], "ca.pem"),
+        (&["ca.pem", "cert.pem", "names.cnf"], "key.pem"),
+        (&["ca.pem", "names.cnf", "key.pem"], "cert.pem"),
+        (&["ca.pem", "cert.pem", "server.key"], "cert.pem"),
     ] {
-        let folder = certificates.folder(files);
+        let files: Vec<(&str, &str)> = sources.iter().copied().zip(names).collect();
+        let folder = certificates.folder(&files);
         let environment = verified(folder.path());
         let error = connect("tcp://127.0.0.1:1", &environment)
             .await
