@@ -9,6 +9,7 @@ use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::nodes::{Node, Taint};
+use crate::pod::PodTemplate;
 use crate::scheduling::System;
 use crate::workloads::{Workload, WorkloadId};
 
@@ -310,41 +311,30 @@ pub(super) fn by_system(
     others: &[Node],
 ) -> WorkloadsBySystem {
     let mut divided = WorkloadsBySystem::default();
-    let WorkloadsBySystem {
-        for_windows: taken,
-        undecided,
-        astray,
-    } = &mut divided;
     for workload in workloads {
-        let own: Vec<&Image> = workload
-            .template
-            .containers
-            .iter()
-            .filter_map(|container| places.get(container.image.as_str()))
-            .map(|&place| &images[place])
-            .collect();
+        let containers = workload.template.containers.iter();
+        let own = containers.filter_map(|container| places.get(container.image.as_str()));
+        let own: Vec<&Image> = own.map(|&place| &images[place]).collect();
+        let reach = Reach {
+            template: &workload.template,
+            hosts,
+            others,
+        };
+        divided.add(workload, &own, &reach);
+    }
+    divided
+}
+
+impl WorkloadsBySystem {
+    fn add(&mut self, workload: &Workload, images: &[&Image], reach: &Reach<'_>) {
         let is_unreadable = |image: &&Image| !image.is_readable();
         let may_be_windows = |image: &&Image| image.is_for("windows") || !image.is_readable();
         // An image for both systems does not decide.
         let only = |system: &str, other: &str| {
-            own.iter()
-                .any(|image| image.is_for(system) && !image.is_for(other))
+            let mut images = images.iter();
+            images.any(|image| image.is_for(system) && !image.is_for(other))
         };
         let scheduling = &workload.template.scheduling;
-        let names_host = || {
-            hosts
-                .iter()
-                .any(|host| host.name.is_some() && scheduling.allows_node_name(host))
-        };
-        let could_land = || hosts.iter().any(|host| scheduling.admits(host));
-        let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
-        // A list without other nodes does not have those where it lands. One with tainted ones may
-        // lack others, scaled to zero, and Fargate's scheduler ignores the taint of its nodes.
-        let lands_only_on_hosts = || {
-            let is_known = !others.is_empty() || scheduling.node_name.is_some();
-            let is_elsewhere = others.iter().any(|node| scheduling.matches_node(node));
-            is_known && !is_elsewhere && workload.template.missing_class().is_none()
-        };
         let system = workload.template.system();
         let is_for_linux = || match system {
             System::Windows => false,
@@ -353,43 +343,83 @@ pub(super) fn by_system(
             // The scheduler does not heed `os.name`.
             System::Other => scheduling.system() == System::Unsaid,
         };
-        match system {
-            System::Windows => taken.push(workload.clone()),
+        let is_for_windows = match system {
+            System::Windows => true,
             // `nodeName` decides, whatever its images are.
-            System::Unsaid if scheduling.node_name.is_some() && names_host() => {
-                taken.push(workload.clone());
-            }
+            System::Unsaid if reach.names_host() => true,
             // One that selects another system starts nowhere.
-            System::Unsaid | System::Other if only("windows", "linux") => {
-                taken.push(workload.clone());
-            }
-            System::Unsaid | System::Other if is_for_linux() => {
-                // Of a host that is only a version, no taint is known.
-                let host = hosts
-                    .iter()
-                    .find(|host| host.name.is_some() && scheduling.admits(host));
-                match host.and_then(|host| host.name.clone()) {
-                    Some(_) if lands_only_on_hosts() => taken.push(workload.clone()),
-                    Some(host) => astray.push(Stray {
+            System::Unsaid | System::Other if only("windows", "linux") => true,
+            System::Unsaid | System::Other if is_for_linux() => match reach.named_host() {
+                Some(_) if reach.has_hosts_alone() => true,
+                Some(host) => {
+                    self.astray.push(Stray {
                         workload: workload.id.clone(),
-                        host,
+                        host: host.to_owned(),
                         tolerates_windows: scheduling.tolerates(&Taint::of_windows()),
-                    }),
-                    None => {}
+                    });
+                    false
                 }
-            }
-            System::Unsaid if scheduling.node_name.is_some() && lands_elsewhere() => {}
-            System::Unsaid if own.is_empty() && could_land() => taken.push(workload.clone()),
+                None => false,
+            },
+            System::Unsaid if scheduling.node_name.is_some() && reach.has_other() => false,
+            System::Unsaid if images.is_empty() && reach.has_host() => true,
             System::Unsaid
-                if (own.is_empty() || own.iter().any(is_unreadable)) && !could_land() =>
+                if (images.is_empty() || images.iter().any(is_unreadable)) && !reach.has_host() =>
             {
-                undecided.push(workload.id.clone());
+                self.undecided.push(workload.id.clone());
+                false
             }
             // Its images are for both systems, and only nodes of the other one admit it.
-            System::Unsaid if !could_land() && lands_elsewhere() => {}
-            System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload.clone()),
-            System::Unsaid | System::Other => {}
+            System::Unsaid if !reach.has_host() && reach.has_other() => false,
+            System::Unsaid => images.iter().any(may_be_windows),
+            System::Other => false,
+        };
+        if is_for_windows {
+            self.for_windows.push(workload.clone());
         }
     }
-    divided
+}
+
+/// Where the scheduler could put the pods of a workload.
+struct Reach<'a> {
+    template: &'a PodTemplate,
+    hosts: &'a [Node],
+    others: &'a [Node],
+}
+
+impl Reach<'_> {
+    /// Returns true if `nodeName` is that of a host.
+    fn names_host(&self) -> bool {
+        let scheduling = &self.template.scheduling;
+        let mut hosts = self.hosts.iter().filter(|host| host.name.is_some());
+        scheduling.node_name.is_some() && hosts.any(|host| scheduling.allows_node_name(host))
+    }
+
+    /// Name of a host that admits them. Of a host that is only a version, no taint is known.
+    fn named_host(&self) -> Option<&str> {
+        let scheduling = &self.template.scheduling;
+        let mut admitting = self.hosts.iter().filter(|host| scheduling.admits(host));
+        admitting.find_map(|host| host.name.as_deref())
+    }
+
+    fn has_host(&self) -> bool {
+        let mut hosts = self.hosts.iter();
+        hosts.any(|host| self.template.scheduling.admits(host))
+    }
+
+    fn has_other(&self) -> bool {
+        let mut others = self.others.iter();
+        others.any(|node| self.template.scheduling.admits(node))
+    }
+
+    /// Returns true if they land on hosts alone. A list without other nodes does not have those
+    /// where they land. One with tainted ones may lack others, scaled to zero, and Fargate's
+    /// scheduler ignores the taint of its nodes.
+    fn has_hosts_alone(&self) -> bool {
+        let scheduling = &self.template.scheduling;
+        let is_known = !self.others.is_empty() || scheduling.node_name.is_some();
+        let mut others = self.others.iter();
+        let is_elsewhere = others.any(|node| scheduling.matches_node(node));
+        is_known && !is_elsewhere && self.template.missing_class().is_none()
+    }
 }
