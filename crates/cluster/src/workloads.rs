@@ -358,12 +358,8 @@ impl WorkloadList {
                     origin: None,
                     uid: uid.clone(),
                     namespace: namespace.clone(),
-                    template: if uid.is_some() {
-                        without_default_grace(template)
-                    } else {
-                        check_rendered(&template).map_err(|problem| format!("{id}: {problem}"))?;
-                        template
-                    },
+                    template: checked(template, uid.is_some())
+                        .map_err(|problem| format!("{id}: {problem}"))?,
                     owners: owners.clone(),
                     owns_template: true,
                     has_manual_selector,
@@ -594,23 +590,22 @@ fn api_version_of(object: &Value) -> &str {
     version.unwrap_or_default()
 }
 
-/// Refuses a pod template of a file with an unrendered Helm template. The API server takes any text.
-fn check_rendered(template: &PodTemplate) -> Result<(), String> {
-    match template.texts().find(|text| is_of_helm(text)) {
-        None => Ok(()),
-        Some(text) => Err(format!(
+/// The template of an object. That of a cluster has a grace period that the API server added, and
+/// any text; that of a file must be rendered by Helm.
+fn checked(template: PodTemplate, is_live: bool) -> Result<PodTemplate, String> {
+    if is_live {
+        let grace_seconds = template.grace_seconds;
+        return Ok(PodTemplate {
+            grace_seconds: grace_seconds.filter(|own| *own != USUAL_GRACE_SECONDS),
+            ..template
+        });
+    }
+    if let Some(text) = template.texts().find(|text| is_of_helm(text)) {
+        return Err(format!(
             "{text:?} is a Helm template: render it with `helm template`"
-        )),
+        ));
     }
-}
-
-/// A pod template of a cluster without the grace period that the API server adds.
-fn without_default_grace(template: PodTemplate) -> PodTemplate {
-    let grace_seconds = template.grace_seconds;
-    PodTemplate {
-        grace_seconds: grace_seconds.filter(|own| *own != USUAL_GRACE_SECONDS),
-        ..template
-    }
+    Ok(template)
 }
 
 /// JSON pointer to the pod or pod template of an object.
