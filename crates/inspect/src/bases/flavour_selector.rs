@@ -322,14 +322,8 @@ mod tests {
         );
         let error = aspnet(&FlavourSelector::parse("8.1"), &["17763.5696"]).unwrap_err();
         assert!(error.to_string().contains("no flavour \"8.1\""), "{error}");
-        assert!(
-            error
-                .diagnosis()
-                .hint
-                .unwrap()
-                .contains("dotnet/aspnet:8.0"),
-            "{error}"
-        );
+        let hint = error.diagnosis().hint.unwrap();
+        assert!(hint.contains("dotnet/aspnet:8.0"), "{hint}");
     }
 
     #[test]

@@ -187,6 +187,8 @@ mod tests {
 
     use super::*;
 
+    const LAYERS: CacheNamespace<'_> = CacheNamespace::Layers;
+
     fn age(path: &Path, by: Duration) {
         let file = File::options().append(true).open(path).unwrap();
         file.set_modified(SystemTime::now() - by).unwrap();
@@ -201,19 +203,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = FactsCache::new(folder.path().join("deep/bases"), 100);
         let (one, two) = (sha256(b"one"), sha256(b"two"));
-        assert_eq!(cache.find(&one, CacheNamespace::Layers), None);
+        assert_eq!(cache.find(&one, LAYERS), None);
         let mirror = CacheNamespace::Repository("repo.lan/nanoserver");
-        cache.store(&one, CacheNamespace::Layers, b"own").unwrap();
+        cache.store(&one, LAYERS, b"own").unwrap();
         cache.store(&one, mirror, b"theirs").unwrap();
-        assert_eq!(read(&cache, &one, CacheNamespace::Layers).unwrap(), b"own");
+        assert_eq!(read(&cache, &one, LAYERS).unwrap(), b"own");
         assert_eq!(read(&cache, &one, mirror).unwrap(), b"theirs");
         assert_eq!(
             cache.find(&one, CacheNamespace::Repository("repo.lan/a")),
             None
         );
-        assert_eq!(cache.find(&two, CacheNamespace::Layers), None);
-        cache.store(&one, CacheNamespace::Layers, b"new").unwrap();
-        assert_eq!(read(&cache, &one, CacheNamespace::Layers).unwrap(), b"new");
+        assert_eq!(cache.find(&two, LAYERS), None);
+        cache.store(&one, LAYERS, b"new").unwrap();
+        assert_eq!(read(&cache, &one, LAYERS).unwrap(), b"new");
     }
 
     #[test]
@@ -222,24 +224,20 @@ mod tests {
         let cache = FactsCache::new(folder.path().to_owned(), 10);
         let bases: Vec<Digest> = (0..4_u8).map(|number| sha256(&[number])).collect();
         for (base, hours) in bases[..3].iter().zip(1..) {
-            cache.store(base, CacheNamespace::Layers, b"abc").unwrap();
-            let path = cache.path(base, CacheNamespace::Layers, FACTS);
+            cache.store(base, LAYERS, b"abc").unwrap();
+            let path = cache.path(base, LAYERS, FACTS);
             age(&path, Duration::from_hours(hours));
         }
         // The oldest is used again, so that the middle one is the least recently used.
-        assert!(cache.find(&bases[2], CacheNamespace::Layers).is_some());
-        cache
-            .store(&bases[3], CacheNamespace::Layers, b"abc")
-            .unwrap();
+        assert!(cache.find(&bases[2], LAYERS).is_some());
+        cache.store(&bases[3], LAYERS, b"abc").unwrap();
         let kept: Vec<bool> = bases
             .iter()
-            .map(|base| cache.find(base, CacheNamespace::Layers).is_some())
+            .map(|base| cache.find(base, LAYERS).is_some())
             .collect();
         assert_eq!(kept, [true, false, true, true]);
-        cache
-            .store(&bases[1], CacheNamespace::Layers, &[0; 11])
-            .unwrap();
-        assert_eq!(cache.find(&bases[1], CacheNamespace::Layers), None);
+        cache.store(&bases[1], LAYERS, &[0; 11]).unwrap();
+        assert_eq!(cache.find(&bases[1], LAYERS), None);
     }
 
     #[test]
@@ -271,16 +269,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = FactsCache::new(folder.path().to_owned(), 100);
         let base = sha256(b"base");
-        let other = cache.path(&base, CacheNamespace::Layers, ("unreadable", FORMAT + 1));
+        let other = cache.path(&base, LAYERS, ("unreadable", FORMAT + 1));
         fs::write(&other, "another reader's").unwrap();
         assert_eq!(cache.find_unreadable(&base), None);
         cache.store_unreadable(&base, "why").unwrap();
         assert_eq!(cache.find_unreadable(&base).as_deref(), Some("why"));
         assert_eq!(cache.find_unreadable(&sha256(b"other")), None);
-        let path = cache.path(&base, CacheNamespace::Layers, UNREADABLE);
+        let path = cache.path(&base, LAYERS, UNREADABLE);
         age(&path, Duration::from_hours(31 * 24));
         assert_eq!(cache.find_unreadable(&base), None);
-        cache.store(&base, CacheNamespace::Layers, b"abc").unwrap();
+        cache.store(&base, LAYERS, b"abc").unwrap();
         assert!(!path.exists() && other.exists());
         let none = FactsCache::new(folder.path().to_owned(), 0);
         none.store_unreadable(&base, "why").unwrap();
@@ -292,17 +290,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = FactsCache::new(folder.path().to_owned(), 6);
         let base = sha256(b"base");
-        let other = cache.path(&base, CacheNamespace::Layers, ("facts", FORMAT + 1));
+        let other = cache.path(&base, LAYERS, ("facts", FORMAT + 1));
         fs::write(&other, b"abc").unwrap();
         age(&other, Duration::from_hours(1));
-        assert_eq!(cache.find(&base, CacheNamespace::Layers), None);
-        cache.store(&base, CacheNamespace::Layers, b"own").unwrap();
+        assert_eq!(cache.find(&base, LAYERS), None);
+        cache.store(&base, LAYERS, b"own").unwrap();
         assert!(other.exists());
-        cache
-            .store(&sha256(b"two"), CacheNamespace::Layers, b"own")
-            .unwrap();
+        cache.store(&sha256(b"two"), LAYERS, b"own").unwrap();
         assert!(!other.exists());
-        assert!(cache.find(&base, CacheNamespace::Layers).is_some());
+        assert!(cache.find(&base, LAYERS).is_some());
     }
 
     #[cfg(target_os = "linux")]
@@ -311,12 +307,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = FactsCache::new(folder.path().to_owned(), 1);
         let base = sha256(b"base");
-        let path = cache.path(&base, CacheNamespace::Layers, FACTS);
+        let path = cache.path(&base, LAYERS, FACTS);
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
-        assert_eq!(cache.find(&base, CacheNamespace::Layers), None);
-        cache
-            .store(&sha256(b"other"), CacheNamespace::Layers, b"a")
-            .unwrap();
+        assert_eq!(cache.find(&base, LAYERS), None);
+        cache.store(&sha256(b"other"), LAYERS, b"a").unwrap();
         assert!(path.exists());
     }
 }

@@ -250,13 +250,8 @@ fn a_context_that_is_missing_or_broken_is_named() {
         error.to_string().contains("no Docker context \"gone\""),
         "{error}"
     );
-    assert!(
-        error
-            .diagnosis()
-            .hint
-            .unwrap()
-            .contains("docker context ls")
-    );
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("docker context ls"), "{hint}");
 
     fs::write(config.0.path().join("config.json"), "{").unwrap();
     let error = Endpoint::find(None, &config.environment()).unwrap_err();

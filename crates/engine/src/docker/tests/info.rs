@@ -59,14 +59,8 @@ async fn a_registry_of_this_machine_is_not_that_of_another() {
                 .await;
             let error = error.unwrap_err();
             assert!(error.to_string().contains("is on this machine"), "{error}");
-            assert!(
-                error
-                    .diagnosis()
-                    .hint
-                    .unwrap()
-                    .contains("name the registry by"),
-                "{error}"
-            );
+            let hint = error.diagnosis().hint.unwrap();
+            assert!(hint.contains("name the registry by"), "{hint}");
         }
     }
     let preflight = Preflight::new(&there, &info);

@@ -82,13 +82,8 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
             assert!(hint.contains(&config), "{hint}");
             let error = pushed.unwrap_err();
             assert!(error.to_string().contains("HTTPS client"), "{error}");
-            assert!(
-                error
-                    .diagnosis()
-                    .hint
-                    .unwrap()
-                    .contains("insecure-registries")
-            );
+            let hint = error.diagnosis().hint.unwrap();
+            assert!(hint.contains("insecure-registries"), "{hint}");
             setup.config = Some(config);
         }
     }

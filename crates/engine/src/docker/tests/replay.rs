@@ -306,13 +306,8 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
         printed.contains("needs about 17592186044415 MiB"),
         "{printed}"
     );
-    assert!(
-        error
-            .diagnosis()
-            .hint
-            .unwrap()
-            .contains("docker system prune")
-    );
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("docker system prune"), "{hint}");
 }
 
 #[test]
