@@ -31,6 +31,31 @@ const POWERSHELL: [&str; 3] = [
 
 const CMD: [&str; 3] = ["cmd", "/S", "/C"];
 
+/// Without the error action `Stop`.
+const OPEN: [&str; 2] = ["powershell", "-Command"];
+
+const CORE: [&str; 2] = ["pwsh", "-Command"];
+
+/// Shells by the prompts that [`check`] reads.
+const PROMPTS: [(&str, &[&str]); 4] = [
+    ("cmd> ", &CMD),
+    ("PS> ", &POWERSHELL),
+    ("PS continue> ", &OPEN),
+    ("pwsh> ", &CORE),
+];
+
+/// Lines and their results on an image with the folders of Windows and `C:\work`.
+const TABLES: [&str; 8] = [
+    include_str!("tests/lines/cmd.txt"),
+    include_str!("tests/lines/item_cmdlets.txt"),
+    include_str!("tests/lines/operators.txt"),
+    include_str!("tests/lines/parameters.txt"),
+    include_str!("tests/lines/powershell.txt"),
+    include_str!("tests/lines/programs.txt"),
+    include_str!("tests/lines/registry_cmdlets.txt"),
+    include_str!("tests/lines/script_files.txt"),
+];
+
 /// Runs a line and returns the image.
 fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, ScriptError> {
     run_as("", tree, shell, line)
@@ -76,6 +101,48 @@ fn in_cmd(line: &str) -> Vec<String> {
 
 fn in_powershell(line: &str) -> Vec<String> {
     actions_of(&POWERSHELL, line)
+}
+
+/// Checks lines on an image: `PROMPT LINE => RESULT`. The result is `ACTION; ACTION`, `nothing`, the
+/// kind of an error, or `KIND: MESSAGE`, in which `…` stands for any text. `#` begins a comment.
+fn check(tree: &Tree, cases: &str) {
+    let cases = cases.lines().map(str::trim_start);
+    for case in cases.filter(|case| !case.is_empty() && !case.starts_with('#')) {
+        let mut prompts = PROMPTS.iter();
+        let found = prompts.find_map(|(prompt, shell)| Some((*shell, case.strip_prefix(prompt)?)));
+        let (shell, case) = found.unwrap_or_else(|| panic!("{case}"));
+        let parts = case.rsplit_once(" => ");
+        let (line, expected) = parts.unwrap_or_else(|| panic!("{case}"));
+        let found = match run_on(tree.clone(), shell, line) {
+            Ok(tree) if tree.actions.is_empty() => "nothing".to_owned(),
+            Ok(tree) => {
+                let actions: Vec<String> = tree.actions.iter().map(describe).collect();
+                actions.join("; ")
+            }
+            Err(error) if expected.contains(": ") => format!("{:?}: {error}", error.kind),
+            Err(error) => format!("{:?}", error.kind),
+        };
+        let is_expected = is_like(found.trim_end(), expected);
+        assert!(is_expected, "{case}\nfound: {found}");
+    }
+}
+
+#[test]
+fn lines_have_the_results_of_the_tables() {
+    for table in TABLES {
+        check(&image(), table);
+    }
+}
+
+/// Returns true if a text is that of a pattern, in which `…` stands for any text.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('…') else {
+        return text == pattern;
+    };
+    text.strip_prefix(start).is_some_and(|text| {
+        let mut ends = (0..=text.len()).filter_map(|at| text.get(at..));
+        ends.any(|end| is_like(end, rest))
+    })
 }
 
 /// Error of a line.

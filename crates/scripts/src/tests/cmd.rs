@@ -1,118 +1,6 @@
 use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
+use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood, Refused};
 use crate::{ImageState, Lookup};
-
-#[test]
-fn operators_run_what_they_say() {
-    assert_eq!(
-        in_cmd(r"mkdir C:\a && mkdir C:\b & mkdir C:\c || mkdir C:\d"),
-        [r"folder C:\a", r"folder C:\b", r"folder C:\c"]
-    );
-    // || handles a failure, && ends the line on one.
-    assert_eq!(
-        in_cmd(r"mkdir C:\Windows || mkdir C:\instead"),
-        [r"folder C:\instead"]
-    );
-    assert_eq!(
-        refused(&CMD, r"mkdir 'C:\my app'"),
-        (
-            Fails,
-            r#"mkdir: Windows does not accept the path "'C:\\my""#.to_owned()
-        )
-    );
-    assert_eq!(refused(&CMD, r"mkdir C:\Windows && mkdir C:\b").0, Fails);
-    assert_eq!(
-        refused(&CMD, r"echo a>C:\f.txt&& mkdir C:\f.txt\x\y"),
-        (Fails, r"mkdir: C:\f.txt is a file".to_owned())
-    );
-    // After & the next command runs, but the exit code is unknown.
-    assert_eq!(
-        refused(&CMD, r"mkdir C:\Windows & mkdir C:\b").0,
-        NotUnderstood
-    );
-    assert_eq!(in_cmd(r"mkdir C:\Windows & exit 0"), [""; 0]);
-    assert_eq!(
-        in_cmd(r"(mkdir C:\a & (mkdir C:\a\b)) && echo done >nul 2>&1"),
-        [r"folder C:\a", r"folder C:\a\b"]
-    );
-}
-
-#[test]
-fn variables_are_filled_in_once_for_the_whole_line() {
-    assert_eq!(
-        in_cmd(r"mkdir %TARGET%\%VERSION%"),
-        [r"folder C:\target\1.2.3"]
-    );
-    assert_eq!(in_cmd(r"mkdir C:\%version:~0,1%"), [r"folder C:\1"]);
-    assert_eq!(in_cmd(r"mkdir C:\%VERSION:.=-%"), [r"folder C:\1-2-3"]);
-    assert_eq!(in_cmd(r"set X=a&& mkdir C:\%X%"), [r"folder C:\%X%"]);
-    assert_eq!(
-        in_cmd(r#"set "X=a" && cmd /c mkdir C:\%^X%"#),
-        [r"folder C:\a"]
-    );
-    assert_eq!(
-        in_cmd(r"mkdir %ProgramFiles%\x"),
-        [r"folder C:\Program", r"folder C:\work\Files\x"]
-    );
-    assert_eq!(
-        in_cmd(r"set VERSION&& set PATH && mkdir C:\a"),
-        [r"folder C:\a"]
-    );
-    assert_eq!(refused(&CMD, r"set NOSUCH || mkdir C:\a").0, NotKnown);
-    assert_eq!(
-        in_cmd(r"if defined PROMPT echo %prompt%>C:\a"),
-        [r"write C:\a $P$G\r\n"]
-    );
-    assert_eq!(refused(&CMD, r"rem & mkdir C:\a").0, NotUnderstood);
-    assert_eq!(in_cmd(r"rem a & mkdir C:\a"), [""; 0]);
-    assert_eq!(refused(&CMD, r"mkdir C:\%COMPUTERNAME%").0, NeedsWindows);
-    assert_eq!(refused(&CMD, r"mkdir C:\%DATE%").0, NeedsWindows);
-    assert_eq!(
-        refused(&CMD, r#"reg add HKLM\SOFTWARE\a /v b /d "%PATHEXT%" /f"#).0,
-        NeedsWindows
-    );
-}
-
-#[test]
-fn what_is_written_has_cmds_line_ends_and_spaces() {
-    assert_eq!(in_cmd("echo a> f.txt"), [r"write C:\work\f.txt a\r\n"]);
-    assert_eq!(
-        in_cmd("echo a > f.txt&& echo b >> f.txt"),
-        [
-            r"write C:\work\f.txt a \r\n",
-            r"append C:\work\f.txt b \r\n"
-        ]
-    );
-    assert_eq!(refused(&CMD, "echo a > f.txt && echo b").0, NotUnderstood);
-    assert_eq!(in_cmd(">f.txt echo a b"), [r"write C:\work\f.txt a b\r\n"]);
-    assert_eq!(
-        in_cmd("(echo a& echo.& echo ^<x^>)>f.txt"),
-        [r"write C:\work\f.txt a\r\n\r\n<x>\r\n"]
-    );
-    assert_eq!(in_cmd("type nul > f.txt"), [r"write C:\work\f.txt "]);
-    assert_eq!(
-        in_cmd(r#"echo "a & b">f.txt"#),
-        [r#"write C:\work\f.txt \"a & b\"\r\n"#]
-    );
-    assert_eq!(refused(&CMD, "whoami > f.txt").0, NeedsWindows);
-    assert_eq!(refused(&CMD, r"echo a > C:\none\f.txt").0, Fails);
-}
-
-#[test]
-fn conditions_ask_the_image() {
-    assert_eq!(in_cmd(r"if not exist C:\a mkdir C:\a"), [r"folder C:\a"]);
-    assert_eq!(
-        in_cmd(r"if exist C:\Windows\ (mkdir C:\a) else (mkdir C:\b)"),
-        [r"folder C:\a"]
-    );
-    assert_eq!(
-        in_cmd(r"if /I %VERSION%==1.2.3 mkdir C:\a"),
-        [r"folder C:\a"]
-    );
-    // The rest of the line belongs to an if without parentheses.
-    assert_eq!(in_cmd(r"if exist C:\none mkdir C:\a & mkdir C:\b"), [""; 0]);
-    assert_eq!(in_cmd(r"if defined VERSION mkdir C:\a"), [r"folder C:\a"]);
-}
 
 #[test]
 fn the_rest_of_the_line_belongs_to_if_else_and_for_also_after_a_block() {
@@ -148,21 +36,10 @@ fn the_rest_of_the_line_belongs_to_if_else_and_for_also_after_a_block() {
             .collect();
         assert_eq!(made, names, "{line}");
     }
-    for line in ["if 1==1", "if 1==1 (md 1) else", "for %i in (1) do"] {
-        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
-    }
 }
 
 #[test]
 fn loops_go_over_their_words() {
-    assert_eq!(
-        in_cmd(r"for %i in (a,b c) do @mkdir C:\%i"),
-        [r"folder C:\a", r"folder C:\b", r"folder C:\c"]
-    );
-    assert_eq!(
-        refused(&CMD, "for /f %i in ('dir') do mkdir %i").0,
-        NotUnderstood
-    );
     // Nested loops end.
     let nested = "for %a in (1 2 3 4 5 6 7 8 9) do ".repeat(12) + "echo";
     let (kind, why) = refused(&CMD, &nested);
@@ -173,19 +50,6 @@ fn loops_go_over_their_words() {
     let (kind, why) = refused(&CMD, &grown);
     assert_eq!(kind, NotUnderstood, "{why}");
     assert!(why.ends_with("the line is longer than cmd allows"), "{why}");
-}
-
-#[test]
-fn the_variable_of_a_loop_may_be_any_part_of_a_command() {
-    assert_eq!(in_cmd("for %i in (nul) do echo x>%i"), [""; 0]);
-    assert_eq!(
-        in_cmd("for %i in (f.txt) do echo x>%i"),
-        [r"write C:\work\f.txt x\r\n"]
-    );
-    let line = "for %i in (a) do certutil -hashfile %~i MD5 | find x";
-    let (kind, why) = refused(&CMD, line);
-    assert_eq!(kind, NotUnderstood, "{why}");
-    assert!(why.contains("modifiers of the variable"), "{why}");
 }
 
 #[test]
@@ -254,23 +118,6 @@ fn xcopy_leaves_out_empty_folders_only_where_there_are_none() {
 }
 
 #[test]
-fn xcopy_fails_without_files() {
-    for (line, kind) in [
-        (r"xcopy C:\work\*.zzz C:\d /i", Fails),
-        (r"xcopy C:\none\* C:\d /i", Fails),
-        (r"xcopy C:\none\* C:\d /e /i", Fails),
-        (r"xcopy C:\work C:\d /i", NotUnderstood),
-        (r"mkdir e\f&& xcopy e\* C:\d /i", NotUnderstood),
-    ] {
-        assert_eq!(refused(&CMD, line).0, kind, "{line}");
-    }
-    assert_eq!(
-        in_cmd(r"xcopy *.zzz C:\d /i || mkdir C:\a"),
-        [r"folder C:\a"]
-    );
-}
-
-#[test]
 fn xcopy_asks_before_it_overwrites_a_file() {
     let start = r"mkdir C:\s\in C:\d\in&& echo a>C:\s\in\f.txt&& echo b>C:\s\g.txt&& ";
     for (there, line, asks) in [
@@ -305,7 +152,6 @@ fn xcopy_asks_before_it_overwrites_a_file() {
 #[test]
 fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
     let line = r"mkdir C:\a\b && robocopy C:\a C:\c /E /NFL";
-    assert_eq!(refused(&CMD, line).0, Fails);
     assert_eq!(
         in_cmd(&format!("{line} || exit 0")),
         [r"folder C:\a\b", r"copy C:\a to C:\c"]
@@ -318,58 +164,15 @@ fn robocopys_exit_code_ends_the_line_that_does_not_see_to_it() {
 
 #[test]
 fn what_does_not_run_here_is_named() {
-    let (kind, why) = refused(&CMD, r"mkdir C:\a && msiexec /x x.msi /qn");
-    assert_eq!(kind, NeedsWindows);
-    assert_eq!(why, "msiexec: only Windows Installer can remove a product");
     let line = r"mkdir C:\a &&   dism /online";
     let error = run_on(image(), &CMD, line).unwrap_err();
     assert_eq!(&line[error.at..], "dism /online");
-    for line in [
-        "del /s *.txt", "copy a+b c", "echo a | findstr a", "(mkdir a", "rd /s C:\\work",
-    ] {
-        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
-    }
-    assert_eq!(refused(&CMD, "start /w setup.exe").0, NeedsWindows);
-}
-
-#[test]
-fn a_line_that_fails_names_the_command_and_its_reason() {
-    for (line, expected) in [
-        ("reg import none.reg", r"reg: C:\work\none.reg not found"),
-        (
-            "md new && tar -xf none.zip",
-            r"tar: file C:\work\none.zip not found",
-        ),
-        (r"cd none || cd C:\gone", r"cd: folder C:\gone not found"),
-        (
-            "move none.txt a.txt & exit 3",
-            "the line ends with exit code 3",
-        ),
-        (
-            r"cd none & cd C:\ && exit /b 2",
-            "the line ends with exit code 2",
-        ),
-    ] {
-        let (kind, printed) = refused(&CMD, line);
-        assert_eq!((kind, printed.as_str()), (Fails, expected), "{line}");
-    }
-    let (kind, printed) = refused(&POWERSHELL, "tar -xf none.zip; exit $LASTEXITCODE");
-    assert_eq!(kind, Fails);
-    assert_eq!(printed, r"tar: file C:\work\none.zip not found");
 }
 
 #[test]
 fn loops_run_over_numbers_folders_and_trees() {
-    assert_eq!(
-        in_cmd(r"for /l %i in (1,2,5) do mkdir C:\n%i"),
-        [r"folder C:\n1", r"folder C:\n3", r"folder C:\n5"]
-    );
     assert_eq!(in_cmd(r"for /L %i in (2,-1,1) do mkdir C:\n%i").len(), 2);
     assert!(in_cmd(r"for /l %i in (2,1,1) do mkdir C:\n%i").is_empty());
-    assert_eq!(
-        refused(&CMD, r"for /l %i in (1,0,2) do echo %i").0,
-        NotUnderstood
-    );
     let line = r"mkdir C:\t\a & mkdir C:\t\b & echo x> C:\t\f.txt& echo x> C:\t\a\g.txt";
     let with = |rest: &str| {
         let all = in_cmd(&format!("{line}& {rest}"));
@@ -383,22 +186,6 @@ fn loops_run_over_numbers_folders_and_trees() {
         with(r"for /r C:\t %i in (*.txt) do del %i"),
         [r"delete C:\t\f.txt", r"delete C:\t\a\g.txt"]
     );
-    assert_eq!(
-        refused(&CMD, "for /f %i in (a) do echo %i").0,
-        NotUnderstood
-    );
-}
-
-#[test]
-fn start_waits_for_commands_that_are_read() {
-    assert_eq!(
-        in_cmd(r#"start "" /wait cmd /c mkdir C:\a && mkdir C:\b"#),
-        [r"folder C:\a", r"folder C:\b"]
-    );
-    assert_eq!(refused(&CMD, r"start cmd /c mkdir C:\a").0, Refused);
-    let (kind, why) = refused(&CMD, r"start /w C:\setup.exe /quiet");
-    assert_eq!(kind, NeedsWindows);
-    assert!(why.contains(r"setup.exe"), "{why}");
 }
 
 #[test]
@@ -421,19 +208,6 @@ fn links_have_their_targets_as_written() {
         found[0].contains(r#"target: "..\\x.txt", to_folder: false"#),
         "{found:?}"
     );
-    for line in [
-        r"mklink /j C:\l C:\Windows",
-        r"mklink /h C:\l C:\x",
-        r"mklink C:\l D:\x",
-        r"mklink C:\l \x",
-        r"mklink C:\l C:x",
-        r"mklink C:\l C:\",
-        r"mklink C:\l a\\b",
-    ] {
-        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
-    }
-    assert_eq!(refused(&CMD, r"mklink /d C:\Windows C:\work").0, Fails);
-    assert_eq!(refused(&CMD, r"mklink C:\none\l C:\work").0, Fails);
 }
 
 #[test]
@@ -449,48 +223,6 @@ fn a_name_may_change_its_case() {
         let done = done.unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(done.listing(r"C:\work"), [r"C:\work\License.txt"], "{line}");
     }
-    let (kind, why) = refused(&CMD, r"mkdir C:\a&& move C:\a C:\A");
-    assert_eq!(
-        (kind, why.as_str()),
-        (NotUnderstood, r"move: C:\a would be moved into itself")
-    );
-}
-
-#[test]
-fn built_in_commands_take_slashes_for_switches() {
-    for line in [
-        "rd /s /q C:/inetpub",
-        "mkdir C:/a/b",
-        "mkdir /app",
-        "md a/b",
-        "del C:/License.txt",
-        "copy C:/License.txt C:\\x.txt",
-        "type C:/License.txt",
-        "ren C:/a b",
-        "dir C:/inetpub",
-        "mklink /d x C:/inetpub",
-    ] {
-        let (kind, why) = refused(&CMD, line);
-        assert_eq!(kind, Fails, "{line}: {why}");
-        assert!(
-            why.ends_with("cmd reads / as the beginning of a switch"),
-            "{why}"
-        );
-    }
-    for line in [
-        "rd C:/a",
-        "move C:/Windows C:\\w",
-        "rd \"C:\\inetpub\"/s/q",
-        "xcopy C:/inetpub C:\\x /e /i",
-    ] {
-        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
-    }
-    assert_eq!(in_cmd(r#"mkdir "C:/a/b""#), [r"folder C:\a\b"]);
-    assert_eq!(
-        in_cmd(r"cd C:/Windows && mkdir x"),
-        [r"folder C:\Windows\x"]
-    );
-    assert_eq!(in_cmd(r"rd C:\inetpub/s/q"), [r"delete C:\inetpub"]);
 }
 
 #[test]
@@ -506,23 +238,6 @@ fn redirected_streams_go_where_they_say() {
         };
         assert!(one.starts_with(r"write C:\f.txt ok"), "{line}: {one}");
     }
-    assert_eq!(in_cmd(r"mkdir C:\d <nul >nul 2>&1"), [r"folder C:\d"]);
-    assert_eq!(
-        in_cmd(r"mkdir C:\d <C:\nope.txt || mkdir C:\e"),
-        [r"folder C:\e"]
-    );
-    assert_eq!(refused(&CMD, r"mkdir C:\d <C:\nope.txt").0, Fails);
-    for line in [
-        r"(mkdir C:\Windows 2>&1 || echo no)>C:\f.txt",
-        r"(del C:\nope.txt 2>&1)>C:\f.txt",
-        r"(mkdir C:\a 2>&1 >nul)>C:\f.txt",
-        r"echo a>C:\f.txt 2>&1",
-        r"echo a>C:\f.txt 1>&2",
-        r"echo a>C:\f.txt>C:\g.txt",
-        r"echo a>C:\f.txt<C:\nope.txt",
-    ] {
-        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
-    }
 }
 
 #[test]
@@ -535,16 +250,6 @@ fn a_loop_echoes_its_commands_into_a_file() {
         r"cmd /q /c (for %i in (a b) do echo %i)^>C:\f.txt",
     ] {
         assert_eq!(in_cmd(line), written, "{line}");
-    }
-    for line in [
-        r"(for %i in (a b) do echo %i)>C:\f.txt",
-        r"(for /l %i in (1,1,2) do (echo %i))>C:\f.txt",
-        r"(for %i in (a b) do @echo %i& echo c)>C:\f.txt",
-        r"(for %i in (a b) do @for %j in (c) do echo %i)>C:\f.txt",
-        r"echo off& echo on& (for %i in (a b) do echo %i)>C:\f.txt",
-        r"echo off& cmd /c (for %i in (a b) do echo %i)^>C:\f.txt",
-    ] {
-        assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
     }
 }
 
@@ -618,8 +323,6 @@ fn numbers_of_if_may_be_octal_or_hexadecimal() {
         let expected = if is_true { "yes" } else { "no" };
         assert_eq!(made, [format!(r"folder C:\{expected}")], "{test}");
     }
-    let line = r"if 09 gtr 8 mkdir C:\yes";
-    assert_eq!(refused(&CMD, line).0, NotUnderstood);
 }
 
 #[test]
@@ -739,24 +442,6 @@ fn robocopy_says_whether_it_copies() {
 
 #[test]
 fn what_was_left_out_does_not_decide() {
-    for line in [
-        r"npm --version || mkdir C:\x",
-        r"(node --version && mkdir C:\y) || mkdir C:\x",
-        "node --version || exit 0",
-        r"(node --version && mkdir C:\y) || echo none",
-        r"node --version && mkdir C:\y & mkdir C:\x",
-        r"powershell try { node --version; mkdir C:\x } catch { }",
-        r"powershell -Command node --version || mkdir C:\x",
-        r"powershell Get-Service Nope || mkdir C:\x",
-        "powershell node --version; if ($?) { mkdir x }",
-        "powershell node --version; if ($LASTEXITCODE) { mkdir x }",
-        "powershell try { node --version } catch { mkdir x }",
-        "powershell try { Get-Service Nope -ErrorAction Stop } catch { mkdir x }",
-    ] {
-        let (kind, why) = refused(&CMD, line);
-        assert_eq!(kind, NeedsWindows, "{line}: {why}");
-        assert!(why.contains("it depends on whether "), "{why}");
-    }
     for line in [
         "node --version && npm --version",
         "node --version & mkdir C:\\x",

@@ -1,12 +1,12 @@
 //! What a failure ends in PowerShell: a command, a statement, or the script.
 
-use super::{POWERSHELL, image, refused, run_on};
+use super::{OPEN, POWERSHELL, image, refused, run_on};
 use crate::ScriptErrorKind::Fails;
 use crate::{ImageState, Lookup};
 
 /// Content of C:\o.txt after lines without the error action `Stop`, or why they are refused.
 fn written(script: &str) -> Result<String, String> {
-    let tree = run_on(image(), &["powershell", "-Command"], script);
+    let tree = run_on(image(), &OPEN, script);
     let tree = tree.map_err(|error| error.to_string())?;
     match tree.content(&r"C:\o.txt".parse().unwrap()) {
         Lookup::Present(content) => Ok(String::from_utf8(content).unwrap().trim_end().to_owned()),

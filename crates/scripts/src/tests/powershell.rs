@@ -1,6 +1,6 @@
 //! The language: expressions, statements, functions, errors.
 
-use super::{CMD, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
+use super::{CORE, OPEN, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood};
 use crate::{ImageState, Lookup};
 
@@ -31,78 +31,6 @@ fn texts_are_filled_in() {
 }
 
 #[test]
-fn plain_double_quotes_are_eaten_on_the_way() {
-    // PowerShell gets: mkdir C:\Program Files\x
-    assert_eq!(
-        refused(&POWERSHELL, r#"mkdir "C:\Program Files\x""#),
-        (Fails, r#"mkdir: unexpected argument "Files\\x""#.to_owned())
-    );
-    assert_eq!(
-        in_powershell(r#"mkdir \"C:\Program Files\x\""#),
-        [r"folder C:\Program Files\x"]
-    );
-    assert_eq!(in_powershell(r#"mkdir "C:\a""#), [r"folder C:\a"]);
-    // In cmd the same quotes keep the script together.
-    assert_eq!(
-        in_cmd(
-            r#"powershell -NoProfile -InputFormat None -ex Bypass -Command "mkdir 'C:\a b'; mkdir C:\c""#
-        ),
-        [r"folder C:\a b", r"folder C:\c"]
-    );
-}
-
-#[test]
-fn statements_over_literals_are_followed() {
-    assert_eq!(
-        in_powershell(r"$all = @('a', 'b'); foreach ($x in $all) { mkdir C:\$x }"),
-        [r"folder C:\a", r"folder C:\b"]
-    );
-    assert_eq!(
-        in_powershell(r#"'a','b' | ForEach-Object { mkdir (\"C:\$_\") }"#),
-        [r"folder C:\a", r"folder C:\b"]
-    );
-    assert_eq!(
-        in_powershell(
-            r"if (-not (Test-Path C:\a)) { mkdir C:\a } elseif ($true) { mkdir C:\b } else { mkdir C:\c }"
-        ),
-        [r"folder C:\a"]
-    );
-    assert_eq!(
-        in_powershell(r"$o = @{ ItemType = 'Directory'; Path = 'C:\a' }; New-Item @o"),
-        [r"folder C:\a"]
-    );
-    assert_eq!(
-        in_powershell(
-            "$v = $env:VERSION; $v += '-x'; if ($v -like '1.*' -and $v -ne '2') { mkdir C:\\$v | Out-Null }"
-        ),
-        [r"folder C:\1.2.3-x"]
-    );
-    assert_eq!(
-        in_powershell(r"mkdir C:\a; exit 0; mkdir C:\b"),
-        [r"folder C:\a"]
-    );
-}
-
-#[test]
-fn errors_end_the_script_with_stop() {
-    assert_eq!(refused(&POWERSHELL, r"rm C:\none; mkdir C:\a").0, Fails);
-    assert_eq!(
-        in_powershell(r"rm C:\none -ErrorAction SilentlyContinue; mkdir C:\a"),
-        [r"folder C:\a"]
-    );
-    let lenient = ["powershell", "-Command"];
-    assert_eq!(
-        actions_of(&lenient, r"rm C:\none; mkdir C:\a"),
-        [r"folder C:\a"]
-    );
-    // The last command decides the exit code.
-    let (kind, why) = refused(&lenient, r"mkdir C:\a; rm C:\none");
-    assert_eq!((kind, why.as_str()), (Fails, r"rm: C:\none not found"));
-    assert_eq!(refused(&lenient, "mkdir C:\\a; exit 3").0, Fails);
-    assert_eq!(refused(&lenient, "throw 'x'").0, Fails);
-}
-
-#[test]
 fn operators_of_powershell_7_fail_in_windows_powershell() {
     let why = "powershell: Windows PowerShell does not have && and ||";
     for line in [
@@ -114,34 +42,14 @@ fn operators_of_powershell_7_fail_in_windows_powershell() {
         let expected = (Fails, why.to_owned());
         assert_eq!(refused(&POWERSHELL, line), expected, "{line}");
     }
-    // Nothing of the script runs, and cmd sees the exit code.
-    assert_eq!(
-        in_cmd(r#"powershell -Command "mkdir C:\a || exit 0" || mkdir C:\b"#),
-        [r"folder C:\b"]
-    );
-    let core = ["pwsh", "-Command"];
-    let line = r"mkdir C:\a && mkdir C:\b";
-    assert_eq!(refused(&core, line).0, NotUnderstood);
 }
 
 #[test]
 fn what_versions_of_powershell_read_otherwise_is_refused() {
-    let core = ["pwsh", "-Command"];
-    for line in [
-        r#"setx /M AA 'say \"hi\" x'"#,
-        "setx /M AA ''",
-        r"setx /M AA 'C:\a b\'",
-        "mkdir \"C:\\a`e\"",
-    ] {
-        assert_eq!(refused(&core, line).0, NotUnderstood, "{line}");
-    }
     assert_eq!(
-        actions_of(&core, r#"cmd /c 'mkdir \"C:\a b\"'; setx /M AA 'a b'"#).len(),
+        actions_of(&CORE, r#"cmd /c 'mkdir \"C:\a b\"'; setx /M AA 'a b'"#).len(),
         2
     );
-    assert_eq!(in_powershell("mkdir \"C:\\a`e\""), [r"folder C:\ae"]);
-    let line = "Set-Content C:\\a.txt a -Encoding String";
-    assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood);
 }
 
 #[test]
@@ -160,186 +68,19 @@ fn a_value_that_no_parameter_takes_fails() {
         let printed = format!("unexpected argument {value:?}");
         assert!(why.ends_with(&printed), "{line}: {why}");
     }
-    assert_eq!(
-        in_powershell(r"Write-Warning 'two words'; Write-Host two words; md C:\x"),
-        [r"folder C:\x"]
-    );
-    // Without the error action Stop, the script continues.
-    assert_eq!(
-        actions_of(
-            &["powershell", "-Command"],
-            r"Write-Warning two words; md C:\x"
-        ),
-        [r"folder C:\x"]
-    );
-    for line in [
-        "Write-Output a b",
-        "Where-Object Name a",
-        "Join-Path a b c",
-        "New-Object Net.WebClient a",
-    ] {
-        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
-    }
 }
 
 #[test]
 fn what_is_not_understood_is_named() {
-    for (line, kind) in [
-        ("Start-Process setup.exe -Wait", NeedsWindows),
-        ("Start-Process msiexec.exe -Wait", NotUnderstood),
-        (
-            "iex ((New-Object Net.WebClient).DownloadString('https://x'))",
-            NeedsWindows,
-        ),
-        ("Install-WindowsFeature Web-Server", NeedsWindows),
-        ("Get-Something", NotUnderstood),
-        ("while ($true) { }", NeedsWindows),
-        ("switch (1) { 1 { mkdir C:\\a } }", NotUnderstood),
-        ("mkdir 'C:\\a", NotUnderstood),
-        ("mkdir (", NotUnderstood),
-        ("Copy-Item a b -ToSession $s", NotUnderstood),
-        ("$x | Copy-Item", NotUnderstood),
-        ("curl https://example.com | iex", NeedsWindows),
-        ("[Console]::Beep()", NotUnderstood),
-    ] {
-        assert_eq!(refused(&POWERSHELL, line).0, kind, "{line}");
-    }
     let line = "mkdir C:\\a;   Start-Process x.exe";
     let error = run_on(image(), &POWERSHELL, line).unwrap_err();
     assert_eq!(&line[error.at..], "Start-Process x.exe");
 }
 
 #[test]
-fn loops_functions_and_errors_that_are_caught() {
-    for (script, expected) in [
-        (
-            "$n = 0; while ($n -lt 2) { $n = $n + 1; md C:\\x$n }",
-            &[r"folder C:\x1", r"folder C:\x2"][..],
-        ),
-        (
-            "$n = 0; do { $n += 1; md C:\\x$n } until ($n -ge 2)",
-            &[r"folder C:\x1", r"folder C:\x2"],
-        ),
-        (
-            "foreach ($n in 1..5) { if ($n -eq 2) { continue }; if ($n -eq 4) { break }; md C:\\x$n }",
-            &[r"folder C:\x1", r"folder C:\x3"],
-        ),
-        (
-            "function make($name, $under = 'C:\\a') { $x = Join-Path $under $name; md $x; return; md C:\\no }; \
-             make one; make -under C:\\b two; if ($x) { md C:\\leaked }",
-            &[r"folder C:\a\one", r"folder C:\b\two"],
-        ),
-        (
-            "try { Remove-Item C:\\none; md C:\\no } catch { md C:\\caught } finally { md C:\\last }",
-            &[r"folder C:\caught", r"folder C:\last"],
-        ),
-        ("try { md C:\\fine } catch { throw }", &[r"folder C:\fine"]),
-        ("& { $x = 'C:\\b'; md $x }", &[r"folder C:\b"]),
-        (
-            "1..3 | ? { $_ -gt 1 } | % { if ($_ -eq 2) { return }; md C:\\x$_ }",
-            &[r"folder C:\x3"],
-        ),
-        (
-            "Set-PSDebug -Trace 2; md (Split-Path C:\\a\\b.txt)",
-            &[r"folder C:\a"],
-        ),
-    ] {
-        assert_eq!(in_powershell(script), expected, "{script}");
-    }
-    for (script, kind, printed) in [
-        (
-            "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
-            NeedsWindows,
-            "while: it waits for something that happens only on a running Windows",
-        ),
-        (
-            "try { throw 'x' } finally { md C:\\last }",
-            Fails,
-            "throw: the script throws an error",
-        ),
-        (
-            "try { throw 'x' } catch [System.IO.IOException] { md C:\\x }",
-            NotUnderstood,
-            "powershell: catch for specific errors is not supported",
-        ),
-        (
-            "try { throw 'x' } catch { exit 3 }",
-            Fails,
-            "the line ends with exit code 3",
-        ),
-        (
-            "function f { f }; f",
-            NotUnderstood,
-            "f: function calls are nested too deeply",
-        ),
-        (
-            "function f { $script:x = 1 }; f",
-            NotUnderstood,
-            "f: a function sets a variable of its calling script",
-        ),
-        (
-            "foreach ($f in Get-ChildItem C:\\inetpub\\wwwroot) { Remove-Item $f }",
-            NotUnderstood,
-            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm converts to its name or its path depends on how it was listed",
-        ),
-    ] {
-        assert_eq!(
-            refused(&POWERSHELL, script),
-            (kind, printed.to_owned()),
-            "{script}"
-        );
-    }
-}
-
-#[test]
-fn patterns_mean_what_they_mean_to_dotnet() {
-    for (script, expected) in [
-        (
-            "if ('v1.2.3' -match '^v(\\d+)\\.') { md ('C:\\' + $Matches[1]) }",
-            r"folder C:\1",
-        ),
-        (
-            "md (('C:\\3.9.1rc1' -replace '[a-z]+[0-9]*$', ''))",
-            r"folder C:\3.9.1",
-        ),
-        ("md ('C:\\A-b' -replace '(A)-B', '$1_$1')", r"folder C:\A_A"),
-        ("md ('C:\\a' + ('x.y.z' -split '\\.')[1])", r"folder C:\ay"),
-        ("md ('C:\\aXb' -creplace 'x', '')", r"folder C:\aXb"),
-        (
-            "if ('abc' -notmatch 'B') { md C:\\no } else { md C:\\yes }",
-            r"folder C:\yes",
-        ),
-    ] {
-        assert_eq!(in_powershell(script), [expected], "{script}");
-    }
-    for script in [
-        "md ('C:\\a' -replace '(?<=a)b', '')",
-        "md ('C:\\a' -replace 'a', '$&')",
-        "md ('C:\\a' -replace '[', '')",
-        "md ('C:\\\u{e9}' -replace 'e', '')",
-    ] {
-        let (kind, _) = refused(&POWERSHELL, script);
-        assert_eq!(kind, NotUnderstood, "{script}");
-    }
-}
-
-#[test]
-fn a_pipeline_fails_with_any_of_its_parts() {
-    let shell = ["powershell", "-Command"];
-    let (kind, _) = refused(&shell, "Remove-Item C:\\none | Out-Null");
-    assert_eq!(kind, Fails);
-    assert_eq!(
-        actions_of(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
-        [r"folder C:\x"]
-    );
-}
-
-#[test]
 fn what_only_tells_is_left_out_and_cannot_be_used() {
     let reported = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
     assert_eq!(reported.len(), 2, "{reported:?}");
-    let (kind, printed) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
-    assert_eq!(kind, NeedsWindows, "{printed}");
 }
 
 #[test]
@@ -359,53 +100,9 @@ fn types_that_are_not_loaded_do_not_exist() {
 }
 
 #[test]
-fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
-    assert_eq!(
-        in_powershell("Write-Host $('a{0}' -f 1)... done; md $('C:\\' + 'x')"),
-        [r"folder C:\x"]
-    );
-    assert_eq!(refused(&POWERSHELL, "md $('C:\\x')\\y").0, Fails);
-    for script in ["Write-Host $('a').\\y", "Write-Host $('a')=y"] {
-        let (kind, _) = refused(&POWERSHELL, script);
-        assert_eq!(kind, NotUnderstood, "{script}");
-    }
-}
-
-#[test]
-fn a_refusal_names_the_program_or_script() {
-    for (line, name) in [
-        (
-            "iex ((New-Object Net.WebClient).DownloadString('https://e.com/i.ps1'))",
-            "https://e.com/i.ps1",
-        ),
-        (
-            "iwr https://e.com/j.ps1 -UseBasicParsing | iex",
-            "https://e.com/j.ps1",
-        ),
-        (
-            r"Start-Process C:\py.exe -ArgumentList '/quiet' -Wait",
-            r"C:\py.exe",
-        ),
-    ] {
-        let (kind, why) = refused(&POWERSHELL, line);
-        assert_eq!(kind, NeedsWindows);
-        assert!(why.contains(name), "{why}");
-    }
-}
-
-#[test]
 fn a_name_without_a_verb_of_cmdlets_is_a_program() {
     let skipped = in_powershell("redis-server --version");
     assert!(skipped[0].contains("redis-server --version"), "{skipped:?}");
-    assert_eq!(
-        refused(&POWERSHELL, "redis-server --port 1").0,
-        NeedsWindows
-    );
-    assert_eq!(
-        refused(&POWERSHELL, "Get-Something --version").0,
-        NotUnderstood
-    );
-    assert_eq!(refused(&POWERSHELL, "Sort-Something").0, NotUnderstood);
 }
 
 #[test]
@@ -422,14 +119,6 @@ fn time_spans_are_settings_and_nothing_is_computed_with_them() {
         let found = in_powershell(&line);
         let value = format!(r#"Text("{expected}")"#);
         assert!(found[0].contains(&value), "{found:?}");
-    }
-    for line in [
-        "mkdir ([TimeSpan]::Zero + 'a')",
-        "if ([TimeSpan]::Zero -eq '00:00:00') { mkdir a }",
-        "mkdir ([TimeSpan]::FromMinutes(1)).TotalSeconds",
-        "mkdir ([TimeSpan]::FromMinutes(0.5))",
-    ] {
-        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
     }
 }
 
@@ -448,7 +137,7 @@ fn two_dashes_end_the_parameters() {
 
 /// Content of C:\o.txt after lines of PowerShell, or why they are refused.
 fn written(script: &str) -> Result<String, String> {
-    let tree = run_on(image(), &["powershell", "-Command"], script);
+    let tree = run_on(image(), &OPEN, script);
     let tree = tree.map_err(|error| error.to_string())?;
     let Lookup::Present(content) = tree.content(&r"C:\o.txt".parse().unwrap()) else {
         return Err("no file".to_owned());
@@ -518,8 +207,6 @@ fn a_text_that_is_compared_with_a_number_becomes_one() {
         let line = format!("Set-Content C:\\o.txt ({test})");
         assert_eq!(written(&line), Ok(format!("{expected};")), "{test}");
     }
-    let line = "if (5 -eq '5.4') { mkdir C:\\x }";
-    assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood);
 }
 
 #[test]
@@ -533,25 +220,6 @@ fn finally_runs_after_exit() {
     ] {
         assert_eq!(written(script), Ok("f;".to_owned()), "{script}");
     }
-    let (kind, why) = refused(&POWERSHELL, "try { exit 3 } finally { mkdir C:\\x }");
-    assert_eq!(
-        (kind, why.as_str()),
-        (Fails, "the line ends with exit code 3")
-    );
-}
-
-#[test]
-fn a_list_is_no_text_of_a_parameter() {
-    for line in [
-        "New-Item -Type Directory -Path C:\\ -Name 'a','b'",
-        "New-Item C:\\x.txt -Value 'a','b'",
-        "Join-Path C:\\a 'b','c'",
-        "Rename-Item C:\\work 'a','b'",
-    ] {
-        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
-    }
-    let line = r#"$l = 'b','c'; mkdir (Join-Path C:\a \"$l\")"#;
-    assert_eq!(in_powershell(line), [r"folder C:\a\b c"]);
 }
 
 #[test]
@@ -565,10 +233,6 @@ fn an_error_of_powershell_is_an_exit_code_to_its_caller() {
             assert_eq!(in_cmd(&line), [r"folder C:\x"], "{line}");
         }
     }
-    assert_eq!(
-        refused(&CMD, "powershell throw 'x' && mkdir C:\\x"),
-        (Fails, "throw: the script throws an error".to_owned())
-    );
 }
 
 #[test]
@@ -637,24 +301,4 @@ fn a_hashtable_has_keys_and_properties() {
         let line = format!("{table} {script}");
         assert_eq!(refused(&POWERSHELL, &line).0, kind, "{line}");
     }
-}
-
-#[test]
-fn powershell_writes_to_no_device() {
-    assert_eq!(
-        in_powershell("mkdir C:\\x > $null; mkdir C:\\y 2> $null"),
-        [r"folder C:\x", r"folder C:\y"]
-    );
-    for script in [
-        "mkdir C:\\x > nul",
-        "mkdir C:\\x > NUL",
-        "mkdir C:\\x 2>nul",
-        "mkdir C:\\x *> nul",
-        "mkdir C:\\x > \\\\.\\nul",
-        "'x' | Out-File nul",
-        "Set-Content nul x",
-    ] {
-        assert_eq!(refused(&POWERSHELL, script).0, NotUnderstood, "{script}");
-    }
-    assert_eq!(in_cmd("mkdir C:\\x > nul"), [r"folder C:\x"]);
 }

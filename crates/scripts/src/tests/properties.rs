@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use wincimg_windows::quoting::powershell;
 
-use super::{CMD, POWERSHELL, image, run_on};
+use super::{CMD, CORE, POWERSHELL, image, run_on};
 use crate::ScriptErrorKind;
 use crate::script::read;
 
@@ -33,7 +33,7 @@ proptest! {
 
     #[test]
     fn any_line_is_read_to_an_end(line in prop_oneof![4 => pieces(), 1 => "\\PC*"]) {
-        for shell in [&CMD[..], &POWERSHELL[..], &["pwsh", "-Command"][..]] {
+        for shell in [&CMD[..], &POWERSHELL[..], &CORE[..]] {
             if let Err(error) = run_on(image(), shell, &line) {
                 prop_assert!(error.at <= line.len(), "{error:?}");
                 prop_assert!(!error.why.is_empty());
@@ -76,7 +76,7 @@ fn deep_and_long_lines_are_refused_or_read_in_time() {
         (&POWERSHELL[..], "$a.(".repeat(20_000)),
         (&POWERSHELL[..], "++".repeat(20_000)),
         (&POWERSHELL[..], "[a]".repeat(20_000)),
-        (&["pwsh", "-Command"][..], "a&&".repeat(20_000)),
+        (&CORE[..], "a&&".repeat(20_000)),
         (&POWERSHELL[..], "powershell -Command ".repeat(2000)),
         (&CMD[..], "(".repeat(8000)),
         (&CMD[..], "cmd /c ".repeat(1000)),

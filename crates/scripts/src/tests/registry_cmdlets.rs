@@ -26,8 +26,6 @@ fn variables_of_the_machine_go_into_its_registry() {
     let tree = run_on(image(), &CMD, r"setx /M HOME_OF_X C:\x").unwrap();
     let tree = run_on(tree, &CMD, "mkdir %HOME_OF_X%").unwrap();
     assert_eq!(describe(&tree.actions[1]), r"folder C:\x");
-    assert_eq!(refused(&CMD, r"setx A b").0, NotUnderstood);
-    assert_eq!(refused(&CMD, r"setx /M PATH C:\a b;%PATH%").0, Fails);
 }
 
 #[test]
@@ -49,10 +47,6 @@ fn the_registrys_cmdlets_change_it() {
         line("sp HKLM:\\SYSTEM\\CurrentControlSet\\Control n '7'"),
         r"set HKLM\SYSTEM\ControlSet001\Control n = REG_SZ 7"
     );
-    assert_eq!(
-        refused(&POWERSHELL, "sp HKLM:\\SOFTWARE\\None\\A\\B\\C n 7").0,
-        Fails
-    );
     // A number that is not written as one.
     let bare = |value: &str| format!("sp HKLM:\\SYSTEM\\CurrentControlSet\\Control n {value}");
     assert_eq!(refused(&POWERSHELL, &bare("0x10")).0, NotUnderstood);
@@ -60,9 +54,6 @@ fn the_registrys_cmdlets_change_it() {
         line(&bare("'0x10'")),
         r"set HKLM\SYSTEM\ControlSet001\Control n = REG_SZ 0x10"
     );
-    // The drives of PowerShell are none of reg.exe's.
-    let add = r"reg add HKLM:\SOFTWARE\A /v Z /d 1 /f";
-    assert_eq!(refused(&POWERSHELL, add).0, Fails);
 }
 
 #[test]
@@ -126,8 +117,6 @@ fn a_value_of_a_key_is_expanded_as_it_is_read() {
         run_on(tree, &POWERSHELL, line).unwrap_err().kind,
         NeedsWindows
     );
-    let line = r"Get-ItemProperty HKLM:\SOFTWARE\x a";
-    assert_eq!(refused(&POWERSHELL, line).0, Fails);
 }
 
 #[test]
@@ -145,29 +134,11 @@ fn the_execution_policy_of_the_machine_is_a_value_of_the_registry() {
         in_cmd("powershell -ep Bypass Set-ExecutionPolicy Bypass -Scope LocalMachine -Force"),
         set("Bypass")
     );
-    // Of the process, it ends with it.
-    assert_eq!(
-        in_powershell("Set-ExecutionPolicy Bypass -Scope Process -Force"),
-        [""; 0]
-    );
     assert_eq!(
         in_cmd(
             "powershell -ExecutionPolicy Bypass Write-Host a && powershell Set-ExecutionPolicy Unrestricted"
         ),
         set("Unrestricted")
-    );
-    for line in [
-        "Set-ExecutionPolicy Bypass -Scope CurrentUser",
-        "Set-ExecutionPolicy Undefined",
-        "Set-ExecutionPolicy Bypass -Scope Process; Set-ExecutionPolicy RemoteSigned",
-        "powershell -ExecutionPolicy Bypass powershell Set-ExecutionPolicy RemoteSigned",
-    ] {
-        assert_eq!(refused(&POWERSHELL, line).0, NotUnderstood, "{line}");
-    }
-    let core = ["pwsh", "-Command"];
-    assert_eq!(
-        refused(&core, "Set-ExecutionPolicy Bypass").0,
-        NotUnderstood
     );
     let user = run_as(
         "ContainerUser",
