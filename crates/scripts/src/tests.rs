@@ -45,11 +45,12 @@ const PROMPTS: [(&str, &[&str]); 4] = [
 ];
 
 /// Lines and their results on an image with the folders of Windows and `C:\work`.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     include_str!("tests/lines/cmd.txt"),
     include_str!("tests/lines/item_cmdlets.txt"),
     include_str!("tests/lines/operators.txt"),
     include_str!("tests/lines/parameters.txt"),
+    include_str!("tests/lines/pipelines.txt"),
     include_str!("tests/lines/powershell.txt"),
     include_str!("tests/lines/programs.txt"),
     include_str!("tests/lines/registry_cmdlets.txt"),

@@ -17,82 +17,28 @@ fn image_with_attributes() -> Tree {
     tree
 }
 
-fn done(shell: &[&str], line: &str) -> Result<Vec<String>, ScriptError> {
-    let tree = run_on(image_with_attributes(), shell, line)?;
-    Ok(tree.actions.iter().map(describe).collect())
-}
-
-fn check_done(shell: &[&str], line: &str, expected: &[&str]) {
-    assert_eq!(done(shell, line).unwrap(), expected, "{line}");
-}
-
-fn check_denied(shell: &[&str], line: &str, kind: ScriptErrorKind) -> ScriptError {
-    let error = done(shell, line).unwrap_err();
-    assert_eq!(error.kind, kind, "{line}: {error}");
-    error
-}
-
 #[test]
-fn cmd_does_not_see_what_is_hidden() {
-    check_done(
-        &CMD,
-        r"del /f /q C:\d\*",
-        &[r"delete C:\d\a.txt", r"delete C:\d\r.txt"],
-    );
-    check_done(&CMD, r"del C:\d\h.txt C:\d\s.txt", &[]);
-    for line in [
-        r"copy C:\d\* C:\work",
-        r"for %i in (C:\d\*) do copy %i C:\work",
-    ] {
-        let copied = [
-            r"copy C:\d\a.txt to C:\work\a.txt",
-            r"copy C:\d\r.txt to C:\work\r.txt",
-        ];
-        check_done(&CMD, line, &copied);
-    }
-    for line in [
-        r"copy C:\d\h.txt C:\work",
-        r"dir C:\d\h.txt",
-        r"dir C:\d\s*",
-    ] {
-        check_denied(&CMD, line, ScriptErrorKind::Fails);
-    }
-    check_done(
-        &CMD,
-        r"dir /a C:\d\h.txt && dir /a C:\d\s* && if not exist C:\d\h* exit 1",
-        &[],
-    );
-    // What is named may be deleted with its folder.
-    check_done(&CMD, r"rd /s /q C:\d", &[r"delete C:\d"]);
-}
-
-#[test]
-fn xcopy_copies_what_is_hidden_only_if_asked_for() {
-    check_done(&CMD, r"xcopy C:\d C:\q\ /e /h", &[r"copy C:\d to C:\q"]);
-    check_done(
-        &CMD,
-        r"xcopy C:\d C:\q\ /e",
-        &[
-            r"folder C:\q",
-            r"copy C:\d\a.txt to C:\q\a.txt",
-            r"copy C:\d\r.txt to C:\q\r.txt",
-        ],
-    );
-    check_done(
-        &CMD,
-        r"xcopy C:\d\?.txt C:\q\",
-        &[
-            r"folder C:\q",
-            r"copy C:\d\a.txt to C:\q\a.txt",
-            r"copy C:\d\r.txt to C:\q\r.txt",
-        ],
-    );
-    check_denied(&CMD, r"xcopy C:\d\h.txt C:\q\", ScriptErrorKind::Fails);
-    check_denied(&CMD, r"xcopy /y C:\d C:\e", ScriptErrorKind::Fails);
-    check_done(
-        &CMD,
-        r"xcopy /y /r C:\d\r.txt C:\e",
-        &[r"copy C:\d\r.txt to C:\e\r.txt"],
+fn cmd_and_xcopy_see_what_is_hidden_only_if_asked_for() {
+    check(
+        &image_with_attributes(),
+        r"
+        cmd> del /f /q C:\d\* => delete C:\d\a.txt; delete C:\d\r.txt
+        cmd> del C:\d\h.txt C:\d\s.txt => nothing
+        cmd> copy C:\d\* C:\work => copy C:\d\a.txt to C:\work\a.txt; copy C:\d\r.txt to C:\work\r.txt
+        cmd> for %i in (C:\d\*) do copy %i C:\work => copy C:\d\a.txt to C:\work\a.txt; copy C:\d\r.txt to C:\work\r.txt
+        cmd> copy C:\d\h.txt C:\work => Fails
+        cmd> dir C:\d\h.txt => Fails
+        cmd> dir C:\d\s* => Fails
+        cmd> dir /a C:\d\h.txt && dir /a C:\d\s* && if not exist C:\d\h* exit 1 => nothing
+        # What is named may be deleted with its folder.
+        cmd> rd /s /q C:\d => delete C:\d
+        cmd> xcopy C:\d C:\q\ /e /h => copy C:\d to C:\q
+        cmd> xcopy C:\d C:\q\ /e => folder C:\q; copy C:\d\a.txt to C:\q\a.txt; copy C:\d\r.txt to C:\q\r.txt
+        cmd> xcopy C:\d\?.txt C:\q\ => folder C:\q; copy C:\d\a.txt to C:\q\a.txt; copy C:\d\r.txt to C:\q\r.txt
+        cmd> xcopy C:\d\h.txt C:\q\ => Fails
+        cmd> xcopy /y C:\d C:\e => Fails
+        cmd> xcopy /y /r C:\d\r.txt C:\e => copy C:\d\r.txt to C:\e\r.txt
+    ",
     );
 }
 
@@ -100,32 +46,26 @@ fn xcopy_copies_what_is_hidden_only_if_asked_for() {
 fn cmd_does_not_replace_or_delete_what_is_read_only() {
     // On Windows del goes on, with exit code 0.
     for line in [r"del C:\d\r.txt", r"del /q C:\d\*"] {
-        let error = check_denied(&CMD, line, ScriptErrorKind::Refused);
+        let error = run_on(image_with_attributes(), &CMD, line).unwrap_err();
         assert_eq!(error.help, Some("add /f"));
-        assert!(
-            error.why.contains(r"access to C:\d\r.txt is denied"),
-            "{error}"
-        );
     }
-    check_done(&CMD, r"del /f C:\d\r.txt", &[r"delete C:\d\r.txt"]);
-    for line in [
-        r"copy /y C:\d\a.txt C:\d\r.txt",
-        r"copy /y C:\d\a.txt C:\d\h.txt",
-        r"copy /y C:\d\r.txt C:\e",
-        r"copy nul C:\d\r.txt",
-        r"move /y C:\d\a.txt C:\d\r.txt",
-        r"echo x> C:\d\r.txt",
-        r"echo x>> C:\d\r.txt",
-        r"echo x> C:\d\h.txt",
-    ] {
-        let error = check_denied(&CMD, line, ScriptErrorKind::Fails);
-        assert!(error.why.contains("is denied"), "{line}: {error}");
-    }
-    check_done(&CMD, r"echo x>> C:\d\h.txt", &[r"append C:\d\h.txt x\r\n"]);
-    check_done(
-        &CMD,
-        r"ren C:\d\r.txt b.txt",
-        &[r"move C:\d\r.txt to C:\d\b.txt"],
+    check(
+        &image_with_attributes(),
+        r"
+        cmd> del C:\d\r.txt => Refused: …access to C:\d\r.txt is denied…
+        cmd> del /q C:\d\* => Refused: …access to C:\d\r.txt is denied…
+        cmd> del /f C:\d\r.txt => delete C:\d\r.txt
+        cmd> copy /y C:\d\a.txt C:\d\r.txt => Fails: …is denied…
+        cmd> copy /y C:\d\a.txt C:\d\h.txt => Fails: …is denied…
+        cmd> copy /y C:\d\r.txt C:\e => Fails: …is denied…
+        cmd> copy nul C:\d\r.txt => Fails: …is denied…
+        cmd> move /y C:\d\a.txt C:\d\r.txt => Fails: …is denied…
+        cmd> echo x> C:\d\r.txt => Fails: …is denied…
+        cmd> echo x>> C:\d\r.txt => Fails: …is denied…
+        cmd> echo x> C:\d\h.txt => Fails: …is denied…
+        cmd> echo x>> C:\d\h.txt => append C:\d\h.txt x\r\n
+        cmd> ren C:\d\r.txt b.txt => move C:\d\r.txt to C:\d\b.txt
+    ",
     );
 }
 
@@ -141,33 +81,22 @@ fn powershell_does_it_by_force() {
         r"Copy-Item C:\d\a.txt C:\d\r.txt",
         r"Copy-Item C:\d\a.txt C:\d\h.txt",
     ] {
-        let error = check_denied(&POWERSHELL, line, ScriptErrorKind::Fails);
+        let error = run_on(image_with_attributes(), &POWERSHELL, line).unwrap_err();
+        assert_eq!(error.kind, ScriptErrorKind::Fails, "{line}: {error}");
         assert_eq!(error.help, Some("add -Force"), "{line}");
-        assert_eq!(
-            done(&POWERSHELL, &format!("{line} -Force")).unwrap().len(),
-            1
-        );
+        let forced = format!("{line} -Force");
+        let tree = run_on(image_with_attributes(), &POWERSHELL, &forced).unwrap();
+        assert_eq!(tree.actions.len(), 1, "{line}");
     }
-    check_denied(
-        &POWERSHELL,
-        r"[IO.File]::WriteAllText('C:\d\r.txt', 'x')",
-        ScriptErrorKind::Fails,
+    check(
+        &image_with_attributes(),
+        r"
+        PS> [IO.File]::WriteAllText('C:\d\r.txt', 'x') => Fails
+        PS> 'x' > C:\d\r.txt => Fails
+        # It does not hide what is only of the system.
+        PS> Get-ChildItem C:\d\?.txt | Copy-Item -Destination C:\work => copy C:\d\a.txt to C:\work\a.txt; copy C:\d\r.txt to C:\work\r.txt; copy C:\d\s.txt to C:\work\s.txt
+        PS> Get-ChildItem C:\d -Recurse -File -Force -Filter h* | Remove-Item -Force => delete C:\d\h.txt
+        PS> Remove-Item C:\d\h* => nothing
+    ",
     );
-    check_denied(&POWERSHELL, r"'x' > C:\d\r.txt", ScriptErrorKind::Fails);
-    // It does not hide what is only of the system.
-    check_done(
-        &POWERSHELL,
-        r"Get-ChildItem C:\d\?.txt | Copy-Item -Destination C:\work",
-        &[
-            r"copy C:\d\a.txt to C:\work\a.txt",
-            r"copy C:\d\r.txt to C:\work\r.txt",
-            r"copy C:\d\s.txt to C:\work\s.txt",
-        ],
-    );
-    check_done(
-        &POWERSHELL,
-        r"Get-ChildItem C:\d -Recurse -File -Force -Filter h* | Remove-Item -Force",
-        &[r"delete C:\d\h.txt"],
-    );
-    check_done(&POWERSHELL, r"Remove-Item C:\d\h*", &[]);
 }

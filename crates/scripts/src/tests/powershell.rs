@@ -1,74 +1,10 @@
 //! The language: expressions, statements, functions, errors.
 
-use super::{CORE, OPEN, POWERSHELL, actions_of, image, in_cmd, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood};
+use super::{OPEN, POWERSHELL, image, in_cmd, in_powershell, refused, run_on};
+use crate::ScriptErrorKind::{NeedsWindows, NotUnderstood};
 use crate::{ImageState, Lookup};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-
-#[test]
-fn texts_are_filled_in() {
-    let folder = |line: &str| in_powershell(&format!("mkdir {line}")).join(" ");
-    assert_eq!(folder(r"C:\$env:VERSION"), r"folder C:\1.2.3");
-    assert_eq!(
-        folder(r"('C:\v{0}\{1}' -f $env:VERSION, 'x')"),
-        r"folder C:\v1.2.3\x"
-    );
-    assert_eq!(
-        folder(r"$('C:\' + $env:VERSION.Replace('.', '_'))"),
-        r"folder C:\1_2_3"
-    );
-    assert_eq!(folder(r"${env:TARGET}\x"), r"folder C:\target\x");
-    assert_eq!(folder(r#"\"C:\a $($env:VERSION)\""#), r"folder C:\a 1.2.3");
-    assert_eq!(folder(r"'C:\it''s $here'"), r"folder C:\it's $here");
-    assert_eq!(folder("C:\\a` b"), r"folder C:\a b");
-    assert_eq!(
-        folder(r"(Join-Path $env:TARGET 'x')"),
-        r"folder C:\target\x"
-    );
-    assert_eq!(folder(r"C:\a, C:\b"), r"folder C:\a folder C:\b");
-    assert_eq!(folder(r"(('C:', 'a', 'b') -join '\')"), r"folder C:\a\b");
-}
-
-#[test]
-fn operators_of_powershell_7_fail_in_windows_powershell() {
-    let why = "powershell: Windows PowerShell does not have && and ||";
-    for line in [
-        r"mkdir C:\a && mkdir C:\b",
-        r"mkdir C:\a; (Test-Path C:\b) || mkdir C:\b",
-        // Its quotes are dropped.
-        r#"cmd /c "mkdir C:\a && mkdir C:\b""#,
-    ] {
-        let expected = (Fails, why.to_owned());
-        assert_eq!(refused(&POWERSHELL, line), expected, "{line}");
-    }
-}
-
-#[test]
-fn what_versions_of_powershell_read_otherwise_is_refused() {
-    assert_eq!(
-        actions_of(&CORE, r#"cmd /c 'mkdir \"C:\a b\"'; setx /M AA 'a b'"#).len(),
-        2
-    );
-}
-
-#[test]
-fn a_value_that_no_parameter_takes_fails() {
-    for (line, value) in [
-        (r#"Set-Content C:\a.txt "hello world""#, "world"),
-        (r#"Write-Warning "two words""#, "words"),
-        ("Write-Verbose -Verbose a b", "b"),
-        ("Write-Debug a b", "b"),
-        (r"rm C:\work C:\a", r"C:\a"),
-        (r"rd /s /q C:\work", "/q"),
-        (r"Get-ChildItem C:\work *.txt x", "x"),
-    ] {
-        let (kind, why) = refused(&POWERSHELL, line);
-        assert_eq!(kind, Fails, "{line}: {why}");
-        let printed = format!("unexpected argument {value:?}");
-        assert!(why.ends_with(&printed), "{line}: {why}");
-    }
-}
 
 #[test]
 fn what_is_not_understood_is_named() {

@@ -3,7 +3,7 @@ use wincimg_windows::access::{
 };
 
 use super::tree::Tree;
-use super::{CMD, OPEN, describe, image, in_cmd, in_powershell, refused, run_as, run_on};
+use super::{CMD, check, describe, image, in_cmd, in_powershell, refused, run_as, run_on};
 use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotKnown, NotUnderstood, Refused};
 use crate::{ImageAction, RunCommand, RunEnvironment, run_line};
 
@@ -84,133 +84,31 @@ fn with_packages() -> Tree {
 }
 
 #[test]
-fn a_line_may_go_on_after_an_installer_that_fails() {
-    let start = |package: &str| {
-        let start = "$p = Start-Process msiexec -Wait -PassThru -ArgumentList";
-        format!("{start} '/i {package}.msi /qn /norestart'")
-    };
-    let refused = start("refused");
-    let restart = start("restart");
-    for (shell, line) in [
-        (
-            &CMD[..],
-            r"msiexec /i refused.msi /qn || md C:\x".to_owned(),
-        ),
-        (
-            &CMD[..],
-            r"msiexec /i refused.msi /qn & md C:\x & exit 0".to_owned(),
-        ),
-        (
-            &OPEN[..],
-            format!(r"{refused}; if ($p.ExitCode -eq 1603) {{ md C:\x }}"),
-        ),
-        (
-            &OPEN[..],
-            format!(r"{refused}; $p | Select -ExpandProperty ExitCode; md C:\x"),
-        ),
-        (
-            &OPEN[..],
-            format!(r"{restart}; if ($p.ExitCode -eq 3010) {{ md C:\x }}"),
-        ),
-        (
-            &OPEN[..],
-            format!(r"{}; md C:\x", restart.replace("-PassThru ", "")),
-        ),
-    ] {
-        let done = run_on(with_packages(), shell, &line);
-        let done = done.unwrap_or_else(|error| panic!("{line}: {error}"));
-        let last = done.actions.last().map(describe);
-        assert_eq!(last.as_deref(), Some(r"folder C:\x"), "{line}");
-    }
-}
-
-#[test]
-fn an_installer_that_fails_or_restarts_ends_a_line() {
-    let start = "Start-Process msiexec -Wait -ArgumentList";
-    for (shell, line, kind, text) in [
-        (
-            &CMD[..],
-            "msiexec /i refused.msi /qn".to_owned(),
-            Fails,
-            "msiexec: the package refuses this system",
-        ),
-        (
-            &OPEN[..],
-            format!(r"{start} '/i refused.msi /qn'; md C:\x"),
-            Refused,
-            "refuses this system, and nothing reads the exit code",
-        ),
-        (
-            &OPEN[..],
-            format!(r"try {{ {start} '/i none.msi /qn' }} catch {{ }}"),
-            Refused,
-            r"C:\work\none.msi not found, and nothing reads",
-        ),
-        (
-            &OPEN[..],
-            format!(r"$p = {start} '/i refused.msi /qn' -PassThru; md C:\x"),
-            Refused,
-            "nothing reads the exit code",
-        ),
-        (
-            &OPEN[..],
-            format!("$p = {start} '/i refused.msi /qn' -PassThru; exit $p.ExitCode"),
-            Fails,
-            "refuses this system",
-        ),
-        (
-            &CMD[..],
-            "msiexec /i restart.msi /qn /norestart".to_owned(),
-            Fails,
-            "requires a restart of Windows (3010)",
-        ),
-        (
-            &OPEN[..],
-            format!(r"{start} '/i restart.msi /qn'; md C:\x"),
-            Refused,
-            "restarts Windows (1641), and nothing reads the exit code",
-        ),
-        (
-            &CMD[..],
-            "msiexec /i restart.msi /qn REBOOT=Suppress".to_owned(),
-            Fails,
-            "(3010)",
-        ),
-        (
-            &CMD[..],
-            "msiexec /i restart.msi /qn".to_owned(),
-            Fails,
-            "restarts Windows (1641)",
-        ),
-        (
-            &CMD[..],
-            r"msiexec /i a.msi /qn /l*v C:\none\i.log".to_owned(),
-            Fails,
-            r"C:\none (1622)",
-        ),
-        (
-            &CMD[..],
-            r"msiexec /i a.msi /qn DIR=C:\a b c X=1".to_owned(),
-            Fails,
-            r#"refuses the argument b (1639): write DIR="C:\a b c""#,
-        ),
-        (
-            &CMD[..],
-            "msiexec /i a.msi X=1 /qn b".to_owned(),
-            Fails,
-            "refuses the argument b (1639)",
-        ),
-        (
-            &OPEN[..],
-            format!(r"{start} '/i a.msi /qn', 'DIR=C:\a b'"),
-            Refused,
-            r#"write DIR="C:\a b", and nothing"#,
-        ),
-    ] {
-        let error = run_on(with_packages(), shell, &line).unwrap_err();
-        assert_eq!(error.kind, kind, "{line}: {error}");
-        assert!(error.to_string().contains(text), "{line}: {error}");
-    }
+fn an_installer_that_fails_or_restarts_ends_a_line_that_does_not_handle_it() {
+    check(
+        &with_packages(),
+        r#"
+        cmd> msiexec /i refused.msi /qn || md C:\x => …folder C:\x
+        cmd> msiexec /i refused.msi /qn & md C:\x & exit 0 => …folder C:\x
+        PS continue> $p = Start-Process msiexec -Wait -PassThru -ArgumentList '/i refused.msi /qn /norestart'; if ($p.ExitCode -eq 1603) { md C:\x } => …folder C:\x
+        PS continue> $p = Start-Process msiexec -Wait -PassThru -ArgumentList '/i refused.msi /qn /norestart'; $p | Select -ExpandProperty ExitCode; md C:\x => …folder C:\x
+        PS continue> $p = Start-Process msiexec -Wait -PassThru -ArgumentList '/i restart.msi /qn /norestart'; if ($p.ExitCode -eq 3010) { md C:\x } => …folder C:\x
+        PS continue> $p = Start-Process msiexec -Wait -ArgumentList '/i restart.msi /qn /norestart'; md C:\x => …folder C:\x
+        cmd> msiexec /i refused.msi /qn => Fails: …msiexec: the package refuses this system…
+        PS continue> Start-Process msiexec -Wait -ArgumentList '/i refused.msi /qn'; md C:\x => Refused: …refuses this system, and nothing reads the exit code…
+        PS continue> try { Start-Process msiexec -Wait -ArgumentList '/i none.msi /qn' } catch { } => Refused: …C:\work\none.msi not found, and nothing reads…
+        PS continue> $p = Start-Process msiexec -Wait -ArgumentList '/i refused.msi /qn' -PassThru; md C:\x => Refused: …nothing reads the exit code…
+        PS continue> $p = Start-Process msiexec -Wait -ArgumentList '/i refused.msi /qn' -PassThru; exit $p.ExitCode => Fails: …refuses this system…
+        cmd> msiexec /i restart.msi /qn /norestart => Fails: …requires a restart of Windows (3010)…
+        PS continue> Start-Process msiexec -Wait -ArgumentList '/i restart.msi /qn'; md C:\x => Refused: …restarts Windows (1641), and nothing reads the exit code…
+        cmd> msiexec /i restart.msi /qn REBOOT=Suppress => Fails: …(3010)…
+        cmd> msiexec /i restart.msi /qn => Fails: …restarts Windows (1641)…
+        cmd> msiexec /i a.msi /qn /l*v C:\none\i.log => Fails: …C:\none (1622)…
+        cmd> msiexec /i a.msi /qn DIR=C:\a b c X=1 => Fails: …refuses the argument b (1639): write DIR="C:\a b c"…
+        cmd> msiexec /i a.msi X=1 /qn b => Fails: …refuses the argument b (1639)…
+        PS continue> Start-Process msiexec -Wait -ArgumentList '/i a.msi /qn', 'DIR=C:\a b' => Refused: …write DIR="C:\a b", and nothing…
+    "#,
+    );
     let error = run_on(with_packages(), &CMD, "msiexec /i restart.msi /qn").unwrap_err();
     assert_eq!(error.help, Some("add /norestart"));
 }
