@@ -35,152 +35,23 @@ fn asked(line: &str) -> Result<String, IisChangeError> {
 }
 
 #[test]
-fn lines_as_people_write_them_come_to_changes() {
-    for (line, expected) in [
-        (
-            "set apppool /apppool.name:DefaultAppPool /managedRuntimeVersion:v2.0",
-            "system.applicationHost/applicationPools [name='DefaultAppPool'].managedRuntimeVersion:v2.0",
-        ),
-        (
-            "set AppPool DefaultAppPool -processmodel.identitytype:NetworkService",
-            "system.applicationHost/applicationPools [name='DefaultAppPool'].processModel.identityType:NetworkService",
-        ),
-        (
-            "set config /section:HTTPERRORS /errormode:Detailed",
-            "system.webServer/httpErrors errorMode:Detailed",
-        ),
-        (
-            "set config -section:system.webServer/handlers \"/+[name='php',path='*.php',verb='*',modules='FastCgiModule']\"",
-            "system.webServer/handlers +[name='php',path='*.php',verb='*',modules='FastCgiModule']",
-        ),
-        (
-            "set config -section:system.webServer/defaultDocument -+files.[@start,value='index.php'] --files.[value='Default.htm']",
-            "system.webServer/defaultDocument +files.[@start,value='index.php']; system.webServer/defaultDocument -files.[value='Default.htm']",
-        ),
-        (
-            "set config \"Default Web Site\" /section:httpErrors /errorMode:Detailed",
-            "system.webServer/httpErrors errorMode:Detailed in Default Web Site's web.config",
-        ),
-        (
-            "set config \"Default Web Site/app\" /section:httpErrors /errorMode:Detailed /commit:apphost",
-            "system.webServer/httpErrors errorMode:Detailed for Default Web Site/app",
-        ),
-        (
-            "set config \"MACHINE/WEBROOT/APPHOST/Default Web Site\" /section:httpErrors /errorMode:Detailed /commit:\"MACHINE/WEBROOT/APPHOST/Default Web Site\"",
-            "system.webServer/httpErrors errorMode:Detailed in Default Web Site's web.config",
-        ),
-        (
-            "set app \"Default Web Site/\" /enabledProtocols:http,net.tcp",
-            "system.applicationHost/sites [name='Default Web Site'].[path='/'].enabledProtocols:http,net.tcp",
-        ),
-        (
-            "set site /site.name:\"Default Web Site\" /bindings:http/*:8080:,http://*:81 /[path='/'].applicationPool:p",
-            "system.applicationHost/sites [name='Default Web Site'].bindings:[protocol='http',bindingInformation='*:8080:'][protocol='http',bindingInformation='*:81:']; system.applicationHost/sites [name='Default Web Site'].[path='/'].applicationPool:p",
-        ),
-        (
-            "set site \"Default Web Site\" /+bindings.[protocol='https',bindingInformation='*:443:']",
-            "system.applicationHost/sites +[name='Default Web Site'].bindings.[protocol='https',bindingInformation='*:443:']",
-        ),
-        (
-            "set vdir \"Default Web Site/\" -physicalPath:C:\\app",
-            "system.applicationHost/sites [name='Default Web Site'].[path='/'].[path='/'].physicalPath:C:\\app",
-        ),
-        (
-            "set vdir \"Default Web Site/x/y\" -physicalPath:C:\\app",
-            "system.applicationHost/sites [name='Default Web Site'].[path='/'].[path='/x/y'].physicalPath:C:\\app",
-        ),
-        (
-            "add apppool /name:a /managedRuntimeVersion:\"\"",
-            "system.applicationHost/applicationPools +[name='a']; system.applicationHost/applicationPools [name='a'].managedRuntimeVersion:",
-        ),
-        (
-            "add app /site.name:\"Default Web Site\" /path:/a /physicalPath:\"c:\\apps\\a b\" /applicationPool:p",
-            "system.applicationHost/sites +[name='Default Web Site'].[path='/a']; system.applicationHost/sites [name='Default Web Site'].[path='/a'].applicationPool:p; system.applicationHost/sites +[name='Default Web Site'].[path='/a'].[path='/']; system.applicationHost/sites [name='Default Web Site'].[path='/a'].[path='/'].physicalPath:c:\\apps\\a b",
-        ),
-        (
-            "unlock config -section:system.webServer/handlers",
-            "system.webServer/handlers unlocked",
-        ),
-        (
-            "lock config \"Default Web Site\" -section:httpErrors",
-            "system.webServer/httpErrors locked for Default Web Site",
-        ),
-        (
-            "clear config \"Default Web Site\" /section:staticContent /clientCache.cacheControlMode /commit:apphost",
-            "system.webServer/staticContent ~clientCache.cacheControlMode for Default Web Site",
-        ),
-        (
-            "delete site \"Default Web Site\"",
-            "system.applicationHost/sites -[name='Default Web Site']",
-        ),
-        ("list site", ""),
-        ("list apppool DefaultAppPool", ""),
-        ("recycle apppool /apppool.name:DefaultAppPool", ""),
-    ] {
-        assert_eq!(asked(line).unwrap(), expected, "{line}");
-    }
-}
-
-#[test]
-fn what_the_program_refuses_or_is_uncertain_is_refused() {
-    for (line, is_unclear, printed) in [
-        (
-            "set config Default Web Site /section:httpErrors",
-            false,
-            "quote values with spaces",
-        ),
-        (
-            "set config /errorMode:Detailed",
-            false,
-            "/section: is missing",
-        ),
-        (
-            "set config /section:httpErors /errorMode:Detailed",
-            false,
-            "no section \"httpErors\"",
-        ),
-        ("set config /section:httpErrors", true, "changes nothing"),
-        (
-            "set config /section:httpErrors /errorMode",
-            true,
-            "/errorMode is not supported",
-        ),
-        (
-            "set config \"Default Web Site\" /section:httpErrors /errorMode:Detailed /commit:webroot",
-            true,
-            "/commit:webroot",
-        ),
-        (
-            "set config MACHINE/WEBROOT /section:httpErrors /errorMode:Detailed",
-            true,
-            "a file of .NET",
-        ),
-        (
-            "set site \"Default Web Site\" /applicationPool:x",
-            false,
-            "is not an attribute of this object",
-        ),
-        ("list site Other", false, "site \"Other\" not found"),
-        ("start apppool Other", false, "apppool \"Other\" not found"),
-        ("restore backup x", true, "restore backup is not supported"),
-        (
-            "install module /name:m /image:C:\\m.dll",
-            true,
-            "install module is not supported",
-        ),
-        ("set", true, "the verb or the object is missing"),
-        (
-            "add vdir /app.name:\"Default Web Site/none\" /path:/x /physicalPath:C:\\x",
-            false,
-            "application /none not found",
-        ),
-    ] {
-        let refused = asked(line).unwrap_err();
-        let is = matches!(refused, IisChangeError::Unclear(_));
-        assert!(
-            is == is_unclear && refused.to_string().contains(printed),
-            "{line}: {refused:?}"
-        );
+fn lines_come_to_changes_or_are_refused() {
+    let cases = include_str!("lines.txt").lines();
+    for case in cases.filter(|case| !case.is_empty() && !case.starts_with('#')) {
+        let (line, expected) = case.split_once(" => ").unwrap();
+        let found = match asked(line) {
+            Ok(edits) if edits.is_empty() => "nothing".to_owned(),
+            Ok(edits) => edits,
+            Err(IisChangeError::Unclear(why)) => format!("unclear: {why}"),
+            Err(IisChangeError::Fails(why)) => format!("fails: {why}"),
+        };
+        let is_expected = match expected.split_once(": ") {
+            Some((kind @ ("unclear" | "fails"), part)) => {
+                found.starts_with(kind) && found.contains(part)
+            }
+            _ => found == expected,
+        };
+        assert!(is_expected, "{case}\nfound: {found}");
     }
 }
 
