@@ -39,6 +39,22 @@ impl Statement {
             at,
         })
     }
+
+    /// What a statement consists of, if it is a pipeline of only that.
+    pub(super) fn only_element(&self) -> Option<&Element> {
+        match self {
+            Self::Pipeline(pipeline) if pipeline.elements.len() == 1 => pipeline.elements.first(),
+            _ => None,
+        }
+    }
+
+    /// The command that a statement is.
+    pub(super) fn only_command(&self) -> Option<&CommandAst> {
+        match self.only_element()? {
+            Element::Command(command) => Some(command),
+            Element::Expression(_) => None,
+        }
+    }
 }
 
 /// `$x = …`, `$x += …`

@@ -429,12 +429,10 @@ fn shell_of(name: &str) -> Option<&str> {
 
 /// Name of the command, if the statements are a single command.
 fn only_command(statements: &[Statement]) -> Option<String> {
-    let [Statement::Pipeline(pipeline)] = statements else {
+    let [statement] = statements else {
         return None;
     };
-    let [Element::Command(command)] = pipeline.elements.as_slice() else {
-        return None;
-    };
+    let command = statement.only_command()?;
     let name = literal_of(&command.name).filter(|_| command.redirects.is_empty())?;
     if has_word(MESSAGES, &name.to_lowercase()) {
         // All commands that only print are equivalent.
@@ -469,10 +467,7 @@ fn literal_of(value: &Expression) -> Option<&str> {
 
 /// Returns true for a command with literal arguments whose effect does not end with its shell.
 fn leaves_no_state(statement: &Statement) -> bool {
-    let Statement::Pipeline(pipeline) = statement else {
-        return false;
-    };
-    let [Element::Command(command)] = pipeline.elements.as_slice() else {
+    let Some(command) = statement.only_command() else {
         return false;
     };
     let is_literal = |value: &Expression| literal_of(value).is_some();

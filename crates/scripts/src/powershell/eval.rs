@@ -238,17 +238,13 @@ impl Shell<'_, '_> {
                 code: Some(Expression::Number(code)),
                 ..
             } => *code != 0,
-            Statement::Pipeline(pipeline) => match pipeline.elements.as_slice() {
-                [Element::Command(command)] => {
-                    matches!(&command.name, Expression::Word(name) if name.eq_ignore_ascii_case("write-error"))
-                        && self.on_error() == ErrorAction::Stop
-                        && command.arguments.iter().all(|argument| {
-                            !matches!(argument, Argument::Parameter { name, .. } if name.starts_with("ea") || name.starts_with("error"))
-                        })
-                }
-                _ => false,
-            },
-            _ => false,
+            statement => statement.only_command().is_some_and(|command| {
+                matches!(&command.name, Expression::Word(name) if name.eq_ignore_ascii_case("write-error"))
+                    && self.on_error() == ErrorAction::Stop
+                    && command.arguments.iter().all(|argument| {
+                        !matches!(argument, Argument::Parameter { name, .. } if name.starts_with("ea") || name.starts_with("error"))
+                    })
+            }),
         })
     }
 
@@ -270,10 +266,10 @@ impl Shell<'_, '_> {
 
     /// The same for statements that are only a variable.
     pub(super) fn is_null_variable(&self, statements: &[Statement]) -> bool {
-        let [Statement::Pipeline(pipeline)] = statements else {
+        let [statement] = statements else {
             return false;
         };
-        matches!(pipeline.elements.as_slice(), [Element::Expression(only)] if self.is_not_set(only))
+        matches!(statement.only_element(), Some(Element::Expression(only)) if self.is_not_set(only))
     }
 
     fn expression_of(&mut self, expression: &Expression) -> Result<PsValue> {

@@ -215,16 +215,12 @@ impl Shell<'_, '_> {
             {
                 return error::unclear("catch for specific errors is not supported");
             }
-            (Err(failure), Some(catch)) if failure.kind == ScriptErrorKind::Fails => {
-                let error = PsValue::Opaque(ScriptError::windows("the text of an error is used"));
-                let outer = self.variables.insert("_".to_owned(), error);
-                let done = self.block(catch);
-                match outer {
-                    Some(outer) => self.variables.insert("_".to_owned(), outer),
-                    None => self.variables.remove("_"),
-                };
-                done
-            }
+            (Err(failure), Some(catch)) if failure.kind == ScriptErrorKind::Fails => self
+                .with_items(|shell| {
+                    let error = PsValue::opaque("the text of an error is used");
+                    shell.variables.insert("_".to_owned(), error);
+                    shell.block(catch)
+                }),
             (done, _) => done,
         };
         if matches!(&done, Err(failure) if failure.kind != ScriptErrorKind::Fails) {

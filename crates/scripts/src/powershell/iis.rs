@@ -1,6 +1,6 @@
 //! Cmdlets on the IIS configuration, passed on by name and parameters.
 
-use wincimg_iis::cmdlets;
+use wincimg_iis::cmdlets::ParameterValue;
 
 use super::super::error::Result;
 use super::super::image::{IisCommand, ImageAction};
@@ -70,7 +70,7 @@ impl Shell<'_, '_> {
         &mut self,
         name: &str,
         command: &CommandAst,
-        parameters: Vec<(String, cmdlets::ParameterValue)>,
+        parameters: Vec<(String, ParameterValue)>,
     ) -> Result<PsValue> {
         let on_error = self.error_action(command)?;
         let done = self.apply(ImageAction::Iis(IisCommand::Cmdlet {
@@ -124,7 +124,7 @@ impl Shell<'_, '_> {
         let mut parameters = parameters(&given)?;
         let name = given.text("name")?;
         for (parameter, value) in &mut parameters {
-            if let ("path", cmdlets::ParameterValue::Text(path)) = (parameter.as_str(), value) {
+            if let ("path", ParameterValue::Text(path)) = (parameter.as_str(), value) {
                 *path = path["iis:".len()..].to_owned();
                 if let Some(name) = &name {
                     *path = format!(r"{}\{name}", path.trim_end_matches(['\\', '/']));
@@ -137,14 +137,11 @@ impl Shell<'_, '_> {
 
     /// `Remove-Item IIS:\AppPools\x -Recurse`
     pub(super) fn iis_removal(&mut self, path: &str, given: &BoundParameters) -> Result<()> {
-        let recurses = cmdlets::ParameterValue::Bool(given.has("recurse"));
+        let recurses = ParameterValue::Bool(given.has("recurse"));
         self.apply(ImageAction::Iis(IisCommand::Cmdlet {
             name: "remove-item".to_owned(),
             parameters: vec![
-                (
-                    "path".to_owned(),
-                    cmdlets::ParameterValue::Text(path.to_owned()),
-                ),
+                ("path".to_owned(), ParameterValue::Text(path.to_owned())),
                 ("recurse".to_owned(), recurses),
             ],
         }))
@@ -159,13 +156,13 @@ impl Shell<'_, '_> {
     ) -> Result<PsValue> {
         let mut parameters = parameters(given)?;
         parameters.retain(|(name, _)| matches!(name.as_str(), "name" | "value"));
-        let path = cmdlets::ParameterValue::Text(path.to_owned());
+        let path = ParameterValue::Text(path.to_owned());
         parameters.push(("path".to_owned(), path));
         self.iis("set-itemproperty", command, parameters)
     }
 }
 
-fn parameters(given: &BoundParameters) -> Result<Vec<(String, cmdlets::ParameterValue)>> {
+fn parameters(given: &BoundParameters) -> Result<Vec<(String, ParameterValue)>> {
     let entries = given.entries.iter();
     entries
         .map(|(name, value)| Ok(((*name).to_owned(), parameter_value(value)?)))
@@ -173,11 +170,11 @@ fn parameters(given: &BoundParameters) -> Result<Vec<(String, cmdlets::Parameter
 }
 
 /// Converts a value to a parameter value.
-fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue> {
+fn parameter_value(value: &PsValue) -> Result<ParameterValue> {
     Ok(match value {
-        PsValue::Number(number) => cmdlets::ParameterValue::Number(*number),
-        PsValue::Bool(value) => cmdlets::ParameterValue::Bool(*value),
-        PsValue::List(items) => cmdlets::ParameterValue::List(
+        PsValue::Number(number) => ParameterValue::Number(*number),
+        PsValue::Bool(value) => ParameterValue::Bool(*value),
+        PsValue::List(items) => ParameterValue::List(
             items
                 .iter()
                 .map(parameter_value)
@@ -186,8 +183,8 @@ fn parameter_value(value: &PsValue) -> Result<cmdlets::ParameterValue> {
         PsValue::Table(entries) => {
             let entries = entries.iter();
             let entries = entries.map(|(name, value)| Ok((name.clone(), parameter_value(value)?)));
-            cmdlets::ParameterValue::Table(entries.collect::<Result<_>>()?)
+            ParameterValue::Table(entries.collect::<Result<_>>()?)
         }
-        value => cmdlets::ParameterValue::Text(value.text()?),
+        value => ParameterValue::Text(value.text()?),
     })
 }

@@ -9,6 +9,7 @@ use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
 use super::operators;
+use super::output_cmdlets::item_member;
 use super::value::{PsValue, limited_text};
 
 fn unclear(name: &str) -> ScriptError {
@@ -20,7 +21,7 @@ fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
         (PsValue::Opaque(_), _) => Ok(of),
         (PsValue::Type(of), name) if is_static => static_member(of, name),
         (PsValue::Process(code), "exitcode") => Ok(PsValue::Number(i64::from(*code))),
-        (PsValue::Process(_), _) => Ok(PsValue::process_member()),
+        (PsValue::Process(_), _) => Ok(PsValue::Opaque(PsValue::process_used())),
         (PsValue::FileHash(path, algorithm), "hash") => {
             Ok(PsValue::Digest(path.clone(), *algorithm))
         }
@@ -30,9 +31,9 @@ fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
             None => Err(unclear(&format!("member {name}"))),
         },
         (PsValue::Item(path) | PsValue::Listed(path), name)
-            if super::output_cmdlets::item_member(path, name).is_some() =>
+            if let Some(value) = item_member(path, name) =>
         {
-            Ok(super::output_cmdlets::item_member(path, name).unwrap_or(PsValue::Null))
+            Ok(value)
         }
         (PsValue::Text(text), "path") => Ok(PsValue::Text(text.clone())),
         (PsValue::Text(text), "length") => {
@@ -114,15 +115,16 @@ impl Shell<'_, '_> {
                 self.unawaited = 0;
                 Ok(PsValue::Null)
             }
-            (PsValue::Process(_), _) => PsValue::process_member().text().map(PsValue::Text),
+            (PsValue::Process(_), _) => Err(PsValue::process_used()),
             (
                 value @ (PsValue::Digest(..) | PsValue::FileHash(..)),
                 "tolower" | "toupper" | "tostring" | "trim" | "tolowerinvariant"
                 | "toupperinvariant",
             ) if arguments.is_empty() => Ok(value),
-            (PsValue::Digest(path, algorithm), "equals") => {
-                operators::binary("eq", PsValue::Digest(path, algorithm), first(arguments)?)
-            }
+            (value @ PsValue::Digest(..), "equals") => match arguments {
+                [one] => operators::binary("eq", value, one.clone()),
+                _ => error::unclear("unsupported call"),
+            },
             // Arithmetic with times has no effect.
             (value @ PsValue::Opaque(_), name) if is_time(name) => Ok(value),
             (PsValue::Opaque(error), _) => Err(error),
@@ -330,13 +332,6 @@ fn time_span(unit: &str, value: &PsValue) -> Result<PsValue> {
     } else {
         format!("{days}.{clock}")
     }))
-}
-
-fn first(arguments: &[PsValue]) -> Result<PsValue> {
-    match arguments {
-        [one] => Ok(one.clone()),
-        _ => error::unclear("unsupported call"),
-    }
 }
 
 fn static_member(of: &str, name: &str) -> Result<PsValue> {

@@ -8,9 +8,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::process::{Process, last_name};
 use super::super::traced_text::TracedText;
-use super::ast::{
-    Argument, CommandAst, ControlFlow, Element, Expression, ScriptParameter, Statement,
-};
+use super::ast::{Argument, CommandAst, ControlFlow, Expression, ScriptParameter, Statement};
 use super::command::check_has_folder;
 use super::eval::Shell;
 use super::parse;
@@ -446,13 +444,8 @@ impl Shell<'_, '_> {
             .help("import it in RUN"));
         }
         let is_export = |statement: &Statement| {
-            let Statement::Pipeline(pipeline) = statement else {
-                return false;
-            };
-            let [Element::Command(command)] = pipeline.elements.as_slice() else {
-                return false;
-            };
-            matches!(&command.name, Expression::Text(name) | Expression::Word(name)
+            let name = statement.only_command().map(|command| &command.name);
+            matches!(name, Some(Expression::Text(name) | Expression::Word(name))
                 if name.eq_ignore_ascii_case("export-modulemember"))
         };
         let is_definition = |statement: &Statement| matches!(statement, Statement::Function { .. });

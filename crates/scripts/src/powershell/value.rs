@@ -61,13 +61,9 @@ impl PsValue {
         Self::Text(text.into())
     }
 
-    fn process_used() -> ScriptError {
+    /// Error for the use of what the process of `Start-Process` says about itself.
+    pub(super) fn process_used() -> ScriptError {
         ScriptError::windows("the process of Start-Process is used")
-    }
-
-    /// What the process of `Start-Process` says about itself.
-    pub(super) fn process_member() -> Self {
-        Self::Opaque(Self::process_used())
     }
 
     pub(super) fn opaque(why: impl Into<String>) -> Self {

@@ -29,8 +29,7 @@ impl Shell<'_, '_> {
     pub(super) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
         let operator = assignment.operator;
         let mut value = self.value_of(&assignment.value)?;
-        if matches!(assignment.value.as_ref(), Statement::Pipeline(pipeline) if matches!(pipeline.elements.as_slice(), [Element::Expression(_)]))
-        {
+        if let Some(Element::Expression(_)) = assignment.value.only_element() {
             self.is_ok = true;
         }
         match &assignment.to {
