@@ -320,14 +320,7 @@ impl Table {
         changes: Vec<Change>,
         accepts: &dyn Fn(u32) -> bool,
     ) -> Result<(), MsiError> {
-        let columns = self.columns.iter().enumerate();
-        let keys: Vec<usize> = columns
-            .filter_map(|(index, column)| column.is_key().then_some(index))
-            .collect();
-        if keys.is_empty() {
-            let why = format!("the table {name:?} has no key");
-            return Err(MsiError::damaged(why));
-        }
+        let keys = self.keys(name)?;
         let key = |row: &[Cell]| -> Vec<Cell> { keys.iter().map(|at| row[*at].clone()).collect() };
         let rows = self.rows.iter().enumerate();
         let mut places: HashMap<Vec<Cell>, usize> =
@@ -376,12 +369,21 @@ impl Table {
                 }
             }
         }
-        let mut place = 0;
-        self.rows.retain(|_| {
-            place += 1;
-            !deleted.contains(&(place - 1))
-        });
+        let mut kept = (0..self.rows.len()).map(|place| !deleted.contains(&place));
+        self.rows.retain(|_| kept.next().unwrap_or_default());
         Ok(())
+    }
+
+    /// Places of the columns that are the key of a row.
+    fn keys(&self, name: &str) -> Result<Vec<usize>, MsiError> {
+        let columns = self.columns.iter().enumerate();
+        let keys = columns.filter_map(|(index, column)| column.is_key().then_some(index));
+        let keys: Vec<usize> = keys.collect();
+        if keys.is_empty() {
+            let why = format!("the table {name:?} has no key");
+            return Err(MsiError::damaged(why));
+        }
+        Ok(keys)
     }
 }
 

@@ -67,20 +67,7 @@ pub(super) fn binary(operator: &str, left: PsValue, right: PsValue) -> Result<Ps
         }
         "match" | "notmatch" => matching(left, &right.text()?, operator == "match"),
         "replace" | "creplace" => replace(left, &right, operator == "replace"),
-        "split" => {
-            let (pattern, limit) = match &right {
-                PsValue::List(items) => match items.as_slice() {
-                    [pattern, PsValue::Number(limit)] => (pattern.text()?, *limit),
-                    _ => return error::unclear("-split with options is not supported"),
-                },
-                pattern => (pattern.text()?, 0),
-            };
-            let mut parts = Vec::new();
-            for text in texts_of(left) {
-                parts.extend(patterns::split(&text.text()?, &pattern, limit)?);
-            }
-            Ok(PsValue::from_items(parts))
-        }
+        "split" => split(left, &right),
         "join" => limited_text(left.texts()?.join(&right.text()?)),
         "bor" | "band" | "bxor" => Ok(PsValue::opaque("what bits are set is used")),
         ".." => range(&left, &right),
@@ -312,6 +299,21 @@ fn replace(left: PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue
         limited_text(text)
     });
     Ok(PsValue::from_items(replaced.collect::<Result<_, _>>()?))
+}
+
+fn split(left: PsValue, right: &PsValue) -> Result<PsValue> {
+    let (pattern, limit) = match right {
+        PsValue::List(items) => match items.as_slice() {
+            [pattern, PsValue::Number(limit)] => (pattern.text()?, *limit),
+            _ => return error::unclear("-split with options is not supported"),
+        },
+        pattern => (pattern.text()?, 0),
+    };
+    let mut parts = Vec::new();
+    for text in texts_of(left) {
+        parts.extend(patterns::split(&text.text()?, &pattern, limit)?);
+    }
+    Ok(PsValue::from_items(parts))
 }
 
 fn range(left: &PsValue, right: &PsValue) -> Result<PsValue> {
