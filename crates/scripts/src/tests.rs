@@ -110,7 +110,7 @@ fn check(tree: &Tree, cases: &str) {
     let cases = cases.lines().map(str::trim_start);
     for case in cases.filter(|case| !case.is_empty() && !case.starts_with('#')) {
         let mut prompts = PROMPTS.iter();
-        let found = prompts.find_map(|(prompt, shell)| Some((*shell, case.strip_prefix(prompt)?)));
+        let found = prompts.find_map(|(prompt, shell)| Some((*shell, case.strip_prefix(*prompt)?)));
         let (shell, case) = found.unwrap_or_else(|| panic!("{case}"));
         let parts = case.rsplit_once(" => ");
         let (line, expected) = parts.unwrap_or_else(|| panic!("{case}"));
