@@ -1,13 +1,9 @@
-mod absent;
 mod advice;
 mod base;
 mod corpus;
 mod documentation;
-mod exit_codes;
 mod gaps;
-mod habits;
 mod owners;
-mod pairs;
 mod properties;
 mod quotes;
 mod registry;
@@ -31,6 +27,33 @@ fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
 }
 
 const PINNED: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
+const CORE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+const NANO: &str = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
+const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
+
+/// Findings of instructions below a base, or of a file.
+fn findings(base: &str, text: &str) -> Vec<LintFinding> {
+    let base = if text.contains("FROM ") { "" } else { base };
+    lint(&format!("{base}{text}\n"), &LintOptions::default())
+}
+
+/// Those of a rule.
+fn of_rule(base: &str, rule: &str, text: &str) -> Vec<LintFinding> {
+    let findings = findings(base, text).into_iter();
+    findings.filter(|it| it.rule.name == rule).collect()
+}
+
+/// The severities of these.
+fn severities(base: &str, rule: &str, text: &str) -> Vec<Severity> {
+    let found = of_rule(base, rule, text).into_iter();
+    found.map(|it| it.severity).collect()
+}
+
+/// Names of the rules that find something.
+fn names(base: &str, text: &str) -> Vec<&'static str> {
+    let findings = findings(base, text).into_iter();
+    findings.map(|it| it.rule.name).collect()
+}
 
 fn with_shell(shell: BaseShell) -> LintOptions {
     LintOptions {

@@ -2,16 +2,9 @@
 
 use super::*;
 
-const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
-
 /// Findings of instructions below a base, or of a file, as `rule: message`.
 fn messages(text: &str) -> Vec<String> {
-    let source = if text.contains("FROM ") {
-        text.to_owned()
-    } else {
-        format!("{PINNED}{text}\n")
-    };
-    let findings = lint(&source, &LintOptions::default());
+    let findings = findings(PINNED, text);
     let findings = findings.iter().filter(|it| it.rule != "floating-base");
     findings
         .map(|finding| format!("{}: {}", finding.rule.name, finding.message))
@@ -201,8 +194,7 @@ fn a_removed_base_names_the_right_successor_and_one_that_never_was_the_meant_one
 
 #[test]
 fn an_env_does_not_see_what_it_sets() {
-    let lint = |text: &str| lint(&format!("{PINNED}{text}\n"), &LintOptions::default());
-    let found = lint("ENV A=C:/a \\\n    B=1 \\\n    C=${A}/c");
+    let found = findings(PINNED, "ENV A=C:/a \\\n    B=1 \\\n    C=${A}/c");
     let [finding] = found.as_slice() else {
         panic!("{found:#?}");
     };
@@ -212,7 +204,7 @@ fn an_env_does_not_see_what_it_sets() {
         "{}",
         finding.message
     );
-    assert_eq!(lint("ENV A=C:/a B=1\nENV C=${A}/c"), []);
+    assert_eq!(findings(PINNED, "ENV A=C:/a B=1\nENV C=${A}/c"), []);
 }
 
 #[test]
@@ -358,16 +350,8 @@ fn setx_with_the_whole_path_is_found_under_powershell() {
 #[test]
 fn what_is_known_to_be_fine_is_no_warning() {
     let severities = |text: &str| -> Vec<(&str, Severity)> {
-        let source = if text.contains("FROM ") {
-            text.to_owned()
-        } else {
-            format!("{PINNED}{text}\n")
-        };
-        let findings = lint(&source, &LintOptions::default());
-        findings
-            .iter()
-            .map(|it| (it.rule.name, it.severity))
-            .collect()
+        let findings = findings(PINNED, text).into_iter();
+        findings.map(|it| (it.rule.name, it.severity)).collect()
     };
     let two = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS old\n\
         FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";

@@ -1,275 +1,6 @@
-//! A wrong and a right example for each rule, others than in the documentation.
-
-use std::collections::BTreeSet;
+//! The table of rules, and what corrections and comments do.
 
 use super::*;
-
-const EXAMPLES: [(&str, &str, &str); 53] = [
-    ("invalid-instruction", "COPPY a b", "COPY a b"),
-    (
-        "joined-commands",
-        "RUN mkdir C:\\a \\\n    copy x.txt C:\\a",
-        "RUN mkdir C:\\a && \\\n    copy x.txt C:\\a",
-    ),
-    (
-        "failing-run",
-        "RUN ren C:\\a\\x.txt C:\\a\\y.txt",
-        "RUN ren C:\\a\\x.txt y.txt",
-    ),
-    (
-        "invalid-json",
-        "CMD [\"C:\\tools\\new.exe\"]",
-        "CMD [\"C:\\\\tools\\\\new.exe\"]",
-    ),
-    (
-        "unknown-stage",
-        "COPY --from=1 C:/x C:/x",
-        "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS a\nFROM a\nCOPY --from=0 C:/x C:/x",
-    ),
-    (
-        "copy-source",
-        "COPY ../app.exe C:/app/",
-        "COPY app.exe C:/app/",
-    ),
-    ("add-zip", "ADD a.zip C:/a", "ADD a.zip C:/a.zip"),
-    ("unset-variable", "ENV A=${NAME}", "ARG NAME\nENV A=${NAME}"),
-    (
-        "shell-variable",
-        "WORKDIR $env:ProgramData/app",
-        "WORKDIR C:/ProgramData/app",
-    ),
-    ("spaced-equals", "ENV A = b", "ENV A b"),
-    (
-        "overridden-instruction",
-        "ENTRYPOINT [\"a.exe\"]\nENTRYPOINT [\"b.exe\"]",
-        "ENTRYPOINT [\"a.exe\"]\nCMD [\"b\"]",
-    ),
-    ("requires-buildkit", "COPY --link a C:/a", "COPY a C:/a"),
-    (
-        "platform-mismatch",
-        "FROM --platform=win/amd64 mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
-        "FROM --platform=$BUILDPLATFORM mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
-    ),
-    (
-        "unknown-repository",
-        "FROM mcr.microsoft.com/windows/servercor:10.0.17763.973",
-        "FROM team/servercore:10.0.17763.973",
-    ),
-    (
-        "unknown-tag",
-        "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2019",
-        "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",
-    ),
-    (
-        "mixed-windows",
-        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS core\nFROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\nCOPY --from=0 Windows/System32/x.dll C:/Windows/System32/",
-        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS core\nFROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\nCOPY --from=core C:/app C:/app",
-    ),
-    (
-        "eaten-backslash", "ENV HOME_DIR=C:\\app", "ENV HOME_DIR=C:\\\\app",
-    ),
-    (
-        "swallowed-instruction",
-        "RUN echo a && \\\nEXPOSE 80",
-        "RUN echo a && \\\n  echo EXPOSE 80",
-    ),
-    (
-        "misplaced-escape",
-        "\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973",
-        "# syntax=docker/dockerfile:1\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973",
-    ),
-    (
-        "unix-command",
-        "RUN apt-get update",
-        "COPY git C:/git\nRUN rm -rf C:/temp",
-    ),
-    (
-        "inline-comment",
-        "WORKDIR C:/app # of the service",
-        "WORKDIR C:/app#1",
-    ),
-    (
-        "tls-version",
-        "FROM mcr.microsoft.com/windows/servercore:ltsc2016\nRUN powershell iwr https://github.com/a.zip -OutFile a",
-        "FROM mcr.microsoft.com/windows/servercore:ltsc2019\nRUN powershell iwr https://github.com/a.zip -OutFile a",
-    ),
-    ("unix-path", "RUN ver > /dev/null", "RUN ver > NUL"),
-    (
-        "unknown-user",
-        "USER shop",
-        "RUN net user shop /add\nUSER shop",
-    ),
-    (
-        "cmd-under-powershell",
-        "RUN powershell -Command mklink /D C:\\a C:\\b",
-        "RUN powershell -Command cmd /C mklink /D C:\\a C:\\b",
-    ),
-    (
-        "lost-exit-code",
-        "COPY a.exe C:/\nRUN msbuild a.sln & del a.sln",
-        "COPY a.exe C:/\nRUN msbuild a.sln && del a.sln",
-    ),
-    (
-        "path-separator",
-        "ENV PATH=\"C:/Windows/System32:C:/app\"",
-        "ENV PATH=\"C:/Windows/System32;C:/app\"",
-    ),
-    ("unix-permissions", "USER root", "USER ContainerUser"),
-    (
-        "alias-parameter",
-        "SHELL [\"powershell\", \"-Command\"]\nRUN rm -rf C:/temp",
-        "SHELL [\"powershell\", \"-Command\"]\nRUN rm -r C:/temp",
-    ),
-    (
-        "powershell-chain",
-        "RUN powershell -Command \"mkdir C:/a && mkdir C:/b\"",
-        "RUN powershell -Command \"mkdir C:/a\" && echo b",
-    ),
-    (
-        "cmdlet-under-cmd",
-        "RUN $x = 1",
-        "SHELL [\"powershell\", \"-Command\"]\nRUN $x = 1",
-    ),
-    (
-        "foreign-variable",
-        "ENV A=1\nSHELL [\"powershell\", \"-Command\"]\nRUN C:/app/get.exe %A%",
-        "ENV A=1\nSHELL [\"powershell\", \"-Command\"]\nRUN C:/app/get.exe $env:A",
-    ),
-    (
-        "semicolon-under-cmd",
-        "RUN echo a ; copy x y",
-        "RUN set A=b;c && C:/x.exe",
-    ),
-    (
-        "single-quotes-under-cmd",
-        "RUN powershell -Command 'Remove-Item C:/x'",
-        "RUN powershell -Command \"Remove-Item 'C:/my x'\"",
-    ),
-    (
-        "unquoted-spaces",
-        "RUN mkdir C:\\Program Files\\App",
-        "RUN cd C:\\Program Files\\App",
-    ),
-    (
-        "outer-quotes-under-cmd",
-        "RUN \"C:\\Program Files\\7-Zip\\7z.exe\" x a.zip",
-        "RUN \"\"C:\\Program Files\\7-Zip\\7z.exe\" x a.zip\"",
-    ),
-    (
-        "shell-without-command",
-        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop'\"]\nRUN dir",
-        "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\nRUN dir",
-    ),
-    (
-        "exec-form-program",
-        "CMD [\"C:/app/run.ps1\"]",
-        "CMD [\"powershell\", \"-File\", \"C:/app/run.ps1\"]",
-    ),
-    (
-        "exec-form-syntax",
-        "CMD [\"C:/app/x.exe\", \"&&\", \"C:/app/y.exe\"]",
-        "CMD [\"cmd\", \"/C\", \"C:/app/x.exe\", \"&&\", \"C:/app/y.exe\"]",
-    ),
-    (
-        "error-action",
-        "RUN powershell -Command \"Copy-Item a b; Write-Host x\"",
-        "RUN powershell -Command \"Copy-Item a b\"",
-    ),
-    (
-        "error-action",
-        "RUN powershell Add-WindowsFeature Web-Server; Write-Host x",
-        "RUN powershell Add-WindowsFeature Web-Server",
-    ),
-    (
-        "robocopy-exit-code",
-        "RUN robocopy C:\\a C:\\b && echo done",
-        "RUN xcopy C:\\a C:\\b /E",
-    ),
-    (
-        "installer-wait",
-        "SHELL [\"powershell\", \"-Command\"]\nRUN msiexec /i C:/x.msi /qn",
-        "RUN msiexec /i C:\\x.msi /qn",
-    ),
-    (
-        "prompt",
-        "RUN choco install git",
-        "RUN choco install git -y",
-    ),
-    (
-        "basic-parsing",
-        "RUN powershell -Command iwr https://example.com",
-        "RUN powershell -Command iwr https://example.com -OutFile x",
-    ),
-    (
-        "lost-with-line",
-        "RUN set MODE=production",
-        "RUN set MODE=production&& C:/app/build.exe",
-    ),
-    (
-        "setx-path",
-        "RUN setx A b\nUSER ContainerUser",
-        "RUN setx /M A b\nUSER ContainerUser",
-    ),
-    (
-        "volume-content",
-        "VOLUME C:/data\nCOPY a C:/data/",
-        "COPY a C:/b/\nVOLUME C:/data",
-    ),
-    (
-        "healthcheck-never-fails",
-        "HEALTHCHECK CMD echo ok",
-        "HEALTHCHECK CMD C:/app/check.exe",
-    ),
-    (
-        "healthcheck-options",
-        "HEALTHCHECK CMD --timeout=1s x.exe",
-        "HEALTHCHECK CMD x.exe --timeout=1s",
-    ),
-    (
-        "service-monitor",
-        "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]",
-        "COPY ServiceMonitor.exe C:/\nENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]",
-    ),
-    (
-        "container-exits",
-        "ENTRYPOINT [\"powershell\", \"-Command\", \"Start-Service w3svc\"]",
-        "ENTRYPOINT [\"powershell\", \"-Command\", \"Start-Service w3svc; while (1) { sleep 5 }\"]",
-    ),
-    (
-        "missing-program",
-        "RUN pwsh -Command Get-Item C:/",
-        "COPY pwsh C:/pwsh\nRUN pwsh -Command Get-Item C:/",
-    ),
-];
-
-/// Names of the rules that find something in instructions or in a file.
-fn names(text: &str) -> BTreeSet<&'static str> {
-    let source = if text.contains("FROM ") {
-        text.to_owned()
-    } else {
-        format!("{PINNED}{text}\n")
-    };
-    let findings = lint(&source, &LintOptions::default());
-    for finding in &findings {
-        // The table has the gravest level of a rule.
-        assert!(finding.severity >= finding.rule.level, "{finding:?}");
-        let may_fix = finding.rule.fix != Fix::None;
-        assert!(finding.fix.is_none() || may_fix, "{finding:?}");
-    }
-    findings.iter().map(|finding| finding.rule.name).collect()
-}
-
-#[test]
-fn every_rule_finds_what_is_wrong_and_not_what_is_right() {
-    for (rule, wrong, right) in EXAMPLES {
-        assert!(
-            names(wrong).contains(rule),
-            "{rule}: {wrong}: {:?}",
-            names(wrong)
-        );
-        assert!(!names(right).contains(rule), "{rule}: {right}");
-    }
-}
 
 #[test]
 fn more_lines_that_always_fail() {
@@ -295,7 +26,7 @@ fn more_lines_that_always_fail() {
             "RUN touch C:/a".to_owned(),
         ),
     ] {
-        let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+        let findings = findings(base, &text);
         let has = findings
             .iter()
             .any(|it| it.rule.name == rule && it.severity == Severity::Error);
@@ -316,7 +47,7 @@ fn more_lines_that_always_fail() {
         ),
         (&powershell, format!("RUN {element}[name='a,b']")),
     ] {
-        let findings = lint(&format!("{base}{text}\n"), &LintOptions::default());
+        let findings = findings(base, &text);
         let errors: Vec<_> = findings
             .iter()
             .filter(|it| it.severity == Severity::Error)
@@ -326,15 +57,12 @@ fn more_lines_that_always_fail() {
 }
 
 #[test]
-fn names_in_the_sources_are_in_the_table() {
+fn names_of_rules_are_unique() {
     let mut names: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
     names.sort_unstable();
     let count = names.len();
     names.dedup();
     assert_eq!(names.len(), count);
-    for (rule, ..) in EXAMPLES {
-        assert!(names.contains(&rule), "{rule}");
-    }
 }
 
 #[test]
@@ -578,7 +306,7 @@ fn mistakes_in_other_words_are_found() {
             "foreign-variable",
         ),
     ] {
-        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let findings = findings(base, line);
         let found = findings
             .iter()
             .any(|it| it.rule.name == rule && it.severity == Severity::Error);
@@ -603,7 +331,7 @@ fn mistakes_in_other_words_are_found() {
         (PINNED, "RUN x.exe a ^&mv b"),
         (nano, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
     ] {
-        let findings = lint(&format!("{base}{line}\n"), &LintOptions::default());
+        let findings = findings(base, line);
         let errors = findings.iter().filter(|it| it.severity == Severity::Error);
         let errors: Vec<_> = errors.collect();
         assert!(errors.is_empty(), "{line}: {errors:?}");
