@@ -152,8 +152,7 @@ impl Recipe {
             .map(|(name, value)| (name.to_ascii_uppercase(), value.value.clone()))
             .collect();
         if !entry.features.is_empty() {
-            let names: Vec<&str> = entry.features.iter().map(|it| it.value.as_str()).collect();
-            properties.push(("ADDLOCAL".to_owned(), names.join(",")));
+            properties.push(("ADDLOCAL".to_owned(), plain(&entry.features).join(",")));
         }
         let (transforms, names) = self.transforms(&entry.transforms)?;
         if !names.is_empty() {
@@ -161,15 +160,14 @@ impl Recipe {
         }
         let source = entry.source.as_ref().map(|it| it.value.to_string());
         let source = source.unwrap_or_else(|| "C:".to_owned());
-        let options = InstallOptions {
-            properties,
-            file_name: name.unwrap_or_else(|| "package.msi".to_owned()),
-            source_folder: format!("{}\\", source.trim_end_matches('\\')),
-            skipped_actions: plain(&entry.skip_custom_actions),
-        };
         let package = PlannedPackage {
             file,
-            options,
+            options: InstallOptions {
+                properties,
+                file_name: name.unwrap_or_else(|| "package.msi".to_owned()),
+                source_folder: format!("{}\\", source.trim_end_matches('\\')),
+                skipped_actions: plain(&entry.skip_custom_actions),
+            },
             transforms,
             is_extracted: entry.extract,
             product: None,

@@ -26,7 +26,6 @@ use wincimg_windows::shutdown;
 use wincimg_windows::variables::check_new_variable;
 use wincimg_windows::version::WindowsVersion;
 
-use super::certificates::TrustedCertificates;
 use super::download::PlannedDownload;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
@@ -519,13 +518,13 @@ impl Recipe {
         let shutdown_timeout = file.shutdown_timeout.as_ref().map(|it| it.value.0);
         let (registry, links) = self.own_registry(&file)?;
         let certificates = file.certificates.take();
-        let trusted = certificates.map_or_else(
-            || Ok(TrustedCertificates::default()),
-            |entry| self.certificates(entry),
-        )?;
+        let trusted = certificates.map(|entry| self.certificates(entry));
+        let trusted = trusted.transpose()?.unwrap_or_default();
         let steps = self.steps(&file, settings)?;
         let files = file.files.iter().filter(|entry| entry.layer.is_none());
         let access = file.access.iter().filter(|entry| entry.layer.is_none());
+        let commands = file.run.iter().map(|entry| self.step(entry));
+        let runtimes = file.runtimes.iter().filter_map(|it| terms(&it.value));
         let mut plan = Plan {
             name: file.name.value.clone(),
             base,
@@ -554,17 +553,10 @@ impl Recipe {
                 .collect::<Result<_, _>>()?,
             services: self.checked_services(std::mem::take(&mut file.services))?,
             iis: file.iis.take().map(|entry| self.iis(entry)).transpose()?,
-            steps: file
-                .run
-                .iter()
-                .map(|entry| self.step(entry))
-                .collect::<Result<_, _>>()?,
-            notes: links.iter().map(ToString::to_string).collect(),
+            steps: commands.collect::<Result<_, _>>()?,
+            notes: links.iter().map(Link::to_string).chain(runtimes).collect(),
             warnings: trusted.warnings,
         };
-        let runtimes = file.runtimes.iter();
-        plan.notes
-            .extend(runtimes.filter_map(|name| terms(&name.value)));
         name_pool(&mut plan);
         self.add_logs(&mut plan, &file.logs)?;
         self.add_instructions(&mut plan, &file, steps)?;
