@@ -359,11 +359,10 @@ impl<'a> Evaluation<'a> {
         copy: &CopyInstruction,
     ) -> Result<(), StepError> {
         let stages = self.stages;
-        let index = state.index;
         let target = self.copy_target(state, step, copy)?;
         let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
             .map_err(|error| error_chain(&error))?;
-        let origin = self.copy_origin(index, copy)?;
+        let origin = self.copy_origin(state.index, copy)?;
         let mut made_there = None;
         let taken;
         let files: &dyn Files = match &origin {
@@ -380,12 +379,10 @@ impl<'a> Evaluation<'a> {
             CopyOrigin::Stage(there) => {
                 state.has_failed |= there.has_failed;
                 state.is_postponed |= there.is_postponed;
-                let name = &stages.all[there.index].name;
-                let is_of_windows = self.is_of_windows_steps(&there.base_name);
-                check_drive(there, name, copy, is_of_windows)?;
+                self.check_drive(there, copy)?;
                 &*made_there.insert(StageSource {
                     tree: &there.tree,
-                    name,
+                    name: &stages.all[there.index].name,
                     base: BaseFiles::of(there, self.inputs),
                 })
             }
@@ -396,29 +393,17 @@ impl<'a> Evaluation<'a> {
             done = done.and(self.copy_source(&mut draft, files, source, step, copy));
         }
         let lacking = made_there.map(|there| there.base.lacking.take());
-        let lacking = lacking.unwrap_or_default();
-        if let (CopyOrigin::Stage(there), false) = (&origin, lacking.is_empty()) {
-            let name = there.base_name.clone();
-            if self.pending.contains(&name) {
-                self.make_unclear(state, step, copy_history(copy));
-                return Ok(());
-            }
-            self.result.lacking.entry(name).or_default().extend(lacking);
-            state.add_layer(copy_history(copy), PlannedLayer::default());
+        let lacking = lacking.filter(|lacking| !lacking.is_empty());
+        if let (CopyOrigin::Stage(there), Some(lacking)) = (&origin, lacking) {
+            self.copy_later(state, step, copy, &there.base_name, lacking);
             return Ok(());
         }
         done?;
         self.copy_documents(&mut draft, state, copy)?;
         // The result of steps on Windows is not inspected.
         let unknown = draft.unknown.take();
-        if let Some(path) = unknown.filter(|_| state.base_name == stages.base_of(index)) {
-            let folder = format!("{}/", copy.target);
-            let problem = format!("it is unknown whether the base has the folder {path}");
-            let hint = format!("end the target with a separator if it is a folder: {folder:?}");
-            return Err(StepError {
-                workaround: Workaround::IndexBase(index),
-                ..StepError::hinted(problem, hint)
-            });
+        if let Some(folder) = unknown.filter(|_| state.base_name == stages.base_of(state.index)) {
+            return Err(unknown_target(state.index, &copy.target, &folder));
         }
         let layer = PlannedLayer {
             entries: draft.into_entries(),
@@ -426,6 +411,25 @@ impl<'a> Evaluation<'a> {
         };
         state.add_layer(copy_history(copy), layer);
         Ok(())
+    }
+
+    /// Adds a copy without its files, which a base lacks until they are extracted; those that steps
+    /// on Windows make come later.
+    fn copy_later(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        base: &str,
+        lacking: BTreeSet<String>,
+    ) {
+        if self.pending.contains(base) {
+            self.make_unclear(state, step, copy_history(copy));
+        } else {
+            let all = self.result.lacking.entry(base.to_owned()).or_default();
+            all.extend(lacking);
+            state.add_layer(copy_history(copy), PlannedLayer::default());
+        }
     }
 
     /// The target of a copy, with a note if only `BuildKit` takes it.
@@ -508,6 +512,41 @@ impl<'a> Evaluation<'a> {
         Ok(CopyOrigin::Stage(self.evaluate_stage(other)))
     }
 
+    /// Refuses a source that requires listing the whole drive of a stage's base, or of what Windows
+    /// made, which is never listed.
+    fn check_drive(&self, state: &StageState, copy: &CopyInstruction) -> Result<(), StepError> {
+        let name = &self.stages.all[state.index].name;
+        let is_of_windows = self.is_of_windows_steps(&state.base_name);
+        for source in &copy.sources {
+            let pattern = paths::source(source)?;
+            if pattern.is_empty() {
+                let problem = format!("{source:?} is the whole drive of the stage {name:?}");
+                return Err(StepError {
+                    is_independent: true,
+                    ..StepError::hinted(problem, "specify a folder")
+                });
+            }
+            let listed = state.tree.list_known(&ImagePath::drive());
+            let listed = listed.map_err(|error| error_chain(&error))?;
+            if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
+                let problem = format!(
+                    "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
+                );
+                let workaround = if is_of_windows {
+                    Workaround::None
+                } else {
+                    Workaround::IndexBase(state.index)
+                };
+                return Err(StepError {
+                    workaround,
+                    is_independent: is_of_windows,
+                    ..StepError::hinted(problem, "specify a folder or file")
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the here-documents of an instruction.
     fn copy_documents(
         &self,
@@ -585,42 +624,15 @@ fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepE
     error.map_or(Ok(()), Err)
 }
 
-/// Refuses a source that requires listing the whole drive of a stage's base, or of what Windows
-/// made, which is never listed.
-fn check_drive(
-    state: &StageState,
-    name: &str,
-    copy: &CopyInstruction,
-    is_of_windows: bool,
-) -> Result<(), StepError> {
-    for source in &copy.sources {
-        let pattern = paths::source(source)?;
-        if pattern.is_empty() {
-            let problem = format!("{source:?} is the whole drive of the stage {name:?}");
-            return Err(StepError {
-                is_independent: true,
-                ..StepError::hinted(problem, "specify a folder")
-            });
-        }
-        let listed = state.tree.list_known(&ImagePath::drive());
-        let listed = listed.map_err(|error| error_chain(&error))?;
-        if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
-            let problem = format!(
-                "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
-            );
-            let workaround = if is_of_windows {
-                Workaround::None
-            } else {
-                Workaround::IndexBase(state.index)
-            };
-            return Err(StepError {
-                workaround,
-                is_independent: is_of_windows,
-                ..StepError::hinted(problem, "specify a folder or file")
-            });
-        }
+/// The error about a target that may be a folder of the base.
+fn unknown_target(stage: usize, target: &str, folder: &ImagePath) -> StepError {
+    let problem = format!("it is unknown whether the base has the folder {folder}");
+    let written = format!("{target}/");
+    let hint = format!("end the target with a separator if it is a folder: {written:?}");
+    StepError {
+        workaround: Workaround::IndexBase(stage),
+        ..StepError::hinted(problem, hint)
     }
-    Ok(())
 }
 
 /// Entry of a copy in an image's history.

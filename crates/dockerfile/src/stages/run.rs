@@ -26,7 +26,7 @@ use wincimg_msi::SetupProgram;
 use wincimg_recipe::{
     CommandForm, DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer,
 };
-use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData};
+use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_scripts::{
     Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
     PackageFeed, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, is_administrator,
@@ -361,6 +361,25 @@ impl RunState<'_> {
             Lookup::Deferred(Deferred) | Lookup::Unknown => Err(unknown_content(&path)),
         }
     }
+
+    /// Copies a package of the Chocolatey feed.
+    fn copy_package(&mut self, file: &str, path: ImagePath) -> Result<(), ScriptError> {
+        let feed = self.stages.feed.as_ref();
+        let source = feed.and_then(|feed| feed.file(file));
+        self.check_writable(&path, false)?;
+        let missing = || ScriptError::unknown(format!("the feed has no {file}"));
+        self.put(path, PlannedContent::File(source.ok_or_else(missing)?));
+        Ok(())
+    }
+
+    fn edit_registry(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {
+        if let Some(key) = edit.lost_key() {
+            let why = format!("{key} cannot be deleted: Windows needs it");
+            return Err(ScriptError::refused(why).help(BELOW));
+        }
+        self.registry.edits.push(edit);
+        Ok(())
+    }
 }
 
 impl ImageState for RunState<'_> {
@@ -499,16 +518,7 @@ impl ImageState for RunState<'_> {
                 self.delete(&from)
             }
             ImageAction::Delete(path) => self.delete(&path),
-            ImageAction::Registry(edit) => match edit.lost_key() {
-                Some(key) => {
-                    let why = format!("{key} cannot be deleted: Windows needs it");
-                    Err(ScriptError::refused(why).help(BELOW))
-                }
-                None => {
-                    self.registry.edits.push(edit);
-                    Ok(())
-                }
-            },
+            ImageAction::Registry(edit) => self.edit_registry(edit),
             ImageAction::Skip(command) => {
                 self.changes.notes.push(format!("{command} is skipped"));
                 Ok(())
@@ -525,14 +535,7 @@ impl ImageState for RunState<'_> {
                 self.changes.notes.push(note);
                 Ok(())
             }
-            ImageAction::CopyPackage { file, path } => {
-                let feed = self.stages.feed.as_ref();
-                let source = feed.and_then(|feed| feed.file(&file));
-                self.check_writable(&path, false)?;
-                let missing = || ScriptError::unknown(format!("the feed has no {file}"));
-                self.put(path, PlannedContent::File(source.ok_or_else(missing)?));
-                Ok(())
-            }
+            ImageAction::CopyPackage { file, path } => self.copy_package(&file, path),
             ImageAction::Download { url, path, follows } => self.download(&url, path, follows),
             ImageAction::Verify {
                 path,
