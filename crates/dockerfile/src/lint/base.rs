@@ -87,29 +87,7 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
     let repository = &reference.repository;
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
     if let Some(name) = docker_hub.strip_prefix("microsoft/") {
-        let successor = successor(name, reference.tag.as_deref().unwrap_or_default());
-        let message = if name.starts_with("mssql-server-windows") {
-            format!(
-                "Microsoft removed microsoft/{name} from Docker Hub, so the pull fails, and has no \
-                 image of SQL Server for Windows any more; install it on \
-                 mcr.microsoft.com/windows/servercore"
-            )
-        } else if successor.is_empty() {
-            format!(
-                "Docker Hub has no microsoft/{name}, as Microsoft removed its images from there in \
-                 2021, so the pull fails; see whether mcr.microsoft.com has a successor"
-            )
-        } else if is_of_hub(name) {
-            format!(
-                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use \
-                 a tag of mcr.microsoft.com{successor}"
-            )
-        } else {
-            format!(
-                "microsoft/{name} does not exist, so the pull fails; use a tag of \
-                 mcr.microsoft.com{successor}"
-            )
-        };
+        let message = removed_message(name, reference.tag.as_deref().unwrap_or_default());
         return Some((Severity::Error, message));
     }
     let name = reference.tag.as_deref();
@@ -150,6 +128,32 @@ fn find_dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String
             ),
         )
     })
+}
+
+/// Message about a repository that Docker Hub does not have below `microsoft/`.
+fn removed_message(name: &str, tag: &str) -> String {
+    let successor = successor(name, tag);
+    if name.starts_with("mssql-server-windows") {
+        format!(
+            "Microsoft removed microsoft/{name} from Docker Hub, so the pull fails, and has no image \
+             of SQL Server for Windows any more; install it on mcr.microsoft.com/windows/servercore"
+        )
+    } else if successor.is_empty() {
+        format!(
+            "Docker Hub has no microsoft/{name}, as Microsoft removed its images from there in 2021, \
+             so the pull fails; see whether mcr.microsoft.com has a successor"
+        )
+    } else if is_of_hub(name) {
+        format!(
+            "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use a tag \
+             of mcr.microsoft.com{successor}"
+        )
+    } else {
+        format!(
+            "microsoft/{name} does not exist, so the pull fails; use a tag of \
+             mcr.microsoft.com{successor}"
+        )
+    }
 }
 
 /// Server 2022's tag of the same base.

@@ -238,18 +238,15 @@ fn check_step(
     place: &mut StagePlace,
     findings: &mut Findings,
 ) {
-    let index = place.index;
-    let stage = &linted.stages[index];
+    let stage = &linted.stages[place.index];
     let instruction = step.instruction;
     let invalid = rule::named(INVALID);
     let kind = match ParsedInstruction::read(instruction, linted.file.escape) {
         Ok(parsed) => parsed.kind,
         Err(error) => {
             let is_for_stage = !error.is_of_windows || stage.platform == Platform::Windows;
-            if is_for_stage && !is_template(instruction.full_text()) {
-                let message = workflow_message(instruction).unwrap_or(error.message);
-                findings.extend(invalid, check_invalid(linted, step, message));
-            }
+            let found = is_for_stage.then(|| check_invalid(linted, step, error.message));
+            findings.extend(invalid, found.flatten());
             return;
         }
     };
@@ -258,7 +255,7 @@ fn check_step(
         return;
     }
     if let InstructionKind::Copy(copy) = &kind {
-        let found = super::stage_names::check_source(linted, index, step, copy);
+        let found = super::stage_names::check_source(linted, place.index, step, copy);
         findings.extend(invalid, found);
     }
     if stage.is_linux() {
@@ -435,6 +432,10 @@ fn check_run(
 /// Reports what the parser refuses, with a correction of a misspelt keyword.
 fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) -> Option<Finding> {
     let (file, instruction) = (linted.file, step.instruction);
+    if is_template(instruction.full_text()) {
+        return None;
+    }
+    let message = workflow_message(instruction).unwrap_or(message);
     let line = step.line();
     if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
         let is_of_flag = message.contains("--chown is unsupported")

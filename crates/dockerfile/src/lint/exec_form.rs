@@ -124,40 +124,46 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
     Some(it.step.finding(shell_syntax(it)?))
 }
 
+/// The shells that read the arguments of a program.
+struct Readers {
+    cmd: bool,
+    powershell: bool,
+    /// True for a script of PowerShell, which gets its arguments as they are written.
+    is_file: bool,
+}
+
+impl Readers {
+    /// A shell may start another one.
+    fn of(program: &str, arguments: &[String]) -> Self {
+        let arguments: Vec<String> = arguments.iter().map(|it| it.to_ascii_lowercase()).collect();
+        let starts =
+            |shell: &str| program == shell || arguments.iter().any(|word| word.contains(shell));
+        let has = |options: [&str; 2]| arguments.iter().any(|it| options.contains(&it.as_str()));
+        let is_powershell = starts("powershell") || starts("pwsh");
+        let is_file = is_powershell && has(["-file", "-f"]) && !has(["-command", "-c"]);
+        Self {
+            cmd: starts("cmd") || is_batch(program),
+            powershell: is_powershell && !is_file,
+            is_file,
+        }
+    }
+}
+
+/// Windows starts cmd for a batch file, which reads the whole line.
+fn is_batch(program: &str) -> bool {
+    has_extension(program, &["bat", "cmd"])
+}
+
 fn shell_syntax(it: &EvaluatedStep<'_>) -> Option<String> {
     let (program, arguments) = words(it)?.split_first()?;
     let shell = program_name(program);
     let joined = joined_words(&shell, arguments);
-    if joined.is_some() {
+    if joined.is_some() || matches!(shell.as_str(), "bash" | "sh") {
         return joined;
     }
-    let (reads_cmd, reads_powershell) = match shell.as_str() {
-        "cmd" => (true, false),
-        "powershell" | "pwsh" => (false, true),
-        "bash" | "sh" => return None,
-        _ => (false, false),
-    };
-    // A shell within the shell.
-    let is_nested = |name: &str| {
-        arguments
-            .iter()
-            .any(|word| word.to_ascii_lowercase().contains(name))
-    };
-    let reads_cmd = reads_cmd || is_nested("cmd");
-    let reads_powershell = reads_powershell || is_nested("powershell") || is_nested("pwsh");
-    let is_option = |names: &[&str]| {
-        let mut words = arguments.iter();
-        words.any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
-    };
-    // It gets the arguments of a script as they are written.
-    let is_file =
-        reads_powershell && is_option(&["-file", "-f"]) && !is_option(&["-command", "-c"]);
-    let reads_powershell = reads_powershell && !is_file;
-    // Windows starts cmd for a batch file, which reads the whole line.
-    let is_batch = has_extension(&shell, &["bat", "cmd"]);
-    let reads_cmd = reads_cmd || is_batch;
+    let readers = Readers::of(&shell, arguments);
     let all = || std::iter::once(program).chain(arguments);
-    if !reads_cmd && !reads_powershell {
+    if !readers.cmd && !readers.powershell {
         let operators = ["&&", "||", "|", ">", ">>", "&", "2>&1"];
         if let Some(operator) = all().find(|word| operators.contains(&word.as_str())) {
             return Some(format!(
@@ -169,18 +175,18 @@ fn shell_syntax(it: &EvaluatedStep<'_>) -> Option<String> {
         let foreign = shell_variables(word).find(|name| {
             let is_of_cmd = word.contains(&format!("%{name}%"));
             // Windows starts the program before any cmd reads a word.
-            let reads_cmd = reads_cmd && !(is_batch && std::ptr::eq(word, program));
+            let is_before_cmd = is_batch(&shell) && std::ptr::eq(word, program);
             if is_of_cmd {
-                !reads_cmd && (is_set(it, name) || !reads_powershell)
+                (!readers.cmd || is_before_cmd) && (is_set(it, name) || !readers.powershell)
             } else {
-                !reads_powershell
+                !readers.powershell
             }
         });
-        let is_dockers = |name: &&str| !reads_powershell && it.state.declares(name);
+        let is_dockers = |name: &&str| !readers.powershell && it.state.declares(name);
         let dockers = || super::variables::dollar_names(word).find(is_dockers);
         foreign.or_else(dockers)
     })?;
-    Some(if is_file {
+    Some(if readers.is_file {
         format!(
             "-File does not run its arguments as a script, and {name} stays as it is written: use -Command"
         )

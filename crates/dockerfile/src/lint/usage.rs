@@ -290,9 +290,39 @@ fn is_for_firewall(command: &LintCommand) -> bool {
         || noun.starts_with("netfirewall") && matches!(verb, "new" | "set" | "enable" | "disable")
 }
 
+/// Returns true if a word of a command begins with one of these, in any case.
+fn begins(command: &LintCommand, names: &[&str]) -> bool {
+    command.any(|word| names.iter().any(|name| word.starts_with(name)))
+}
+
+/// Returns true for a `dism` that does not say which Windows it changes.
+fn lacks_image(command: &LintCommand) -> bool {
+    let changes = begins(
+        command,
+        &[
+            "/enable-feature", "/disable-feature", "/add-package", "/add-capability",
+            "/get-features", "/remove-package",
+        ],
+    );
+    changes && !begins(command, &["/online", "/image"])
+}
+
+/// Returns true for a cmdlet that gets a key of the registry without the colon of its drive.
+fn opens_key_as_file(command: &LintCommand) -> bool {
+    let is_of_items = matches!(
+        command.program().split_once('-'),
+        Some((
+            "new" | "set" | "get" | "remove" | "test",
+            "item" | "itemproperty" | "path"
+        ))
+    );
+    let keys = [
+        "hklm\\", "hkcu\\", "hkey_local_machine\\", "hkey_current_user\\",
+    ];
+    command.grammar.is_powershell() && is_of_items && begins(command, &keys)
+}
+
 fn problem(command: &LintCommand) -> Option<&'static str> {
-    let begins =
-        |names: &[&str]| command.any(|word| names.iter().any(|name| word.starts_with(name)));
     match command.program() {
         "ren" | "rename" if command.grammar == Grammar::Cmd && command.words.len() == 3 => command
             .word(2)
@@ -301,30 +331,10 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "copy" if command.grammar == Grammar::Cmd && copies_three(command) => Some(
             "copy takes a source and a target, and refuses a third name: put names with spaces in double quotes",
         ),
-        "dism" => {
-            let changes = begins(&[
-                "/enable-feature", "/disable-feature", "/add-package", "/add-capability",
-                "/get-features", "/remove-package",
-            ]);
-            (changes && !begins(&["/online", "/image"]))
-                .then_some("dism requires /online for the running Windows")
-        }
-        name if command.grammar.is_powershell()
-            && matches!(
-                name.split_once('-'),
-                Some((
-                    "new" | "set" | "get" | "remove" | "test",
-                    "item" | "itemproperty" | "path"
-                ))
-            )
-            && begins(&[
-                "hklm\\", "hkcu\\", "hkey_local_machine\\", "hkey_current_user\\",
-            ]) =>
-        {
-            Some(
-                "this is a path of files: PowerShell's drives of the registry are HKLM:\\ and HKCU:\\",
-            )
-        }
+        "dism" if lacks_image(command) => Some("dism requires /online for the running Windows"),
+        _ if opens_key_as_file(command) => Some(
+            "this is a path of files: PowerShell's drives of the registry are HKLM:\\ and HKCU:\\",
+        ),
         "reg" if command.any(is_drive_of_registry) => Some(
             "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
              HKLM\\…",
@@ -332,7 +342,7 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "if" if command.grammar == Grammar::Cmd && is_condition_only(command) => {
             Some("if without a command is a syntax error, and cmd runs nothing of the line")
         }
-        "for" if command.grammar == Grammar::Cmd && begins(&["%%"]) => {
+        "for" if command.grammar == Grammar::Cmd && begins(command, &["%%"]) => {
             Some("outside of a batch file a variable of for has one %")
         }
         "msiexec" | "start" | "start-process" | "saps" if opens_slashed_package(command) => {
