@@ -22,7 +22,7 @@ use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, KeyPath, Presence, RegistryData, Root};
 use wincimg_windows::base_contents::{BaseContents, FileKind};
-use wincimg_windows::path::{ImagePath, fold};
+use wincimg_windows::path::ImagePath;
 
 use super::container::variable;
 use super::source::FileSource;
@@ -304,19 +304,15 @@ impl PlannedLayer {
             laid.map_err(failed)?;
             package.product = Some(product);
         }
-        let own: BTreeSet<String> = self.entries.iter().map(|it| key(&it.path)).collect();
+        let own: BTreeSet<String> = self.entries.iter().map(|it| it.path.key()).collect();
         made.entries
-            .retain(|entry| !own.contains(&key(&entry.path)));
+            .retain(|entry| !own.contains(&entry.path.key()));
         made.entries.append(&mut self.entries);
         made.registry.append(&mut self.registry);
         made.access.append(&mut self.access);
         (self.entries, self.registry, self.access) = (made.entries, made.registry, made.access);
         Ok(notes)
     }
-}
-
-fn key(path: &ImagePath) -> String {
-    fold(&path.components().join("/"))
 }
 
 fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
@@ -500,13 +496,13 @@ fn left_out(plan: &InstallPlan) -> Vec<String> {
 
 /// Reduces a plan to the files of the product.
 fn keep_files(plan: &mut InstallPlan) {
-    let shortcuts: BTreeSet<String> = plan.shortcuts.iter().map(|it| key(&it.path)).collect();
+    let shortcuts: BTreeSet<String> = plan.shortcuts.iter().map(|it| it.path.key()).collect();
     let is_own = |path: &ImagePath| {
         let installer = INSTALLER.parse::<ImagePath>().ok();
         installer.is_none_or(|folder| path.strip_prefix(&folder).is_none())
     };
     plan.files
-        .retain(|file| is_own(&file.path) && !shortcuts.contains(&key(&file.path)));
+        .retain(|file| is_own(&file.path) && !shortcuts.contains(&file.path.key()));
     plan.folders.retain(is_own);
     // A service that is left out does not start.
     let starts = plan.services.iter().map(|it| format!("service {it} "));
@@ -630,7 +626,7 @@ impl InstalledSystem for BaseSystem<'_> {
 
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
         let mut transforms = self.transforms.iter();
-        if let Some((_, bytes)) = transforms.find(|(path, _)| key(path) == key(file)) {
+        if let Some((_, bytes)) = transforms.find(|(path, _)| path.key() == file.key()) {
             return Presence::Present(bytes.clone());
         }
         self.inside.content(file).unwrap_or(Presence::Unknown)

@@ -149,6 +149,11 @@ impl ImagePath {
         &self.components
     }
 
+    /// Key shared by all spellings of the path; a folder's contents sort after it.
+    pub fn key(&self) -> String {
+        fold(&self.components.join("/"))
+    }
+
     /// The components below another path, compared as Windows does; empty if the paths are equal.
     pub fn strip_prefix(&self, folder: &Self) -> Option<&[String]> {
         let (own, other) = (&self.components, &folder.components);

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use wincimg_layer::archive::{Archive, ArchiveFormat, Member, UnpackSelection};
 use wincimg_recipe::{FileSource, PlannedContent, PlannedEntry};
 
-use super::files::key;
-
 /// An archive whose entries are all in a layer.
 pub(super) struct WholeArchive {
     pub(super) archive: Arc<Archive>,
@@ -23,12 +21,12 @@ pub(super) struct WholeArchive {
 pub(super) fn whole_archives(entries: &[PlannedEntry]) -> Vec<WholeArchive> {
     let mut left: BTreeMap<String, &PlannedEntry> = entries
         .iter()
-        .map(|entry| (key(&entry.path), entry))
+        .map(|entry| (entry.path.key(), entry))
         .collect();
     let all = left.clone();
     let mut found: Vec<WholeArchive> = Vec::new();
     for entry in entries {
-        let Some(member) = member_of(entry).filter(|_| left.contains_key(&key(&entry.path))) else {
+        let Some(member) = member_of(entry).filter(|_| left.contains_key(&entry.path.key())) else {
             continue;
         };
         if let Some(whole) = whole_archive(entry, member, &all) {

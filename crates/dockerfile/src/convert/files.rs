@@ -22,7 +22,7 @@ use wincimg_windows::path::{ImagePath, fold};
 
 use super::Reason;
 use super::archives::{WholeArchive, whole_archives};
-use super::toml::{key as toml_key, list, quoted, set_list, set_text, text};
+use super::toml::{key, list, quoted, set_list, set_text, text};
 
 const KEEP: &str = "keep building the Dockerfile";
 
@@ -134,10 +134,6 @@ fn by_path(layer: &Layer) -> BTreeMap<String, EntryContent> {
         .collect()
 }
 
-pub(super) fn key(path: &ImagePath) -> String {
-    fold(&path.components().join("/"))
-}
-
 /// Keys of a layer's own table: created folders and deletions.
 #[derive(Default)]
 pub(super) struct LayerTable {
@@ -172,11 +168,11 @@ pub(super) fn write(
     let there: BTreeSet<String> = entries
         .iter()
         .filter(|entry| entry.content != PlannedContent::Deleted)
-        .map(|entry| key(&entry.path))
+        .map(|entry| entry.path.key())
         .collect();
     let mut own = LayerTable::default();
     for entry in entries {
-        let at = key(&entry.path);
+        let at = entry.path.key();
         let to = entry.path.to_string();
         if covered.contains(&at) {
             continue;
@@ -216,7 +212,7 @@ fn names_on_disk(
         if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
             &entry.content
         {
-            on_disk.insert(key(&entry.path), place.names(file)?);
+            on_disk.insert(entry.path.key(), place.names(file)?);
         }
     }
     Ok(on_disk)
@@ -333,7 +329,7 @@ pub(super) fn write_package(
         out.push_str("[msi.properties]\n");
     }
     for (name, value) in rest {
-        let _ = writeln!(out, "{} = {}", toml_key(name), text(value));
+        let _ = writeln!(out, "{} = {}", key(name), text(value));
     }
     Ok(())
 }
@@ -407,7 +403,7 @@ fn whole_folders(
     let own: BTreeMap<String, (&PlannedContent, Option<&Vec<String>>)> = entries
         .iter()
         .map(|entry| {
-            let key = key(&entry.path);
+            let key = entry.path.key();
             let names = on_disk.get(&key);
             (key, (&entry.content, names))
         })
@@ -456,7 +452,7 @@ fn topmost(
 ) -> BTreeSet<WholeFolder> {
     let mut folders = BTreeSet::new();
     for entry in entries {
-        let Some(from) = on_disk.get(&key(&entry.path)) else {
+        let Some(from) = on_disk.get(&entry.path.key()) else {
             continue;
         };
         let to = entry.path.components();

@@ -241,11 +241,10 @@ impl Conversion<'_> {
         let of_package: BTreeMap<String, &PlannedContent> = made
             .entries
             .iter()
-            .map(|entry| (files::key(&entry.path), &entry.content))
+            .map(|entry| (entry.path.key(), &entry.content))
             .collect();
-        let is_own = |entry: &&PlannedEntry| {
-            of_package.get(&files::key(&entry.path)) != Some(&&entry.content)
-        };
+        let is_own =
+            |entry: &&PlannedEntry| of_package.get(&entry.path.key()) != Some(&&entry.content);
         let registry = layer.registry.strip_prefix(made.registry.as_slice());
         let access = layer.access.strip_prefix(made.access.as_slice());
         let (Some(registry), Some(access)) = (registry, access) else {

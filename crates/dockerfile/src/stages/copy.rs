@@ -13,7 +13,7 @@ use wincimg_recipe::{PlannedContent, PlannedEntry};
 use wincimg_registry::Presence;
 use wincimg_windows::path::{ImagePath, fold};
 
-use super::drive::{PathKind, Tree, key, kind_of};
+use super::drive::{PathKind, Tree, kind_of};
 use super::files::{Files, FoundFile};
 use super::paths::{self, CopyTarget};
 use super::state::StageState;
@@ -39,7 +39,7 @@ pub(super) fn any_target(
     if target.is_folder || copy.sources.len() + copy.documents.len() < 2 {
         return Ok((target, false));
     }
-    let is_there = key(&target.path) == key(&working_dir)
+    let is_there = target.path.key() == working_dir.key()
         || kind_below(&state.tree, &target.path)? == Presence::Present(PathKind::Folder);
     if !is_there {
         return Err(several_files(copy));
@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
 
     /// Current kind of the entry at a path.
     fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, String> {
-        match self.entries.get(&key(path)) {
+        match self.entries.get(&path.key()) {
             Some(entry) => Ok(kind_of(&entry.content)),
             None => kind_below(self.tree, path),
         }
@@ -142,7 +142,7 @@ impl<'a> Draft<'a> {
         }
         self.check_folder_of(&path)?;
         let is_folder = content == PlannedContent::Folder;
-        let place = self.entries.entry(key(&path));
+        let place = self.entries.entry(path.key());
         let kind = match &place {
             Entry::Occupied(known) => kind_of(&known.get().content),
             Entry::Vacant(_) => kind_below(self.tree, &path)?,

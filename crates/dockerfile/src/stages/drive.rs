@@ -105,7 +105,7 @@ impl Tree {
         if path.components().is_empty() {
             return Ok(Presence::Present(PathKind::Folder));
         }
-        let own = key(path);
+        let own = path.key();
         if let Some(entry) = self.made.get(&own) {
             return Ok(kind_of(&entry.content));
         }
@@ -143,7 +143,7 @@ impl Tree {
         // Most entries are in the folder of the previous one.
         let mut made_above = String::new();
         for entry in entries {
-            let key = key(&entry.path);
+            let key = entry.path.key();
             let folder = key.rsplit_once('\0').map_or("", |(folder, _)| folder);
             if folder != made_above {
                 self.make_above(&key, &entry.path);
@@ -181,7 +181,7 @@ impl Tree {
         if path.components().is_empty() || path.is_of_windows() {
             return Ok(false);
         }
-        let key = key(path);
+        let key = path.key();
         if !self.made.contains_key(&key) {
             return Ok(false);
         }
@@ -206,7 +206,7 @@ impl Tree {
         if self.hides_base(path) {
             return Ok(false);
         }
-        let own = key(path);
+        let own = path.key();
         let places = keys_above(&own).chain([own.as_str()]);
         let mut made = places.filter_map(|place| self.made.get(place));
         if made.any(|entry| entry.content != PlannedContent::Folder) {
@@ -233,7 +233,7 @@ impl Tree {
 
     /// Marks a path and everything below it as known.
     pub(super) fn forget_later(&mut self, path: &ImagePath) {
-        let own = key(path);
+        let own = path.key();
         let below = format!("{own}\0");
         self.later
             .retain(|known| *known != own && !known.starts_with(&below));
@@ -261,7 +261,7 @@ impl Tree {
             };
             let is_seen = |name: &str| {
                 let path = folder.join(name);
-                path.map_or(true, |path| !self.made.contains_key(&key(&path)))
+                path.map_or(true, |path| !self.made.contains_key(&path.key()))
             };
             let seen = of_base.into_iter().filter(|file| is_seen(&file.name));
             found.extend(seen.map(|file| (file.name, file.kind.kind())));
@@ -276,7 +276,7 @@ impl Tree {
     }
 
     pub(super) fn created_entry(&self, path: &ImagePath) -> Option<&PlannedEntry> {
-        self.made.get(&key(path))
+        self.made.get(&path.key())
     }
 
     /// Existing entries of the stage directly in a folder, by name.
@@ -285,7 +285,7 @@ impl Tree {
         folder: &ImagePath,
     ) -> impl Iterator<Item = (&'a str, &'a PlannedEntry)> {
         let depth = folder.components().len();
-        let below = match key(folder) {
+        let below = match folder.key() {
             key if key.is_empty() => String::new(),
             key => format!("{key}\0"),
         };
@@ -301,14 +301,14 @@ impl Tree {
     /// Records the attributes that a moved or copied entry keeps.
     pub(super) fn keep(&mut self, kept: &CopiedEntry) {
         if let Ok(Presence::Present(was)) = self.base.file(&kept.from) {
-            self.attributes.insert(key(&kept.path), was.attributes);
+            self.attributes.insert(kept.path.key(), was.attributes);
         }
     }
 
     /// Attributes of the entry at a path, as far as they are known. A file that replaces one of the
     /// base keeps them.
     pub(super) fn attributes(&self, path: &ImagePath) -> u32 {
-        if let Some(kept) = self.attributes.get(&key(path)) {
+        if let Some(kept) = self.attributes.get(&path.key()) {
             return *kept;
         }
         match self.base.file(path) {
@@ -348,7 +348,7 @@ fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
     if places.is_empty() {
         return false;
     }
-    let own = key(path);
+    let own = path.key();
     places.contains(&own) || keys_above(&own).any(|above| places.contains(above))
 }
 
@@ -371,9 +371,4 @@ pub(super) fn kind_of(content: &PlannedContent) -> Presence<PathKind> {
 fn is_well_known(path: &ImagePath) -> bool {
     let is_inetpub = matches!(path.components(), [only] if only.eq_ignore_ascii_case("inetpub"));
     is_known_folder(path) && !is_inetpub
-}
-
-/// Key shared by all spellings of a path; a folder's contents sort after it.
-pub(super) fn key(path: &ImagePath) -> String {
-    fold(&path.components().join("/"))
 }

@@ -42,7 +42,7 @@ use self::keys::Keys;
 pub(super) use self::needs_system::needs_system;
 pub(crate) use self::needs_system::{KnownPackages, script_error};
 use super::choco_feed::ChocoFeed;
-use super::drive::{PathKind, Tree, key};
+use super::drive::{PathKind, Tree};
 use super::state::StageState;
 use super::{Evaluation, Stages};
 use crate::instruction::{ParsedInstruction, RunInstruction};
@@ -384,7 +384,7 @@ impl RunState<'_> {
 
 impl ImageState for RunState<'_> {
     fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
-        if self.tree.later.contains(&key(path)) && !path.components().is_empty() {
+        if self.tree.later.contains(&path.key()) && !path.components().is_empty() {
             return Lookup::Deferred(Deferred);
         }
         if self.is_log(path) {
@@ -444,7 +444,7 @@ impl ImageState for RunState<'_> {
     }
 
     fn is_log(&self, path: &ImagePath) -> bool {
-        self.tree.logs.contains(&key(path))
+        self.tree.logs.contains(&path.key())
     }
 
     fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
@@ -511,7 +511,7 @@ impl ImageState for RunState<'_> {
             ImageAction::Append { path, content } => self.append(path, content),
             ImageAction::Link(link) => self.link(link),
             ImageAction::Copy { from, to } => self.copy_entry(&from, &to, false),
-            ImageAction::Move { from, to } if key(&from) == key(&to) => self.respell(&from, &to),
+            ImageAction::Move { from, to } if from.key() == to.key() => self.respell(&from, &to),
             ImageAction::Move { from, to } => {
                 self.copy_entry(&from, &to, true)?;
                 self.changes.move_access(&from, &to);
@@ -524,7 +524,7 @@ impl ImageState for RunState<'_> {
                 Ok(())
             }
             ImageAction::Log(path) => {
-                self.tree.logs.insert(key(&path));
+                self.tree.logs.insert(path.key());
                 Ok(())
             }
             ImageAction::ChocolateyFeature { name, is_enabled } => {
@@ -545,7 +545,7 @@ impl ImageState for RunState<'_> {
             ImageAction::Install(install) => self.install(&install),
             ImageAction::Unpack(unpack) => self.unpack(&unpack),
             ImageAction::Unclear(path) => {
-                self.tree.later.insert(key(&path));
+                self.tree.later.insert(path.key());
                 Ok(())
             }
             ImageAction::UserVariable { hive, name, data } => {

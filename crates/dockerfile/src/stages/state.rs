@@ -14,7 +14,7 @@ use wincimg_recipe::{
 use wincimg_registry::{Presence, UnknownBase};
 use wincimg_windows::path::ImagePath;
 
-use super::drive::{PathKind, Tree, key};
+use super::drive::{PathKind, Tree};
 use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
 use crate::expand::{ExpandedWord, Lexer};
@@ -297,7 +297,7 @@ impl StageState {
         self.tree.apply(&layer.entries);
         layer.kept.iter().for_each(|kept| self.tree.keep(kept));
         for entry in &layer.entries {
-            self.makers.remove(&key(&entry.path));
+            self.makers.remove(&entry.path.key());
         }
         self.steps.push(PlannedStep {
             line: Some(self.line),
@@ -308,7 +308,7 @@ impl StageState {
 
     /// Adds the layer of a `RUN`, and its user.
     pub(super) fn add_run(&mut self, created_by: String, layer: PlannedLayer) {
-        let made: Vec<String> = layer.entries.iter().map(|entry| key(&entry.path)).collect();
+        let made: Vec<String> = layer.entries.iter().map(|entry| entry.path.key()).collect();
         self.add_layer(created_by, layer);
         if let Some(user) = &self.config.user {
             let made = made.into_iter().map(|key| (key, user.clone()));
@@ -318,7 +318,7 @@ impl StageState {
 
     /// Returns true if the image's user created the entry at a path in an earlier `RUN`.
     pub(super) fn is_of_user(&self, path: &ImagePath) -> bool {
-        let maker = self.makers.get(&key(path));
+        let maker = self.makers.get(&path.key());
         maker.is_some() && maker == self.config.user.as_ref()
     }
 

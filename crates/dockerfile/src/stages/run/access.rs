@@ -6,7 +6,7 @@ use wincimg_scripts::ScriptError;
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
-use super::super::drive::{PathKind, key};
+use super::super::drive::PathKind;
 use super::base::joined;
 use super::{RunState, failed};
 
@@ -65,7 +65,7 @@ impl RunState<'_> {
     }
 
     fn copy_again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
-        if self.changes.entries.contains_key(&key(path)) {
+        if self.changes.entries.contains_key(&path.key()) {
             return Ok(());
         }
         if let Some(made) = self.tree.created_entry(path) {

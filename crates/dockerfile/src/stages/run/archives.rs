@@ -12,7 +12,7 @@ use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind, UnpackAction, UnpackFormat as Asked};
 use wincimg_windows::path::ImagePath;
 
-use super::{PathKind, RunState, key};
+use super::{PathKind, RunState};
 
 const UNPACK_BEFOREHAND: &str = "unpack it beforehand, and COPY the folder";
 const CORRECT: &str = "correct the archive, or unpack it beforehand and COPY the folder";
@@ -23,7 +23,7 @@ impl RunState<'_> {
     pub(super) fn unpack(&mut self, unpack: &UnpackAction) -> Result<(), ScriptError> {
         if self.is_pending_download(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
-            self.tree.later.insert(key(&unpack.into));
+            self.tree.later.insert(unpack.into.key());
             return Ok(());
         }
         let archive = self.archive(&unpack.archive)?;

@@ -11,7 +11,7 @@ use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError, ScriptErro
 use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
-use super::super::drive::{PathKind, key};
+use super::super::drive::PathKind;
 use super::super::state::StageState;
 use super::super::{ExtractedFiles, Inputs};
 use super::{LONGEST, RunState, bytes, failed};
@@ -156,7 +156,7 @@ impl RunState<'_> {
     /// Records attributes and permissions that an entry keeps from before this line, if it was not
     /// created by the stage and they are known.
     fn record_kept(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
-        let before = self.changes.kept.get(&key(from)).cloned();
+        let before = self.changes.kept.get(&from.key()).cloned();
         let origin = match before {
             Some(kept) if kept.is_moved || !is_moved => kept.from,
             Some(_) => return,
@@ -179,7 +179,7 @@ impl RunState<'_> {
                 is_moved,
             };
             self.tree.keep(&kept);
-            self.changes.kept.insert(key(&kept.path), kept);
+            self.changes.kept.insert(kept.path.key(), kept);
         }
     }
 
@@ -217,7 +217,7 @@ impl RunState<'_> {
                 self.changes.insert(PlannedEntry { path, content });
             }
             self.put(place.clone(), PlannedContent::Folder);
-            self.changes.recreated.insert(key(&place), place.clone());
+            self.changes.recreated.insert(place.key(), place.clone());
         }
         Ok(())
     }

@@ -6,8 +6,6 @@ use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry, PlannedPackage};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
-use crate::stages::drive::key;
-
 /// The line's layer so far; keys are shared by all spellings of a path.
 #[derive(Default)]
 pub(super) struct Changes {
@@ -26,7 +24,7 @@ pub(super) struct Changes {
 
 impl Changes {
     pub(super) fn insert(&mut self, entry: PlannedEntry) {
-        self.entries.insert(key(&entry.path), entry);
+        self.entries.insert(entry.path.key(), entry);
     }
 
     /// Paths of the layer's files and folders.
@@ -52,13 +50,13 @@ impl Changes {
 
     /// Returns true if the layer has an entry at a path.
     pub(super) fn has(&self, path: &ImagePath) -> bool {
-        self.entries.get(&key(path)).is_some_and(exists)
+        self.entries.get(&path.key()).is_some_and(exists)
     }
 
     /// Returns true if the layer deletes a path.
     pub(super) fn deletes(&self, path: &ImagePath) -> bool {
         self.entries
-            .get(&key(path))
+            .get(&path.key())
             .is_some_and(|entry| !exists(entry))
     }
 
@@ -78,7 +76,7 @@ impl Changes {
 
     /// Removes all changes at and below a path.
     pub(super) fn forget(&mut self, path: &ImagePath) {
-        let own = key(path);
+        let own = path.key();
         let below = format!("{own}\0");
         let stays = |known: &String| *known != own && !known.starts_with(&below);
         self.access
