@@ -5,7 +5,7 @@ use super::reference::Reference;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, LintScript, NextOperator};
+use super::words::{Grammar, LintCommand, LintScript, NextOperator, file_name};
 use super::{ContainsAny, Finding, Severity};
 
 const STOP: &str = "$ErrorActionPreference = 'Stop'";
@@ -113,8 +113,7 @@ fn target_of(statement: &PowerShellStatement) -> Option<&str> {
         return after.split_inclusive(')').next();
     }
     let file = words.next()?.trim_matches(['"', '\'']);
-    let name = file.rsplit(['\\', '/']).next();
-    name.filter(|name| name.len() > 3)
+    Some(file_name(file)).filter(|name| name.len() > 3)
 }
 
 /// Reports `robocopy`, whose exit code is not 0 when it copies.

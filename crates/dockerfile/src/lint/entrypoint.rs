@@ -10,7 +10,7 @@ use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 use super::instructions::{mended_backslashes, unquoted_array, with_plain_quotes};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::words::program_name;
+use super::words::{file_name, program_name};
 use super::{Finding, LintFile, LintFinding, args_escaped};
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Finding> {
@@ -210,7 +210,7 @@ fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
         BaseShell::Other | BaseShell::Unknown => return None,
     };
     let name = argv.first()?;
-    let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file_name(name);
     let extension = file
         .rsplit_once('.')
         .map(|(_, end)| end.to_ascii_lowercase());

@@ -10,7 +10,7 @@ use super::instructions::requires_buildkit;
 use super::reference::Reference;
 use super::shells::is_known_cmdlet;
 use super::stage::Stage;
-use super::words::program_name;
+use super::words::{file_name, program_name};
 use super::{ContainsAny, Finding, Severity, args_escaped};
 use crate::instruction::InstructionKind;
 
@@ -275,7 +275,7 @@ fn is_spaced_path(text: &str) -> bool {
     let Some((folder, rest)) = text.split_once(' ') else {
         return false;
     };
-    let name = folder.rsplit(['\\', '/']).next().unwrap_or_default();
+    let name = file_name(folder);
     let is_program = matches!(
         program_name(name).as_str(),
         "powershell" | "pwsh" | "python" | "node"

@@ -4,7 +4,7 @@ use super::entrypoint::has_extension;
 use super::prompts::is_known_installer;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word, program_name};
+use super::words::{Grammar, LintCommand, Word, file_name, program_name};
 use super::{ContainsAny, Finding, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
@@ -128,7 +128,7 @@ pub(super) fn awaited(
     let program = words
         .iter()
         .find(|word| is_installer(word) || has_extension(word, &["exe"]))?;
-    let file = program.rsplit(['\\', '/']).next()?;
+    let file = file_name(program);
     let is_named = is_installer(program) || is_known_installer(file);
     let is_silent = || {
         let mut options = words.iter().filter_map(|word| {
@@ -179,7 +179,7 @@ pub(super) fn find_unawaited(
     if !is_program || statement.text.contains('|') {
         return None;
     }
-    let file = written.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file_name(&written);
     let is_named = is_installer(file) || is_known_installer(file) || name == "wusa";
     let is_silent = if is_named {
         // The installer of SQL Server is of the console.
@@ -202,7 +202,7 @@ pub(super) fn find_unawaited(
 
 fn is_installer(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    let file = lower.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file_name(&lower);
     matches!(file, "msiexec" | "msiexec.exe")
         || has_extension(file, &["msi"])
         || (has_extension(file, &["exe"])

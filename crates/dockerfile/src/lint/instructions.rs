@@ -10,7 +10,7 @@ use super::evaluation::EvaluatedStep;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{Grammar, LintCommand, NextOperator, Word};
+use super::words::{Grammar, LintCommand, NextOperator, Word, file_name};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Instruction;
@@ -738,8 +738,7 @@ pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findin
     let is_zip = |word: &&str| word.to_ascii_lowercase().ends_with(".zip");
     let mut words = step.instruction.text().split_whitespace();
     let source = words.next().filter(is_zip).filter(|_| step.is("ADD"))?;
-    let name = source.rsplit(['\\', '/']).next().unwrap_or(source);
-    let name = name.to_ascii_lowercase();
+    let name = file_name(source).to_ascii_lowercase();
     let uses = stage.steps.iter().filter(|other| {
         let text = other.lower_text();
         text.contains(&name) || text.contains("expand-archive") || text.contains("*.zip")

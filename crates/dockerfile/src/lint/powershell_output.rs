@@ -4,7 +4,7 @@ use super::entrypoint::has_extension;
 use super::shells::is_reread;
 use super::stage::{LintStep, Stage};
 use super::statements::{PowerShellStatement, outside_quotes};
-use super::words::{Grammar, LintScript};
+use super::words::{Grammar, LintScript, file_name};
 use super::{ContainsAny, Finding};
 
 /// Files that programs other than PowerShell read.
@@ -38,7 +38,7 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<F
 fn utf16_file(statement: &PowerShellStatement) -> Option<&str> {
     redirected_file(&statement.text)
         .or_else(|| out_file(&statement.text))
-        .and_then(|path| path.rsplit(['\\', '/']).next())
+        .map(file_name)
         .filter(|name| has_extension(name, &FILES))
 }
 

@@ -4,7 +4,7 @@ use super::entrypoint::has_extension;
 use super::reference::{Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word, program_name};
+use super::words::{Grammar, LintCommand, Word, file_name, program_name};
 use super::{ContainsAny, Finding, LintFile, absent};
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
@@ -108,7 +108,7 @@ fn of_installer(command: &LintCommand) -> Option<&'static [&'static str]> {
         words.any(|word| is_meant(&word.value.to_ascii_lowercase()))
     };
     let is_of_node = |word: &str| {
-        let name = word.rsplit(['\\', '/']).next().unwrap_or_default();
+        let name = file_name(word);
         name.starts_with("node") && name.contains(".msi")
     };
     if has(&|word| word.contains("prependpath=1")) {

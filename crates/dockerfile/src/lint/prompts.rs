@@ -2,7 +2,7 @@
 
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word};
+use super::words::{Grammar, LintCommand, Word, file_name};
 use super::{ContainsAny, Finding};
 
 /// Reports commands that ask, which a build cannot answer.
@@ -131,7 +131,7 @@ fn console_prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding>
         }
         "del" | "erase" => {
             let is_all = |word: &str| {
-                let file = word.rsplit(['\\', '/']).next().unwrap_or_default();
+                let file = file_name(word);
                 matches!(file, "*" | "*.*") && !word.starts_with('/')
             };
             let message = "del of all files asks before it deletes: add /q";
@@ -223,7 +223,7 @@ const WITHOUT_WINDOW: [&str; 12] = [
 /// A known installer without the option that keeps it from opening a window.
 fn installer_window(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let program = command.word(0).to_ascii_lowercase();
-    let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file_name(&program);
     // The arguments of a method are not a program.
     if program.contains(',') || program.contains("://") {
         return None;

@@ -1,5 +1,7 @@
 //! Shells of images.
 
+use super::words::file_name;
+
 /// Program that reads commands in shell form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -27,7 +29,7 @@ impl BaseShell {
         let Some(path) = words.first() else {
             return Self::Cmd;
         };
-        let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let file = file_name(path);
         let options = &words[1..];
         let has = |names: &[&str]| options.iter().any(|o| names.contains(&o.as_str()));
         match file.strip_suffix(".exe").unwrap_or(file) {

@@ -1,6 +1,7 @@
 //! Statements of a PowerShell script, with their positions: loose enough for any text.
 
 use super::ContainsAny;
+use super::words::file_name;
 
 /// A statement, or the part of one between braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +18,7 @@ impl PowerShellStatement {
     /// The command's name, in lower case, without its folder and `.exe`.
     pub(super) fn command(&self) -> String {
         let name = self.written_command();
-        let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
+        let file = file_name(&name);
         file.strip_suffix(".exe").unwrap_or(file).to_owned()
     }
 

@@ -31,9 +31,14 @@ impl Word {
     }
 }
 
+/// The last name of a path.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit(['\\', '/']).next().unwrap_or_default()
+}
+
 /// A program's name without folder and `.exe`, in lower case.
 pub(super) fn program_name(path: &str) -> String {
-    let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file_name(path);
     let file = file.trim_start_matches('@').to_ascii_lowercase();
     file.strip_suffix(".exe").unwrap_or(&file).to_owned()
 }
