@@ -157,15 +157,8 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
     ] {
         let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{line}\n")).unwrap_err();
         assert!(error.to_string().contains(problem), "{line}: {error}");
-        assert_eq!(
-            error
-                .diagnosis()
-                .excerpt
-                .map(|it| it.to_string())
-                .as_deref(),
-            Some(mark),
-            "{line}"
-        );
+        let excerpt = error.diagnosis().excerpt.map(|it| it.to_string());
+        assert_eq!(excerpt.as_deref(), Some(mark), "{line}");
         assert_eq!(error.diagnosis().hint.as_deref(), Some(hint), "{line}");
     }
     let error = plan("[labels]\na = \"${base.nme}\"").unwrap_err();

@@ -468,6 +468,27 @@ fn what_nano_server_does_not_have_is_named() {
     ] {
         assert_eq!(nano(lines), Vec::<String>::new(), "{lines}");
     }
+    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973";
+    for (line, severity) in [
+        ("RUN powershell x", Severity::Error),
+        (
+            r#"ENTRYPOINT ["powershell", "C:\\x.ps1"]"#,
+            Severity::Warning,
+        ),
+    ] {
+        let findings = lint(&format!("{nano}\n{line}\n"), &LintOptions::default());
+        assert_eq!(findings[0].severity, severity, "{line}");
+    }
+    let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
+    assert_eq!(found(old, &LintOptions::default()), ["1 dead-base"]);
+    clean(
+        BaseShell::Cmd,
+        "RUN powershell -Command x && msiexec /qn /i x.msi",
+    );
+}
+
+#[test]
+fn a_shell_that_nano_server_does_not_have_is_named_once() {
     for used in ["RUN x", "CMD x", "HEALTHCHECK CMD x", "FROM base\nRUN x"] {
         let source = format!("SHELL [\"powershell\", \"-Command\"]\n{used}\nRUN y");
         let name = used.starts_with("FROM");
@@ -488,23 +509,6 @@ fn what_nano_server_does_not_have_is_named() {
             "{used}"
         );
     }
-    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973";
-    for (line, severity) in [
-        ("RUN powershell x", Severity::Error),
-        (
-            r#"ENTRYPOINT ["powershell", "C:\\x.ps1"]"#,
-            Severity::Warning,
-        ),
-    ] {
-        let findings = lint(&format!("{nano}\n{line}\n"), &LintOptions::default());
-        assert_eq!(findings[0].severity, severity, "{line}");
-    }
-    let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
-    assert_eq!(found(old, &LintOptions::default()), ["1 dead-base"]);
-    clean(
-        BaseShell::Cmd,
-        "RUN powershell -Command x && msiexec /qn /i x.msi",
-    );
 }
 
 #[test]
@@ -651,21 +655,21 @@ fn a_program_behind_a_shell_is_started_itself() {
     assert_eq!((one_word.severity, one_word.fix), (Severity::Error, None));
     let arguments = "ENTRYPOINT [\"x.exe\"]\nCMD verbose";
     assert_eq!(only_finding(BaseShell::Cmd, arguments).fix, None);
-    for needs_its_shell in [
-        "CMD tool %PATH%",
-        "CMD a.exe && b.exe",
-        "CMD start.cmd && b.exe",
-        "CMD powershell -File C:/x.ps1",
-        "CMD a.exe | b.exe",
-    ] {
-        clean(BaseShell::Cmd, needs_its_shell);
-    }
-    clean(BaseShell::Unknown, "CMD x.exe");
-    clean(BaseShell::PowerShell, "CMD Start-Service w3svc; x.exe");
     let unknown = only_finding(BaseShell::PowerShell, "CMD nginx -g x");
     assert_eq!(unknown.fix, None);
-    // The shell itself runs a script or a command of its own.
-    for (shell, own) in [
+}
+
+#[test]
+fn what_needs_its_shell_keeps_it() {
+    for (shell, text) in [
+        (BaseShell::Cmd, "CMD tool %PATH%"),
+        (BaseShell::Cmd, "CMD a.exe && b.exe"),
+        (BaseShell::Cmd, "CMD start.cmd && b.exe"),
+        (BaseShell::Cmd, "CMD powershell -File C:/x.ps1"),
+        (BaseShell::Cmd, "CMD a.exe | b.exe"),
+        (BaseShell::Unknown, "CMD x.exe"),
+        (BaseShell::PowerShell, "CMD Start-Service w3svc; x.exe"),
+        // The shell itself runs a script or a command of its own.
         (BaseShell::Cmd, "CMD start.cmd C:\\x"),
         (BaseShell::Cmd, "ENTRYPOINT \"C:\\a b\\start.bat\""),
         (BaseShell::Cmd, "CMD echo x"),
@@ -675,14 +679,15 @@ fn a_program_behind_a_shell_is_started_itself() {
         (BaseShell::PowerShell, "CMD Get-Service w3svc"),
         (BaseShell::PowerShell, "CMD Write-Output hello"),
         (BaseShell::PowerShell, "CMD echo $env:NAME"),
+        // No shell is between.
+        (BaseShell::Cmd, r#"CMD ["C:\\app\\x.exe"]"#),
+        (
+            BaseShell::Cmd,
+            r#"ENTRYPOINT ["C:\\app\\monitor.exe", "w3svc"]"#,
+        ),
     ] {
-        clean(shell, own);
+        clean(shell, text);
     }
-    clean(BaseShell::Cmd, r#"CMD ["C:\\app\\x.exe"]"#);
-    clean(
-        BaseShell::Cmd,
-        r#"ENTRYPOINT ["C:\\app\\monitor.exe", "w3svc"]"#,
-    );
 }
 
 #[test]

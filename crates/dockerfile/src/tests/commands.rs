@@ -212,31 +212,16 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
         .collect();
     assert_eq!(calls, 3);
     let text = wine.run(&words).unwrap();
-    let seen: Vec<Vec<String>> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("runtime/"))
+    let lines = text.lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("runtime/"));
+    let seen: Vec<Vec<String>> = lines
         .map(|line| line.split('/').skip(1).map(decoded).collect())
         .collect();
+    let args = |section, element| ["set", "config", "My Site", section, element];
     let filtering = "/section:system.webServer/security/requestFiltering";
-    assert_eq!(
-        seen,
-        [
-            [
-                "set",
-                "config",
-                "My Site",
-                filtering,
-                "/-fileExtensions.[fileExtension='.woff2']"
-            ],
-            [
-                "set",
-                "config",
-                "My Site",
-                "/section:system.webServer/staticContent",
-                "/-[fileExtension='.json']"
-            ],
-        ]
-    );
+    let content = "/section:system.webServer/staticContent";
+    let first = args(filtering, "/-fileExtensions.[fileExtension='.woff2']");
+    assert_eq!(seen, [first, args(content, "/-[fileExtension='.json']")]);
 }
 
 /// A text from the hexadecimal digits of its UTF-16 units.

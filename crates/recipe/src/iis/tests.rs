@@ -160,11 +160,8 @@ fn what_is_no_pool_is_refused_in_its_place() {
             "5:21: invalid type: floating point `1.5`, expected a string, a whole number, true or false",
         ),
     ] {
-        let name = if keys.starts_with("name") {
-            ""
-        } else {
-            "name = 'a'\n"
-        };
+        let name = (!keys.starts_with("name")).then_some("name = 'a'\n");
+        let name = name.unwrap_or_default();
         let problem = problem(&format!("[[iis.app_pools]]\n{name}{keys}\n"));
         assert_eq!(problem, format!("recipe.toml:{printed}"), "{keys}");
     }

@@ -348,7 +348,7 @@ fn setx_with_the_whole_path_is_found_under_powershell() {
 }
 
 #[test]
-fn what_is_known_to_be_fine_is_no_warning() {
+fn a_finding_is_as_grave_as_it_is_certain() {
     let severities = |text: &str| -> Vec<(&str, Severity)> {
         let findings = findings(PINNED, text).into_iter();
         findings.map(|it| (it.rule.name, it.severity)).collect()
@@ -400,6 +400,10 @@ fn what_is_known_to_be_fine_is_no_warning() {
     ] {
         assert_eq!(severities(text), [(rule, severity)], "{text}");
     }
+}
+
+#[test]
+fn what_is_known_to_be_fine_is_no_finding() {
     let stop = SHELL;
     silent(&[
         &format!("{stop}RUN New-Service -Name a -BinaryPathName C:/a.exe\nRUN Start-Service a"),
@@ -414,8 +418,7 @@ fn what_is_known_to_be_fine_is_no_warning() {
 }
 
 #[test]
-fn what_fails_unseen_is_named() {
-    let stop = SHELL;
+fn a_condition_that_decides_nothing_is_named() {
     say(&[
         (
             "RUN C:\\a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
@@ -429,6 +432,19 @@ fn what_fails_unseen_is_named() {
             "RUN if not exist C:\\a",
             &["failing-run", "if without a command"],
         ),
+    ]);
+    silent(&[
+        "RUN C:\\a.exe & if errorlevel 8 exit 1",
+        "RUN cmd /V:ON /C C:\\a.exe ^& exit !ERRORLEVEL!",
+        "RUN if not exist C:\\a md C:\\a",
+        "RUN if not exist C:\\a (md C:\\a)",
+    ]);
+}
+
+#[test]
+fn what_fails_unseen_is_named() {
+    let stop = SHELL;
+    say(&[
         (
             &format!("{stop}COPY c C:/c\nRUN choco install -y a; choco install -y b; mkdir C:/c"),
             &["lost-exit-code", "choco"],
@@ -472,10 +488,6 @@ fn what_fails_unseen_is_named() {
         ),
     ]);
     silent(&[
-        "RUN C:\\a.exe & if errorlevel 8 exit 1",
-        "RUN cmd /V:ON /C C:\\a.exe ^& exit !ERRORLEVEL!",
-        "RUN if not exist C:\\a md C:\\a",
-        "RUN if not exist C:\\a (md C:\\a)",
         "ARG ONE TWO",
         "RUN echo 'use strict'; > a.js",
         &format!("{stop}HEALTHCHECK CMD try {{ $c = 1 }} catch {{ exit 1 }}"),
@@ -486,7 +498,10 @@ fn what_fails_unseen_is_named() {
         found_on.iter().any(|it| it.starts_with("unset-variable")),
         "{found_on:?}"
     );
-    // One cause, one finding.
+}
+
+#[test]
+fn one_cause_has_one_finding() {
     let source = "# Builds\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n\
         RUN a.exe `\n    python -m b\n";
     assert_eq!(

@@ -180,6 +180,13 @@ fn a_finding_shows_what_the_file_has() {
         "spaced-equals",
         &[(&long, &shown), ("ENV A = \"it's\"", "to \"= it's\"")],
     );
+    say(
+        "floating-base",
+        &[
+            ("FROM base\nSHELL [\"cmd\", \"/C\"]", "built or pulled last"),
+            ("FROM team/base\nSHELL [\"cmd\", \"/C\"]", "pushed last"),
+        ],
+    );
 }
 
 #[test]
@@ -239,13 +246,6 @@ fn a_finding_says_what_happens() {
             &format!("{SHELL}ENTRYPOINT C:/a.bat &&"),
             "the script fails: omit it",
         )],
-    );
-    say(
-        "floating-base",
-        &[
-            ("FROM base\nSHELL [\"cmd\", \"/C\"]", "built or pulled last"),
-            ("FROM team/base\nSHELL [\"cmd\", \"/C\"]", "pushed last"),
-        ],
     );
 }
 

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Names of the rules that find an error.
+fn errors(base: &str, text: &str) -> Vec<&'static str> {
+    let findings = findings(base, text).into_iter();
+    let errors = findings.filter(|it| it.severity == Severity::Error);
+    errors.map(|it| it.rule.name).collect()
+}
+
 #[test]
 fn more_lines_that_always_fail() {
     let powershell = format!("{PINNED}SHELL [\"powershell\", \"-Command\"]\n");
@@ -26,11 +33,7 @@ fn more_lines_that_always_fail() {
             "RUN touch C:/a".to_owned(),
         ),
     ] {
-        let findings = findings(base, &text);
-        let has = findings
-            .iter()
-            .any(|it| it.rule.name == rule && it.severity == Severity::Error);
-        assert!(has, "{text}: {findings:?}");
+        assert!(errors(base, &text).contains(&rule), "{text}");
     }
     for (base, text) in [
         (PINNED, "ENV X={{ secrets.X }}".to_owned()),
@@ -47,12 +50,7 @@ fn more_lines_that_always_fail() {
         ),
         (&powershell, format!("RUN {element}[name='a,b']")),
     ] {
-        let findings = findings(base, &text);
-        let errors: Vec<_> = findings
-            .iter()
-            .filter(|it| it.severity == Severity::Error)
-            .collect();
-        assert!(errors.is_empty(), "{text}: {errors:?}");
+        assert_eq!(errors(base, &text), [""; 0], "{text}");
     }
 }
 
@@ -249,7 +247,6 @@ fn json_in_single_quotes_loses_its_quotes_under_powershell() {
 
 #[test]
 fn what_works_after_all_is_no_finding() {
-    let powershell = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n";
     let dotnet = "ARG DOTNET_VERSION=9.0\n\
                   FROM mcr.microsoft.com/dotnet/sdk:${DOTNET_VERSION}-windowsservercore-ltsc2022\n\
                   ENV DOTNET_VERSION=$DOTNET_VERSION\n";
@@ -257,15 +254,11 @@ fn what_works_after_all_is_no_finding() {
                      Manager\\DOS Devices' -Name G: -Value '\\??\\C:\\data'\nWORKDIR G:/\n";
     for text in [
         dotnet.to_owned(),
-        format!("{PINNED}{powershell}{own_drive}"),
-        format!(
-            "{PINNED}{powershell}RUN Add-Content C:\\a.bat -Value 'call \"C:\\b\\c.bat\" x64'\n"
-        ),
+        format!("{PINNED}{SHELL}{own_drive}"),
+        format!("{PINNED}{SHELL}RUN Add-Content C:\\a.bat -Value 'call \"C:\\b\\c.bat\" x64'\n"),
         format!("{PINNED}ENV A=\"%ProgramData%\\\\a\"\nRUN setx /M LIB \"%A%;C:\\b\"\n"),
         format!("{PINNED}CMD app.exe /version\n"),
-        format!(
-            "{PINNED}{powershell}ENTRYPOINT [\"powershell\"]\nCMD Start-Service W3SVC; C:\\a.exe\n"
-        ),
+        format!("{PINNED}{SHELL}ENTRYPOINT [\"powershell\"]\nCMD Start-Service W3SVC; C:\\a.exe\n"),
         format!("# syntax=docker/dockerfile:1\n{PINNED}WORKDIR C:/a\nCOPY a b C:/a\n"),
     ] {
         let findings = lint(&text, &LintOptions::default());
@@ -277,19 +270,16 @@ fn what_works_after_all_is_no_finding() {
 
 #[test]
 fn mistakes_in_other_words_are_found() {
-    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
-    let powershell = format!(
-        "{PINNED}SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n"
-    );
+    let powershell = format!("{PINNED}{SHELL}");
     for (base, line, rule) in [
         (PINNED, "COPY [a.json, C:/a/]", "invalid-json"),
         (PINNED, "CMD [python, app.py]", "invalid-json"),
         (
-            nano,
+            NANO,
             r"RUN reg add HKLM\SOFTWARE\A /v b /d 1 /f",
             "nano-server-lacks",
         ),
-        (nano, "RUN net user app /add", "nano-server-lacks"),
+        (NANO, "RUN net user app /add", "nano-server-lacks"),
         (
             PINNED,
             "RUN mkdir C:\\a \\\n    mkdir C:\\b",
@@ -306,11 +296,7 @@ fn mistakes_in_other_words_are_found() {
             "foreign-variable",
         ),
     ] {
-        let findings = findings(base, line);
-        let found = findings
-            .iter()
-            .any(|it| it.rule.name == rule && it.severity == Severity::Error);
-        assert!(found, "{line}: {findings:?}");
+        assert!(errors(base, line).contains(&rule), "{line}");
     }
     for (base, line) in [
         (PINNED, "RUN mkdir C:\\a && \\\n    mkdir C:\\b"),
@@ -325,15 +311,12 @@ fn mistakes_in_other_words_are_found() {
         (PINNED, "RUN powershell -Command mkdir a; \\\n    copy a b"),
         (PINNED, "RUN start /w msiexec /i C:\\git.msi /qn"),
         (
-            nano,
+            NANO,
             "USER ContainerAdministrator\nRUN reg add HKLM\\SOFTWARE\\A /v b /d 1 /f",
         ),
         (PINNED, "RUN x.exe a ^&mv b"),
-        (nano, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
+        (NANO, "RUN reg add HKCU\\SOFTWARE\\A /v b /d 1 /f"),
     ] {
-        let findings = findings(base, line);
-        let errors = findings.iter().filter(|it| it.severity == Severity::Error);
-        let errors: Vec<_> = errors.collect();
-        assert!(errors.is_empty(), "{line}: {errors:?}");
+        assert_eq!(errors(base, line), [""; 0], "{line}");
     }
 }
