@@ -26,6 +26,17 @@ fn rendered(edits: Vec<RegistryEdit>) -> RenderedDockerfile {
     render(&plan, &UnknownBase).unwrap()
 }
 
+/// Changes in the only file of a context.
+fn imported(rendered: &RenderedDockerfile) -> Vec<RegistryEdit> {
+    let [file] = rendered.context.as_slice() else {
+        panic!("one file expected");
+    };
+    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
+        panic!("a file expected");
+    };
+    import(bytes).unwrap().edits
+}
+
 /// Arguments of `reg`, line by line.
 fn calls(edits: Vec<RegistryEdit>) -> Vec<String> {
     let rendered = rendered(edits);
@@ -104,18 +115,9 @@ fn a_created_key_has_no_default_value() {
         mode,
     };
     let rendered = rendered(vec![create(KeyMode::Replace), create(KeyMode::Merge)]);
-    let [file] = rendered.context.as_slice() else {
-        panic!("one file expected");
-    };
-    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
-        panic!("a file expected");
-    };
     let deleted = RegistryEdit::DeleteKey { key: key.clone() };
     let merged = create(KeyMode::Merge);
-    assert_eq!(
-        import(bytes).unwrap().edits,
-        [deleted, merged.clone(), merged]
-    );
+    assert_eq!(imported(&rendered), [deleted, merged.clone(), merged]);
     assert!(!rendered.dockerfile.contains(r#""add""#));
     // A value creates its key.
     let value = set("Number", RegistryData::dword(7));
@@ -129,13 +131,7 @@ fn a_key_below_one_that_may_be_missing_is_deleted_without_adding_that() {
         key: key(r"HKLM\SOFTWARE\Acme Inc\Toolbar"),
     };
     let rendered = rendered(vec![edit.clone()]);
-    let [file] = rendered.context.as_slice() else {
-        panic!("one file expected");
-    };
-    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
-        panic!("a file expected");
-    };
-    assert_eq!(import(bytes).unwrap().edits, [edit]);
+    assert_eq!(imported(&rendered), [edit]);
     assert!(!rendered.dockerfile.contains(r#""add""#));
 }
 
@@ -151,14 +147,8 @@ fn what_reg_has_no_words_for_is_imported() {
     ];
     let edits = [&[received()], &odd[..], &[received()]].concat();
     let rendered = rendered(edits);
-    let [file] = rendered.context.as_slice() else {
-        panic!("one file expected");
-    };
-    assert_eq!(file.path, "registry-1.reg");
-    let ContextContent::File(ContentSource::Bytes(bytes)) = &file.content else {
-        panic!("a file expected");
-    };
-    let imported = import(bytes).unwrap().edits;
+    let imported = imported(&rendered);
+    assert_eq!(rendered.context[0].path, "registry-1.reg");
     for edit in &odd {
         assert!(imported.contains(edit), "{edit}");
     }
