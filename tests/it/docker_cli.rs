@@ -461,7 +461,7 @@ async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
         wincimg_testkit::repository(wincimg_testkit::options(&host), &format!("{host}/app"));
     let tag = async || {
         let raw = repository.get_manifest("1.4").await.unwrap();
-        wincimg_oci::document::sha256(&raw.bytes).to_string()
+        sha256(&raw.bytes).to_string()
     };
     let refused = build(&[]);
     assert_eq!(refused.status.code(), Some(1));
@@ -665,7 +665,7 @@ async fn doctor_reads_the_info_of_every_age_of_docker() {
     kinds.push(json!({"info": {"OSType": "", "OperatingSystem": "Alpine Linux v3.20"}}));
     for kind in &kinds {
         windows.script(|script| {
-            script.info = wincimg_testkit::windows_daemon::info("", "");
+            script.info = info("", "");
             let fields = kind["info"].as_object().unwrap().clone();
             script.info.as_object_mut().unwrap().extend(fields);
         });

@@ -103,6 +103,7 @@ pub enum KeyPathError {
     Unreachable {
         /// The requested part of the registry.
         root: String,
+        /// Why.
         reason: &'static str,
         /// The alternative.
         instead: &'static str,
