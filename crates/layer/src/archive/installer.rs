@@ -2,7 +2,7 @@
 //!
 //! A package is one only where it is opened as such: `tar` and `ADD` do not unpack it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -56,11 +56,16 @@ impl Archive {
 
     /// The member with a name in a cabinet.
     pub fn member_named(self: &Arc<Self>, path: &str) -> Option<Member> {
-        let index = self.entries.iter().position(|entry| entry.path == path)?;
         Some(Member {
             archive: Arc::clone(self),
-            index,
+            index: self.index_of(path)?,
         })
+    }
+
+    /// The index of a member, of which there may be thousands: [`list`] sorts them.
+    fn index_of(&self, path: &str) -> Option<usize> {
+        let by_path = |entry: &ArchiveEntry| entry.path.as_str().cmp(path);
+        self.entries.binary_search_by(by_path).ok()
     }
 }
 
@@ -76,6 +81,7 @@ pub(super) fn list(
         sum.add(&path, size)?;
         entries.push(ArchiveEntry::new(path, ArchiveEntryKind::File, size));
     }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(entries)
 }
 
@@ -116,13 +122,13 @@ pub(super) fn each_of_cabinet<E: From<ArchiveError>>(
     let opened = cabinet(window, archive.format);
     let (mut reader, cabinet) = opened.map_err(|error| failed(&archive.name, error))?;
     let index = |member: &CabinetMember| {
-        let mut wanted = wanted.iter();
-        wanted.find(|index| archive.entries[**index].path == member.name)
+        let index = archive.index_of(&member.name);
+        index.filter(|index| wanted.contains(index))
     };
     hand_over(archive, take, |hand| {
         let is_wanted = |member: &CabinetMember| index(member).is_some();
         let read = cabinet.unpack(&mut reader, &is_wanted, &mut |member, source| {
-            index(member).map_or(Ok(()), |index| hand(*index, source))
+            index(member).map_or(Ok(()), |index| hand(index, source))
         });
         Ok(read?)
     })
@@ -160,17 +166,19 @@ pub(super) fn each<E: From<ArchiveError>>(
     let name = &archive.name;
     let mut package = Package::read(window).map_err(|error| failed(name, error))?;
     let contents = package.contents().map_err(|error| failed(name, error))?;
-    let contents: Vec<(usize, InstalledContent)> = contents
+    let contents: BTreeMap<InstalledContent, usize> = contents
         .into_iter()
-        .map(|(content, _)| content)
-        .enumerate()
-        .filter(|(index, _)| wanted.contains(index))
+        .filter_map(|(content, _)| {
+            let index = archive.index_of(&content.to_string());
+            let index = index.filter(|index| wanted.contains(index))?;
+            Some((content, index))
+        })
         .collect();
-    let chosen: BTreeSet<&InstalledContent> = contents.iter().map(|(_, it)| it).collect();
+    let chosen: BTreeSet<&InstalledContent> = contents.keys().collect();
     hand_over(archive, take, |hand| {
         package.read_contents(&chosen, &mut |content, source| {
-            let found = contents.iter().find(|(_, it)| it == content);
-            found.map_or(Ok(()), |(index, _)| hand(*index, source))
+            let index = contents.get(content);
+            index.map_or(Ok(()), |index| hand(*index, source))
         })
     })
 }
