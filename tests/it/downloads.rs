@@ -424,12 +424,15 @@ fn a_cache_that_cannot_be_created_is_an_error_only_if_it_is_named() {
 #[test]
 fn a_cache_that_cannot_be_written_is_an_error_only_if_it_is_named() {
     let (site, server) = (Site::new(), FileServer::with("/tools/tool.exe", tool()));
-    server.put("/tools/other.exe", "other");
-    let (tool, other) = (sha256(&tool()), sha256(b"other"));
-    let url = server.url("/tools/other.exe");
-    let to = "to = 'C:\\other\\'";
-    let files =
-        format!("sha256 = \"{tool}\"\n{to}\n[[files]]\nurl = \"{url}\"\nsha256 = \"{other}\"");
+    // Several at once: none may take away what another has just stored.
+    let others = (0..12).map(|number| {
+        let (name, content) = (format!("/tools/{number}.exe"), number.to_string());
+        server.put(&name, content.clone());
+        let (url, digest) = (server.url(&name), sha256(content.as_bytes()));
+        format!("\nto = 'C:\\other\\'\n[[files]]\nurl = \"{url}\"\nsha256 = \"{digest}\"")
+    });
+    let others: String = others.collect();
+    let files = format!("sha256 = \"{}\"{others}", sha256(&tool()));
     recipe(&site, &server, &files);
     // As on a full disk.
     site.write("home/wincimg/downloads", "");

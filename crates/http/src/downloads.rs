@@ -322,14 +322,20 @@ impl Downloads {
                 _ => remote.failed(TransferError::Page("text/html".to_owned())),
             });
         }
+        // Once it has its name, another download may evict it.
+        let opened = File::open(part.path()).map_err(file_error("open", part.path()));
+        let opened = opened.map_err(|error| remote.disk(error))?;
         part.commit().await.map_err(|error| remote.disk(error))?;
         let (kept, target) = (kept.clone(), target.to_owned());
         let named = spawn_blocking(move || {
             let path = path_of(&kept, &found);
-            if path != target {
-                fs::rename(&target, &path).map_err(file_error("rename", &target))?;
+            match fs::rename(&target, &path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(file_error("rename", &target)(error));
+                }
+                _ => {}
             }
-            let content = SpoolPart::open_path(&path).map_err(file_error("open", &path))?;
+            let content = SpoolPart::from_file(opened, &path).map_err(file_error("open", &path))?;
             kept.evict(&path, |_, _| CacheFileUse::Counted, remove_if_unlocked);
             Ok(DownloadedFile {
                 digest: found,

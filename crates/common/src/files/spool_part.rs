@@ -70,12 +70,7 @@ impl Write for CountingWriter<'_> {
 }
 
 impl SpoolPart {
-    /// Opens a whole file, which stays readable if it is removed.
-    pub fn open_path(path: &Path) -> io::Result<Self> {
-        Self::from_file(super::open(path)?, path)
-    }
-
-    /// Like [`Self::open_path`], for an open file.
+    /// A whole file, which stays readable if it is removed.
     pub fn from_file(file: File, path: &Path) -> io::Result<Self> {
         Ok(Self {
             offset: 0,
