@@ -33,6 +33,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile};
+use wincimg_common::shell::quote;
 
 use super::cache_args::folder_in;
 use super::{Failure, program_name};
@@ -294,9 +295,9 @@ impl File {
                 is_named,
             }),
             Err(error) => {
-                let path = path.display();
+                let path = path.display().to_string();
                 let hint = LeadsOut::is_cause_of(&error)
-                    .then(|| format!("if that file is meant, name it: --config {path}"));
+                    .then(|| format!("if that file is meant, name it: --config {}", quote(&path)));
                 let failure = Failure::from(error).context(format!("cannot read {path}"));
                 Err(failure.hint_if(hint))
             }
@@ -314,11 +315,12 @@ impl File {
         flags.sort_unstable();
         flags.dedup();
         (!flags.is_empty()).then(|| {
-            let path = self.path.display();
+            let path = self.path.display().to_string();
             format!(
                 "ignored {} in {path}: settings that lower security or lead out of its folder \
-                 require a file that you name, with --config {path} or {VARIABLE}, or your own {}",
+                 require a file that you name, with --config {} or {VARIABLE}, or your own {}",
                 flags.join(", "),
+                quote(&path),
                 own_file().unwrap_or_default().display()
             )
         })

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use wincimg_cluster::rollout::command_line;
 use wincimg_common::files::{LARGEST_TEXT, folder_of, read_text};
+use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;

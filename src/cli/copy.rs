@@ -5,6 +5,7 @@ use std::slice;
 
 use clap::Args;
 use serde_json::json;
+use wincimg_common::shell::command_line;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
@@ -94,7 +95,8 @@ fn local_image(text: &str) -> Result<ImageSource, String> {
     match source.stored() {
         Some(Location::Registry(_)) => Err(format!(
             "expected oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME; copy between \
-             registries with `wincimg copy {text} …`"
+             registries with `{} …`",
+            command_line(&["wincimg", "copy", text])
         )),
         _ => Ok(source),
     }
@@ -288,8 +290,8 @@ impl Tag {
         if matches!(self.image, Location::Archive { .. }) {
             let problem = format!("cannot add a tag to {}", self.image);
             return Err(Failure::usage(problem).hint(format!(
-                "copy it under the new name: wincimg copy {} oci:DIR:TAG",
-                self.image
+                "copy it under the new name: {} oci:DIR:TAG",
+                command_line(&["wincimg", "copy", &self.image.to_string()])
             )));
         }
         let registry = self.registry.connect(session)?;

@@ -351,6 +351,28 @@ mod tests {
         text + rest
     }
 
+    /// Values that no shell changes, such as versions and names of registries. Every other one goes
+    /// into a command through `wincimg_common::shell`.
+    const PLAIN: [&str; 16] = [
+        "SAMPLE", "base", "build", "flag", "host", "kb", "kept", "known", "made", "name",
+        "namespace", "recipe", "registry", "script", "version", "what",
+    ];
+
+    /// A placeholder in a command whose value a shell may change.
+    fn not_quoted(literal: &str, program: &Command) -> Option<String> {
+        let placeholder = Regex::new(r"\{(\w*)[^}]*\}").unwrap();
+        parts(literal, program).into_iter().find_map(|part| {
+            let Part::Own(words) = part else {
+                return None;
+            };
+            let command = words.join(" ");
+            let mut names = placeholder.captures_iter(&command);
+            names
+                .find(|name| !PLAIN.contains(&&name[1]))
+                .map(|name| name[0].to_owned())
+        })
+    }
+
     #[test]
     fn every_command_in_a_text_of_the_sources_is_one_of_the_program() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -376,6 +398,10 @@ mod tests {
                     continue;
                 }
                 count += 1;
+                if let Some(name) = not_quoted(&literal, &program) {
+                    let file = file.display();
+                    wrong.push(format!("{file}: {literal:?}: quote {name} for a shell"));
+                }
                 // A placeholder may stand for a flag.
                 let without = filled.replace(" VALUE", "");
                 let checked = checked(&filled, &[]).or_else(|_| checked(&without, &[]));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use wincimg_cluster::rollout::command_line;
 use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
+use wincimg_common::shell::{command_line, quote};
 use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
@@ -103,8 +103,7 @@ impl Init {
             hosts
         };
         let build = ["wincimg".to_owned(), "build".to_owned(), typed(folder)];
-        let words: Vec<&str> = build.iter().chain(&hosts).map(String::as_str).collect();
-        commands.push(command_line(&words));
+        commands.push(command_line(&[&build[..], &hosts].concat()));
         let answer = || json!({"file": file.display().to_string(), "next": commands});
         self.format.print(answer, |out| {
             writeln!(out, "wrote {}", file.display())?;
@@ -158,10 +157,8 @@ fn checked(name: &str) -> Result<String, Failure> {
     let problem = format!(
         "invalid image name {name:?}: expected lower-case letters, digits and single - _ . /"
     );
-    Err(Failure::usage(problem).hint(format!(
-        "try wincimg recipe init {}",
-        name_of(Some(Path::new(name)))
-    )))
+    let name = name_of(Some(Path::new(name)));
+    Err(Failure::usage(problem).hint(format!("try wincimg recipe init {name}")))
 }
 
 /// The nearest valid image name.
@@ -215,8 +212,8 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
                 "{} has several projects: {first}, …, {last}",
                 path.display()
             );
-            Err(Failure::usage(problem)
-                .hint(format!("name one: --dotnet {}", path.join(first).display())))
+            let named = quote(&path.join(first).to_string_lossy());
+            Err(Failure::usage(problem).hint(format!("name one: --dotnet {named}")))
         }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clap::{Args, ValueEnum};
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::files::NotUtf8;
+use wincimg_common::shell::command_line;
 use wincimg_dockerfile::has_from;
 use wincimg_dockerfile::lint::{
     BaseShell, FixSelection, LintFinding, LintOptions, RULES, RecipeAlternative, Rule, Severity,
@@ -436,8 +437,8 @@ fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
     if is_toml {
         let problem = format!("{} is not a Dockerfile: it is TOML", path.display());
         return Err(Failure::operation(problem).hint(format!(
-            "check a recipe with: wincimg build {} --dry-run",
-            path.display()
+            "check a recipe with: {}",
+            command_line(&["wincimg", "build", &path.to_string_lossy(), "--dry-run"])
         )));
     }
     if !has_from(text) {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use wincimg_cluster::live::ClusterContext;
-use wincimg_cluster::rollout::command_line;
 use wincimg_common::files::TextFile;
 use wincimg_common::progress::Silent;
+use wincimg_common::shell::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_in, dockerfile_of};
@@ -282,8 +282,8 @@ impl RecipeArgs {
             Some((file, _)) => {
                 let problem = format!("{} is already a Dockerfile", file.path().display());
                 Err(Failure::usage(problem).hint(format!(
-                    "print the plan: wincimg build {} --host-build … --dry-run",
-                    self.image
+                    "print the plan: {} --host-build … --dry-run",
+                    command_line(&["wincimg", "build", &self.image])
                 )))
             }
         }

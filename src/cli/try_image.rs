@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
+use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_inspect::wine::{Prefix, Sandbox, StartCommand, StartError, WineInstallation};
 use wincimg_inspect::{OwnContents, read_own_contents};
@@ -150,13 +151,15 @@ impl Try {
 
     /// The command that starts another program of the image.
     fn instead(&self, program: &str) -> String {
-        let mut words = vec![format!("wincimg image try {}", self.image)];
+        let mut words = ["wincimg", "image", "try"].map(str::to_owned).to_vec();
+        words.push(self.image.to_string());
         words.extend(self.connection.to_words());
         let flags = [(self.network, "--network"), (self.unsafe_, "--unsafe")];
         let flags = flags.into_iter().filter(|(is_set, _)| *is_set);
         words.extend(flags.map(|(_, flag)| flag.to_owned()));
-        words.push(format!("--entrypoint {program}"));
-        words.join(" ")
+        words.push("--entrypoint".to_owned());
+        words.extend(program.split(' ').map(str::to_owned));
+        command_line(&words)
     }
 
     /// Unpacks the image into a wine prefix and runs its program; returns its exit code, or nothing

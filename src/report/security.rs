@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wincimg_cluster::rollout::command_line;
+use wincimg_common::shell::command_line;
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes, TableAge};
 
 use super::names::count;

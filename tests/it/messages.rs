@@ -151,6 +151,86 @@ fn an_image_missing_on_docker_hub_gets_a_hint() {
 }
 
 #[test]
+fn a_path_in_a_suggested_command_is_quoted_for_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("docker/Dockerfile", "FROM scratch\n"),
+        (
+            "recipe/recipe.toml",
+            "name = \"x\"\nbase = \"nanoserver\"\n",
+        ),
+        ("empty/oci-layout", "{\"imageLayoutVersion\": \"1.0.0\"}"),
+        (
+            "empty/index.json",
+            "{\"schemaVersion\": 2, \"manifests\": []}",
+        ),
+        ("two/a.csproj", "<Project/>"),
+        ("two/b.csproj", "<Project/>"),
+        ("wincimg.toml", "insecure-registry = [\"repo.lan\"]\n"),
+    ] {
+        let file = folder.path().join("a b").join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let hotfix = ["node", "hotfix", "script", "17763.1158", "--files"];
+    for (arguments, expected) in [
+        (
+            &[&hotfix[..], &["a b/none"]].concat()[..],
+            "wincimg node hotfix fetch KB4549949 --output 'a b/none'",
+        ),
+        (
+            &["recipe", "render", "a b/docker"],
+            "wincimg build 'a b/docker' --host-build",
+        ),
+        (
+            &["lint", "a b/recipe/recipe.toml"],
+            "wincimg build 'a b/recipe/recipe.toml' --dry-run",
+        ),
+        (
+            &["image", "tag", "docker-archive:a b/x.tar", "1"],
+            "wincimg copy 'docker-archive:a b/x.tar' oci:DIR:TAG",
+        ),
+        (
+            &["image", "tag", "docker-daemon:a b", "1"],
+            "`wincimg copy 'docker-daemon:a b' 'oci:./a b'`",
+        ),
+        (
+            &["image", "inspect", "oci:a b/empty"],
+            "wincimg build IMAGE --output 'oci:a b/empty'",
+        ),
+        (&["image", "inspect", "a b/empty"], "type 'oci:a b/empty'"),
+        (
+            &["image", "inspect", "a b/docker"],
+            "`wincimg build 'a b/docker'`",
+        ),
+        (
+            &["build", ".", "-f", "a b/recipe/recipe.toml"],
+            "wincimg build 'a b/recipe/recipe.toml'",
+        ),
+        (
+            &["recipe", "init", "--dotnet", "a b/two"],
+            "--dotnet 'a b/two/a.csproj'",
+        ),
+    ] {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(printed.contains(expected), "{arguments:?}: {printed}");
+    }
+    let inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(folder.path().join("a b/docker"))
+        .args(["image", "inspect", "oci:none"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(inspect.stderr).unwrap();
+    assert_contains!(printed, "/a b/wincimg.toml' or WINCIMG_CONFIG");
+}
+
+#[test]
 fn every_name_that_was_mistyped_is_guessed() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {

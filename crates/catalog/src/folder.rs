@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
+use wincimg_common::shell::command_line;
 use wincimg_http::file_error;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
@@ -135,10 +136,12 @@ impl Description {
         } else if folder.join(DESCRIPTION).is_file() {
             folder.to_owned()
         } else {
-            let folder = folder.display();
+            let folder = folder.display().to_string();
+            let name = kb.to_string();
+            let words = ["node", "hotfix", "fetch", &name, "--output", &folder];
             return Err(
                 Problem::new("updates/folder", format!("{folder} has no {kb}"))
-                    .hint(format!("wincimg node hotfix fetch {kb} --output {folder}"))
+                    .hint(command_line(&[&["wincimg"], &words[..]].concat()))
                     .into(),
             );
         };

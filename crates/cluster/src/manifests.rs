@@ -1,6 +1,7 @@
 //! What the manifests of all commands have in common.
 
 use serde_json::{Value, json};
+use wincimg_common::shell::command_line;
 
 /// Label with the name that a user gives to objects.
 pub(crate) const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -27,6 +28,7 @@ pub(crate) fn namespace(name: &str, is_privileged: bool) -> Value {
 
 /// `kubectl` with the words that choose a cluster.
 pub(crate) fn kubectl(cluster: &[String]) -> String {
-    let words = cluster.iter();
-    words.fold("kubectl".to_owned(), |text, word| text + " " + word)
+    let cluster = cluster.iter().map(String::as_str);
+    let words: Vec<&str> = std::iter::once("kubectl").chain(cluster).collect();
+    command_line(&words)
 }

@@ -18,6 +18,7 @@ pub mod files;
 pub mod json;
 pub mod process_group;
 pub mod progress;
+pub mod shell;
 pub mod untrusted;
 pub mod wildcards;
 pub mod x509;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use wincimg_common::diagnose::{BoxError, Problem, closest_match};
 use wincimg_common::files::{TextFile, folder_of, missing_path_hint, or_here};
 use wincimg_common::progress::Progress;
+use wincimg_common::shell::command_line;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
@@ -135,9 +136,10 @@ impl BuildInput {
             return Err(misplaced_option(problem, hint));
         }
         if self.file.is_some() && is_recipe_file(&file) {
-            let file = file.path().display();
+            let file = file.path().to_string_lossy();
             let problem = format!("{file} is a recipe, and -f names a Dockerfile");
-            return Err(misplaced_option(problem, format!("wincimg build {file}")));
+            let hint = command_line(&["wincimg", "build", &file]);
+            return Err(misplaced_option(problem, hint));
         }
         if self.file.is_some() && !file.path().exists() {
             return Err(self.not_found(file.path()));

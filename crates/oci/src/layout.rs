@@ -15,6 +15,7 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
+use wincimg_common::shell::quote;
 
 use super::document::{
     Artifact, Descriptor, Digest, Document, EMPTY, Index, MAX_DOCUMENT, ManifestFormat, Verbatim,
@@ -60,10 +61,8 @@ impl Eq for Layout {}
 
 fn layout_hint(path: &Path) -> String {
     if path.is_file() {
-        format!(
-            "for a file from docker save or wincimg, type docker-archive:{}",
-            path.display()
-        )
+        let archive = quote(&format!("docker-archive:{}", path.display()));
+        format!("for a file from docker save or wincimg, type {archive}")
     } else {
         "oci: requires a folder with index.json and oci-layout, as written by `wincimg build --output oci:DIR`"
             .to_owned()

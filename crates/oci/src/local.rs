@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use wincimg_common::diagnose::Problem;
+use wincimg_common::shell::{command_line, quote};
 
 /// A kind of local images.
 pub(super) struct LocalImages {
@@ -45,9 +46,11 @@ impl LocalImages {
 
     /// Error for a tag or digest that is missing, or if there are no images at all.
     pub(super) fn not_found(&self, path: &Path, wanted: Option<&str>, known: &str) -> Problem {
-        let (path, scheme) = (path.display(), self.scheme);
+        let path = path.display();
         let Some(wanted) = wanted else {
-            let hint = format!("write one: wincimg build IMAGE --output {scheme}:{path}");
+            let output = format!("{}:{path}", self.scheme);
+            let build = command_line(&["wincimg", "build", "IMAGE", "--output", &output]);
+            let hint = format!("write one: {build}");
             return Problem::new(self.not_found_code, format!("{path} has {known}")).hint(hint);
         };
         let problem = format!("{path} has no image {wanted:?}: it has {known}");
@@ -58,8 +61,8 @@ impl LocalImages {
     pub(super) fn several_images(&self, path: &Path, known: &str) -> Problem {
         let path = path.display();
         let problem = format!("{path} contains several images: select one of {known}");
-        Problem::request(self.several_code, problem)
-            .hint(format!("select an image: {}:{path}:NAME", self.scheme))
+        let selected = quote(&format!("{}:{path}:NAME", self.scheme));
+        Problem::request(self.several_code, problem).hint(format!("select an image: {selected}"))
     }
 
     pub(super) fn document(&self, what: impl Display, source: Problem) -> Problem {

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-pub use location::{LOCAL_SCHEMES, Location, LocationError};
+pub use location::{LOCAL_SCHEMES, Location, LocationError, how_to_build};
 pub use loose::LooseLayers;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::{Diagnose, Problem};

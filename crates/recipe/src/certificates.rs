@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use wincimg_common::diagnose::{Diagnose as _, Problem};
+use wincimg_common::shell::command_line;
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
@@ -194,8 +195,10 @@ fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
         Some((problem, hint.to_owned()))
     } else if begins(&PKCS12) {
         let problem = "is PKCS #12 (.pfx, .p12), which may hold a private key";
-        let command = format!("openssl pkcs12 -in {path} -nokeys");
-        let hint = format!("extract its certificates: {command} -out certificates.pem");
+        let words = [
+            "openssl", "pkcs12", "-in", path, "-nokeys", "-out", "certificates.pem",
+        ];
+        let hint = format!("extract its certificates: {}", command_line(&words));
         Some((problem, hint))
     } else if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
         Some(("is UTF-16 text", "save it as UTF-8".to_owned()))

@@ -111,10 +111,11 @@ impl Recipe {
         }
         let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
         let texts = texts.chain(std::iter::repeat(None));
+        let recipe = self.name();
         let steps = layers.into_iter().zip(texts).map(|((name, layer), text)| {
             let name = name.map_or("a layer without a name", |name| &name.value);
             let created_by = text.map_or_else(
-                || format!("wincimg build {}: {name}", self.name()),
+                || format!("wincimg build {recipe}: {name}"),
                 |text| text.value.clone(),
             );
             PlannedStep {

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use wincimg_cluster::rollout::command_line;
 use wincimg_cluster::workloads::{WorkloadList, WorkloadsError, patch_files};
 use wincimg_common::files;
+use wincimg_common::shell::command_line;
 
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};

@@ -18,6 +18,7 @@ pub(super) use export::Export;
 pub(super) use ls::Ls;
 use serde::Serialize;
 use wincimg_common::progress::Progress;
+use wincimg_common::shell::{command_line, quote};
 use wincimg_inspect::base::BaseHive;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
 use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images_in};
@@ -126,8 +127,14 @@ fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failu
         return Ok(());
     };
     let problem = format!("{path} is a link, and links are not copied");
-    let hint = format!("see its target: wincimg image ls {image} '{path}'");
-    Err(Failure::no(problem).hint(hint))
+    let list = command_line(&[
+        "wincimg",
+        "image",
+        "ls",
+        &image.to_string(),
+        &path.to_string(),
+    ]);
+    Err(Failure::no(problem).hint(format!("see its target: {list}")))
 }
 
 fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) {
@@ -190,7 +197,7 @@ fn how_to_choose(location: &ImageSource, platforms: &[String], first: Option<&Im
         }
         _ => return format!("choose one with --platform {platform}"),
     };
-    format!("name one by its digest: {named}")
+    format!("name one by its digest: {}", quote(&named))
 }
 
 /// The only Windows image that a location names, or that of a platform, in its place.

@@ -7,6 +7,7 @@ use wincimg_catalog::{
     Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
     in_order, parse_update_id, select,
 };
+use wincimg_common::shell::command_line;
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -184,10 +185,9 @@ fn unknown_build(build: u32, updates: &Updates) -> Failure {
     };
     if let Some(client) = release::from_build(build).filter(|own| own.kind == ReleaseKind::Client) {
         return failure.hint(format!(
-            "only updates of Windows Server are known, builds {}; search the catalog: wincimg \
-             node hotfix search \"{}\"",
+            "only updates of Windows Server are known, builds {}; search the catalog: {}",
             names(&builds),
-            client.name
+            command_line(&["wincimg", "node", "hotfix", "search", client.name])
         ));
     }
     let nearest = builds.iter().min_by_key(|known| known.abs_diff(build));

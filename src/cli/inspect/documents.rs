@@ -142,13 +142,12 @@ fn nothing(
     } else {
         there.join(", ")
     };
-    let name = Untrusted(name);
+    let (name, flag) = (Untrusted(name), kind.flag());
     Failure::no(format!(
         "{name} ({image}) has no {} attached: it has {there}",
         kind.name()
     ))
     .hint(format!(
-        "attach it where the image is built: wincimg build … {} --push",
-        kind.flag()
+        "attach it where the image is built: wincimg build … {flag} --push"
     ))
 }

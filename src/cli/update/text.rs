@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::update::{
     BaseDetection, ComparisonScope, ImageLayer, PlannedUpdate, UpdateConflict, UpdatePlan,
@@ -125,12 +126,13 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
 pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
     let is_unknown = |it: &PlannedUpdate| matches!(it.verdict, UpdateVerdict::Unknown(_));
     if let Some(unknown) = updates.planned.iter().find(|it| is_unknown(it)) {
+        let index = |base: String| command_line(&["wincimg", "image", "base", "index", &base]);
         writeln!(
             out,
-            "  --check reads no bases: index them once with `wincimg image base index {}` and \
-             `wincimg image base index {}`, or run the update without --check",
-            Untrusted(unknown.on.name()),
-            Untrusted(unknown.planned.base.display_name())
+            "  --check reads no bases: index them once with `{}` and `{}`, or run the update \
+             without --check",
+            index(Untrusted(unknown.on.name()).to_string()),
+            index(Untrusted(unknown.planned.base.display_name()).to_string())
         )?;
     }
     if updates.are_refused() {

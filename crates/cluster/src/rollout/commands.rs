@@ -1,5 +1,6 @@
 //! Suggested commands, quoted for a shell.
 
+use wincimg_common::shell::command_line;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::update::{Kb, Updates};
@@ -89,12 +90,12 @@ impl CommandFlags {
     /// A command of `wincimg` on a registry.
     fn wincimg(&self, words: &[&str]) -> String {
         let registry: Vec<&str> = self.registry.iter().map(String::as_str).collect();
-        shell_command(&[&["wincimg"], words, &registry].concat())
+        command_line(&[&["wincimg"], words, &registry].concat())
     }
 
     fn kubectl(&self, words: &[&str]) -> String {
         let cluster: Vec<&str> = self.kubectl.iter().map(String::as_str).collect();
-        shell_command(&[&["kubectl"], words, &cluster].concat())
+        command_line(&[&["kubectl"], words, &cluster].concat())
     }
 }
 
@@ -312,7 +313,7 @@ pub(super) fn rebuild_command(
         None => {}
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    shell_command(&words)
+    command_line(&words)
 }
 
 /// The command that gives an image a new tag too; none for an image without a name.
@@ -445,20 +446,4 @@ pub(super) fn image_step(
     let mut words = vec!["set", "image", &object];
     words.extend(images.iter().map(String::as_str));
     ActionStep::Command(kubectl_command(&words, workload, flags))
-}
-
-/// Joins words to a command line, quoted for a shell.
-pub fn shell_command(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
-    words.join(" ")
-}
-
-/// Quotes a word for a shell if needed.
-pub(super) fn shell_quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

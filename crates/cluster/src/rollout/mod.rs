@@ -23,7 +23,7 @@ mod warning;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use commands::{CommandFlags, shell_command as command_line};
+pub use commands::CommandFlags;
 pub use details::Details;
 pub use fetch::{ImageRequest, fetch};
 use finding::CompatibilityChecker;

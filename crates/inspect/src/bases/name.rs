@@ -8,7 +8,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_images::recipes;
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::{Reference, ReferenceError, parse_reference};
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_oci::store::{Location, LocationError, how_to_build};
 
 use super::flavour_selector::FlavourSelector;
 use super::host_process::HOST_PROCESS;
@@ -32,7 +32,7 @@ pub fn parse_location(text: &str) -> Result<Location, LocationError> {
         return Err(LocationError::Meant {
             text: text.to_owned(),
             is: "is a recipe, not an image",
-            meant: format!("build it with `wincimg build {text}`, then type the image's name"),
+            meant: how_to_build(text),
         });
     }
     let (name, tag) = text.split_once(':').unwrap_or((text, "ltsc2022"));

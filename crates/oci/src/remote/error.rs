@@ -295,16 +295,13 @@ impl Transient for RegistryError {
 }
 
 fn access_hint(host: &str, is_known: bool) -> String {
+    let host = login_name(host);
     if is_known {
         return format!(
-            "ask the owner of the repository for access, or log in as another user with `wincimg login {}`",
-            login_name(host)
+            "ask the owner of the repository for access, or log in as another user with `wincimg login {host}`"
         );
     }
-    format!(
-        "log in with `wincimg login {}`, or name another file with --registry-config FILE",
-        login_name(host)
-    )
+    format!("log in with `wincimg login {host}`, or name another file with --registry-config FILE")
 }
 
 fn other_format(media_type: &str) -> &'static str {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
+use wincimg_common::shell::{command_line, quote};
 
 use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
@@ -94,17 +95,17 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
         Some(LocationError::Meant { text, is, meant })
     };
     if let Some(name) = text.strip_prefix("docker-daemon:") {
-        return error(
-            "is in a Docker daemon",
-            format!(
-                "copy it to a layout first: `wincimg copy {text} oci:./{}`",
-                folder_of(name)
-            ),
-        );
+        let layout = format!("oci:./{}", folder_of(name));
+        let copy = command_line(&["wincimg", "copy", text, &layout]);
+        let meant = format!("copy it to a layout first: `{copy}`");
+        return error("is in a Docker daemon", meant);
     }
     let path = Path::new(text);
     if path.join("oci-layout").is_file() {
-        return error("is an OCI layout", format!("type oci:{text}"));
+        return error(
+            "is an OCI layout",
+            format!("type {}", quote(&format!("oci:{text}"))),
+        );
     }
     if let Some((name, rest)) = text.split_once(':')
         && let Some(scheme) = scheme_like(name)
@@ -115,7 +116,8 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
         .iter()
         .any(|end| text.ends_with(end));
     if is_archive && path.is_file() {
-        return error("is a file", format!("type docker-archive:{text}"));
+        let archive = quote(&format!("docker-archive:{text}"));
+        return error("is a file", format!("type {archive}"));
     }
     if is_archive {
         let meant = "file not found; for an archive, type docker-archive:FILE";
@@ -123,13 +125,16 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
     }
     for file in ["recipe.toml", "Dockerfile"] {
         if path.join(file).is_file() {
-            return error(
-                "is a folder to build from",
-                format!("build it with `wincimg build {text}`, then type the image's name"),
-            );
+            return error("is a folder to build from", how_to_build(text));
         }
     }
     None
+}
+
+/// What to do with a recipe or a Dockerfile in place of an image.
+pub fn how_to_build(recipe: &str) -> String {
+    let build = command_line(&["wincimg", "build", recipe]);
+    format!("build it with `{build}`, then type the image's name")
 }
 
 /// Last name of an image, without its tag.

@@ -5,6 +5,7 @@ mod dotnet;
 use std::fmt::Write as _;
 
 pub use dotnet::{Project, ProjectKind};
+use wincimg_common::shell::quote;
 
 /// A recipe to start from, and what to do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,19 +123,19 @@ impl Project {
 
     /// The command that publishes the files.
     fn publish(&self, shown: &str) -> String {
-        let file = &self.file;
-        let project = format!("{shown}/{file}");
+        let project = quote(&format!("{shown}/{}", self.file));
+        let output = quote(&format!("{shown}/publish"));
         match &self.kind {
             ProjectKind::Core {
                 is_self_contained, ..
             } => format!(
-                "dotnet publish {project} -c Release -r win-x64 --self-contained {is_self_contained} -o {shown}/publish"
+                "dotnet publish {project} -c Release -r win-x64 --self-contained {is_self_contained} -o {output}"
             ),
             ProjectKind::Framework { .. } if self.is_web => format!(
                 "msbuild {project} -restore -p:Configuration=Release -p:DeployOnBuild=true -p:WebPublishMethod=FileSystem -p:PublishUrl=publish"
             ),
             ProjectKind::Framework { is_sdk: true } => {
-                format!("dotnet publish {project} -c Release -o {shown}/publish")
+                format!("dotnet publish {project} -c Release -o {output}")
             }
             ProjectKind::Framework { is_sdk: false } => {
                 format!("msbuild {project} -restore -p:Configuration=Release -p:OutDir=publish/")

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
+use wincimg_common::shell;
+use wincimg_common::shell::command_line;
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::effects::is_expected_to_start;
 use crate::nodes::{BUILD_LABEL, Node, os_label};
-use crate::rollout::commands::{
-    CommandFlags, TemplateChange, absent_owner, namespace_flag, shell_command, shell_quote,
-};
+use crate::rollout::commands::{CommandFlags, TemplateChange, absent_owner, namespace_flag};
 use crate::rollout::{ActionStep, Placement, Rollout};
 use crate::scheduling::{Operator, Requirement, System};
 use crate::workloads::Workload;
@@ -79,7 +79,7 @@ impl Pin {
         let kind = id.kind.to_ascii_lowercase();
         let name = id.name.as_str();
         let patch = ["--type", "merge", "--patch", &patch];
-        let kubectl = |words: &[&str]| shell_command(&[&["kubectl"], words].concat());
+        let kubectl = |words: &[&str]| command_line(&[&["kubectl"], words].concat());
         let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
         let namespace = namespace_flag(workload);
         let object = [&[kind.as_str(), name], &namespace[..], &cluster[..]].concat();
@@ -100,7 +100,7 @@ impl Pin {
                 let local = ["patch", "--local", "--filename", "-"];
                 let change = kubectl(&[&local[..], &patch, &json].concat());
                 let replace = ["replace", "--force", "--filename", &file];
-                let save = format!("{get} | {change} > {}", shell_quote(&file));
+                let save = format!("{get} | {change} > {}", shell::quote(&file));
                 let replace = kubectl(&[&replace[..], &cluster].concat());
                 vec![ActionStep::Command(save), ActionStep::Command(replace)]
             }
