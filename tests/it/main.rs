@@ -80,6 +80,7 @@ mod pictures;
 mod pod_exec;
 mod prepull;
 mod provenance;
+mod proxy;
 mod quoting;
 mod referrers;
 mod registry;

@@ -306,29 +306,3 @@ fn a_flag_of_another_command_is_not_taken_for_a_slip() {
     );
     assert_contains!(slip, "'--insecure-registry'");
 }
-
-#[test]
-fn a_proxy_that_cannot_be_used_is_an_error_and_no_direct_connection() {
-    let inspect = |proxy: &str| {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            // Neither of them is this machine, so a proxy applies.
-            .args(["image", "inspect", "192.0.2.1:5/x:1", "--timeout", "9s"])
-            .env("HTTPS_PROXY", proxy)
-            .output()
-            .unwrap();
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert!(!printed.contains("s3cr3t"), "{printed}");
-        (output.status.code(), printed)
-    };
-    for proxy in ["http://usr:s3cr3t@%zz", ":::", "socks9://x", "http://a b"] {
-        let (code, printed) = inspect(proxy);
-        assert_eq!(code, Some(2), "{proxy}: {printed}");
-        assert!(printed.contains("HTTPS_PROXY is not"), "{proxy}: {printed}");
-    }
-    let (code, printed) = inspect("http://usr:s3cr3t@127.0.0.1:9");
-    assert_eq!(code, Some(3), "{printed}");
-    assert!(
-        printed.contains("the proxy 127.0.0.1:9 of HTTPS_PROXY"),
-        "{printed}"
-    );
-}

@@ -49,10 +49,10 @@ pub enum HttpError {
         problem: CertificateError,
     },
     /// The connection failed or broke before the response.
-    #[error("cannot reach {host} to {what}")]
+    #[error("cannot reach {host} to {what}{}", of_proxy(proxy.as_deref(), source))]
     #[diagnose(
         code = "network/unreachable",
-        hint = Some(unreachable_hint(host, proxy.as_deref()))
+        hint = Some(unreachable_hint(host, proxy.as_deref(), source))
     )]
     Unreachable {
         /// Host and port.
@@ -106,11 +106,53 @@ pub enum HttpError {
     Other(#[from] Problem),
 }
 
-fn unreachable_hint(host: &str, proxy: Option<&str>) -> String {
-    let proxy = proxy.map_or("HTTPS_PROXY".to_owned(), |proxy| {
-        format!("the proxy {proxy}")
-    });
-    format!("check the name {host} and the connection to it: DNS, firewall, {proxy}, NO_PROXY")
+/// What a proxy answered in place of a connection. The library keeps neither the status nor the
+/// message of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProxyRefusal {
+    /// 407: it requires a user and a password.
+    Login,
+    /// Any other status.
+    Other,
+}
+
+impl ProxyRefusal {
+    fn of(error: &reqwest::Error) -> Option<Self> {
+        let mut next: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(error) = next {
+            match error.to_string().as_str() {
+                "tunnel error: proxy authorization required" => return Some(Self::Login),
+                "tunnel error: unsuccessful" => return Some(Self::Other),
+                _ => next = error.source(),
+            }
+        }
+        None
+    }
+}
+
+/// A proxy's refusal, to follow the host that it was to connect to.
+fn of_proxy(proxy: Option<&str>, error: &reqwest::Error) -> String {
+    let proxy = proxy.unwrap_or("of the environment");
+    match ProxyRefusal::of(error) {
+        Some(ProxyRefusal::Login) => format!(": the proxy {proxy} requires a user and a password"),
+        Some(ProxyRefusal::Other) => format!(": the proxy {proxy} does not connect to it"),
+        None => String::new(),
+    }
+}
+
+fn unreachable_hint(host: &str, proxy: Option<&str>, error: &reqwest::Error) -> String {
+    match ProxyRefusal::of(error) {
+        Some(ProxyRefusal::Login) => {
+            "set HTTPS_PROXY to http://USER:PASSWORD@HOST:PORT, with special characters of the password as %XX".to_owned()
+        }
+        Some(ProxyRefusal::Other) => {
+            format!("let the proxy allow {host}, or list it in NO_PROXY to connect directly")
+        }
+        None => {
+            let proxy = proxy.map_or("HTTPS_PROXY".to_owned(), |proxy| format!("the proxy {proxy}"));
+            format!("check the name {host} and the connection to it: DNS, firewall, {proxy}, NO_PROXY")
+        }
+    }
 }
 
 impl HttpError {
@@ -182,8 +224,10 @@ impl HttpError {
 impl Transient for HttpError {
     fn is_transient(&self) -> bool {
         match self {
-            // An invalid request stays invalid.
-            Self::Unreachable { source, .. } => !source.is_builder(),
+            // An invalid request stays invalid, and so does a password.
+            Self::Unreachable { source, .. } => {
+                !source.is_builder() && ProxyRefusal::of(source) != Some(ProxyRefusal::Login)
+            }
             Self::Passing(_) => true,
             Self::Status { status, .. } => match status.as_u16() {
                 408 | 425 | 429 => true,
@@ -196,7 +240,8 @@ impl Transient for HttpError {
     }
 
     fn is_settled(&self) -> bool {
-        matches!(self, Self::Unreachable { source, .. } if is_host_unreachable(source))
+        matches!(self, Self::Unreachable { source, .. }
+            if is_host_unreachable(source) || ProxyRefusal::of(source).is_some())
     }
 
     fn retry_after(&self) -> Option<Duration> {
