@@ -45,7 +45,7 @@ use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
-use super::output::{ReviewFormat, check_file, write_annotations};
+use super::output::{ReviewFormat, check_distinct, check_file, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
 use super::{
     CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
@@ -313,11 +313,17 @@ impl Build {
         {
             return Err(Failure::usage(error).hint("name the user: --registry docker.io/USER"));
         }
-        for file in self.metadata_file.iter().chain(&self.iidfile) {
+        let files = self.metadata_file.iter().chain(&self.iidfile);
+        for file in files.clone() {
             if !is_created(folder_of(file), self.output.as_ref()) {
                 check_file(file)?;
             }
         }
+        let archive = match &self.output {
+            Some(Location::Archive { file, .. }) => Some(file),
+            _ => None,
+        };
+        check_distinct(files.chain(archive))?;
         check_output(self.output.as_ref(), "--registry … --push")
     }
 

@@ -31,7 +31,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
 use super::input::is_stdin;
-use super::output::{FILE_WIDTH, check_file, terminal_width};
+use super::output::{FILE_WIDTH, check_distinct, check_file, terminal_width};
 use super::{
     CommandOutcome, Failure, HostArgs, RegistryArgs, Session, command_context, complete,
     registry_args, security, updates, write_result,
@@ -150,8 +150,9 @@ impl ReportArgs {
     /// Rejects files that cannot be written.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let more = self.reports.iter().map(|(_, file)| file);
-        more.chain(&self.output)
-            .try_for_each(|file| check_file(file))
+        let files: Vec<&PathBuf> = more.chain(&self.output).collect();
+        files.iter().try_for_each(|file| check_file(file))?;
+        check_distinct(files)
     }
 
     /// Writes the report to each named file, and to stdout, also after one fails.

@@ -1,9 +1,11 @@
 //! Output of results: stdout, or a file that is renamed into place when it is complete.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
@@ -156,6 +158,29 @@ pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
     }
     let checked = check_folder(path).and_then(|()| files::check_replace(path));
     checked.map_err(|error| unwritable(path, error))
+}
+
+/// Rejects a file that two outputs name: the second would overwrite the first. What is written
+/// through, such as `/dev/null`, can be named twice.
+pub(super) fn check_distinct<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<(), Failure> {
+    let mut places = HashSet::new();
+    for path in paths {
+        if is_stdout(path) || (path.exists() && !path.is_file()) {
+            continue;
+        }
+        let of_new = || {
+            let folder = fs::canonicalize(files::folder_of(path)).ok()?;
+            Some(folder.join(path.file_name()?))
+        };
+        let place = fs::canonicalize(path).ok().or_else(of_new);
+        if !places.insert(place.unwrap_or_else(|| path.clone())) {
+            let problem = format!("two outputs are written to {}", path.display());
+            return Err(Failure::usage(problem).hint("name a file for each"));
+        }
+    }
+    Ok(())
 }
 
 /// A stdout that is a file belongs to the shell, and other programs may write to it too. `-` is

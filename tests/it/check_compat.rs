@@ -204,6 +204,30 @@ fn a_report_for_a_dash_goes_to_stdout() {
 }
 
 #[test]
+fn a_file_is_for_one_report() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    let check = || {
+        let mut command = wincimg();
+        command
+            .current_dir(folder.path())
+            .args(["--host-build", "20348.1", "--image-build", "20348.1"]);
+        command
+    };
+    for (first, second) in [("r.json", "./r.json"), ("out/r", "out/../out/r")] {
+        let refused = check()
+            .args(["--report", &format!("html:{first}"), "--output", second])
+            .fails(2, "usage", &["two outputs"]);
+        assert!(!refused.hint.is_empty(), "{refused:#?}");
+        assert!(!folder.path().join(first).exists());
+    }
+    check()
+        .args(["--report", "html:/dev/null", "--output", "/dev/null"])
+        .assert()
+        .code(0);
+}
+
+#[test]
 fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let report = |to: &std::path::Path| {

@@ -132,6 +132,10 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_pushed() {
     command
         .fails(3, "file/io", &["no such folder: no"])
         .advises(&["create the folder"]);
+    let mut command = site.push("pause");
+    command.args(host);
+    command.args(["--metadata-file", "one", "--iidfile", "./one"]);
+    command.fails(2, "usage", &["two outputs", "./one"]);
     assert_eq!(site.requests_since(from), Vec::<String>::new());
 }
 

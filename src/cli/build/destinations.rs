@@ -13,7 +13,7 @@ use crate::cli::error::Failure;
 /// the forms of paths help.
 pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
     parse_location(text).map_err(|error| match error {
-        LocationError::Reference(_) => {
+        LocationError::Reference(_) | LocationError::NoPath { .. } => {
             format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
         }
         LocationError::Meant { meant, .. } if meant.starts_with("did you mean") => {
@@ -25,7 +25,6 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
             let scheme = if is_file { "docker-archive" } else { "oci" };
             format!("invalid output {text:?}: expected {scheme}:{path}")
         }
-        LocationError::NoPath { .. } => error.to_string(),
     })
 }
 
@@ -73,4 +72,20 @@ pub(in crate::cli) fn destinations(
     };
     let registry = registry.map(Destination::Registry);
     registry.into_iter().chain(output).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_without_a_path_is_answered_with_the_forms_of_outputs() {
+        for text in [
+            "oci:", "docker-archive:", "docker-archive:-", "oci:-:1", "Not One",
+        ] {
+            let problem = output_place(text).unwrap_err();
+            let expected = ": expected oci:DIR or docker-archive:FILE";
+            assert!(problem.ends_with(expected), "{problem}");
+        }
+    }
 }

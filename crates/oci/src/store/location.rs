@@ -37,7 +37,8 @@ pub enum Location {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[diagnose(code = "usage/location", blame = Request)]
 pub enum LocationError {
-    /// `oci:` or `docker-archive:` without a path.
+    /// `oci:` or `docker-archive:` without a path, or with `-`: no image is read from stdin or written
+    /// to stdout.
     #[error("{text:?} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]")]
     NoPath {
         /// The text given.
@@ -169,7 +170,7 @@ fn split_path(text: &str, rest: &str) -> Result<(PathBuf, Option<String>), Locat
         Some(colon) => (&rest[..start + colon], Some(&rest[start + colon + 1..])),
         None => (rest, None),
     };
-    if path.is_empty() {
+    if path.is_empty() || path == "-" {
         return Err(LocationError::NoPath {
             text: text.to_owned(),
         });
