@@ -430,6 +430,23 @@ fn an_unknown_table_is_named_with_those_that_exist() {
 }
 
 #[test]
+fn a_table_for_a_flag_is_not_taken_for_a_command() {
+    for (text, hint) in [
+        ("set = { port = 8080 }\n", "set = [\"port=8080\"]"),
+        ("[build.set]\nport = 8080\n", "set = [\"port=8080\"]"),
+        ("[registry]\nhost = \"repo.lan\"\n", "registry is a flag"),
+    ] {
+        let folder = Folder::new(text);
+        let refused = folder.run(&["images"]).code(2);
+        refused.stderr(
+            contains(hint)
+                .and(contains("is a flag: "))
+                .and(contains("unknown command").not()),
+        );
+    }
+}
+
+#[test]
 fn a_checkout_runs_nothing_and_stays_in_its_folder() {
     let outside = tempfile::tempdir().unwrap();
     let metadata = outside.path().join("metadata.json");

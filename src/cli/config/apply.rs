@@ -92,9 +92,13 @@ impl<'a> Work<'a> {
             .flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
         for (table, (key, value)) in entries {
             let name = key.get_ref().to_string();
-            if value.get_ref().is_table() {
+            if let Some(entries) = value.get_ref().as_table() {
                 if !table.is_alias && command.find_subcommand(&name).is_none() {
-                    return Err(self.unknown_table(command, &name, key.span()));
+                    return Err(if has_flag(command, &name) {
+                        self.flag_as_table(command, &name, entries, key.span())
+                    } else {
+                        self.unknown_table(command, &name, key.span())
+                    });
                 }
                 continue;
             }
@@ -131,6 +135,24 @@ impl<'a> Work<'a> {
             _ => format!("unknown command {name:?}: expected {}", known.join(", ")),
         };
         self.unknown(span, &problem, name, known.into_iter())
+    }
+
+    /// Error for a table in place of the values of a flag, such as `set`, which is one in a fleet.
+    fn flag_as_table(
+        &self,
+        command: &Command,
+        name: &str,
+        entries: &DeTable<'_>,
+        span: Range<usize>,
+    ) -> Failure {
+        let problem = format!("{name} is a flag: expected a value or a list, found table");
+        let pairs = entries.iter().filter_map(|(key, value)| {
+            let pair = format!("{}={}", key.get_ref(), scalar(value).ok()?);
+            Some(format!("{pair:?}"))
+        });
+        let pairs: Vec<String> = pairs.collect();
+        let hint = takes_pairs(command, name).then(|| format!("{name} = [{}]", pairs.join(", ")));
+        self.file.problem(span, &problem).hint_if(hint)
     }
 
     fn unknown<'k>(
@@ -254,6 +276,14 @@ pub(in crate::cli) fn argument<'a>(command: &'a Command, flag: &str) -> Option<&
 /// Returns true if a command or one of its subcommands has a flag of this name.
 pub(in crate::cli) fn has_flag(command: &Command, name: &str) -> bool {
     argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
+}
+
+/// Returns true if such a flag takes `KEY=VALUE`.
+fn takes_pairs(command: &Command, name: &str) -> bool {
+    let own = argument(command, name).and_then(Arg::get_value_names);
+    let mut values = own.unwrap_or_default().iter();
+    values.any(|value| value.contains('='))
+        || command.get_subcommands().any(|sub| takes_pairs(sub, name))
 }
 
 /// Settings that a file can have for a command and its subcommands.
