@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Silent;
+use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::{HIDDEN, Untrusted};
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
@@ -143,11 +144,13 @@ impl Login {
         if io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(());
         }
-        let problem = "cannot prompt for user and password without a terminal";
-        Err(Failure::usage(problem).hint(format!(
-            "wincimg login {} --username NAME --password-stdin < FILE",
-            self.host
-        )))
+        let (what, user) = match &self.user {
+            Some(user) => ("the password", user.as_str()),
+            None => ("user and password", "NAME"),
+        };
+        let problem = format!("cannot prompt for {what} without a terminal");
+        let login = ["wincimg", "login", &self.host, "--username", user];
+        Err(Failure::usage(problem).hint(command_line(&login) + " --password-stdin < FILE"))
     }
 }
 

@@ -245,8 +245,8 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return print_refusal(error, is_json),
     };
-    let session = Session::new(cli.global.quiet, cli.global.verbose, cli.global.cache);
-    if let Some(warning) = warning {
+    let mut session = Session::new(cli.global.quiet, cli.global.verbose, cli.global.cache);
+    if let Some(warning) = &warning {
         session.warn(warning);
     }
     wincimg_common::process_group::adopt_orphans();
@@ -263,20 +263,30 @@ pub fn main() -> ExitCode {
     match ended {
         Ok(outcome) => ExitCode::from(outcome.code()),
         Err(failure) => {
+            // The ignored settings may be the cause.
+            if let Some(warning) = warning.filter(|_| session.quiet) {
+                session.quiet = false;
+                session.warn(warning);
+            }
             if output::take() {
-                if is_json {
-                    failure.print_json();
-                }
-                for (name, format) in [
-                    ("github", output::ReviewFormat::Github),
-                    ("gitlab", output::ReviewFormat::Gitlab),
-                ] {
-                    if wants_format(command, name) {
-                        failure.print_annotations(format);
-                    }
-                }
+                print_in_format(&failure, command, is_json);
             }
             failure.report(session.colour)
+        }
+    }
+}
+
+/// Prints a failure in place of the result, in the command's format.
+fn print_in_format(failure: &Failure, command: &ArgMatches, is_json: bool) {
+    if is_json {
+        failure.print_json();
+    }
+    for (name, format) in [
+        ("github", output::ReviewFormat::Github),
+        ("gitlab", output::ReviewFormat::Gitlab),
+    ] {
+        if wants_format(command, name) {
+            failure.print_annotations(format);
         }
     }
 }

@@ -266,6 +266,10 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
             .and(contains("--config wincimg.toml or WINCIMG_CONFIG"))
             .and(contains("--insecure-registry")),
     );
+    // It may be the cause of an error, and is not printed without one.
+    let quiet = |more: &[&str]| folder.run(&[&plan[..], &["--quiet"], more].concat());
+    quiet(&[]).code(3).stderr(contains(left_out));
+    quiet(&["--insecure-registry", &host]).code(0).stderr("");
     // Flags override defaults, and defaults of other commands are not mentioned.
     let typed = [&plan[..], &["--insecure-registry", &host]].concat();
     let others = "docker-host, plain-credentials";

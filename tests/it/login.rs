@@ -237,6 +237,12 @@ fn what_podman_keeps_is_read_after_what_docker_keeps() {
     let image = format!("{host}/no/such:image");
     let inspect = || wincimg(home.path(), &["inspect", &image, "--ca-file", &ca]);
 
+    inspect()
+        .env("REGISTRY_AUTH_FILE", "/nosuch.json")
+        .assert()
+        .stderr(contains(
+            "REGISTRY_AUTH_FILE /nosuch.json, which does not exist",
+        ));
     write(".config/containers/auth.json", PASSWORD);
     inspect().assert().stderr(contains("404"));
     write("run/containers/auth.json", "wrong");
@@ -276,7 +282,13 @@ fn arguments_that_cannot_be_meant_are_refused() {
     let password = ["--password-stdin < FILE"];
     for (arguments, values) in [
         (&["login", "repo.lan"][..], &password[..]),
-        (&["login", "repo.lan", "-u", "bob"], &password),
+        (
+            &["login", "repo.lan", "-u", "bob"],
+            &[
+                "prompt for the password",
+                "--username bob --password-stdin < FILE",
+            ],
+        ),
         (
             &["login", "repo.lan", "-u", "a:b", "--password-stdin"],
             &["\"a:***\"", "--username NAME"],

@@ -194,6 +194,7 @@ pub(super) fn find(
     if let Some(file) = file {
         return look_in(host, file, stopped);
     }
+    let named = path_in(AUTH_FILE);
     let mut places = default_file().into_iter().chain(containers_files());
     let Some(first) = places.next() else {
         let origin = "Docker's config.json: no home directory".to_owned();
@@ -214,12 +215,20 @@ pub(super) fn find(
         if !found.are_none() {
             break;
         }
-        if let Some(mut next) = look(&path)? {
-            if next.are_none() {
-                let origins = [found.host.origin, next.host.origin];
-                next.host.origin = origins.join(", ");
+        match look(&path)? {
+            Some(mut next) => {
+                if next.are_none() {
+                    let origins = [found.host.origin, next.host.origin];
+                    next.host.origin = origins.join(", ");
+                }
+                found = next;
             }
-            found = next;
+            // The others need not exist.
+            None if named.as_ref() == Some(&path) => {
+                let absent = format!(", {AUTH_FILE} {}, which does not exist", path.display());
+                found.host.origin.push_str(&absent);
+            }
+            None => {}
         }
     }
     Ok(found)
@@ -360,19 +369,24 @@ pub(super) fn default_file() -> Option<PathBuf> {
     Some(docker_folder()?.join("config.json"))
 }
 
-/// Credentials file of podman, buildah and skopeo.
+/// Variable with the credentials file of podman, buildah and skopeo.
+const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
+
+/// The path in a variable, if it is set.
+fn path_in(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// Credentials files of podman, buildah and skopeo.
 fn containers_files() -> Vec<PathBuf> {
-    let folder = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from)
-    };
-    if let Some(file) = folder("REGISTRY_AUTH_FILE") {
+    if let Some(file) = path_in(AUTH_FILE) {
         return vec![file];
     }
     let own = || Some(std::env::home_dir()?.join(".config"));
     let folders = [
-        folder("XDG_RUNTIME_DIR"),
-        folder("XDG_CONFIG_HOME").or_else(own),
+        path_in("XDG_RUNTIME_DIR"),
+        path_in("XDG_CONFIG_HOME").or_else(own),
     ];
     let folders = folders.into_iter().flatten();
     folders
