@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
-use wincimg_common::shell;
-use wincimg_common::shell::command_line;
+use wincimg_common::shell::{command_line, quote};
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::effects::is_expected_to_start;
@@ -100,7 +99,7 @@ impl Pin {
                 let local = ["patch", "--local", "--filename", "-"];
                 let change = kubectl(&[&local[..], &patch, &json].concat());
                 let replace = ["replace", "--force", "--filename", &file];
-                let save = format!("{get} | {change} > {}", shell::quote(&file));
+                let save = format!("{get} | {change} > {}", quote(&file));
                 let replace = kubectl(&[&replace[..], &cluster].concat());
                 vec![ActionStep::Command(save), ActionStep::Command(replace)]
             }
