@@ -103,6 +103,8 @@ enum LintFormat {
 }
 
 fn parse_rule(name: &str) -> Result<&'static Rule, String> {
+    // A list may have spaces after its commas.
+    let name = name.trim();
     if let Some(rule) = RULES.iter().find(|rule| rule.name == name) {
         return Ok(rule);
     }

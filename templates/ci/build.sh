@@ -2,8 +2,9 @@
 # Builds an image and pushes it. Exit code as of build: 0 done, 1 the answer is no, 2 wrong usage, 3
 # failed.
 #
-# Environment: NAME (HOST/NAME:TAG) and, with lists separated by spaces: IMAGE (a recipe, a Dockerfile,
-# or a folder), HOST_BUILDS, NODES, BASE_REGISTRY, SBOM, PROVENANCE, PUSH, ARGS, REPORT, WINCIMG.
+# Environment: NAME (HOST/NAME:TAG) and, with lists separated by spaces or line ends: IMAGE (a recipe, a
+# Dockerfile, or a folder), HOST_BUILDS, NODES, BASE_REGISTRY, SBOM, PROVENANCE, PUSH, ARGS, REPORT,
+# WINCIMG.
 set -eu
 
 wincimg=${WINCIMG:-wincimg}

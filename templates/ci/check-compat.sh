@@ -3,16 +3,16 @@
 # $REPORT. Exit code as of check-compat: 0 everything starts, 1 something does not, 2 wrong usage,
 # 3 failed.
 #
-# Environment, with lists separated by spaces: IMAGES, WORKLOADS (files, folders and patterns), NODES,
-# HOST_BUILDS, STRICT, REPORT, WINCIMG.
+# Environment, with lists separated by spaces or line ends: IMAGES, WORKLOADS (files, folders and
+# patterns), NODES, HOST_BUILDS, STRICT, REPORT, WINCIMG.
 set -uo pipefail
 
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
 arguments=(check-compat)
-read -ra images <<< "${IMAGES:-}"
-read -ra workloads <<< "${WORKLOADS:-}"
-read -ra builds <<< "${HOST_BUILDS:-}"
+read -rd '' -a images <<< "${IMAGES:-}"
+read -rd '' -a workloads <<< "${WORKLOADS:-}"
+read -rd '' -a builds <<< "${HOST_BUILDS:-}"
 for file in "${workloads[@]}"; do arguments+=(--workloads "$file"); done
 for build in "${builds[@]}"; do arguments+=(--host-build "$build"); done
 if [ -n "${NODES:-}" ]; then arguments+=(--nodes "$NODES"); fi

@@ -2,14 +2,14 @@
 # Lints Dockerfiles: annotations of GitHub Actions on stdout, and lint.sarif in the folder $REPORT.
 # Exit code as of lint: 0 no errors, 1 at least one error, 2 wrong usage, 3 failed.
 #
-# Environment: DOCKERFILES, separated by spaces (wincimg expands their patterns); LINT_SHELL,
-# HOST_BUILD, SELECT, IGNORE, REPORT, WINCIMG.
+# Environment: DOCKERFILES, separated by spaces or line ends (wincimg expands their patterns);
+# LINT_SHELL, HOST_BUILD, SELECT, IGNORE, REPORT, WINCIMG.
 set -uo pipefail
 
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
 arguments=()
-read -ra dockerfiles <<< "${DOCKERFILES:-.}"
+read -rd '' -a dockerfiles <<< "${DOCKERFILES:-.}"
 if [ -n "${LINT_SHELL:-}" ]; then arguments+=(--shell "$LINT_SHELL"); fi
 if [ -n "${HOST_BUILD:-}" ]; then arguments+=(--host-build "$HOST_BUILD"); fi
 if [ -n "${SELECT:-}" ]; then arguments+=(--select "$SELECT"); fi
@@ -19,6 +19,8 @@ arguments+=(-- "${dockerfiles[@]}")
 mkdir -p "$report"
 "$wincimg" lint --quiet --format sarif "${arguments[@]}" > "$report/lint.sarif"
 code=$?
+# Without results, nothing is uploaded.
+if [ ! -s "$report/lint.sarif" ]; then rm "$report/lint.sarif"; fi
 # Errors of usage are on stderr already.
 if [ "$code" -le 1 ]; then
   "$wincimg" lint --format github "${arguments[@]}"

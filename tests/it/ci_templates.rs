@@ -98,6 +98,27 @@ fn the_script_writes_every_report_and_keeps_the_answer() {
     assert_eq!(code, 2, "{printed}");
 }
 
+#[test]
+fn lists_of_the_script_go_on_after_a_line_end() {
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path());
+    let pod = fs::read_to_string(folder.path().join("w.yaml")).unwrap();
+    fs::write(folder.path().join("v.yaml"), pod.replace("app:1", "late:1")).unwrap();
+    let (code, printed) = with_wincimg(
+        &format!("{TEMPLATES}/check-compat.sh"),
+        folder.path(),
+        &[
+            ("HOST_BUILDS", "17763.973\n20348.1\n"),
+            ("IMAGES", "\n127.0.0.1:1/a:1\n127.0.0.1:1/b:1\n"),
+            ("WORKLOADS", "w.yaml\nv.yaml\n"),
+        ],
+    );
+    assert_eq!(code, 1, "{printed}");
+    let report = folder.path().join("wincimg-report/check-compat.json");
+    let report = fs::read_to_string(report).unwrap();
+    assert_contains!(report, "20348.1", "/a:1", "/b:1", "/app:1", "/late:1");
+}
+
 /// A Dockerfile with an error and one without, in a folder `images`.
 fn dockerfiles(folder: &std::path::Path) {
     let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
@@ -143,10 +164,14 @@ fn the_lint_action_runs_the_script_with_every_input() {
     assert_contains!(said, "::error file=images/bad/Dockerfile,line=2");
     let sarif = fs::read_to_string(folder.path().join("wincimg-report/lint.sarif")).unwrap();
     assert_contains!(sarif, "unix-command");
-    let (code, said, clean) = run("images", "unix-command");
+    let (code, said, clean) = run("images", "floating-base, unix-command");
     assert_eq!((code, clean.as_str()), (0, "clean=true\n"), "{said}");
+    let (code, said, _) = run("images/good/Dockerfile\nimages/bad/Dockerfile", "");
+    assert_eq!(code, 1, "{said}");
     let (code, said, _) = run("images", "nonsense");
     assert_eq!(code, 2, "{said}");
+    let sarif = folder.path().join("wincimg-report/lint.sarif");
+    assert!(!sarif.exists(), "there are no results");
 }
 
 #[test]
