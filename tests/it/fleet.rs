@@ -306,6 +306,58 @@ fn one_odd_node_does_not_stop_the_rest() {
 }
 
 #[test]
+fn the_command_of_a_hint_makes_the_image_that_the_fleet_would() {
+    let site = site();
+    let from = "FROM mcr.microsoft.com/windows/nanoserver:1809";
+    site.write("app/Dockerfile", format!("{from}\nLABEL made=other\n"));
+    site.write("out/a.txt", "a");
+    let stages = format!(
+        "FROM golang AS out\nRUN go build\n\
+         {from} AS one\nCOPY --from=out /a.txt C:/a.txt\nLABEL made=right\n\
+         {from}\nLABEL made=wrong\n"
+    );
+    site.write("app/Dockerfile.win", stages);
+    fleet(
+        &site,
+        "match = \"exact\"\n[[image]]\nbuild = \"./app\"\nfile = \"./app/Dockerfile.win\"\n\
+         target = \"one\"\nstage = { out = \"out\" }\ncontext = \"app\"\n\
+         label = { team = \"web\" }\nmanifest-format = \"docker\"\n",
+    );
+    mixed(&site, 2);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 1, "{report:#}");
+    let odd = &report["images"][0]["builds"][0]["problem"];
+    let hint = odd["hint"].as_str().unwrap();
+    let (_, command) = hint.split_once("version tag: wincimg ").unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    site.with_no_bases(&words).assert().code(0);
+    let inspect = |tag: &str| {
+        let image = format!("{}/apps/app:1-10.0.{tag}", site.host());
+        let (_, shown) = answer_of(&mut site.with_no_bases(&["inspect", &image]));
+        shown.to_string()
+    };
+    for tag in ["17763.973", "17763.1158"] {
+        let label = |name: &str, value: &str| format!("\"{name}\":\"{value}\"");
+        let labels = [label("made", "right"), label("team", "web")];
+        assert_contains!(inspect(tag), &labels[0], &labels[1]);
+    }
+    assert_contains!(command, "--match exact", "--manifest-format docker");
+}
+
+#[test]
+fn the_command_that_locks_a_download_names_the_base_registry() {
+    let site = site();
+    let text = "FROM mcr.microsoft.com/windows/nanoserver:1809\nADD https://x.test/a.zip C:/a/\n";
+    site.write("app/Dockerfile", text);
+    fleet(&site, "[[image]]\nbuild = \"./app\"\n");
+    let (_, report) = run(&site, "build");
+    let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
+    let base = format!(" --base-registry {}/mcr ", site.host());
+    assert_contains!(hint, "wincimg build ./app --host-build ", &base);
+    assert!(hint.ends_with(" --update-lock"), "{hint}");
+}
+
+#[test]
 fn what_serves_a_node_today_is_kept() {
     let site = site();
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");

@@ -103,6 +103,44 @@ impl BuildInput {
         })
     }
 
+    /// The words that name the same definition to `wincimg build`.
+    pub fn to_words(&self, design: &BuildDefinition) -> Vec<String> {
+        let Self {
+            image,
+            values,
+            context,
+            file,
+            target,
+            stages,
+            arguments,
+            skipped_actions,
+            choco_feed,
+        } = self;
+        let path = |path: &Path| path.display().to_string();
+        let pair = |(name, value): &(String, String)| format!("{name}={value}");
+        // The command refuses a context that the recipe does not use.
+        let uses_context = design.recipe().is_none_or(Recipe::uses_context);
+        let context = context.as_deref().filter(|_| uses_context);
+        let mut flags: Vec<(&str, String)> = Vec::new();
+        flags.extend(file.iter().map(|file| ("--file", path(file.path()))));
+        flags.extend(context.map(|folder| ("--context", path(folder))));
+        flags.extend(target.iter().map(|stage| ("--target", stage.clone())));
+        flags.extend(
+            stages
+                .iter()
+                .map(|(name, place)| ("--stage", format!("{name}={place}"))),
+        );
+        flags.extend(values.iter().map(|value| ("--set", pair(value))));
+        flags.extend(arguments.iter().map(|value| ("--build-arg", pair(value))));
+        let skipped = skipped_actions.iter();
+        flags.extend(skipped.map(|name| ("--skip-custom-action", name.clone())));
+        flags.extend(choco_feed.iter().map(|feed| ("--choco-feed", feed.clone())));
+        let words = flags
+            .into_iter()
+            .flat_map(|(flag, value)| [flag.to_owned(), value]);
+        std::iter::once(image.clone()).chain(words).collect()
+    }
+
     /// Error for a Dockerfile that does not exist, with the one that was meant.
     fn not_found(&self, file: &Path) -> BoxError {
         let in_folder = Some(Path::new(&self.image).join(file)).filter(|path| path.is_file());
@@ -359,6 +397,8 @@ fn unused_arguments(given: &[(String, String)], stages: &Stages) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::progress::Silent;
+
     use super::*;
 
     #[test]
@@ -377,6 +417,52 @@ mod tests {
         ] {
             assert!(!is_dockerfile(Path::new(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn an_input_has_words_for_all_that_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().display().to_string();
+        let file = folder.path().join("Dockerfile.win");
+        std::fs::write(&file, "FROM a AS b\nFROM c\n").unwrap();
+        let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        let place = StageReplacement::parse("ghcr.io/acme/b:1", Path::new(""));
+        let input = BuildInput {
+            image: image.clone(),
+            values: Vec::new(),
+            context: Some(folder.path().to_owned()),
+            file: Some(TextFile::named(&file)),
+            target: Some("1".to_owned()),
+            stages: vec![("b".to_owned(), place)],
+            arguments: pair("A", "1"),
+            skipped_actions: vec!["Start".to_owned()],
+            choco_feed: Some("https://feed.test/v2".to_owned()),
+        };
+        let words = input.to_words(&input.read(&Silent).unwrap()).join(" ");
+        let file = file.display();
+        assert_eq!(
+            words,
+            format!(
+                "{image} --file {file} --context {image} --target 1 \
+                 --stage b=ghcr.io/acme/b:1 --build-arg A=1 --skip-custom-action Start \
+                 --choco-feed https://feed.test/v2"
+            )
+        );
+
+        let recipe = BuildInput {
+            image: "iis".to_owned(),
+            values: pair("folder", "site"),
+            context: Some("src".into()),
+            ..BuildInput::default()
+        };
+        let words = recipe.to_words(&recipe.read(&Silent).unwrap()).join(" ");
+        assert_eq!(words, "iis --context src --set folder=site");
+        let other = BuildInput {
+            image: "pause".to_owned(),
+            values: Vec::new(),
+            ..recipe
+        };
+        assert_eq!(other.to_words(&other.read(&Silent).unwrap()), ["pause"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Parses a Dockerfile and its build options.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Diagnose as _, Problem, closest_match, error_chain};
@@ -66,6 +67,15 @@ impl StageReplacement {
             Self::Image(text.to_owned())
         } else {
             Self::Folder(path)
+        }
+    }
+}
+
+impl fmt::Display for StageReplacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => folder.display().fmt(f),
+            Self::Image(image) => f.write_str(image),
         }
     }
 }

@@ -101,6 +101,43 @@ impl Fleet {
 }
 
 impl FleetEntry {
+    /// The words of a command for its options, beside its names.
+    fn option_words(&self, default_registry: &BaseRegistry) -> Vec<String> {
+        let Self {
+            line: _,
+            from: _,
+            work: _,
+            registry: _,
+            name: _,
+            tag: _,
+            selector: _,
+            base_registry,
+            matched,
+            labels,
+            compression,
+            flavour,
+        } = self;
+        let base_registry = base_registry.as_ref().unwrap_or(default_registry);
+        let mut flags = vec![("--base-registry", base_registry.to_string())];
+        if *matched == BaseMatch::Exact {
+            flags.push(("--match", "exact".to_owned()));
+        }
+        let labels = labels.iter();
+        flags.extend(labels.map(|(key, value)| ("--label", format!("{key}={value}"))));
+        if *compression == Compression::Zstd {
+            flags.push(("--compression", "zstd".to_owned()));
+        }
+        let format = flavour.map(|format| match format {
+            ManifestFormat::Docker => "docker",
+            ManifestFormat::Oci => "oci",
+        });
+        flags.extend(format.map(|format| ("--manifest-format", format.to_owned())));
+        let words = flags.into_iter();
+        words
+            .flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
+
     /// Reference of its index.
     pub fn reference(&self) -> Option<Reference> {
         let name = self.name.as_ref()?;

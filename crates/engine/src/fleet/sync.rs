@@ -16,7 +16,8 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry, HOST_PROCESS};
+use wincimg_inspect::bases::{BaseRegistry, HOST_PROCESS};
+use wincimg_layer::Compression;
 use wincimg_oci::reference::Reference;
 use wincimg_windows::compat::{Architecture, ContainerRuntime};
 
@@ -263,9 +264,10 @@ impl SyncContext<'_> {
         let (standing, planned) = tokio::join!(standing, planning);
         let (standing, mut planned) = (standing?, planned?);
         let command = |host: &TargetHost| {
-            let mut words = build_command(named, std::slice::from_ref(host));
-            words.extend(self.target_flags(entry));
-            no_index_command(entry, words)
+            let host = std::slice::from_ref(host);
+            let mut words = self.build_command(entry, named, &request.design, host);
+            words.extend(entry.target_words());
+            no_index_command(words)
         };
         let index = TargetIndex {
             tag: &entry.tag,
@@ -322,7 +324,9 @@ impl SyncContext<'_> {
         request.options.compression = entry.compression;
         request.options.created = self.run.created;
         request.options.reuse = Some(Vec::new());
-        request.noting = self.lock_command(named, &request.hosts);
+        let mut words = self.build_command(entry, named, &request.design, &request.hosts);
+        words.push(UPDATE_LOCK.to_owned());
+        request.noting = join_command(&words);
         request
     }
 
@@ -491,27 +495,23 @@ impl FleetEntry {
         }
     }
 
+    /// The words of `wincimg build` for its names.
+    fn target_words(&self) -> impl Iterator<Item = String> {
+        let flags = [
+            ("--registry", self.registry.to_string()),
+            ("--name", self.name.clone().unwrap_or_default()),
+            ("--tag", self.tag.clone()),
+        ];
+        flags
+            .into_iter()
+            .flat_map(|(flag, value)| [flag.to_owned(), value])
+    }
+
     /// Returns true if it is for a node.
     pub(super) fn matches(&self, node: &Node) -> bool {
         let selector = self.selector.as_ref();
         selector.is_none_or(|selector| selector.matches(node))
     }
-}
-
-/// Command line that builds the image alone, as far as names and hosts go.
-fn build_command(named: &BuildInput, hosts: &[TargetHost]) -> Vec<String> {
-    let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
-    words.push(named.image.clone());
-    for host in hosts {
-        words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
-    }
-    for (name, value) in &named.values {
-        words.extend(["--set".to_owned(), format!("{name}={value}")]);
-    }
-    for (name, value) in &named.arguments {
-        words.extend(["--build-arg".to_owned(), format!("{name}={value}")]);
-    }
-    words
 }
 
 fn join_command(words: &[String]) -> String {
@@ -520,30 +520,22 @@ fn join_command(words: &[String]) -> String {
 }
 
 impl SyncContext<'_> {
-    /// Flags of a command that pushes an image of the fleet.
-    fn target_flags(&self, entry: &FleetEntry) -> Vec<String> {
-        let name = entry.name.clone().unwrap_or_default();
-        let mut words = Vec::new();
-        let base_registry = entry.base_registry.as_ref();
-        let base_registry = base_registry.unwrap_or(self.run.base_registry);
-        for (flag, value) in [
-            ("--base-registry", base_registry.to_string()),
-            ("--registry", entry.registry.to_string()),
-            ("--name", name),
-            ("--tag", entry.tag.clone()),
-        ] {
-            words.extend([flag.to_owned(), value]);
+    /// The command that builds an image of the fleet alone for these hosts, without its names.
+    fn build_command(
+        &self,
+        entry: &FleetEntry,
+        named: &BuildInput,
+        design: &BuildDefinition,
+        hosts: &[TargetHost],
+    ) -> Vec<String> {
+        let mut words = ["wincimg", "build"].map(str::to_owned).to_vec();
+        words.extend(named.to_words(design));
+        for host in hosts {
+            words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
         }
+        words.extend(entry.option_words(self.run.base_registry));
         words.extend_from_slice(self.run.flags);
         words
-    }
-
-    /// Command that updates the lock file of one image.
-    fn lock_command(&self, named: &BuildInput, hosts: &[TargetHost]) -> String {
-        let mut words = build_command(named, hosts);
-        words.extend_from_slice(self.run.flags);
-        words.push(UPDATE_LOCK.to_owned());
-        join_command(&words)
     }
 
     /// Error for an image that only a daemon can build.
@@ -554,8 +546,14 @@ impl SyncContext<'_> {
         request: &BuildRequest,
         why: &Problem,
     ) -> ReportedError {
-        let mut words = build_command(named, &request.hosts);
-        words.extend(self.target_flags(entry));
+        // Docker has its own compression and manifests.
+        let options = FleetEntry {
+            compression: Compression::default(),
+            flavour: None,
+            ..entry.clone()
+        };
+        let mut words = self.build_command(&options, named, &request.design, &request.hosts);
+        words.extend(entry.target_words());
         words.extend(["--join", "--push"].map(str::to_owned));
         let problem = format!("a Docker daemon on Windows is required: {why}");
         let command = join_command(&words);
@@ -566,10 +564,7 @@ impl SyncContext<'_> {
 }
 
 /// Command line that publishes an image under its version tag alone.
-pub(super) fn no_index_command(entry: &FleetEntry, mut words: Vec<String>) -> String {
-    if entry.matched == BaseMatch::Exact {
-        words.extend(["--match", "exact"].map(str::to_owned));
-    }
+pub(super) fn no_index_command(mut words: Vec<String>) -> String {
     words.extend(["--no-index", "--push"].map(str::to_owned));
     join_command(&words)
 }

@@ -158,12 +158,9 @@ impl EntryUpdate<'_> {
             if let Some(base) = self.base {
                 words.extend(["--base".to_owned(), base.to_owned()]);
             }
-            words.extend([
-                "--base-registry".to_owned(),
-                request.base_registry.to_string(),
-            ]);
+            words.extend(entry.option_words(run.base_registry));
             words.extend_from_slice(run.flags);
-            no_index_command(entry, words)
+            no_index_command(words)
         };
         let planning = plan_served(&request, &entry.tag, run.all_or_nothing, &command, ctx);
         let (updates, unserved) = planning.await.map_err(ReportedError::from)?;
