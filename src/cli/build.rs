@@ -46,7 +46,7 @@ use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
 use super::output::{ReviewFormat, check_distinct, check_file, write_annotations};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, lock_command};
 use super::{
     CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
     write_result,
@@ -201,6 +201,7 @@ impl Build {
         let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let (mut request, hosts) = wanted;
+        request.noting = lock_command(typed_arguments());
         let created = source_date_epoch()?;
         request.engine = self.engine;
         request.is_shared = !self.tags.no_index;

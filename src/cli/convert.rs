@@ -123,7 +123,7 @@ impl Convert {
             },
         };
         match converted {
-            Ok(recipe) => self.print(&recipe, &self.recipe.host_words(&hosts), session),
+            Ok(recipe) => self.print(&recipe, &self.recipe.base_words(&hosts), session),
             Err(obstacles) => {
                 self.refuse(&obstacles, session)?;
                 Ok(if needs_windows {

@@ -21,7 +21,7 @@ use super::base::MatchArgs;
 use super::hosts::Builds;
 use super::online_context::online;
 use super::registry_args::BaseRegistryArgs;
-use super::{Failure, HostArgs, Session, complete, typed_arguments};
+use super::{Failure, HostArgs, Session, complete};
 
 /// The image definition and the hosts. Its `--context` is a folder.
 #[derive(Debug, Args)]
@@ -156,7 +156,11 @@ impl RecipeArgs {
         let hosts = hosts.on(architecture, session)?;
         let matched = self.matched.wanted;
         let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
-        request.noting = noting();
+        let input = self.named(dockerfile, arguments.to_vec());
+        // Only `build` has the flag.
+        let words = ["build".to_owned()].into_iter();
+        let words = words.chain(input.to_words(&request.design));
+        request.noting = lock_command(words.chain(self.base_words(&hosts)));
         Ok((request, hosts))
     }
 
@@ -262,17 +266,23 @@ impl RecipeArgs {
         dockerfile_in(Path::new(&self.image))
     }
 
-    /// Flags that choose the same hosts.
-    pub(super) fn host_words(&self, hosts: &Builds) -> Vec<String> {
-        let typed = self.hosts.to_words();
-        if !typed.is_empty() {
-            return typed;
+    /// Flags that choose the same hosts and bases.
+    pub(super) fn base_words(&self, hosts: &Builds) -> Vec<String> {
+        let mut words = self.hosts.to_words();
+        if words.is_empty() {
+            let builds = hosts.all().into_iter();
+            let builds = builds.map(|host| host.version.to_string());
+            words.extend(builds.flat_map(|build| ["--host-build".to_owned(), build]));
         }
-        let builds = hosts.all().into_iter();
-        builds
-            .map(|host| host.version.to_string())
-            .flat_map(|build| ["--host-build".to_owned(), build])
-            .collect()
+        if self.matched.wanted == BaseMatch::Exact {
+            words.extend(["--match", "exact"].map(str::to_owned));
+        }
+        if let Some(architecture) = self.platform {
+            let platform = format!("windows/{}", architecture.name());
+            words.extend(["--platform".to_owned(), platform]);
+        }
+        words.extend(self.connection.to_words());
+        words
     }
 
     /// Rejects a Dockerfile, for a command that only takes recipes.
@@ -307,10 +317,10 @@ impl DockerfileArgs {
     }
 }
 
-/// The command of this run with the flag that locks its downloads.
-fn noting() -> String {
+/// The command with these arguments and the flag that locks its downloads.
+pub(super) fn lock_command(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["wincimg".to_owned()];
-    words.extend(without_values(typed_arguments()));
+    words.extend(without_values(arguments));
     words.push(UPDATE_LOCK.to_owned());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)

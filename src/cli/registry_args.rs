@@ -192,19 +192,31 @@ impl RegistryArgs {
     }
 }
 
+/// The default registry of base images.
+const MICROSOFT: &str = "mcr.microsoft.com";
+
 /// Connection options for registries, one of which has the base images.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
 pub(super) struct BaseRegistryArgs {
     /// Registry or mirror of the base images
-    #[arg(
-        long,
-        value_name = "HOST[/PREFIX]",
-        default_value = "mcr.microsoft.com"
-    )]
+    #[arg(long, value_name = "HOST[/PREFIX]", default_value = MICROSOFT)]
     pub(super) base_registry: BaseRegistry,
     #[command(flatten)]
     pub(super) registry: RegistryArgs,
+}
+
+impl BaseRegistryArgs {
+    /// The same flags as words of a command line.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let base_registry = self.base_registry.to_string();
+        let mut words = Vec::new();
+        if base_registry != MICROSOFT {
+            words.extend(["--base-registry".to_owned(), base_registry]);
+        }
+        words.extend(self.registry.to_words());
+        words
+    }
 }
 
 /// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can

@@ -48,6 +48,12 @@ fn convert(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
+/// The flags of registries in a command of the site.
+fn registry_flags(site: &Site) -> String {
+    let host = site.host();
+    format!("--base-registry {host}/mcr --insecure-registry {host}")
+}
+
 #[test]
 fn a_folder_with_a_recipe_is_converted_again_and_the_note_can_be_typed() {
     let site = site(&format!("FROM {BASE}\nCOPY a.txt C:/app/\n"));
@@ -55,9 +61,41 @@ fn a_folder_with_a_recipe_is_converted_again_and_the_note_can_be_typed() {
         let output = convert(&site, &["--output", "./app/recipe.toml", "--force"]);
         let output = { output }.output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        let build = "`wincimg build ./app/recipe.toml --host-build 17763.973`";
-        assert_contains!(stderr(&output), build);
+        let build = "wincimg build ./app/recipe.toml --host-build 17763.973";
+        let note = format!("`{build} {}`", registry_flags(&site));
+        assert_contains!(stderr(&output), &note);
     }
+}
+
+#[test]
+fn a_download_that_nothing_pins_is_locked_by_the_command_that_has_the_flag() {
+    let site = site(&format!("FROM {BASE}\nADD https://x.test/a.zip C:/a/\n"));
+    for (command, file) in [
+        (&["convert", "./app"][..], "./app/Dockerfile"),
+        (&["recipe", "convert", "./app"], "./app/Dockerfile"),
+        (&["init", "--from", "app/Dockerfile"], "app/Dockerfile"),
+    ] {
+        let mut command = site.with_bases(command);
+        let refused = command.args(["--host-build", "17763.973"]).fails(
+            2,
+            "download/not-pinned",
+            &["https://x.test/a.zip"],
+        );
+        let build = format!("wincimg build ./app --file {file} --host-build 17763.973");
+        let lock = format!("{build} {} --update-lock", registry_flags(&site));
+        assert_eq!(refused.hint, lock);
+    }
+}
+
+#[test]
+fn lines_for_windows_count_more_than_a_registry_that_does_not_answer() {
+    let site = site(&format!(
+        "FROM 127.0.0.1:1/golang:nanoserver AS made\nRUN msbuild app.sln\n\
+         FROM {BASE}\nCOPY --from=made /app.exe /\n"
+    ));
+    let (code, answer) = answer_of(&mut convert(&site, &[]));
+    assert_eq!(code, 4, "{answer:#}");
+    assert_eq!(answer["obstacles"][0]["line"], 2);
 }
 
 /// Converts and builds both; returns their common digest.

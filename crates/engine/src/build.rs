@@ -12,6 +12,7 @@ use wincimg_cluster::builder::SCHEME;
 use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
+use wincimg_dockerfile::stages::StageError;
 use wincimg_http::Downloads;
 use wincimg_inspect::facts_provider::BaseFactsProvider;
 use wincimg_layer::{Compression, DiffIdCache};
@@ -176,13 +177,23 @@ impl BuildRequest {
             report_planned(&images, ctx.reporter);
             Ok(images)
         };
-        let (images, unserved) = served(&self.hosts, is_whole, plan).await?;
+        let planned = served(&self.hosts, is_whole, plan).await;
+        let (images, unserved) = planned.map_err(|error| self.error_on_any_base(error))?;
         Ok(PlannedBuild {
             request: self,
             downloads,
             images: images.unwrap_or_default(),
             unserved,
         })
+    }
+
+    /// The error on any base, in place of a base that is not found. Errors of lines on their bases
+    /// are more exact.
+    fn error_on_any_base(&self, error: BoxError) -> BoxError {
+        if error.is::<StageError>() {
+            return error;
+        }
+        self.drafts().err().unwrap_or(error)
     }
 
     /// Completes planned images, all at once or one after a step on Windows.
