@@ -489,7 +489,7 @@ fn the_direct_engine_refuses_commands_and_names_the_other() {
     assert_eq!(output.status.code(), Some(4));
     Failure::of(&output)
         .is("windows/needed", &[])
-        .advises(&["--engine docker"]);
+        .advises(&["wincimg build IMAGE --engine docker"]);
 }
 
 #[test]

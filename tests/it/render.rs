@@ -186,7 +186,7 @@ fn what_no_dockerfile_has_is_refused_with_a_hint() {
             let output = render(&site, arguments).output().unwrap();
             assert_eq!(output.status.code(), Some(2), "{keys}: {output:?}");
             let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_contains!(printed, "wincimg build --engine direct");
+            assert_contains!(printed, "wincimg build IMAGE --engine direct");
         }
     }
 }

@@ -44,7 +44,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
         };
         let problem = format!("only the direct engine builds a recipe with {what}");
         return Err(Problem::request("recipe/layers", problem)
-            .hint("build it with `wincimg build --engine direct`, or remove these keys"));
+            .hint("build it with `wincimg build IMAGE --engine direct`, or remove these keys"));
     }
     let mut context = context::files(plan).map_err(Problem::from_diagnosed)?;
     let links = context::take_folder_links(&mut context)?;

@@ -419,7 +419,7 @@ impl BuildRequest {
                 "FROM --platform=windows/{named} is for another architecture than the host {host}"
             );
             return Err(Problem::request("dockerfile/request", problem)
-                .hint("build it with `wincimg build`, for hosts of that architecture")
+                .hint("build it with `wincimg build IMAGE`, for hosts of that architecture")
                 .into());
         }
         for name in stages.bases() {

@@ -31,8 +31,8 @@ use super::path::{LayerPath, fold};
 const MOST_FOLDERS: usize = 4096;
 
 /// What makes an image that requires Windows.
-pub const ON_WINDOWS: &str =
-    "build it with `wincimg build --engine docker`, on a Docker daemon for Windows containers";
+pub const ON_WINDOWS: &str = "build it on a Docker daemon for Windows containers: `wincimg build \
+                              IMAGE --engine docker`";
 
 fn cannot_grant(path: &ImagePath, why: &str, hint: &str) -> LayerError {
     Problem::request(

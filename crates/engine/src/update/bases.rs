@@ -352,7 +352,7 @@ impl Planner<'_> {
         );
         let hint = format!(
             "name a repository that still has it with {}, such as a mirror's, or build the image \
-             again: `wincimg build`",
+             again: `wincimg build IMAGE`",
             self.request.base_setting.name()
         );
         Problem::answer("base/gone", problem).hint(hint)
