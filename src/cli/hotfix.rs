@@ -8,8 +8,11 @@ mod update_args;
 
 use clap::{Args, Subcommand};
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
+use wincimg_cluster::rollout::command_line;
+use wincimg_common::untrusted::public_url;
 use wincimg_http::HttpClient;
 
+use super::http_args::HttpArgs;
 use super::{CommandOutcome, Failure, Session, updates};
 
 /// Find, download and install Windows updates for nodes
@@ -58,5 +61,16 @@ struct CatalogArgs {
 impl CatalogArgs {
     fn open<'h>(&self, http: &'h HttpClient) -> Result<Catalog<'h>, Failure> {
         Ok(Catalog::new(&self.catalog, http)?)
+    }
+
+    /// The same flags and those of the connection, for a command line.
+    fn flags(&self, http: &HttpArgs) -> String {
+        let mut words = Vec::new();
+        if self.catalog != DEFAULT_CATALOG {
+            words.extend(["--catalog".to_owned(), public_url(&self.catalog)]);
+        }
+        words.extend(http.to_words());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        command_line(&words)
     }
 }

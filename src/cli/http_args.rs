@@ -32,4 +32,16 @@ impl HttpArgs {
         let http = http.with_certificates(self.certificates.files()?);
         Ok(http.with_time_limit(self.timeout))
     }
+
+    /// The same flags as words of a command line.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let hosts = self.insecure.iter();
+        let hosts = hosts.map(|host| ("--insecure-registry", host.clone()));
+        let paths = self.certificates.paths();
+        let paths = paths.map(|(flag, path)| (flag, path.display().to_string()));
+        let words = hosts.chain(paths);
+        words
+            .flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
 }

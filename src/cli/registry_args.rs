@@ -64,7 +64,7 @@ impl CertificateArgs {
         Ok(found)
     }
 
-    fn paths(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let files = self.ca_files.iter().map(|file| ("--ca-file", file));
         let folder = self.certs_dir.iter().map(|folder| ("--certs-dir", folder));
         files.chain(folder)

@@ -336,10 +336,15 @@ fn an_update_that_the_catalog_has_only_for_others_is_a_no() {
     setup
         .catalog
         .publish(&client, &[(FILE, msu("4549949", "amd64", 5))]);
+    let host = &setup.catalog.host;
+    let list = format!(
+        "wincimg node hotfix search KB4549949 --catalog http://{host} --insecure-registry {host}"
+    );
     setup
         .fetch_command()
         .fails(1, "updates/not-found", &["KB4549949"])
-        .names(&["Windows Server 2019"]);
+        .names(&["Windows Server 2019"])
+        .advises(&[&list]);
     setup
         .run_with_catalog(&[
             "fetch",

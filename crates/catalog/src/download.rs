@@ -24,6 +24,7 @@ use super::digests::describe;
 use super::folder::reject_other_packages;
 use super::msu::{self, PackageFormat, kb_from_filename};
 use super::product::Arch;
+use super::select::list_hint;
 use super::set::{Role, UpdateSetFile};
 
 /// Expected properties of the files, or of one of them.
@@ -65,19 +66,21 @@ const PARALLEL: usize = 4;
 /// Timeout of the check for TLS.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
-/// Downloads the files of one update into a folder.
+/// Downloads the files of one update into a folder. The flags of this run for the catalog are for
+/// the command in a hint.
 pub async fn download(
     http: &HttpClient,
     members: &[UpdateSetFile],
     folder: &Path,
     expected: &ExpectedUpdate,
+    flags: &str,
 ) -> Result<Vec<DownloadedUpdateFile>, BoxError> {
     std::fs::create_dir_all(folder).map_err(file_error("create", folder))?;
     let names = members.iter().map(|member| member.file.name.as_str());
     reject_other_packages(folder, names)?;
     let mut jobs = Vec::with_capacity(members.len());
     for member in members {
-        jobs.push(Job::new(member, folder, expected)?);
+        jobs.push(Job::new(member, folder, expected, flags)?);
     }
     let mut probed = HashMap::new();
     for job in &mut jobs {
@@ -98,6 +101,7 @@ struct Job<'f> {
     digest: Option<&'f Digest>,
     size: Option<u64>,
     wanted: ExpectedUpdate,
+    flags: &'f str,
 }
 
 impl<'f> Job<'f> {
@@ -105,6 +109,7 @@ impl<'f> Job<'f> {
         member: &'f UpdateSetFile,
         folder: &Path,
         expected: &ExpectedUpdate,
+        flags: &'f str,
     ) -> Result<Self, Problem> {
         let file = &member.file;
         let digest = file.digest.as_ref();
@@ -136,6 +141,7 @@ impl<'f> Job<'f> {
                 ..*expected
             },
             file,
+            flags,
         })
     }
 
@@ -239,9 +245,8 @@ impl<'f> Job<'f> {
         let problem = match error {
             TransferError::Http(error) => {
                 let is_gone = error.status() == Some(StatusCode::NOT_FOUND);
-                let list = "list the available updates with: wincimg node hotfix search";
                 Problem::context(format!("cannot download {name}"), error)
-                    .hint_if(is_gone.then(|| format!("{list} {}", self.wanted.kb)))
+                    .hint_if(is_gone.then(|| list_hint(self.wanted.kb, self.flags)))
             }
             TransferError::File(error) => return error.into(),
             TransferError::Size { found, expected } => changed(format!(

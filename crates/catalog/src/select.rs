@@ -21,6 +21,14 @@ pub struct Criteria {
     pub arch: Arch,
     /// The user's choice among several matches.
     pub update_id: Option<String>,
+    /// Flags of this run for the catalog, for the command in a hint.
+    pub flags: String,
+}
+
+/// A hint with the command that lists the updates of an article.
+pub(super) fn list_hint(kb: Kb, flags: &str) -> String {
+    let hint = format!("list the available updates with: wincimg node hotfix search {kb} {flags}");
+    hint.trim_end().to_owned()
 }
 
 fn describe_candidates(seen: &[(String, &'static str)]) -> String {
@@ -61,9 +69,8 @@ pub fn select<'h>(
         [] => {
             let others = describe_candidates(&seen);
             let problem = format!("the catalog has no {}{others}", in_words(wanted));
-            let list = "list the available updates with: wincimg node hotfix search";
             Err(Problem::answer("updates/not-found", problem)
-                .hint_if((!seen.is_empty()).then(|| format!("{list} {}", wanted.kb))))
+                .hint_if((!seen.is_empty()).then(|| list_hint(wanted.kb, &wanted.flags))))
         }
         several => {
             let (count, wanted) = (several.len(), in_words(wanted));

@@ -57,17 +57,19 @@ impl Fetch {
         warn_of_known_issue(kb, session);
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
+        let flags = self.catalog.flags(&self.http);
         let folder = self.output.join(folder_name(kb, self.pick.arch));
         let (picked, fetched) =
             registry_args::run_single_threaded(http.with_deadline("fetch the update", async {
-                let picked = self.pick.select(&catalog, kb, known).await?;
+                let picked = self.pick.select(&catalog, kb, known, &flags).await?;
                 let expected = ExpectedUpdate {
                     kb,
                     arch: self.pick.arch,
                     version: picked.version,
                     without_digest: self.without_digest,
                 };
-                let fetched = download(&http, &picked.members, &folder, &expected).await?;
+                let files = &picked.members;
+                let fetched = download(&http, files, &folder, &expected, &flags).await?;
                 Ok::<_, Failure>((picked, fetched))
             }))?;
         let files = picked.members.iter().zip(&fetched);

@@ -129,9 +129,9 @@ impl MakeScript {
     ) -> Result<Description, Failure> {
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
-        let picked = registry_args::run(
-            http.with_deadline("look up the update", self.pick.select(&catalog, kb, known)),
-        )?;
+        let flags = self.catalog.flags(&self.http);
+        let picking = self.pick.select(&catalog, kb, known, &flags);
+        let picked = registry_args::run(http.with_deadline("look up the update", picking))?;
         let SelectedUpdate { version, stack, .. } = picked;
         let (arch, title) = (self.pick.arch, &picked.hit.title);
         let files = picked.members.iter().map(UpdateManifestFile::from_catalog);

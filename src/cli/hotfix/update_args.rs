@@ -267,6 +267,7 @@ impl CatalogSelectorArgs {
         catalog: &Catalog<'_>,
         kb: Kb,
         known: Option<Update>,
+        flags: &str,
     ) -> Result<SelectedUpdate, Failure> {
         let hits = catalog.search(&kb.to_string()).await?;
         let product = match &self.product {
@@ -278,6 +279,7 @@ impl CatalogSelectorArgs {
             product,
             arch: self.arch,
             update_id: self.update_id.clone(),
+            flags: flags.to_owned(),
         };
         let hit = select(&hits, &criteria)?.clone();
         let files = catalog.files(&hit.update_id).await?;

@@ -25,6 +25,7 @@ fn wanted(kb: &str, build: Option<u32>) -> Criteria {
         product: build.and_then(Product::for_build),
         arch: Arch::X64,
         update_id: None,
+        flags: String::new(),
     }
 }
 
