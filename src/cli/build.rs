@@ -39,7 +39,7 @@ use wincimg_windows::compat::Architecture;
 use self::daemon::DaemonArgs;
 use self::destinations::{check_output, destinations, is_created, output_place};
 use self::image_name::{ImageName, tag_or_name};
-use self::metadata::{image_id, metadata};
+use self::metadata::{check_single, image_id, metadata};
 use self::steps::{cache_repository, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
@@ -221,6 +221,7 @@ impl Build {
         };
         let ctx = self.recipe.online(session)?;
         let today = Zoned::now().date();
+        let file_flag = self.file_flag();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let name = naming.name.unwrap_or(request.design.name().to_owned());
         let target = DeliveryTarget {
@@ -232,7 +233,10 @@ impl Build {
             documents: self
                 .documents
                 .to_options(request.design.source(), names, created),
-            review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
+            review: &|outlooks| {
+                file_flag.map_or(Ok(()), |flag| check_single(flag, outlooks))?;
+                check_served(outlooks, &hosts.nodes, today, session)
+            },
             permit: BuildPermit::default(),
         };
         registry_args::run(async {
@@ -400,6 +404,12 @@ impl Build {
             write_result(None, |out| write_json(document, out))?;
         }
         written.map(|()| printed)
+    }
+
+    /// The flag of a file about one image.
+    fn file_flag(&self) -> Option<&'static str> {
+        let metadata = self.metadata_file.as_ref().map(|_| "--metadata-file");
+        metadata.or(self.iidfile.as_ref().map(|_| "--iidfile"))
     }
 
     fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {

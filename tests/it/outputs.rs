@@ -140,6 +140,28 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_pushed() {
 }
 
 #[test]
+fn a_file_about_one_image_is_refused_for_several_without_an_index() {
+    let site = Site::new();
+    let hosts = ["--host-build", "17763.973", "--host-build", "20348.2402"];
+    for flag in ["--metadata-file", "--iidfile"] {
+        let push = |more: &[&str]| {
+            let mut command = site.push("pause");
+            command.args(hosts).args([flag, "file", "--tag", "1"]);
+            command.args(more);
+            command
+        };
+        push(&["--no-index"]).fails(2, "usage", &[flag]);
+        let tag = format!("{}/pause:1-10.0.17763.973", site.host());
+        site.with_no_bases(&["digest", &tag]).assert().code(3);
+        assert!(!site.path("file").exists());
+    }
+    // With an index, the file is about that.
+    let mut command = site.push("pause");
+    command.args(hosts).args(["--metadata-file", "file"]);
+    command.assert().success();
+}
+
+#[test]
 fn a_file_can_be_in_a_folder_that_the_output_creates() {
     let site = Site::new();
     let mut command = site.build("pause");

@@ -1,9 +1,25 @@
 //! `--metadata-file` and `--iidfile`, with the keys of `docker buildx build`.
 
 use serde_json::{Map, Value, json};
+use wincimg_common::diagnose::Problem;
 use wincimg_engine::delivery::DeliveryReport;
+use wincimg_engine::publication::PlannedTag;
 
-/// What a build made: its index, or its first image.
+/// Rejects several images without an index for a flag whose file is about one.
+pub(super) fn check_single(flag: &str, tags: &[PlannedTag<'_>]) -> Result<(), Problem> {
+    if tags.len() < 2 {
+        return Ok(());
+    }
+    let problem = format!(
+        "{flag} is for one image: without an index, there are {}",
+        tags.len()
+    );
+    Err(Problem::request("usage", problem).hint(format!(
+        "build for one host at a time, or remove --no-index or {flag}"
+    )))
+}
+
+/// What a build made: its index, or its image.
 pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
     let mut fields = Map::new();
     let mut add = |key: &str, value: Option<Value>| {
