@@ -54,6 +54,20 @@ fn ask(registry: &DockerRegistry, home: &Path) -> Failure {
 }
 
 #[test]
+fn the_login_of_a_hint_has_the_flag_for_an_insecure_registry() {
+    let (registry, home) = (locked(), tempfile::tempdir().unwrap());
+    let host = registry.host();
+    let image = format!("{host}/no/such:image");
+    let login = format!("`wincimg login {host} --insecure-registry {host}`");
+    wincimg(
+        home.path(),
+        &["inspect", &image, "--insecure-registry", &host],
+    )
+    .fails(3, "registry/denied", &["401"])
+    .advises(&[&login]);
+}
+
+#[test]
 fn a_login_is_tried_and_kept_for_its_owner_alone() {
     let registry = locked();
     let home = tempfile::tempdir().unwrap();

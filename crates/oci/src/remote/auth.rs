@@ -156,8 +156,8 @@ impl Inner {
         scope: &Scope,
         credential: &Credential,
     ) -> Result<Token, RegistryError> {
+        let own = host.base(&self.http).await?;
         if credential.proof.is_some() {
-            let own = host.base(&self.http).await?;
             self.check_site(&host.name, own, realm, credential)?;
         }
         let asking = self.ask_for_token(host, realm, service, scope, credential);
@@ -171,6 +171,7 @@ impl Inner {
                 credential: credential.to_string(),
                 detail: String::new(),
                 known: false,
+                is_listed: self.http.is_listed(own),
             },
             _ if matches!(error, RegistryError::PlainCredentials { .. }) => error,
             _ => RegistryError::Token {

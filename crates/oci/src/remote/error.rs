@@ -27,7 +27,7 @@ pub enum RegistryError {
         "{host} refused to {what} ({}): tried {credential}{detail}",
         status.to_string().to_lowercase()
     )]
-    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known)))]
+    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known, *is_listed)))]
     Denied {
         /// Host and port.
         host: String,
@@ -41,6 +41,8 @@ pub enum RegistryError {
         detail: String,
         /// True if the credential was sent, and is valid but insufficient.
         known: bool,
+        /// True if the host is listed as insecure, which a login requires too.
+        is_listed: bool,
     },
     /// 404 of a repository, or of something in it.
     #[error("{answer}")]
@@ -294,14 +296,21 @@ impl Transient for RegistryError {
     }
 }
 
-fn access_hint(host: &str, is_known: bool) -> String {
+fn access_hint(host: &str, is_known: bool, is_listed: bool) -> String {
+    let flag = if is_listed {
+        format!(" --insecure-registry {host}")
+    } else {
+        String::new()
+    };
     let host = login_name(host);
+    let login = format!("`wincimg login {host}{flag}`");
     if is_known {
-        return format!(
-            "ask the owner of the repository for access, or log in as another user with `wincimg login {host}`"
-        );
+        format!(
+            "ask the owner of the repository for access, or log in as another user with {login}"
+        )
+    } else {
+        format!("log in with {login}, or name another file with --registry-config FILE")
     }
-    format!("log in with `wincimg login {host}`, or name another file with --registry-config FILE")
 }
 
 fn other_format(media_type: &str) -> &'static str {
@@ -394,6 +403,7 @@ pub(super) async fn check(
             credential: credential.to_owned(),
             detail,
             known: false,
+            is_listed: false,
         },
         _ => RegistryError::Http(HttpError::Status {
             host,

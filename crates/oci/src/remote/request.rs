@@ -149,7 +149,11 @@ impl Inner {
             let what = &request.what;
             let checked = check(&self.http, name, what, response, &credential, &secrets).await;
             return checked.map_err(|mut error| {
-                if let RegistryError::Denied { known, .. } = &mut error {
+                if let RegistryError::Denied {
+                    known, is_listed, ..
+                } = &mut error
+                {
+                    *is_listed = self.http.is_listed(base);
                     let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
                     *known = is_user && (!refused || by_token);
                 }
