@@ -103,7 +103,8 @@ fn lists_of_the_script_go_on_after_a_line_end() {
     let folder = tempfile::tempdir().unwrap();
     workload(folder.path());
     let pod = fs::read_to_string(folder.path().join("w.yaml")).unwrap();
-    fs::write(folder.path().join("v.yaml"), pod.replace("app:1", "late:1")).unwrap();
+    let other = pod.replace("name: p", "name: q").replace("app:1", "late:1");
+    fs::write(folder.path().join("v.yaml"), other).unwrap();
     let (code, printed) = with_wincimg(
         &format!("{TEMPLATES}/check-compat.sh"),
         folder.path(),

@@ -358,6 +358,20 @@ fn the_command_that_locks_a_download_names_the_base_registry() {
 }
 
 #[test]
+fn lines_for_windows_are_told_though_their_base_cannot_be_read() {
+    let site = site();
+    site.write(
+        "app/Dockerfile",
+        "FROM 127.0.0.1:1/golang:nanoserver AS made\nRUN msbuild app.sln\n\
+         FROM mcr.microsoft.com/windows/nanoserver:1809\nCOPY --from=made /app.exe /\n",
+    );
+    fleet(&site, "[[image]]\nbuild = \"./app\"\n");
+    let (_, report) = run(&site, "check");
+    let problem = &report["images"][0]["problem"];
+    assert_eq!(problem["code"], "dockerfile/needs-windows", "{report:#}");
+}
+
+#[test]
 fn what_serves_a_node_today_is_kept() {
     let site = site();
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");
