@@ -8,7 +8,7 @@ mod update_args;
 
 use clap::{Args, Subcommand};
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
-use wincimg_cluster::rollout::command_line;
+use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::public_url;
 use wincimg_http::HttpClient;
 
