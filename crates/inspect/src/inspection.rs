@@ -16,7 +16,7 @@ use wincimg_registry::Root;
 use super::facts::ImageFacts;
 use super::layers::{self, Budget, LayerReadStatus, ReadDepth, ReadPlan};
 use super::registry::{self, RegistryFormat};
-use super::select::{self, EntryKind, OtherEntry, StatedEntry};
+use super::select::{self, OtherEntry, StatedEntry};
 use super::shutdown::ShutdownTimes;
 
 /// Number of images that are inspected in parallel.
@@ -133,7 +133,7 @@ pub async fn windows_images_in(
     if chosen.images.is_empty() {
         // An unreadable entry may be the requested one.
         for other in chosen.others {
-            if let EntryKind::Unreadable { problem } = other.kind {
+            if let Some(problem) = other.kind.into_problem() {
                 return Err(problem.into());
             }
         }

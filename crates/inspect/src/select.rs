@@ -46,12 +46,36 @@ pub enum EntryKind {
     },
     /// An artifact that is not an image.
     Artifact,
+    /// An entry that the store does not have.
+    Missing {
+        /// Reason.
+        #[serde(serialize_with = "as_text")]
+        problem: StoreError,
+    },
     /// An entry that cannot be read.
     Unreadable {
         /// Reason.
         #[serde(serialize_with = "as_text")]
         problem: StoreError,
     },
+}
+
+impl EntryKind {
+    fn unread(problem: StoreError) -> Self {
+        if problem.is_not_found() {
+            Self::Missing { problem }
+        } else {
+            Self::Unreadable { problem }
+        }
+    }
+
+    /// Why it could not be read.
+    pub fn into_problem(self) -> Option<StoreError> {
+        match self {
+            Self::Missing { problem } | Self::Unreadable { problem } => Some(problem),
+            Self::Image | Self::Attestation { .. } | Self::Artifact => None,
+        }
+    }
 }
 
 /// An entry of an index, as the index has it.
@@ -113,11 +137,15 @@ pub(super) async fn choose(
                     Err(other) => chosen.others.push(other),
                 }
             }
-            let unreadable =
-                |other: &OtherEntry| matches!(other.kind, EntryKind::Unreadable { .. });
+            let is_unread = |other: &OtherEntry| {
+                matches!(
+                    other.kind,
+                    EntryKind::Missing { .. } | EntryKind::Unreadable { .. }
+                )
+            };
             if chosen.images.is_empty()
                 && !filters.is_empty()
-                && !chosen.others.iter().any(unreadable)
+                && !chosen.others.iter().any(is_unread)
             {
                 let platforms = chosen
                     .others
@@ -200,7 +228,7 @@ impl Choice<'_> {
             match self.source.document(entry).await {
                 Ok(Document::Index(index)) => self.entries(&index, depth + 1).await,
                 Ok(Document::Manifest(manifest)) => Ok(vec![self.image(entry, *manifest).await]),
-                Err(problem) => Ok(vec![other(entry, EntryKind::Unreadable { problem })]),
+                Err(problem) => Ok(vec![other(entry, EntryKind::unread(problem))]),
             }
         })
     }
@@ -211,7 +239,7 @@ impl Choice<'_> {
         match self.source.is_image(&manifest).await {
             Ok(true) => {}
             Ok(false) => return other(entry, EntryKind::Artifact),
-            Err(problem) => return other(entry, EntryKind::Unreadable { problem }),
+            Err(problem) => return other(entry, EntryKind::unread(problem)),
         }
         let stated_platform = entry.platform.as_ref();
         let is_stated = stated_platform.is_some_and(|platform| self.includes(platform));
@@ -224,7 +252,7 @@ impl Choice<'_> {
                 platform: Some(image.config().platform().to_string()),
                 kind: EntryKind::Image,
             }),
-            Err(problem) => return other(entry, EntryKind::Unreadable { problem }),
+            Err(problem) => return other(entry, EntryKind::unread(problem)),
         };
         (stated(entry), selected)
     }

@@ -311,7 +311,10 @@ fn of_index(
         Some(match (own, problem) {
             (Some(own), _) => stated.with_image(own),
             (None, Some(problem)) => Variant {
-                content: EntryContent::Unreadable(problem),
+                content: match kind {
+                    Some("missing") => EntryContent::Missing,
+                    _ => EntryContent::Unreadable(problem),
+                },
                 ..stated
             },
             (None, None) => stated,

@@ -12,7 +12,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
-    EntryKind, ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
+    ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
     RegistryReport, SMALL_LAYER, SkipReason, UnclosedHive, inspect,
 };
 use wincimg_oci::copy::PlatformFilter;
@@ -313,7 +313,7 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome,
         failures.extend(problems.map(Failure::from));
     }
     for other in inspection.others {
-        if let EntryKind::Unreadable { problem } = other.kind {
+        if let Some(problem) = other.kind.into_problem() {
             let what = format!("cannot read {}, which the index lists", other.digest);
             failures.push(Failure::from(problem).context(what));
         }

@@ -92,6 +92,9 @@ fn others(others: &[OtherEntry]) -> String {
         matches!(kind, EntryKind::Attestation { .. })
     });
     add("artifact", |kind| matches!(kind, EntryKind::Artifact));
+    add("missing entry", |kind| {
+        matches!(kind, EntryKind::Missing { .. })
+    });
     add("unreadable entry", |kind| {
         matches!(kind, EntryKind::Unreadable { .. })
     });

@@ -155,18 +155,27 @@ fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries
     let file = folder.path().join("nodes.json");
     let list = json!({"kind": "NodeList", "items": nodes});
     fs::write(&file, list.to_string()).unwrap();
-    let (code, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &registry.host(), "--nodes"])
-            .arg(&file)
-            .arg(format!("{}/shop/web:1.0", registry.host())),
-    );
-    assert_eq!(code, 1, "{report}");
-    let checks = report["checks"].as_array().unwrap().iter();
-    let rules: Vec<&str> = checks
-        .map(|check| check["rule"].as_str().unwrap())
-        .collect();
-    assert_eq!(rules, ["build-match", "missing-manifest"], "{report}");
+    let image = format!("{}/shop/web:1.0", registry.host());
+    let insecure = ["--insecure-registry", &registry.host()];
+    let inspected = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["image", "inspect", &image, "--format", "json"])
+        .args(["--registry-config", NO_CREDENTIALS])
+        .args(insecure)
+        .output()
+        .unwrap();
+    let saved = folder.path().join("images.json");
+    fs::write(&saved, inspected.stdout).unwrap();
+    let offline = ["--offline", "--images", saved.to_str().unwrap()];
+    for source in [&insecure[..], &offline] {
+        let (code, report) =
+            answer_of(wincimg().args(source).arg("--nodes").arg(&file).arg(&image));
+        assert_eq!(code, 1, "{report}");
+        let checks = report["checks"].as_array().unwrap().iter();
+        let rules: Vec<&str> = checks
+            .map(|check| check["rule"].as_str().unwrap())
+            .collect();
+        assert_eq!(rules, ["build-match", "missing-manifest"], "{report}");
+    }
 }
 
 #[test]
