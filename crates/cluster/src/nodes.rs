@@ -9,6 +9,7 @@ use wincimg_common::json::or_default;
 use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
+use super::pod::Hyperv;
 use super::yaml::{Document, documents, excerpt, without_place};
 
 /// Label with a node's operating system.
@@ -370,6 +371,16 @@ impl Node {
             Some(minor) if minor < 22 => Some(false),
             Some(22) => None,
             _ => Some(true),
+        }
+    }
+
+    /// The way to request Hyper-V isolation that it supports. A node of unknown version counts as a
+    /// current one.
+    pub(crate) fn hyperv(&self) -> Hyperv {
+        match (self.runtime, self.kubelet) {
+            (ContainerRuntime::Containerd(_), _) => Hyperv::OfContainerd,
+            (ContainerRuntime::Docker, Some(minor)) if minor <= 20 => Hyperv::OfDocker,
+            (ContainerRuntime::Docker, _) => Hyperv::No,
         }
     }
 

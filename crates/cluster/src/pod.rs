@@ -46,12 +46,12 @@ pub struct PodTemplate {
 }
 
 /// Way in which a pod requests Hyper-V isolation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Hyperv {
     /// Not requested.
     #[default]
     No,
-    /// The old annotation of dockershim, which containerd ignores.
+    /// The annotation of dockershim, which Kubernetes 1.21 removed and containerd ignores.
     OfDocker,
     /// A runtime class of containerd, with which Docker starts nothing.
     OfContainerd,
@@ -149,18 +149,20 @@ impl PodTemplate {
             })
     }
 
-    /// Isolation of a container on a node with this runtime; `usual` is the default of the nodes.
+    /// Isolation of a container on a node that supports this way to request Hyper-V isolation;
+    /// `usual` is the default of the nodes.
     pub fn isolation(
         &self,
         container: &Container,
-        runtime: ContainerRuntime,
+        supported: Hyperv,
         usual: Isolation,
     ) -> Isolation {
-        match (self.hyperv, runtime) {
-            _ if container.host_process => Isolation::HostProcess,
-            (Hyperv::OfDocker, ContainerRuntime::Docker)
-            | (Hyperv::OfContainerd, ContainerRuntime::Containerd(_)) => Isolation::HyperV,
-            _ => usual,
+        if container.host_process {
+            Isolation::HostProcess
+        } else if self.hyperv != Hyperv::No && self.hyperv == supported {
+            Isolation::HyperV
+        } else {
+            usual
         }
     }
 

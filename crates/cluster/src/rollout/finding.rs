@@ -14,6 +14,7 @@ use super::fix_text::of_missing_class;
 use super::image::Image;
 use super::verdict::{find, taken};
 use crate::nodes::Node;
+use crate::pod::Hyperv;
 
 /// Properties of a host that decide findings; hosts of one kind share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct HostKind {
     pub architecture: String,
     /// Whether it runs host process containers, if known.
     pub(super) runs_host_process: Option<bool>,
+    /// The way to request Hyper-V isolation that it supports.
+    pub(super) hyperv: Hyperv,
 }
 
 /// Up to this number of host versions each is its own kind. Beyond it, versions that every image
@@ -134,6 +137,7 @@ impl HostKind {
             runtime: host.runtime,
             architecture: host.architecture.clone(),
             runs_host_process: host.runs_host_process(),
+            hyperv: host.hyperv(),
         }
     }
 
@@ -188,7 +192,7 @@ impl<'a> CompatibilityChecker<'a> {
             .iter()
             .map(|host| {
                 let windows = Windows::from_node(host, is_exact, &revisions);
-                let of_pods = (host.runtime, host.runs_host_process());
+                let of_pods = (host.runtime, host.runs_host_process(), host.hyperv());
                 let key = (windows, of_pods, host.architecture.as_str());
                 let kind = *places.entry(key).or_insert_with(|| {
                     kinds.push(HostKind::of(host));

@@ -99,8 +99,9 @@ impl Placement {
                 continue;
             };
             let isolations = selection.groups.iter().map(|group| {
-                let runtime = judge.kinds[group.kind].runtime;
-                (group.kind, template.isolation(container, runtime, usual))
+                let supported = judge.kinds[group.kind].hyperv;
+                let isolation = template.isolation(container, supported, usual);
+                (group.kind, isolation)
             });
             let isolations: Vec<(usize, Isolation)> = isolations.collect();
             let starts_on_some = isolations.iter().any(|&(kind, isolation)| {

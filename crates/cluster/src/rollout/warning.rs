@@ -349,7 +349,7 @@ fn may_start(
     images: &[PlacedImage],
 ) -> bool {
     template.containers.iter().all(|container| {
-        let isolation = template.isolation(container, kind.runtime, Isolation::Process);
+        let isolation = template.isolation(container, kind.hyperv, Isolation::Process);
         let mut images = images.iter().map(|placed| &rollout.images[placed.image]);
         let image = images.find(|image| image.reference.as_ref() == Some(&container.image));
         image.is_none_or(|image| {

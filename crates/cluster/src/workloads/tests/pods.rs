@@ -4,6 +4,7 @@ use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
 
 use super::*;
 use crate::nodes::Node;
+use crate::pod::Hyperv;
 use crate::scheduling::System;
 
 #[test]
@@ -112,7 +113,7 @@ fn a_static_pod_stays_on_its_node() {
 }
 
 #[test]
-fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
+fn the_annotation_counts_on_docker_up_to_kubernetes_1_20_and_host_processes_have_no_isolation() {
     let workloads = read(
         "kind: Pod\nmetadata: {annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}}\n\
          spec: {containers: [{image: i}]}\n---\n\
@@ -120,18 +121,26 @@ fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
          containers: [{image: i}, {image: j, securityContext: {windowsOptions: {hostProcess: false}}}]\n",
     );
     let old = &workloads[0].template;
-    let isolation = |runtime| old.isolation(&old.containers[0], runtime, Isolation::Process);
-    assert_eq!(isolation(ContainerRuntime::Docker), Isolation::HyperV);
-    assert_eq!(isolation(ContainerRuntime::CONTAINERD), Isolation::Process);
+    for (runtime, kubelet, expected) in [
+        (ContainerRuntime::Docker, Some(20), Isolation::HyperV),
+        (ContainerRuntime::Docker, Some(21), Isolation::Process),
+        (ContainerRuntime::Docker, None, Isolation::Process),
+        (ContainerRuntime::CONTAINERD, Some(20), Isolation::Process),
+    ] {
+        let node = Node {
+            runtime,
+            kubelet,
+            ..Node::from_build(HostBuild::new("17763.1158".parse().unwrap()))
+        };
+        let found = old.isolation(&old.containers[0], node.hyperv(), Isolation::Process);
+        assert_eq!(found, expected, "{runtime:?} {kubelet:?}");
+    }
     assert_eq!(old.system(), System::Windows);
     let host = &workloads[1].template;
     assert_eq!(host.system(), System::Windows);
     let of = |index: usize| {
-        host.isolation(
-            &host.containers[index],
-            ContainerRuntime::CONTAINERD,
-            Isolation::Process,
-        )
+        let container = &host.containers[index];
+        host.isolation(container, Hyperv::OfContainerd, Isolation::Process)
     };
     assert_eq!(of(0), Isolation::HostProcess);
     assert_eq!(of(1), Isolation::Process);

@@ -1,6 +1,6 @@
 //! Runtime classes.
 
-use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
+use wincimg_windows::compat::{HostBuild, Isolation};
 
 use super::*;
 use crate::nodes::Node;
@@ -27,9 +27,10 @@ spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
     assert_eq!(template.scheduling.tolerations.len(), 1);
     assert_eq!(template.system(), System::Windows);
     let isolation =
-        |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
-    assert_eq!(isolation(ContainerRuntime::CONTAINERD), Isolation::HyperV);
-    assert_eq!(isolation(ContainerRuntime::Docker), Isolation::Process);
+        |supported| template.isolation(&template.containers[0], supported, Isolation::Process);
+    assert_eq!(isolation(Hyperv::OfContainerd), Isolation::HyperV);
+    assert_eq!(isolation(Hyperv::OfDocker), Isolation::Process);
+    assert_eq!(isolation(Hyperv::No), Isolation::Process);
 }
 
 #[test]
