@@ -163,7 +163,7 @@ impl<'a> FixResolver<'a> {
         let hosts = placement.selection.hosts.iter();
         let patches = hosts.filter_map(|(host, _)| self.effects.patches.get(&(*host as usize)));
         let patches: BTreeSet<usize> = patches.copied().collect();
-        let rebuilds = self.effects.rebuilds_of(images);
+        let rebuilds = self.effects.rebuilds_of(placement.workload, images);
         let mut actions: BTreeSet<usize> = patches.union(&rebuilds).copied().collect();
         let starting = |actions: &BTreeSet<usize>| {
             let outcomes = self.outcomes(placement, images, actions);
@@ -186,7 +186,8 @@ impl<'a> FixResolver<'a> {
         }
         let has_patches = !actions.is_disjoint(&patches);
         let is_changed = |placement: &&Placement| {
-            let rebuilds = || self.effects.rebuilds_of(&placement.images);
+            let (workload, images) = (placement.workload, &placement.images);
+            let rebuilds = || self.effects.rebuilds_of(workload, images);
             has_patches || !rebuilds().is_disjoint(&actions)
         };
         let mut others = self.rollout.placements.iter().filter(is_changed);
@@ -215,7 +216,8 @@ impl<'a> FixResolver<'a> {
         let parts = self.parts[&Rc::as_ptr(&placement.selection)].iter();
         let outcomes = parts.flat_map(|part| {
             let is_done = |action: usize| actions.contains(&action);
-            let after = self.effects.outcomes(images, part, is_done);
+            let workload = placement.workload;
+            let after = self.effects.outcomes(workload, images, part, is_done);
             let outcomes = images.iter().zip(after).map(|(placed, (after, _))| {
                 let before = placed.findings[part.group].outcome;
                 (part.hosts.len(), before, after)

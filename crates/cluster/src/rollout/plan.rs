@@ -31,7 +31,7 @@ pub(super) use effects::{Effects, HostPart};
 use graph::{Choice, Graph, GraphCache};
 pub use pin::Pin;
 pub(super) use pin::to_a_build;
-use rebuild::rebuilds;
+use rebuild::{becomes, is_refused, rebuilds};
 use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 use wincimg_windows::update::{Kb, Updates};
 use wincimg_windows::version::WindowsVersion;
@@ -126,6 +126,9 @@ pub enum PlanAction {
         /// Indexes of the hosts that are cordoned until they are patched, because the new image
         /// does not start there before.
         holds: Vec<usize>,
+        /// Indexes of the workloads that keep the old tag: they start on all their hosts, one of
+        /// which refuses the new image.
+        keep_tag: Vec<usize>,
         /// Steps, in order.
         steps: Vec<ActionStep>,
     },
@@ -354,7 +357,7 @@ fn choose<'a>(
     let mut known = GraphCache::new(rollout, &pins);
     let mut graph = Graph::of(&mut known, &pins);
     let mut choice = graph.solve();
-    let spare = fixed_by_other_actions(rollout, &pins, &choice, &graph.patched_hosts(&choice));
+    let spare = fixed_by_other_actions(&graph, &pins, &choice);
     let mut attempts = vec![spare.clone()];
     attempts.extend(spare.into_iter().take(TRIED).map(|one| vec![one]));
     for attempt in attempts {
@@ -375,27 +378,37 @@ fn choose<'a>(
 }
 
 /// The pinned workloads that other actions may fix: their images are rebuilt or their hosts patched
-/// anyway.
+/// anyway, and no host where they start refuses the new image.
 fn fixed_by_other_actions(
-    rollout: &Rollout,
+    graph: &Graph<'_>,
     pins: &BTreeMap<usize, Pin>,
     choice: &Choice,
-    patched: &BTreeMap<usize, WindowsVersion>,
 ) -> Vec<usize> {
+    let rollout = graph.rollout;
+    let patched = graph.patched_hosts(choice);
+    let rebuilt = choice.rebuilt.iter();
+    let rebuilt: BTreeMap<usize, Image> = rebuilt
+        .map(|&place| (place, becomes(graph, choice, place).1))
+        .collect();
     let is_mended = |place: usize, group: &HostKindGroup, finding: &Finding| {
         let mut hosts = group.hosts.iter().map(|host| *host as usize);
         !rollout.of_others[place]
             && is_fixable(finding, &rollout.images[place], &rollout.kinds[group.kind])
-            && (choice.rebuilt.contains(&place) || hosts.any(|host| patched.contains_key(&host)))
+            && (rebuilt.contains_key(&place) || hosts.any(|host| patched.contains_key(&host)))
+    };
+    let is_lost = |place: usize, group: &HostKindGroup, finding: &Finding| {
+        let becomes = rebuilt.get(&place);
+        let kind = &rollout.kinds[group.kind];
+        becomes.is_some_and(|becomes| is_refused(kind, becomes, finding.isolation))
     };
     let placements = rollout.placements.iter();
     placements
         .filter(|placement| {
             placement.images.iter().all(|placed| {
                 let mut groups = placement.selection.groups.iter().zip(&placed.findings);
-                groups.all(|(group, finding)| {
-                    finding.outcome != VerdictOutcome::Incompatible
-                        || is_mended(placed.image, group, finding)
+                groups.all(|(group, finding)| match finding.outcome {
+                    VerdictOutcome::Incompatible => is_mended(placed.image, group, finding),
+                    _ => !is_lost(placed.image, group, finding),
                 })
             })
         })

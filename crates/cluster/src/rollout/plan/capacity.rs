@@ -110,7 +110,7 @@ impl<'a> WorkloadNodes<'a> {
             (part, pinned)
         });
         let parts: Vec<_> = parts.collect();
-        let mut own = effects.rebuilds_of(&placement.images);
+        let mut own = effects.rebuilds_of(Some(workload), &placement.images);
         own.extend(parts.iter().filter_map(|(part, _)| part.patch));
         own.extend(pin);
         Self {
@@ -133,8 +133,8 @@ impl<'a> WorkloadNodes<'a> {
             counts.of += hosts;
             let has_image = !self.keeps_image || part.patch.is_none_or(is_done);
             let is_done_here = |action: usize| has_image && is_done(action);
-            let images = &self.placement.images;
-            let mut outcomes = self.effects.outcomes(images, part, is_done_here);
+            let (workload, images) = (self.placement.workload, &self.placement.images);
+            let mut outcomes = self.effects.outcomes(workload, images, part, is_done_here);
             if outcomes.all(is_expected_to_start) {
                 counts.starts += hosts;
             }

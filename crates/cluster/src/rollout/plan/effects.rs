@@ -65,10 +65,25 @@ impl<'a> Effects<'a> {
         }
     }
 
-    pub(in crate::rollout) fn rebuilds_of(&self, images: &[PlacedImage]) -> BTreeSet<usize> {
+    /// The rebuild of an image that a workload gets, if it does not keep the old tag.
+    fn rebuild_of(&self, workload: Option<usize>, image: usize) -> Option<usize> {
+        let rebuild = *self.rebuilds.get(&image)?;
+        let keeps_tag = |own: usize| match &self.actions[rebuild] {
+            PlanAction::Rebuild { keep_tag, .. } => keep_tag.contains(&own),
+            _ => false,
+        };
+        (!workload.is_some_and(keeps_tag)).then_some(rebuild)
+    }
+
+    /// The rebuilds of images that a workload gets.
+    pub(in crate::rollout) fn rebuilds_of(
+        &self,
+        workload: Option<usize>,
+        images: &[PlacedImage],
+    ) -> BTreeSet<usize> {
         let images = images.iter();
-        let rebuilds = images.filter_map(|placed| self.rebuilds.get(&placed.image));
-        rebuilds.copied().collect()
+        let rebuilds = images.filter_map(|placed| self.rebuild_of(workload, placed.image));
+        rebuilds.collect()
     }
 
     /// The hosts of a selection.
@@ -91,17 +106,19 @@ impl<'a> Effects<'a> {
         parts.collect()
     }
 
-    /// Outcomes of images on a part of the hosts after the actions that are done, and their rules.
+    /// Outcomes of a workload's images on a part of the hosts after the actions that are done, and
+    /// their rules.
     pub(in crate::rollout) fn outcomes(
         &self,
+        workload: Option<usize>,
         images: &[PlacedImage],
         part: &HostPart,
         is_done: impl Fn(usize) -> bool,
     ) -> impl Iterator<Item = (VerdictOutcome, &'static str)> {
         let patch = part.patch.filter(|patch| is_done(*patch));
         images.iter().map(move |placed| {
-            let rebuild = self.rebuilds.get(&placed.image);
-            let rebuild = rebuild.copied().filter(|rebuild| is_done(*rebuild));
+            let rebuild = self.rebuild_of(workload, placed.image);
+            let rebuild = rebuild.filter(|rebuild| is_done(*rebuild));
             let finding = &placed.findings[part.group];
             self.verdict(placed.image, part.kind, finding, rebuild, patch)
         })

@@ -118,8 +118,9 @@ fn interrupted_intervals(
     place: &HostSet<'_>,
 ) -> Vec<(usize, Option<usize>)> {
     let starts_after = |last: usize| {
-        let images = &place.placement.images;
-        let mut outcomes = effects.outcomes(images, &place.part, |action| action <= last);
+        let (workload, images) = (place.placement.workload, &place.placement.images);
+        let is_done = |action: usize| action <= last;
+        let mut outcomes = effects.outcomes(workload, images, &place.part, is_done);
         outcomes.all(|(after, _)| after != VerdictOutcome::Incompatible)
     };
     let mut lost = Vec::new();
@@ -146,7 +147,7 @@ fn affected_places<'a>(rollout: &'a Rollout, effects: &Effects<'_>) -> Vec<HostS
         let Some(workload) = placement.workload else {
             continue;
         };
-        let rebuilds = effects.rebuilds_of(&placement.images);
+        let rebuilds = effects.rebuilds_of(Some(workload), &placement.images);
         let parts = effects.parts(&placement.selection).into_iter();
         let parts = parts.map(|mut part| {
             part.hosts.retain(|host| effects.stays(workload, *host));

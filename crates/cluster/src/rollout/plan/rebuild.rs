@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::{VerdictOutcome, generation};
+use wincimg_windows::compat::{Isolation, VerdictOutcome, generation};
 use wincimg_windows::release::{self, ReleaseKind};
 use wincimg_windows::version::WindowsVersion;
 
@@ -18,9 +18,11 @@ use crate::pod::PullPolicy;
 use crate::rollout::commands::{
     CommandFlags, adopt_steps, rebuild_command, tag_command, update_steps,
 };
+use crate::rollout::fix_text::refused_in_index;
 use crate::rollout::image::{Image, ImageContent, Variant};
 use crate::rollout::tags::{TagsByRepository, index_tag, with_suffix, with_tag};
-use crate::rollout::{Placement, Rollout, RolloutRequest};
+use crate::rollout::verdict::find;
+use crate::rollout::{HostKind, Placement, Rollout, RolloutRequest};
 use crate::workloads::Workload;
 
 /// A host with the version of the base that an image gets for it.
@@ -46,14 +48,21 @@ pub(super) fn rebuilds(
             flags: &after.flags,
         };
         let image = users.image();
-        let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
-        let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
+        let (builds, becomes) = becomes(graph, choice, place);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
         let mut workloads = users.workloads();
+        let own = workloads.iter().map(|(own, _)| *own);
+        let mut keep_tag: Vec<usize> = own.filter(|own| users.keeps_tag(*own, &becomes)).collect();
         let existing = image.reference.as_ref().and_then(|own| tags.get(own));
         let existing = existing.map(Vec::as_slice).unwrap_or_default();
-        let new_tag = new_tag(image, &workloads, after.today, existing, &given);
+        let is_needed = !keep_tag.is_empty() || has_copies(image, &workloads);
+        let today = after.today.filter(|_| is_needed);
+        let new_tag = today.and_then(|today| new_tag(image, today, existing, &given));
         let tag = new_tag.as_deref();
+        if tag.is_none() {
+            keep_tag.clear();
+        }
+        workloads.retain(|(own, _)| !keep_tag.contains(own));
         let to = new_name(image, tag);
         given.extend(to.clone());
         // A new tag has no entries, except for those that it gets from the old one.
@@ -66,18 +75,64 @@ pub(super) fn rebuilds(
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
         workloads.retain(|(own, _)| !running::waits_for_patch(graph.rollout, *own, patched));
         let steps = commands.chain(users.adopt(to.as_deref(), &workloads));
-        let becomes = rebuilt(image, &builds);
+        let steps = steps.collect();
+        replace_image(after, place, &becomes, to, graph.rollout, &keep_tag);
         actions.push(PlanAction::Rebuild {
             image: place,
-            steps: steps.collect(),
+            steps,
             host_builds,
             holds: Vec::new(),
+            keep_tag,
             new_tag,
-            becomes: becomes.clone(),
+            becomes,
         });
-        after.images[place] = becomes;
     }
     actions
+}
+
+/// The builds of an image for the hosts that it has to serve, and what it becomes.
+pub(super) fn becomes(graph: &Graph<'_>, choice: &Choice, place: usize) -> (Vec<Build>, Image) {
+    let image = &graph.rollout.images[place];
+    let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
+    let builds = with_own_builds(builds_for(hosts), image, &graph.rollout.hosts);
+    let becomes = rebuilt(image, &builds);
+    (builds, becomes)
+}
+
+/// Returns true if a host's runtime refuses its base in an index, and what an image becomes is one.
+pub(super) fn is_refused(kind: &HostKind, becomes: &Image, isolation: Isolation) -> bool {
+    refused_in_index(kind).is_some()
+        && find(kind, becomes, isolation).outcome == VerdictOutcome::Incompatible
+}
+
+/// Replaces an image by the rebuilt one: under its new name, if workloads keep the old one.
+fn replace_image(
+    after: &mut RolloutRequest,
+    place: usize,
+    becomes: &Image,
+    to: Option<String>,
+    rollout: &Rollout,
+    keep_tag: &[usize],
+) {
+    let old = std::mem::replace(&mut after.images[place], becomes.clone());
+    if keep_tag.is_empty() {
+        return;
+    }
+    for own in &mut after.workloads {
+        let mut kept = keep_tag.iter().map(|kept| &rollout.workloads[*kept].id);
+        if kept.any(|id| *id == own.id) {
+            continue;
+        }
+        for container in &mut own.template.containers {
+            if let Some(to) = &to
+                && Some(&container.image) == old.reference.as_ref()
+            {
+                container.image.clone_from(to);
+            }
+        }
+    }
+    after.images[place].reference = to;
+    after.images.push(old);
 }
 
 struct ImageUsers<'a> {
@@ -107,6 +162,28 @@ impl<'a> ImageUsers<'a> {
                 && pin.is_none_or(|pin| hosts.any(|host| pin.admits(host)))
         });
         users.collect()
+    }
+
+    /// Returns true if a workload starts on all its hosts with the old image, and one of them refuses
+    /// the new one.
+    fn keeps_tag(&self, workload: usize, becomes: &Image) -> bool {
+        let Some(placement) = self.rollout.placement_of(workload) else {
+            return false;
+        };
+        let groups = placement.selection.groups.iter().enumerate();
+        let refusing = groups.filter(|(place, group)| {
+            let kind = &self.rollout.kinds[group.kind];
+            let mut images = placement.images.iter();
+            images.any(|own| {
+                let isolation = own.findings[*place].isolation;
+                own.image == self.place && is_refused(kind, becomes, isolation)
+            })
+        });
+        let refusing: BTreeSet<usize> = refusing.map(|(place, _)| place).collect();
+        let mut hosts = self.hosts_of(workload);
+        !refusing.is_empty()
+            && hosts.any(|(_, group)| refusing.contains(&group))
+            && !self.needs_rebuild(workload)
     }
 
     /// The steps after which workloads run the rebuilt image, under its new name if it has one.
@@ -193,17 +270,10 @@ impl<'a> ImageUsers<'a> {
     }
 }
 
-/// The new tag of an image of which nodes keep their copy: not one of these that exist, nor one that
-/// the plan gives to another image.
-fn new_tag(
-    image: &Image,
-    users: &[(usize, &Workload)],
-    today: Option<Date>,
-    existing: &[String],
-    given: &BTreeSet<String>,
-) -> Option<String> {
+/// Returns true if nodes keep their copy of an image of these workloads.
+fn has_copies(image: &Image, users: &[(usize, &Workload)]) -> bool {
     let Some(Location::Registry(reference)) = image.location() else {
-        return None;
+        return false;
     };
     let keeps_copy = |(_, user): &(usize, &Workload)| {
         let mut containers = user.template.containers.iter();
@@ -213,10 +283,20 @@ fn new_tag(
                     && own.pull_policy != PullPolicy::Always
             })
     };
-    if !users.iter().any(keeps_copy) {
+    users.iter().any(keeps_copy)
+}
+
+/// A new tag of an image: not one of these that exist, nor one that the plan gives to another image.
+fn new_tag(
+    image: &Image,
+    today: Date,
+    existing: &[String],
+    given: &BTreeSet<String>,
+) -> Option<String> {
+    let Some(Location::Registry(reference)) = image.location() else {
         return None;
-    }
-    let day = today?.strftime("%Y%m%d").to_string();
+    };
+    let day = today.strftime("%Y%m%d").to_string();
     let again = (2_u32..).map(|number| format!("{day}-{number}"));
     let suffixes = [day.clone()].into_iter().chain(again);
     let own = reference.tag().and_then(index_tag);

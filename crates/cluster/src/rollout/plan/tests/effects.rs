@@ -445,6 +445,35 @@ fn nothing_is_built_into_an_index_for_a_host_whose_containerd_refuses_it_there()
 }
 
 #[test]
+fn what_starts_on_a_host_that_refuses_the_new_index_keeps_its_tag() {
+    let hosts = ["17763.5696", "25398.1128", "20348.2402"];
+    // On all nodes, on that of 17763, and on that of 25398.
+    let landings = [0b111, 0b001, 0b010].map(|hosts| ("Deployment", vec![0], hosts));
+    for (landings, pins, changed) in [
+        (&landings[..2], 1, "deployment/p1"),
+        (&landings[1..], 0, "deployment/p0"),
+    ] {
+        let mut request = restricted(&hosts, &["20348.2402"], landings);
+        request.nodes.windows[1].runtime = ContainerRuntime::from_node("containerd://1.7.3");
+        // Without a new tag, all get the new image.
+        assert!(!plan(&request).interruptions.is_empty());
+        request.today = Some("2026-11-24".parse().unwrap());
+        let found = plan(&request);
+        assert_eq!(found.then.incompatible, 0, "{found:?}");
+        assert!(found.interruptions.is_empty(), "{found:?}");
+        let (rebuild, others) = found.actions.split_last().unwrap();
+        assert_eq!(others.len(), pins, "{found:?}");
+        let commands = rebuild.commands();
+        let (build, rest) = commands.split_first().unwrap();
+        assert!(build.starts_with("wincimg build "), "{found:?}");
+        assert!(!rest.is_empty(), "{found:?}");
+        for command in rest {
+            assert!(command.contains(changed), "{found:?}");
+        }
+    }
+}
+
+#[test]
 fn a_fix_names_all_nodes_whose_containerd_refuses_their_base() {
     let hosts = ["26200.7171", "26200.7171", "20348.2402"];
     let mut request = request(&hosts, &["17763.5696"]);
