@@ -187,23 +187,21 @@ impl<'a> ImageUsers<'a> {
     }
 
     /// The steps after which workloads run the rebuilt image, under its new name if it has one.
-    /// Those by hand are last, and only for workloads that need it.
+    /// Those by hand, with what follows them, are last, and only for workloads that need it.
     fn adopt(&self, to: Option<&str>, users: &[(usize, &Workload)]) -> Vec<ActionStep> {
         let from = self.image().reference.as_deref().unwrap_or_default();
         let mut commands = Vec::new();
         let mut by_hand: Vec<ActionStep> = Vec::new();
         for &(index, user) in users {
             let update = self.update(index, to.is_some());
-            let steps = adopt_steps(user, from, to, update, self.flags);
-            let mut own = steps.iter();
-            if own.all(|step| matches!(step, ActionStep::Command(_))) {
-                commands.extend(steps);
-                continue;
-            }
+            let mut steps = adopt_steps(user, from, to, update, self.flags);
+            let is_command = |step: &&ActionStep| matches!(step, ActionStep::Command(_));
+            let rest = steps.split_off(steps.iter().take_while(is_command).count());
             // An absent owner is there once for each template of its pods.
-            let is_new = steps.iter().any(|step| !by_hand.contains(step));
-            if is_new && self.needs_rebuild(index) {
-                by_hand.extend(steps);
+            let is_new = rest.iter().any(|step| !by_hand.contains(step));
+            if rest.is_empty() || is_new && self.needs_rebuild(index) {
+                commands.extend(steps);
+                by_hand.extend(rest);
             }
         }
         commands.extend(by_hand);

@@ -125,6 +125,21 @@ fn a_partition_and_pods_that_do_not_start_hold_up_a_stateful_set() {
 }
 
 #[test]
+fn the_command_for_a_workload_comes_before_steps_by_hand_for_others() {
+    let mut request = request(&["20348.1"], &["17763.1158"]);
+    request.today = Some("2026-11-24".parse().unwrap());
+    let set = workload("StatefulSet", "").replace("p0", "p1");
+    set_workloads(&mut request, &format!("{}---\n{set}", workload("Job", "")));
+    let (rollout, _) = advise(&request);
+    let set_image =
+        "kubectl set image statefulset/p1 c=repo.example/i0:1-20261124 --namespace shop";
+    for check in rollout.checks().filter(|check| check.host.is_some()) {
+        let commands = &check.finding.commands;
+        assert_eq!(commands.last().map(String::as_str), Some(set_image));
+    }
+}
+
+#[test]
 fn a_paused_deployment_is_resumed_by_hand() {
     let resume = "resume Deployment shop/p0, which is paused and rolls out no change: kubectl \
                   rollout resume deployment/p0 --namespace shop";
