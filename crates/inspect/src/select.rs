@@ -83,7 +83,8 @@ impl EntryKind {
 pub struct StatedEntry {
     /// The digest of the manifest.
     pub digest: Digest,
-    /// Its platform, according to the index.
+    /// Its platform, according to the index; absent for entries of an index in it, by whose
+    /// platforms runtimes do not select.
     pub platform: Option<StatedPlatform>,
 }
 
@@ -226,7 +227,13 @@ impl Choice<'_> {
                 return Ok(vec![other(entry, EntryKind::Image)]);
             }
             match self.source.document(entry).await {
-                Ok(Document::Index(index)) => self.entries(&index, depth + 1).await,
+                Ok(Document::Index(index)) => {
+                    let mut inner = self.entries(&index, depth + 1).await?;
+                    for (stated, _) in &mut inner {
+                        stated.platform = None;
+                    }
+                    Ok(inner)
+                }
                 Ok(Document::Manifest(manifest)) => Ok(vec![self.image(entry, *manifest).await]),
                 Err(problem) => Ok(vec![other(entry, EntryKind::unread(problem))]),
             }

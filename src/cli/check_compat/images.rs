@@ -294,7 +294,10 @@ fn of_index(
         let other = others.get(entry.digest.as_str());
         let kind = other.and_then(|other| other.kind.as_deref());
         let Some(platform) = entry.platform else {
-            return own;
+            return own.map(|own| Variant {
+                without_platform: true,
+                ..own
+            });
         };
         if platform.os == "unknown" || matches!(kind, Some("attestation" | "artifact")) {
             return None;

@@ -302,7 +302,7 @@ fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
 }
 
 #[test]
-fn indexes_in_an_index_and_entries_without_a_platform_are_read() {
+fn images_of_indexes_in_an_index_and_entries_without_a_platform_are_not_known_to_start() {
     let registry = FakeRegistry::start();
     let [old, new] = ["10.0.17763.5696", "10.0.20348.2402"];
     let images = [old, new].map(|version| registry.image("windows", version));
@@ -311,15 +311,28 @@ fn indexes_in_an_index_and_entries_without_a_platform_are_read() {
     registry.tag("nested", "1.0", &nested);
     let bare = registry.index_without_platforms(&[&images[0], &images[1]]);
     registry.tag("bare", "1.0", &bare);
-    let names = ["nested", "bare"].map(|name| format!("{}/{name}:1.0", registry.host()));
+    // What a runtime finds by its platform comes first.
+    let mut entries = vec![registry.entry(&images[0])];
+    entries.extend(images.iter().zip([old, new]).map(|(image, version)| {
+        let mut entry = registry.entry(image);
+        entry["platform"] =
+            json!({"os": "windows", "architecture": "amd64", "os.version": version});
+        entry
+    }));
+    registry.tag("both", "1.0", &registry.index_of(&entries));
+    let names = ["nested", "bare", "both"].map(|name| format!("{}/{name}:1.0", registry.host()));
     let (code, report) = answer_of(
         wincimg()
             .args(["--insecure-registry", &registry.host()])
             .args(["--host-build", "17763.5696", "--host-build", "20348.2402"])
             .args(&names),
     );
-    assert_eq!(code, 0, "{report}");
-    assert_eq!(report["summary"]["compatible"], 4, "{report}");
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["summary"]["unknown"], 4, "{report}");
+    assert_eq!(report["summary"]["compatible"], 2, "{report}");
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "unknown-build", "{report}");
+    assert_contains!(check["fix"].as_str().unwrap(), "write the index again");
 }
 
 #[test]
@@ -442,8 +455,11 @@ fn what_inspect_keeps_of_an_index_is_judged_like_the_index_itself() {
     registry.publish("one", &["1.0"], new);
     let bare = registry.index_without_platforms(&[&images[0], &images[1]]);
     registry.tag("bare", "1.0", &bare);
+    let nested = registry.index(&[(&images[0], Some(old)), (&images[1], Some(new))]);
+    let nested = registry.index_without_platforms(&[&nested]);
+    registry.tag("nested", "1.0", &nested);
     let folder = tempfile::tempdir().unwrap();
-    for name in ["unstated", "one", "bare", "shop/web:1.4"] {
+    for name in ["unstated", "one", "bare", "nested", "shop/web:1.4"] {
         let image = if name.contains(':') {
             name.to_owned()
         } else {

@@ -139,7 +139,7 @@ struct IndexReader<'a> {
 
 impl IndexReader<'_> {
     /// The images of an index and of the indexes in it. The manifests of entries with a platform
-    /// are read by [`super::Details`]; without one, a runtime goes by the configuration.
+    /// are read by [`super::Details`].
     fn entries<'a>(
         &'a self,
         index: &'a Verbatim<Index>,
@@ -185,7 +185,12 @@ impl IndexReader<'_> {
         };
         let stated = entry.platform.as_ref().map(Variant::of_platform);
         let variant = match (stated, read.await) {
-            (_, Ok(Err(variants))) => return Ok(variants),
+            (_, Ok(Err(mut variants))) => {
+                for variant in &mut variants {
+                    variant.without_platform = true;
+                }
+                return Ok(variants);
+            }
             (Some(stated), Ok(Ok(own))) => stated.with_image(own),
             (Some(stated), Err(error)) => Variant {
                 content: unread(&error),
@@ -197,7 +202,10 @@ impl IndexReader<'_> {
             {
                 return Ok(Vec::new());
             }
-            (None, Ok(Ok(own))) => own,
+            (None, Ok(Ok(own))) => Variant {
+                without_platform: true,
+                ..own
+            },
             (None, Err(error)) => return Err(error),
         };
         Ok(vec![Variant {

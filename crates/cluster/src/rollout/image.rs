@@ -59,6 +59,9 @@ pub struct Variant {
     pub stop_seconds: Option<u64>,
     /// True if it contains no Windows, so that only host process containers can run it.
     pub host_process: bool,
+    /// True if its entry of the index states no platform, or it is in an index in the index. Docker
+    /// selects no such entry, and versions of containerd follow one without reading its version.
+    pub without_platform: bool,
     /// What is behind its entry of the index.
     pub content: EntryContent,
 }
@@ -252,9 +255,14 @@ impl Variant {
 
     /// Its entry as a runtime sees it in the index.
     pub fn entry(&self) -> IndexEntry<'_> {
+        let (os, architecture) = if self.without_platform {
+            ("", "")
+        } else {
+            (self.os.as_str(), self.architecture.as_str())
+        };
         IndexEntry {
-            os: &self.os,
-            architecture: &self.architecture,
+            os,
+            architecture,
             os_version: self.os_version.as_deref(),
             is_missing: matches!(self.content, EntryContent::Missing),
         }

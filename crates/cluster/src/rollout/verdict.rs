@@ -112,13 +112,34 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
             None => no_match(host, variants, isolation),
         };
     };
-    let found = by_choices(host, variants, &choices(host, build, variants), isolation);
+    let choices = choices(host, build, variants);
+    let is_none = |choice: &RuntimeChoice| choice.entry.is_none();
+    if choices.iter().any(is_none) && may_follow(host, variants) {
+        return without_platform(isolation);
+    }
+    let found = by_choices(host, variants, &choices, isolation);
     if found.outcome != VerdictOutcome::Incompatible {
         return found;
     }
     match by_own_platforms(host, build, variants, isolation) {
         Some(own) => hidden(&own, found),
         None => found,
+    }
+}
+
+/// Returns true if an entry that no runtime selects by its platform has an image for a host.
+fn may_follow(host: &HostKind, variants: &[Variant]) -> bool {
+    let mut hidden = variants.iter().filter(|variant| variant.without_platform);
+    hidden.any(|variant| variant.os == "windows" && variant.architecture == host.architecture)
+}
+
+fn without_platform(isolation: Isolation) -> Finding {
+    let rule = CompatRule::UnknownBuild;
+    let reason = "the index has entries without a platform, or other indexes, which runtimes read \
+                  differently";
+    Finding {
+        fix: Some(NEW_INDEX.to_owned()),
+        ..Finding::new((rule.outcome(), rule.name()), reason.to_owned(), isolation)
     }
 }
 
