@@ -244,10 +244,13 @@ pub struct IndexEntry<'a> {
 }
 
 impl IndexEntry<'_> {
-    /// Its version, as runtimes read it: `20348.2402` is none.
+    /// Its version, as runtimes read it: `20348.2402` is none, and only the build has to be a number.
     fn version(&self) -> Option<WindowsVersion> {
-        let text = self.os_version.filter(|text| text.starts_with("10.0."));
-        text.and_then(|text| text.parse().ok())
+        let mut parts = self.os_version?.strip_prefix("10.0.")?.split('.');
+        Some(WindowsVersion {
+            build: parts.next()?.parse().ok()?,
+            revision: parts.next().and_then(|part| part.parse().ok()),
+        })
     }
 
     fn is_unspecified(&self) -> bool {
@@ -515,6 +518,12 @@ mod tests {
     fn a_version_is_read_as_runtimes_read_it() {
         for runtime in ["containerd://1.6.38", "containerd://2.2.0"] {
             assert_eq!(taken(&["20348.2402"], "20348.1", runtime), None);
+            for rest in ["", ".", ".abc", ".2402.1", ".2402-amd64", ".99999999999"] {
+                let version = format!("10.0.20348{rest}");
+                let found = taken(&[&version], "20348.1", runtime);
+                assert_eq!(found, Some(version.as_str()));
+            }
+            assert_eq!(taken(&["10.0.x.2402"], "20348.1", runtime), None);
         }
         // Docker prefers what begins with its build and a dot.
         let short = ["10.0.17763", "10.0.20348"];
