@@ -144,6 +144,7 @@ fn image(outlook: &PlannedTag<'_>) -> Image {
     let variant = |line: &PlannedTagEntry| Variant {
         os: line.platform.os.clone(),
         architecture: line.platform.architecture.clone(),
+        processor_variant: line.platform.variant.clone(),
         os_version: line.platform.os_version.clone(),
         version: line.version,
         host_process: is_host_process(line),

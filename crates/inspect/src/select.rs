@@ -97,6 +97,9 @@ pub struct StatedPlatform {
     pub os_version: Option<String>,
     /// `amd64`, `arm64`, …
     pub architecture: String,
+    /// Variant of the architecture, if the index has it: `v8`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 /// The selected images, and the other entries.
@@ -301,6 +304,7 @@ fn stated(entry: &Descriptor) -> StatedEntry {
         os: platform.os.clone(),
         os_version: platform.os_version.clone(),
         architecture: platform.architecture.clone(),
+        variant: platform.variant.clone(),
     });
     StatedEntry {
         digest: entry.digest.clone(),

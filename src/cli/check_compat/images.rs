@@ -89,6 +89,7 @@ struct StatedPlatform {
     os: String,
     os_version: Option<String>,
     architecture: String,
+    variant: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -307,6 +308,7 @@ fn of_index(
             version: os_version.and_then(|text| text.parse().ok()),
             os: platform.os,
             architecture: platform.architecture,
+            processor_variant: platform.variant,
             os_version: platform.os_version,
             ..Variant::default()
         };

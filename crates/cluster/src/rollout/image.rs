@@ -47,6 +47,8 @@ pub struct Variant {
     pub os: String,
     /// `amd64`, `arm64`, …
     pub architecture: String,
+    /// `variant` of the index entry: `v8`.
+    pub processor_variant: Option<String>,
     /// `os.version` of the index entry, or of a single image's configuration.
     pub os_version: Option<String>,
     /// Windows version of what starts, even if the index does not state it.
@@ -200,6 +202,7 @@ impl Variant {
         Self {
             os: platform.os.clone(),
             architecture: platform.architecture.clone(),
+            processor_variant: platform.variant.clone(),
             version: os_version.and_then(|text| text.parse().ok()),
             os_version: platform.os_version.clone(),
             ..Self::default()
@@ -263,6 +266,7 @@ impl Variant {
         IndexEntry {
             os,
             architecture,
+            variant: self.processor_variant.as_deref(),
             os_version: self.os_version.as_deref(),
             is_missing: matches!(self.content, EntryContent::Missing),
         }

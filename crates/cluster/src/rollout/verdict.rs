@@ -238,7 +238,7 @@ fn by_choices(
         (Some((worst, _)), Some(refused)) if severity(worst.outcome) == 0 => {
             return Finding {
                 outcome: VerdictOutcome::Warning,
-                ..filtered(host, worst, &refused.by)
+                ..filtered(host, variants, worst, &refused.by)
             };
         }
         (Some(worst), _) => worst.clone(),
@@ -246,7 +246,7 @@ fn by_choices(
             return match (refused, would_start(host, variants, isolation)) {
                 (Some(refused), Some(best)) => Finding {
                     variant: None,
-                    ..filtered(host, &best, &refused.by)
+                    ..filtered(host, variants, &best, &refused.by)
                 },
                 _ => no_match(host, variants, isolation),
             };
@@ -303,8 +303,15 @@ fn better(
 }
 
 /// Finding for an image that would start, but that the runtime refuses to pull.
-fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
-    let reason = format!("{}, but {by} refuses to pull it there", finding.reason);
+fn filtered(host: &HostKind, variants: &[Variant], finding: &Finding, by: &str) -> Finding {
+    let mut reason = format!("{}, but {by} refuses to pull it there", finding.reason);
+    let entry = finding.variant.map(|place| variants[place].entry());
+    let refused = entry.filter(|entry| !entry.is_for_all_processors());
+    let refused = refused.and_then(|entry| entry.variant);
+    if let Some(variant) = refused {
+        reason.push_str(": its entry is for the variant ");
+        reason.push_str(variant);
+    }
     let instead = match finding.image_build {
         Some(_) if takes_a_base(host) => "build the image for this host too",
         Some(_) => "give the image for it a tag of its own, without an index",
@@ -312,6 +319,7 @@ fn filtered(host: &HostKind, finding: &Finding, by: &str) -> Finding {
     };
     // Only an image without Windows has no version.
     let versions = match host.build.zip(finding.image_build) {
+        _ if refused.is_some() => None,
         Some((host, image)) => ContainerRuntime::containerd_for(host.version.build, image.build),
         None => Some(ContainerRuntime::FOR_UNVERSIONED.to_owned()),
     };

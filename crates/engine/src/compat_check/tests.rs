@@ -151,6 +151,7 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
         .map(|line| IndexEntry {
             os: &line.platform.os,
             architecture: &line.platform.architecture,
+            variant: line.platform.variant.as_deref(),
             os_version: line.platform.os_version.as_deref(),
             is_missing: false,
         })

@@ -179,6 +179,7 @@ impl PublishedImage {
         let entries = self.variants.iter().map(|variant| IndexEntry {
             os: &variant.platform.os,
             architecture: &variant.platform.architecture,
+            variant: variant.platform.variant.as_deref(),
             os_version: variant.platform.os_version.as_deref(),
             is_missing: false,
         });

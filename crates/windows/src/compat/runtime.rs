@@ -121,10 +121,11 @@ impl Containerd {
     }
 
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
-        match entry.version() {
-            Some(image) => self.accepts(host, image.build),
-            None => entry.is_unspecified() && self.selects_unversioned(),
-        }
+        entry.is_for_all_processors()
+            && match entry.version() {
+                Some(image) => self.accepts(host, image.build),
+                None => entry.is_unspecified() && self.selects_unversioned(),
+            }
     }
 
     fn selects_unversioned(self) -> bool {
@@ -237,6 +238,8 @@ pub struct IndexEntry<'a> {
     pub os: &'a str,
     /// `amd64`, `arm64`, …
     pub architecture: &'a str,
+    /// Variant of the architecture, if the index has it: `v8`.
+    pub variant: Option<&'a str>,
     /// `10.0.17763.973`, if the index has it.
     pub os_version: Option<&'a str>,
     /// True if its manifest does not exist.
@@ -251,6 +254,15 @@ impl IndexEntry<'_> {
             build: parts.next()?.parse().ok()?,
             revision: parts.next().and_then(|part| part.parse().ok()),
         })
+    }
+
+    /// Returns true if it is for every processor of its architecture. Others containerd refuses on
+    /// Windows, and Docker does not distinguish.
+    pub fn is_for_all_processors(&self) -> bool {
+        matches!(
+            (self.architecture, self.variant.unwrap_or_default()),
+            (_, "") | ("amd64", "v1") | ("arm64", "8" | "v8" | "v8.0")
+        )
     }
 
     fn is_unspecified(&self) -> bool {
@@ -362,6 +374,7 @@ mod tests {
         IndexEntry {
             os: "windows",
             architecture: "amd64",
+            variant: None,
             os_version: (!os_version.is_empty()).then_some(os_version),
             is_missing: false,
         }
@@ -520,7 +533,7 @@ mod tests {
             assert_eq!(taken(&["20348.2402"], "20348.1", runtime), None);
             for rest in ["", ".", ".abc", ".2402.1", ".2402-amd64", ".99999999999"] {
                 let version = format!("10.0.20348{rest}");
-                let found = taken(&[&version], "20348.1", runtime);
+                let found = taken(&[version.as_str()], "20348.1", runtime);
                 assert_eq!(found, Some(version.as_str()));
             }
             assert_eq!(taken(&["10.0.x.2402"], "20348.1", runtime), None);
@@ -547,6 +560,30 @@ mod tests {
             let runtime = ContainerRuntime::from_node(&format!("containerd://{version}"));
             let choices = choose(&entries, host(on), "amd64", runtime);
             assert_eq!(choices[0].entry, Some(expected), "{version} on {on}");
+        }
+    }
+
+    #[test]
+    fn containerd_refuses_entries_for_a_variant_of_the_architecture() {
+        for (variant, architecture, is_taken) in [
+            ("v1", "amd64", true),
+            ("v2", "amd64", false),
+            ("v8", "arm64", true),
+            ("v9", "arm64", false),
+        ] {
+            let entry = IndexEntry {
+                architecture,
+                variant: Some(variant),
+                ..windows("10.0.20348.1")
+            };
+            for (runtime, expected) in [
+                (ContainerRuntime::CONTAINERD, is_taken),
+                (ContainerRuntime::Docker, true),
+            ] {
+                let entries = [entry.clone()];
+                let found = choose(&entries, host("20348.1"), architecture, runtime);
+                assert_eq!(found[0].entry.is_some(), expected, "{variant} {runtime:?}");
+            }
         }
     }
 

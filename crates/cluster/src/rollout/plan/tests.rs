@@ -244,6 +244,33 @@ fn an_image_that_its_index_states_wrongly_is_built_if_it_starts_nowhere() {
 }
 
 #[test]
+fn an_image_whose_entry_is_for_a_variant_of_the_architecture_is_built_for_containerd() {
+    for (runtime, actions, end) in [
+        ("containerd://2.2.0", 1, ": its entry is for the variant v2"),
+        ("docker://20.10.9", 0, ""),
+    ] {
+        let mut request = request(&["20348.2402"], &[]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
+        let entry = Variant {
+            processor_variant: Some("v2".to_owned()),
+            ..single("20348.2402")
+        };
+        request.images = vec![Image {
+            reference: Some("repo.example/i0:1".to_owned()),
+            content: ImageContent::Index(vec![entry]),
+        }];
+        request.plain = 1;
+        let (rollout, plan) = advise(&request);
+        let then = plan.then.incompatible;
+        assert_eq!((plan.actions.len(), then), (actions, 0), "{plan:?}");
+        let finding = rollout.checks().next().unwrap().finding;
+        assert!(finding.reason.ends_with(end), "{finding:?}");
+        let fix = finding.fix.as_deref().unwrap_or_default();
+        assert!(!fix.contains("move the node"), "{fix}");
+    }
+}
+
+#[test]
 fn an_image_without_a_version_is_not_inspected_again() {
     for (stated, reason) in [
         (None, "the image's configuration has no os.version"),
