@@ -259,16 +259,16 @@ fn by_choices(
         Some((best, others)) => best.image_build.map(|other| (other, Some(*others))),
         None => better(host, variants, &worst, isolation).map(|other| (other, None)),
     };
-    let Some((other, others)) = other else {
-        return worst;
+    let this = format!(": {by} selects this entry of the index");
+    let others = match other {
+        Some((other, Some(others))) => format!("{this}; {others} would select {other}"),
+        Some((other, None)) => format!("{this}, though it has {other}"),
+        None => String::new(),
     };
-    let others = others.map(|others| format!("; {others} would select {other}"));
-    let others = others.unwrap_or_else(|| format!(", though it has {other}"));
+    let none = refused.map(|refused| format!("; {} selects none", refused.by));
+    let none = none.unwrap_or_default();
     Finding {
-        reason: format!(
-            "{}: {by} selects this entry of the index{others}",
-            worst.reason
-        ),
+        reason: format!("{}{others}{none}", worst.reason),
         ..worst
     }
 }

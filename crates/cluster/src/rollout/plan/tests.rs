@@ -271,6 +271,21 @@ fn an_image_whose_entry_is_for_a_variant_of_the_architecture_is_built_for_contai
 }
 
 #[test]
+fn a_reason_names_the_versions_of_containerd_that_select_nothing() {
+    let mut request = request(&["26200.7171"], &[]);
+    request.images = vec![index(&[
+        ("20348.3091", "20348.3091"),
+        ("22621.3155", "20348.5870"),
+    ])];
+    request.plain = 1;
+    let rollout = Rollout::new(&request);
+    let reason = &rollout.checks().next().unwrap().finding.reason;
+    let end = "; containerd 1.7.6 to 2.1.5 would select 20348.3091; containerd 2.1.6 to 2.3.4 \
+               selects none";
+    assert!(reason.ends_with(end), "{reason}");
+}
+
+#[test]
 fn an_image_without_a_version_is_not_inspected_again() {
     for (stated, reason) in [
         (None, "the image's configuration has no os.version"),
