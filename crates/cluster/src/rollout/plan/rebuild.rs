@@ -75,7 +75,7 @@ pub(super) fn rebuilds(
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
         workloads.retain(|(own, _)| !running::waits_for_patch(graph.rollout, *own, patched));
         let steps = commands.chain(users.adopt(to.as_deref(), &workloads));
-        let steps = steps.collect();
+        let steps: Vec<ActionStep> = steps.collect();
         replace_image(after, place, &becomes, to, graph.rollout, &keep_tag);
         actions.push(PlanAction::Rebuild {
             image: place,
