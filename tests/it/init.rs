@@ -108,7 +108,7 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
         printed,
         "dotnet publish ./tool/Tool.csproj -c Release -r win-x64"
     );
-    site.write("my tool/A.csproj", &site.text("tool/Tool.csproj"));
+    site.write("my tool/A.csproj", site.text("tool/Tool.csproj"));
     let (_, answer) = answer_of(&mut site.with_no_bases(&["init", "--dotnet", "my tool"]));
     let publish = answer["next"][0].as_str().unwrap();
     assert_contains!(

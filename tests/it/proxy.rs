@@ -19,11 +19,11 @@ fn proxy<T: Send + 'static>(
 ) -> (String, Receiver<T>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (notes, noted) = mpsc::channel();
+    let (sender, noted) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             if let Ok(note) = answer(stream) {
-                let _ = notes.send(note);
+                let _ = sender.send(note);
             }
         }
     });

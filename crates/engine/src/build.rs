@@ -190,7 +190,7 @@ impl BuildRequest {
     /// The error on any base, in place of a base that is not found. Errors of lines on their bases
     /// are more exact.
     fn error_on_any_base(&self, error: BoxError) -> BoxError {
-        if error.is::<StageError>() {
+        if error.downcast_ref::<StageError>().is_some() {
             return error;
         }
         self.drafts().err().unwrap_or(error)
