@@ -247,7 +247,9 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
     if program == "find" && command.words.iter().any(is_search) {
         return Some("find of Windows searches in texts, and fails: use dir /s /b".to_owned());
     }
-    if has_extension(&program_name(written), &["sh"]) && command.grammar != Grammar::Exec {
+    // The end of an address may be its host's: `https://get.scoop.sh`.
+    let is_script = has_extension(&program_name(written), &["sh"]) && !written.contains("://");
+    if is_script && command.grammar != Grammar::Exec {
         return Some(format!(
             "Windows does not run the shell script {written}; write it for cmd or PowerShell"
         ));
