@@ -224,7 +224,7 @@ const OF_SDK: [&str; 9] = [
 ];
 
 /// Returns true for a copy of files that are not programs.
-fn copies_data(step: &LintStep<'_>) -> bool {
+pub(super) fn copies_data(step: &LintStep<'_>) -> bool {
     let text = step.instruction.text();
     if step.instruction.flags().next().is_some() || text.contains(['[', '$', '<']) {
         return false;

@@ -221,6 +221,8 @@ fn plain_command<'a>(step: &'a LintStep<'_>, program: &str) -> Option<&'a LintCo
 
 /// Reports PowerShell 7 on a base that does not have it.
 fn check_pwsh(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
+    let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
+    let sets_path = texts.any(|text| text.contains("path"));
     for step in &stage.steps {
         let text = step.lower_text();
         let words = step.instruction.exec_form().filter(|_| step.is("SHELL"));
@@ -235,6 +237,12 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
             };
             let message = format!("{} has no pwsh: {instead}", reference.repository);
             return Some(step.finding(message));
+        }
+        // A copied folder may have it.
+        let is_copy = matches!(step.instruction.keyword.as_str(), "COPY" | "ADD");
+        let is_on_path = sets_path || text.contains("system32");
+        if is_copy && is_on_path && !absent::copies_data(step) {
+            return None;
         }
         // Anything about it before may bring it.
         if text.contains("powershell") || text.contains("pwsh") {
