@@ -235,7 +235,12 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
                     .split_whitespace()
                     .any(|word| word == name || word.starts_with(&format!("{name}="))))
     };
-    let mut later = it.stage.steps.iter();
+    // Docker refuses an instruction that sets it above.
+    let mut above = it.stage.before(it.step).iter();
+    if above.any(|step| declares(&step, &["ARG", "ENV"])) {
+        return None;
+    }
+    let mut later = it.stage.after(it.step).iter();
     if let Some(step) = later.find(|step| declares(step, &["ARG", "ENV"])) {
         let keyword = &step.instruction.keyword;
         let line = step.line() + 1;
