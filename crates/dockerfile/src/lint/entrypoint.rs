@@ -22,6 +22,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
                 | "backslash-quotes-under-cmd"
                 | "overridden-instruction"
                 | "unix-command"
+                | "unquoted-spaces"
         )
     });
     let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();

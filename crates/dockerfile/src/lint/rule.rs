@@ -200,7 +200,7 @@ pub static RULES: [Rule; 73] = rules![
     /// In cmd single quotes are ordinary characters
     Error "single-quotes-under-cmd" None Step(shells::check_single_quotes);
     /// A path or name with spaces requires quotes
-    Error "unquoted-spaces" None Run(spaces::check);
+    Error "unquoted-spaces" None Step(spaces::check);
     /// cmd removes the first and the last quote of a line that begins with one
     Error "outer-quotes-under-cmd" Safe Shared;
     /// The shell runs no command

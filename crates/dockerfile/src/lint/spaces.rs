@@ -3,7 +3,7 @@
 use super::Finding;
 use super::quotes::is_stripped;
 use super::shell::BaseShell;
-use super::shells::is_shell;
+use super::shells::{is_reread, is_shell};
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
 
@@ -12,7 +12,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter().filter(is_read);
     let (word, message) = commands.find_map(|command| {
         program_files(step, command)
-            .map(|word| (word, path_message(command, word)))
+            .map(|word| (word, path_message(step, command, word)))
             .or_else(|| extra_word_of_reg(command))
             .or_else(|| joined_argument(step, command))
     })?;
@@ -46,14 +46,30 @@ fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
         let between = step.instruction.part(word.range.start..next.range.start);
         is_plain(word) && is_plain(next) && is_start && is_rest && !between.contains('^')
     })?;
-    Some(&found[0])
+    (!is_whole_script(step, &found[0])).then_some(&found[0])
 }
 
-fn path_message(command: &LintCommand, word: &Word) -> String {
+/// Returns true for the begin of a script in quotes, which cmd and `-File` take for one path.
+fn is_whole_script(step: &LintStep<'_>, word: &Word) -> bool {
+    let text = step.lower_full_text();
+    step.scripts().iter().any(|script| {
+        let before = text[..script.range.start].trim_end_matches(['"', '\'', ',', ' ']);
+        let is_path =
+            script.grammar == Grammar::Cmd || before.ends_with("-file") || before.ends_with("-f");
+        is_path
+            && script.range.start == word.start()
+            && script.is_nested
+            && !is_reread(step, script)
+    })
+}
+
+fn path_message(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> String {
     let is_program = command.words.first() == Some(word);
     let what = if is_program { "runs" } else { "gets" };
     let how = match command.grammar {
         Grammar::Unknown => "put the path in quotes",
+        Grammar::Cmd if is_program && !step.is("RUN") => "use the exec form",
+        Grammar::Cmd if is_program => "write call and the path in double quotes",
         Grammar::Cmd => "put the path in double quotes",
         _ if is_program => "write & and the path in single quotes",
         _ => "put the path in single quotes",

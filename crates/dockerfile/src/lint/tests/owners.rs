@@ -322,12 +322,13 @@ fn a_folder_in_quotes_does_not_end_in_a_backslash() {
 }
 
 #[test]
-fn a_program_that_windows_lacks_is_not_put_in_exec_form() {
+fn a_program_that_is_not_there_is_not_put_in_exec_form() {
     let fixes = |text: &str| -> Vec<Option<String>> {
         let found = of_rule(PINNED, "shell-form-entrypoint", text).into_iter();
         found.map(|it| it.fix).collect()
     };
     assert_eq!(fixes("CMD tail -f /dev/null"), [None::<String>]);
+    assert_eq!(fixes("CMD C:\\Program Files\\a.exe -f"), [None::<String>]);
     let exec_form = "CMD [\"C:/a.exe\", \"-f\"]".to_owned();
     assert_eq!(fixes("CMD C:/a.exe -f"), [Some(exec_form)]);
 }
