@@ -226,22 +226,13 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
     if is_set {
         return None;
     }
-    let declares = |step: &&LintStep<'_>, keywords: &[&str]| {
-        let text = step.instruction.text();
-        keywords.contains(&step.instruction.keyword.as_str())
-            && step.instruction.trigger().is_none()
-            && (text.starts_with(&format!("{name}="))
-                || text
-                    .split_whitespace()
-                    .any(|word| word == name || word.starts_with(&format!("{name}="))))
-    };
     // Docker refuses an instruction that sets it above.
     let mut above = it.stage.before(it.step).iter();
-    if above.any(|step| declares(&step, &["ARG", "ENV"])) {
+    if above.any(|step| step.declares(name)) {
         return None;
     }
     let mut later = it.stage.after(it.step).iter();
-    if let Some(step) = later.find(|step| declares(step, &["ARG", "ENV"])) {
+    if let Some(step) = later.find(|step| step.declares(name)) {
         let keyword = &step.instruction.keyword;
         let line = step.line() + 1;
         return Some(format!("{keyword} {name} is below, on line {line}"));
@@ -251,8 +242,7 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
         .stages
         .iter()
         .filter(|stage| !std::ptr::eq(*stage, it.stage));
-    let other =
-        stages.find_map(|stage| stage.steps.iter().find(|step| declares(step, &["ARG"])))?;
+    let other = stages.find_map(|stage| stage.all("ARG").find(|step| step.declares(name)))?;
     let line = other.line() + 1;
     Some(format!(
         "the ARG on line {line} is of another stage; add ARG {name} to this one"

@@ -7,6 +7,7 @@ use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::{PowerShellStatement, outside_quotes};
+use super::variables::dollar_names;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 use super::{ContainsAny, Finding};
 use crate::instruction::InstructionKind;
@@ -85,8 +86,10 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     let command = &step.commands()[index];
     let word = &command.words[0];
     let is_behind = is_behind_script(step, index);
-    let is_assignment =
-        word.value.starts_with('$') && word.value.len() > 1 && !step.is_in_powershell(word.start());
+    let is_assignment = word.value.starts_with('$')
+        && word.value.len() > 1
+        && !step.is_in_powershell(word.start())
+        && !reads_variable(stage, step, command);
     // `[Environment]::Exit(1)`
     let written = step.instruction.part(word.range.clone());
     let is_call = written.starts_with('[') && written.contains("]::");
@@ -118,6 +121,14 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
             None => format!("{what}, {WITHOUT_POWERSHELL}"),
         }
     })
+}
+
+/// Returns true for a program whose name is in a variable of the file, which another rule reports.
+fn reads_variable(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let word = command.word(0);
+    let sets = word.contains('=') || command.word(1).starts_with(['=', '+']);
+    let above = stage.before(step);
+    !sets && dollar_names(word).any(|name| above.iter().any(|it| it.declares(name)))
 }
 
 /// Maximum length of what precedes a block: text in which no parenthesis closes is not read again for

@@ -103,6 +103,16 @@ impl LintStep<'_> {
         self.instruction.keyword == keyword
     }
 
+    /// True for an `ARG` or `ENV` of a variable, also if Docker refuses it.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        let begins = |word: &str| {
+            let rest = word.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        let mut words = self.instruction.text().split_whitespace();
+        (self.is("ARG") || self.is("ENV")) && words.any(begins)
+    }
+
     /// Joined text of the instruction in lower case, made once: most rules look for words of it.
     pub(super) fn lower_full_text(&self) -> &str {
         self.lower

@@ -80,7 +80,20 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
         } else {
             format!("PowerShell does not read {written} as a variable: write {right}")
         };
-        Some(step.finding_at(word.start(), message))
+        Some(step.finding_at(word.start(), message + &missing_env(it, &written)))
+    })
+}
+
+/// What the command of a container requires besides, if its variable is a build argument.
+fn missing_env(it: &EvaluatedStep<'_>, written: &str) -> String {
+    let name = written.trim_matches(['$', '{', '}', '%']);
+    let name = name.strip_prefix("env:").unwrap_or(name);
+    let argument = it.state.argument_only(name).filter(|argument| {
+        let is_known = it.stage.knows_environment && !it.step.is("RUN");
+        is_known && !may_be_set(it, &argument.to_ascii_lowercase())
+    });
+    argument.map_or_else(String::new, |argument| {
+        format!("; containers get no build arguments: add ENV {argument}=${{{argument}}}")
     })
 }
 

@@ -184,6 +184,9 @@ fn build_arguments_are_not_in_the_container() {
     let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS base";
     let used = format!("{base}\nARG A=1\nCMD C:/app.exe %A%\nFROM base\nENV A=1\n");
     assert!(!names(PINNED, &used).contains(&"unset-variable"));
+    let shown = messages_of("ARG H\nCMD powershell C:/x.ps1 -H $H");
+    let both = |it: &String| it.contains("write $env:H") && it.contains("add ENV H=${H}");
+    assert!(shown.iter().any(both), "{shown:?}");
 }
 
 #[test]
