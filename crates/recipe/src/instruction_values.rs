@@ -66,6 +66,19 @@ pub fn check_volume(text: &str) -> Result<(), String> {
     if drive.eq_ignore_ascii_case("C") && inside.trim_matches(['/', '\\']).is_empty() {
         return Err("the drive C: cannot be a volume: name a folder".to_owned());
     }
+    let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let mut pairs = inside.as_bytes().windows(2);
+    if pairs.any(|pair| pair.iter().all(is_separator)) {
+        return Err(format!(
+            "invalid volume {text:?}: write each separator once"
+        ));
+    }
+    if inside.len() == text.len() {
+        let inside = inside.replace('\\', "/");
+        return Err(format!(
+            "invalid volume {text:?}: Docker requires the drive: write C:{inside}"
+        ));
+    }
     Ok(())
 }
 
@@ -88,12 +101,15 @@ mod tests {
 
     #[test]
     fn volumes_are_folders_that_docker_mounts_on_windows() {
-        for text in ["C:/data", r"c:\data\x", "/data", r"\data", "D:", "G:/"] {
+        for text in ["C:/data", r"c:\data\x", "C:/data/", "D:", "G:/"] {
             assert_eq!(check_volume(text), Ok(()), "{text}");
         }
         for (text, problem) in [
             ("", "empty name"),
             ("data", "expected C:/FOLDER"),
+            ("/data", "write C:/data"),
+            (r"\data\x", "write C:/data/x"),
+            (r"C:\\data", "each separator once"),
             ("C:data", "expected C:/data"),
             ("C:", "cannot be a volume"),
             ("C:/", "cannot be a volume"),

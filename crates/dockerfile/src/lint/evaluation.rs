@@ -370,8 +370,8 @@ fn is_own_drive(linted: &LintFile<'_>, message: &str) -> bool {
 
 /// True if the error is about a variable whose value the file does not show.
 fn is_open_value(text: &str, message: &str) -> bool {
-    text.contains('$')
-        && (message.contains("\"\"") || message.contains("empty") || message.contains('?'))
+    let parts = ["\"\"", "empty", "?", "invalid volume"];
+    text.contains('$') && message.contains_any(&parts)
 }
 
 /// Maximum number of remembered folders: each stage takes over those of its base.
