@@ -1,6 +1,7 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
 use super::correction::Correction;
+use super::entrypoint::has_extension;
 use super::reference::Reference;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word, program_name};
@@ -71,7 +72,8 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                 // Nano Server 1709 still ran everything as administrator.
                 is_plain_user: reference.is_windows_base()
                     && reference.build().is_none_or(|build| build > 16299)
-                    || reference.is_of_microsoft(),
+                    || reference.is_of_microsoft()
+                    || reference.has_pwsh() && reference.build().is_some_and(|build| build > 16299),
                 is_in_root: Some(reference.is_windows_base()),
                 ..NanoState::default()
             },
@@ -131,25 +133,55 @@ impl NanoState {
                     found.extend(self.check_program(&program, line, is_start));
                 }
                 for command in step.commands() {
-                    let line = step.line_of(command);
-                    found.extend(self.check_program(command.program(), line, is_start));
-                    if let Some(started) = command.started() {
-                        found.extend(self.check_program(started.program(), line, is_start));
-                    }
-                    if self.is_plain_user {
-                        found.extend(check_setx(step, command));
-                    }
-                    if self.is_plain_user && step.is("RUN") {
-                        found.extend(check_administrator(step, command));
-                        found.extend(self.check_root_file(step, command));
-                    }
+                    found.extend(self.check_command(step, command, is_start));
                 }
                 // The command may install the program.
                 if instruction.keyword == "RUN" {
+                    if self.is_plain_user {
+                        found.extend(check_machine_variable(step));
+                    }
                     self.add_programs(instruction);
+                    found.extend(self.check_choco(step));
                 }
             }
         }
+    }
+
+    fn check_command(
+        &self,
+        step: &LintStep<'_>,
+        command: &LintCommand,
+        is_start: bool,
+    ) -> Vec<Finding> {
+        let line = step.line_of(command);
+        let mut found = Vec::from_iter(self.check_program(command.program(), line, is_start));
+        if let Some(started) = command.started() {
+            // Windows starts it for a package.
+            let is_package = has_extension(started.program(), &["msi"]);
+            let program = if is_package {
+                "msiexec"
+            } else {
+                started.program()
+            };
+            found.extend(self.check_program(program, line, is_start));
+        }
+        if self.is_plain_user {
+            found.extend(check_setx(step, command));
+        }
+        if self.is_plain_user && step.is("RUN") {
+            found.extend(check_administrator(step, command));
+            found.extend(self.check_root_file(step, command));
+        }
+        found
+    }
+
+    /// Reports the installer of Chocolatey, unless a finding is about the line's own `choco`.
+    fn check_choco(&self, step: &LintStep<'_>) -> Option<Finding> {
+        let at = step.lower_full_text().find("chocolatey.org/install.ps1")?;
+        let mut commands = step.commands().iter();
+        let is_found = commands.any(|it| matches!(it.program(), "choco" | "powershell"));
+        let found = self.check_program("choco", step.line_at(at), false);
+        found.filter(|_| !is_found)
     }
 
     fn add_programs(&mut self, instruction: &Instruction) {
@@ -217,6 +249,22 @@ fn check_setx(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let message =
         "setx /M requires ContainerAdministrator, and Nano Server runs this as ContainerUser";
     is_of_machine.then(|| for_administrator(step, message))
+}
+
+/// Reports a variable of the machine that PowerShell sets.
+fn check_machine_variable(step: &LintStep<'_>) -> Option<Finding> {
+    let is_of_machine = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        let call = text.split_once("]::setenvironmentvariable(");
+        let target = call.and_then(|(_, arguments)| arguments.rsplit(',').next());
+        target.is_some_and(|target| target.contains("machine"))
+    };
+    // A block may handle the error.
+    let mut statements = step.statements();
+    let sets = statements.any(|it| it.depth == 0 && is_of_machine(&it.text));
+    let message = "a variable of the machine requires ContainerAdministrator, and Nano Server runs this as \
+        ContainerUser";
+    sets.then(|| for_administrator(step, message))
 }
 
 /// Reports changes that only an administrator may make.
