@@ -245,12 +245,22 @@ fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
                 .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
             && !KEYWORDS.contains(&word.to_ascii_lowercase().as_str())
     };
-    let name = |text: &str| text.split(' ').next().is_some_and(is_name);
+    let is_path =
+        |word: &str| word.starts_with(['.', '\\']) || matches!(word.get(1..3), Some(":\\" | ":/"));
+    let name = |text: &str| {
+        let mut words = text.split(' ');
+        words
+            .next()
+            .is_some_and(|word| is_name(word) || is_path(word))
+    };
     // Anything that quotes, escapes or continues is for the reader of PowerShell.
     let is_plain = !first.contains(['"', '\'', '`', '#', '$', '=', '(', '|', '{', ','])
         && !first.contains("--%")
         && first.split(' ').all(|word| !KEYWORDS.contains(&word));
-    (is_plain && name(first) && name(second.trim_start())).then_some(statement.at)
+    let second = second.trim();
+    let code = second.strip_prefix("exit").map(str::trim_start);
+    let is_exit = code.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
+    (is_plain && name(first) && (name(second) || is_exit)).then_some(statement.at)
 }
 
 /// First `&&` or `||` outside of quotes, and its position.
