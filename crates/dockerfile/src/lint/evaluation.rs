@@ -383,7 +383,7 @@ const REMOVING: [&str; 12] = [
 ];
 
 /// Returns true if a line, in lower case, may remove or rename a folder.
-fn may_remove(text: &str) -> bool {
+pub(super) fn may_remove(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| REMOVING.contains(&word))
         || text.contains_any(&["remove-item", "move-item", "rename-item"])
