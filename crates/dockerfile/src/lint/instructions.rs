@@ -397,10 +397,16 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding
         let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
         return Some(step.edited(message, edits).warning());
     }
-    let value = rest.trim_start().strip_prefix('=')?;
     if name.contains('=') {
         return None;
     }
+    let Some(value) = rest.trim_start().strip_prefix('=') else {
+        let (line, next) = swallowed_variable(step).filter(|_| keyword == "ENV")?;
+        let message = format!(
+            "ENV {name} has no =, so {next} on this line is a part of its value: write = in each"
+        );
+        return Some(Finding::new(line, message));
+    };
     let message = format!(
         "{keyword} with spaces around the = sets {name} to \"{}\"; remove them",
         without_quotes(rest.trim())
@@ -411,6 +417,29 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding
     let is_one_word = crate::instruction::words(value, step.file.escape).len() <= 1;
     let edits: &[Edit] = if is_one_word { &[edit] } else { &[] };
     Some(step.edited(message, edits))
+}
+
+/// A variable on the second line of an `ENV` with one word for its value on the first, and that line.
+fn swallowed_variable<'a>(step: &LintStep<'a>) -> Option<(usize, &'a str)> {
+    let (first, last) = step.instruction.lines();
+    let escape = step.file.escape.character();
+    let words = |line: usize| {
+        let text = step.file.line(line).trim_end().trim_end_matches(escape);
+        text.split_whitespace().collect::<Vec<&str>>()
+    };
+    if first == last || words(first).len() != 3 {
+        return None;
+    }
+    let next = words(first + 1);
+    let name = match next.first()?.split_once('=') {
+        Some((name, _)) => name,
+        // Others are the words of a text.
+        None => next[0],
+    };
+    let is_pair = name.len() < next[0].len() || next.len() == 2 && name.contains('_');
+    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_pair && is_name).then_some((first + 1, name))
 }
 
 /// The beginning of a value as Docker reads it.
