@@ -105,7 +105,7 @@ fn is_of_other(name: &str, is_of_dism: bool) -> bool {
 }
 
 /// Returns true for Microsoft's images of Server Core without .NET Framework 3.5.
-fn is_server_core(stage: &Stage<'_>) -> bool {
+pub(super) fn is_server_core(stage: &Stage<'_>) -> bool {
     let cores = [
         "mcr.microsoft.com/windows/servercore",
         "mcr.microsoft.com/windows/servercore/iis",

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
+use super::reference::{SERVER_2016, SERVER_2019};
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
@@ -58,6 +59,7 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         .or_else(|| super::copied_files::unqualified_script(stage, step))
         .or_else(|| super::copied_files::early_project(stage, step))
         .or_else(|| scoop(stage, step))
+        .or_else(|| chocolatey(stage, step))
 }
 
 /// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.
@@ -422,6 +424,23 @@ fn scoop(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let is_run = text.contains_any(&["iex", "invoke-expression"]);
     let message = "Scoop's installer refuses administrators: save it, and run it with -RunAsAdmin";
     (is_run && !is_open && has_only_windows(stage)).then(|| step.finding_at(at, message).warning())
+}
+
+/// Reports the installer of Chocolatey on a base of which it has to update .NET Framework.
+fn chocolatey(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let text = step.lower_full_text();
+    let at = text.find("chocolatey.org/install.ps1")?;
+    let build = stage.reference()?.build();
+    let is_old =
+        features::is_server_core(stage) && matches!(build, Some(SERVER_2016 | SERVER_2019));
+    // Another version, or something that may bring .NET Framework.
+    let brings = ["chocolateyversion", "1.4.0", "4.8", "ndp48", "vs_"];
+    let is_open = step.file.lower_text().contains_any(&brings);
+    let is_run = text.contains_any(&["iex", "invoke-expression"]);
+    let message = "Chocolatey 2 requires .NET Framework 4.8, which this base does not have; its installer \
+        adds it and fails, as that requires a restart: use mcr.microsoft.com/dotnet/framework/runtime:4.8, \
+        or ENV chocolateyVersion=1.4.0";
+    (is_run && is_old && !is_open).then(|| step.finding_at(at, message).warning())
 }
 
 /// Returns true if pip is to replace the program that runs it.
