@@ -24,6 +24,12 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
         "enable-windowsoptionalfeature" | "dism" => true,
         _ => return None,
     };
+    let image = stage.reference().map(|it| it.repository.as_str());
+    if !is_of_dism && image == Some("mcr.microsoft.com/windows") {
+        let message = "mcr.microsoft.com/windows is not a server and has no Server Manager: use \
+            Enable-WindowsOptionalFeature, or windows/servercore";
+        return Some(found(message));
+    }
     let is_dism = command.program() == "dism";
     let has = |option: &str| command.any(|it| it.starts_with(option));
     if is_dism && !has("/enable-feature") {
@@ -50,10 +56,12 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
     }
     let has_name = |known: &[&str]| names.iter().any(|(_, name)| known.contains(&name.as_str()));
     let has_source = || has("-so") || has("/source") || asks_windows_update(stage, step);
-    if has_name(&OF_NET_3) && is_server_core(stage) && !has_source() {
-        let message = "Server Core's images lack the files of .NET Framework 3.5 (0x800f081f): use \
-            mcr.microsoft.com/dotnet/framework/runtime:3.5, or add -Source";
-        return Some(found(message).warning());
+    let lacks_net_3 = || is_server_core(stage) && !has_source();
+    if has_name(&OF_NET_3) && lacks_net_3() {
+        return Some(found(NO_NET_3).warning());
+    }
+    if has_name(&ON_NET_3) && lacks_net_3() && !may_have_net_3(stage, step) {
+        return Some(found(NO_PARENT).warning());
     }
     let all = if is_dism { "/All" } else { "-All" };
     let is_child = is_of_dism && has_name(&["iis-aspnet45"]);
@@ -78,6 +86,26 @@ fn installs_update(command: &LintCommand) -> bool {
 const OF_NET_3: [&str; 4] = [
     "net-framework-core", "net-framework-features", "netfx3", "netfx3serverfeatures",
 ];
+
+const NO_NET_3: &str = "Server Core's images lack the files of .NET Framework 3.5 (0x800f081f): use \
+    mcr.microsoft.com/dotnet/framework/runtime:3.5, or add -Source";
+
+const NO_PARENT: &str = "this feature requires .NET Framework 3.5, whose files Server Core's images lack \
+    (0x800f081f): use the one that ends in 45, or mcr.microsoft.com/dotnet/framework/runtime:3.5";
+
+/// Names of features that require it.
+const ON_NET_3: [&str; 8] = [
+    "iis-aspnet", "iis-netfxextensibility", "net-http-activation", "net-non-http-activ",
+    "wcf-http-activation", "wcf-nonhttp-activation", "web-asp-net", "web-net-ext",
+];
+
+/// Returns true if a line up to a step may install .NET Framework 3.5, or add its files.
+fn may_have_net_3(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
+    let brings = [
+        "netfx3", "net-framework", "source", "sxs", "package", ".ps1",
+    ];
+    runs_until(stage, step).any(|it| it.lower_text().contains_any(&brings))
+}
 
 /// Names of features in a word of a command.
 fn names_in(word: &str) -> impl Iterator<Item = &str> {
