@@ -134,7 +134,7 @@ pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
         "|| (", "exit $",
     ]);
     let message = "robocopy exits with 1 when it copies files, which ends the build: add \
-        `& if errorlevel 8 exit 1` and `exit 0`, or use xcopy";
+        `& if errorlevel 8 (exit 1) else exit 0`, or use xcopy";
     (!is_handled).then(|| step.finding_at(command.start(), message))
 }
 

@@ -23,8 +23,11 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         let is_enough = buildkits_is_enough(it, value);
         let advice = if is_enough {
             "list C:\\Windows\\System32 and C:\\Windows, as Docker's own builder puts in nothing"
-        } else {
+        } else if it.stage.is_nano_server() {
             "set it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
+        } else {
+            "set it in a RUN with [Environment]::SetEnvironmentVariable, or list the folders; a recipe's \
+             `path` adds to it"
         };
         let message = format!("{problem} hides the one in the registry; {advice}");
         let text = correction(it.stage, it.step, value).filter(|_| is_only);

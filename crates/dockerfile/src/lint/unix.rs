@@ -164,8 +164,10 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
         }
         let mut seen = None;
         // Another rule knows what the array was meant to be.
+        let instruction = step.instruction;
         let is_array = (step.is("CMD") || step.is("ENTRYPOINT"))
-            && instructions::unquoted_array(step.instruction.text()).is_some();
+            && (instructions::unquoted_array(instruction.text()).is_some()
+                || instruction.looks_like_json() && instruction.exec_form().is_none());
         if is_array
             || step.shell == BaseShell::Other
             || step.shell == BaseShell::Unknown && is_posix

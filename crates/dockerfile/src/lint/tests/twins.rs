@@ -209,6 +209,11 @@ fn a_path_without_the_folders_of_windows_hides_the_one_in_the_registry() {
             "ENV PATH=C:\\a;%PATH%",
             "does not expand %PATH%, and this PATH hides",
         ),
+        // Another rule advises against setx.
+        (
+            "ENV PATH=C:\\a;%PATH%",
+            "in a RUN with [Environment]::SetEnvironmentVariable",
+        ),
     ] {
         let found = message(line);
         assert!(
