@@ -128,7 +128,7 @@ pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String>
     // Windows' own PATH is in the registry, and not in a base's configuration.
     let is_first = || {
         let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
-        !is_set && it.stage.knows_environment
+        !is_set && (it.stage.knows_environment || is_of_framework(it))
     };
     if is_list && !has_windows && is_first() {
         return Some("this PATH lacks Windows' folders, and".to_owned());
@@ -137,6 +137,16 @@ pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String>
         not_expanded(
             "$PATH to Windows' own (BuildKit puts in only System32, Windows and PowerShell)",
         )
+    })
+}
+
+/// Returns true on Microsoft's images of .NET Framework, which set variables, and not the PATH.
+fn is_of_framework(it: &EvaluatedStep<'_>) -> bool {
+    let image = it.linted.base_image(it.stage);
+    image.is_some_and(|image| {
+        image
+            .repository
+            .starts_with("mcr.microsoft.com/dotnet/framework/")
     })
 }
 

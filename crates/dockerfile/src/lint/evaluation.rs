@@ -154,6 +154,11 @@ fn check_image(linted: &LintFile<'_>, stage: &Stage<'_>, image: &str) -> Option<
         let message = format!("FROM does not expand %{name}%: write ${{{name}}}");
         return Some(Finding::new(line, message).of("shell-variable"));
     }
+    if image.contains('\\') && !image.contains('$') && !is_template(image) {
+        let name = image.replace('\\', "/");
+        let message = format!("the parts of an image's name are separated by /: write {name}");
+        return Some(Finding::new(line, message));
+    }
     let expanded = arguments.expand(image, linted.file.escape).ok()?;
     let text = expanded.text.as_str();
     let is_known = expanded.unset.is_empty() && stage.reference().is_some();

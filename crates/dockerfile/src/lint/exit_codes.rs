@@ -259,9 +259,14 @@ fn leaves_files<'a>(
     script.is_some_and(|word| has_extension(word.trim_matches(['"', '\'']), of_scripts))
 }
 
-/// Returns true for options of tar to extract: `-xf`, `xf`, `-x`, `--extract`.
+/// Returns true for options of tar to extract: `-xf`, `xf`, `-oxzf`, `--extract`.
 fn extracts(word: &str) -> bool {
-    word == "--extract" || word.contains('x') && word.bytes().all(|it| b"-xvfzjpkmPC".contains(&it))
+    let letters: &[u8] = if word.starts_with('-') {
+        b"-xvfzjpkmPCoJa"
+    } else {
+        b"xvfzjpkmPC"
+    };
+    word == "--extract" || word.contains('x') && word.bytes().all(|it| letters.contains(&it))
 }
 
 /// Returns true for the path, in lower case, of a program whose exit code tells of failures: several of

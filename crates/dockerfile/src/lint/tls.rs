@@ -7,9 +7,9 @@ use super::words::{Grammar, LintScript};
 use super::{ContainsAny, Finding};
 
 /// Hosts that refuse TLS 1.0 and 1.1.
-const HOSTS: [&str; 8] = [
+const HOSTS: [&str; 9] = [
     "//github.com/", ".github.com/", "githubusercontent.com/", "chocolatey.org/", "nuget.org/",
-    "powershellgallery.com/", "python.org/", "pypi.org/",
+    "powershellgallery.com/", "python.org/", "pypi.org/", "pypa.io/",
 ];
 
 /// Parts of a statement that downloads.
