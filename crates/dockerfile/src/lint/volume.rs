@@ -131,7 +131,7 @@ fn has_files_of_run(it: &EvaluatedStep<'_>, folder: &str) -> bool {
     if runs.clone().any(may_empty) {
         return false;
     }
-    let mut commands = runs.flat_map(|step| step.commands());
+    let mut commands = runs.flat_map(LintStep::commands);
     commands.any(|command| {
         let arguments = command.arguments();
         // A file that only keeps the folder may be hidden.
