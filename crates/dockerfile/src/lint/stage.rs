@@ -110,7 +110,8 @@ impl LintStep<'_> {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         };
         let mut words = self.instruction.text().split_whitespace();
-        (self.is("ARG") || self.is("ENV")) && words.any(begins)
+        let is_own = self.instruction.trigger().is_none();
+        is_own && (self.is("ARG") || self.is("ENV")) && words.any(begins)
     }
 
     /// Joined text of the instruction in lower case, made once: most rules look for words of it.
