@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use wincimg_registry::hive::{Hive, Key, Semantics};
-use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
+use wincimg_registry::name_folding::FoldedName;
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, Root};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
@@ -70,8 +70,9 @@ impl Drive {
                 EntryContent::Deletion => {
                     let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
                     let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
-                    self.files
-                        .retain(|own, _| *own != key && !is_below(own, &key));
+                    remove_within(&mut self.files, &key, |own| {
+                        *own == key || is_below(own, &key)
+                    });
                     self.deleted.insert(key);
                     continue;
                 }
@@ -203,7 +204,7 @@ impl<'a> BaseOverlay<'a> {
         let mut below = self.key(above)?;
         let at = place(above);
         if matches!(semantics, Semantics::Tombstone | Semantics::SupersedeTree) {
-            self.keys.retain(|own, _| !is_within(own, &at));
+            remove_within(&mut self.keys, &at, |own| is_within(own, &at));
             self.deleted_keys.insert(at.clone());
             below = Presence::Absent;
         }
@@ -222,13 +223,14 @@ impl<'a> BaseOverlay<'a> {
             if semantics == Semantics::SupersedeLocal {
                 laid.values.clear();
             }
-            for value in &key.values {
-                laid.values
-                    .retain(|(name, _)| !eq_ignore_case(name, &value.name));
-                let data = value.data();
-                laid.values
-                    .extend(data.map(|data| (value.name.clone(), data)));
-            }
+            let values = key.values.iter();
+            let replaced: BTreeSet<FoldedName> =
+                values.map(|value| FoldedName::new(&value.name)).collect();
+            laid.values
+                .retain(|(name, _)| !replaced.contains(&FoldedName::new(name)));
+            let values = key.values.iter();
+            let values = values.filter_map(|value| Some((value.name.clone(), value.data()?)));
+            laid.values.extend(values);
             self.keys.insert(at, laid);
         }
         if semantics != Semantics::Tombstone {
@@ -305,12 +307,29 @@ fn place(path: &KeyPath) -> KeyPlace {
     )
 }
 
+/// Removes what is within a place; the order of the map has it next to that place.
+fn remove_within<K: Ord + Clone, V>(
+    map: &mut BTreeMap<K, V>,
+    place: &K,
+    is_within: impl Fn(&K) -> bool,
+) {
+    let within = map.range::<K, _>(place..).map(|(key, _)| key);
+    let within: Vec<K> = within.take_while(|key| is_within(key)).cloned().collect();
+    for key in &within {
+        map.remove(key);
+    }
+}
+
 fn is_within((root, names): &KeyPlace, (of, above): &KeyPlace) -> bool {
     root == of && names.starts_with(above)
 }
 
 impl BaseKeys for BaseOverlay<'_> {
     fn key(&self, path: &KeyPath) -> Result<Presence<BaseKey>, BaseReadError> {
+        // The folded path of a deep key is long.
+        if self.keys.is_empty() && self.deleted_keys.is_empty() {
+            return self.base.key(path);
+        }
         let mut at = place(path);
         if let Some(key) = self.keys.get(&at) {
             return Ok(Presence::Present(key.clone()));
@@ -408,3 +427,6 @@ impl BaseContents for BaseOverlay<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
