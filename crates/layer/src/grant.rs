@@ -106,57 +106,88 @@ impl Layer {
         changes: &[AccessChange],
         inside: &dyn BaseContents,
     ) -> Result<(), LayerError> {
+        let mut current = None;
         for change in changes {
+            let mut own = match current.take() {
+                Some(own) => own,
+                None => OwnEntries::new(self)?,
+            };
             let descriptors = match change {
                 AccessChange::Grant(access) => {
-                    GrantTargets::new(self, &access.path, inside)?.granted(access)?
+                    GrantTargets::new(&own, &access.path, inside)?.granted(access)?
                 }
-                AccessChange::Edit(edit) => edit::descriptors(self, edit, inside)?,
+                AccessChange::Edit(edit) => edit::descriptors(&own, edit, inside)?,
             };
-            self.set_descriptors(descriptors);
+            let mut paths = descriptors.iter().map(|(path, _)| fold(path.as_str()));
+            let are_own = paths.all(|key| own.entries.contains_key(&key));
+            self.set_descriptors(descriptors, &mut own);
+            // A folder of the base becomes an entry, and so do those above it.
+            current = are_own.then_some(own);
         }
         Ok(())
     }
 
-    fn set_descriptors(&mut self, changed: Vec<(LayerPath, SecurityDescriptor)>) {
+    fn set_descriptors(
+        &mut self,
+        changed: Vec<(LayerPath, SecurityDescriptor)>,
+        own: &mut OwnEntries,
+    ) {
         // Most descriptors are one of a few.
         let mut written: HashMap<SecurityDescriptor, Security> = HashMap::new();
         for (path, descriptor) in changed {
             let security = written
                 .entry(descriptor)
                 .or_insert_with_key(|descriptor| Security::from(descriptor));
+            own.secured.insert(fold(path.as_str()), security.clone());
             self.set_security(path, security.clone());
         }
     }
+}
 
-    /// The layer's files and folders at and below a path, by path and folded path, parents first;
-    /// true for folders.
-    fn entries_within(&self, key: &str) -> Result<Vec<(String, String, bool)>, LayerError> {
-        let entries = self.drive()?;
-        let own = entries.into_iter().filter_map(|(path, content)| {
+/// What a layer has, by folded path.
+struct OwnEntries {
+    /// Files and folders.
+    entries: BTreeMap<String, GrantTarget>,
+    deleted: Vec<String>,
+    /// Current descriptors.
+    secured: HashMap<String, Security>,
+}
+
+impl OwnEntries {
+    fn new(layer: &Layer) -> Result<Self, LayerError> {
+        let mut entries = BTreeMap::new();
+        for (path, content) in layer.drive()? {
             let is_folder = match content {
                 EntryContent::Directory => true,
                 EntryContent::File(_) => false,
-                EntryContent::Symlink(_) | EntryContent::Deletion => return None,
+                EntryContent::Symlink(_) | EntryContent::Deletion => continue,
             };
-            let own = fold(&path);
-            (own == key || is_below(&own, key)).then_some((path, own, is_folder))
-        });
-        Ok(own.collect())
+            let target = GrantTarget {
+                path: path.parse()?,
+                is_folder,
+                of_base: None,
+            };
+            entries.insert(fold(&path), target);
+        }
+        Ok(Self {
+            entries,
+            deleted: layer.deletions().collect(),
+            secured: layer.securities(),
+        })
     }
 }
 
 /// The entries of a layer and the folders of a base that a change of rights concerns.
 struct GrantTargets<'a> {
     inside: &'a dyn BaseContents,
-    /// Current descriptors of the layer.
-    secured: HashMap<String, Security>,
+    own: &'a OwnEntries,
     /// Folded path of the change.
     top: String,
     /// What is at and below it, by folded path: a folder precedes its content.
     all: BTreeMap<String, GrantTarget>,
 }
 
+#[derive(Clone)]
 struct GrantTarget {
     path: LayerPath,
     is_folder: bool,
@@ -166,21 +197,18 @@ struct GrantTarget {
 
 impl<'a> GrantTargets<'a> {
     fn new(
-        layer: &Layer,
+        own: &'a OwnEntries,
         path: &ImagePath,
         inside: &'a dyn BaseContents,
     ) -> Result<Self, LayerError> {
         let entry = LayerPath::try_from(path)?;
         let top = fold(entry.as_str());
-        let mut all = BTreeMap::new();
-        for (path, own, is_folder) in layer.entries_within(&top)? {
-            let target = GrantTarget {
-                path: path.parse()?,
-                is_folder,
-                of_base: None,
-            };
-            all.insert(own, target);
-        }
+        // What is below a path is sorted next to it.
+        let entries = own.entries.range(top.clone()..);
+        let mut all: BTreeMap<String, GrantTarget> = entries
+            .take_while(|(key, _)| **key == top || is_below(key, &top))
+            .map(|(key, target)| (key.clone(), target.clone()))
+            .collect();
         let found = inside.file(path)?;
         let is_folder_of_base =
             matches!(&found, Presence::Present(file) if file.kind == FileKind::Folder);
@@ -197,12 +225,11 @@ impl<'a> GrantTargets<'a> {
             }
         }
         if is_folder_of_base {
-            let deleted: Vec<String> = layer.deletions().collect();
             let below = inside.folders_below(path)?.present();
             for (path, file) in below.unwrap_or_default() {
                 let entry = LayerPath::try_from(&path)?;
                 let key = fold(entry.as_str());
-                let is_own = all.contains_key(&key) || is_in(&deleted, &key);
+                let is_own = all.contains_key(&key) || is_in(&own.deleted, &key);
                 if !is_own && file.security.is_some() {
                     all.insert(key, GrantTarget::of_base(entry, path, file));
                 }
@@ -210,7 +237,7 @@ impl<'a> GrantTargets<'a> {
         }
         Ok(Self {
             inside,
-            secured: layer.securities(),
+            own,
             top,
             all,
         })
@@ -226,7 +253,7 @@ impl<'a> GrantTargets<'a> {
             }
             None => {
                 let path = target.path.as_str();
-                current_descriptor(&self.secured, self.inside, path, key, is_folder)
+                current_descriptor(&self.own.secured, self.inside, path, key, is_folder)
             }
         }
     }

@@ -11,10 +11,9 @@ use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
 use super::{
-    GrantTarget, GrantTargets, MOST_FOLDERS, ON_WINDOWS, as_inherited, base_descriptor,
+    GrantTarget, GrantTargets, MOST_FOLDERS, ON_WINDOWS, OwnEntries, as_inherited, base_descriptor,
     current_descriptor, default_descriptor,
 };
-use crate::content::Layer;
 use crate::error::LayerError;
 use crate::path::{LayerPath, fold};
 
@@ -26,11 +25,11 @@ struct ChangedFolder {
 
 /// The descriptors that a change gives to the layer's entries and to folders of the base.
 pub(super) fn descriptors(
-    layer: &Layer,
+    own: &OwnEntries,
     edit: &AccessEdit,
     inside: &dyn BaseContents,
 ) -> Result<Vec<(LayerPath, SecurityDescriptor)>, LayerError> {
-    let targets = GrantTargets::new(layer, &edit.path, inside)?;
+    let targets = GrantTargets::new(own, &edit.path, inside)?;
     if targets.folders_of_base() > MOST_FOLDERS {
         return Err(targets.too_many(&edit.path));
     }
@@ -41,7 +40,7 @@ pub(super) fn descriptors(
     let from_above = if edit.edit.takes_from_above() {
         let top = targets.all.get(&targets.top);
         let found = top.map(|target| find(&targets.top, target)).transpose()?;
-        entries_from_above(layer, edit, &targets, found.as_ref())?
+        entries_from_above(edit, &targets, found.as_ref())?
     } else {
         [Vec::new(), Vec::new()]
     };
@@ -81,19 +80,19 @@ pub(super) fn descriptors(
 
 /// Rights that a file and a folder at the path inherit.
 fn entries_from_above(
-    layer: &Layer,
     edit: &AccessEdit,
     targets: &GrantTargets<'_>,
     found: Option<&SecurityDescriptor>,
 ) -> Result<[Vec<Ace>; 2], LayerError> {
-    let (inside, secured) = (targets.inside, &targets.secured);
+    let (inside, own) = (targets.inside, targets.own);
+    let secured = &own.secured;
     let names = edit.path.components();
     let above: ImagePath = edit.path.up_to(names.len().saturating_sub(1));
     let (path, key) = match LayerPath::try_from(&above) {
         Ok(path) => (path.to_string(), fold(path.as_str())),
         Err(_) => (String::new(), String::new()),
     };
-    let is_own = !key.is_empty() && layer.entries_within(&key)?.iter().any(|it| it.1 == key);
+    let is_own = own.entries.contains_key(&key);
     let parent = match inside.file(&above)? {
         Presence::Present(file) if !secured.contains_key(&key) => base_descriptor(&above, &file)?,
         _ if is_own => Some(current_descriptor(secured, inside, &path, &key, true)?),

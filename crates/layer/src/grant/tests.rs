@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use wincimg_common::diagnose::{Blame, Diagnose as _};
@@ -101,6 +102,44 @@ fn grants_add_up_in_their_order() {
     layer.change_access(&both, &UnknownBase).unwrap();
     assert_eq!(granted(&layer)["Files/app/logs"], "0x03 0x1301bf +8");
     assert_eq!(granted(&layer)["Files/app/logs/x.txt"], "0x10 0x1301bf +3");
+}
+
+#[test]
+fn a_grant_counts_what_an_earlier_one_adds_of_the_base() {
+    let base = TestBaseContents::default()
+        .with_folder("/data", 0x10, PLAIN)
+        .with_folder("/data/a", 0x10, PLAIN);
+    let grants = [
+        access("/app/x.txt", Inherit::All),
+        access("/data/a", Inherit::All),
+        access("/data/a", Inherit::All),
+        access("/app", Inherit::All),
+    ];
+    let mut at_once = layer_of(&["app/x.txt"]);
+    at_once.change_access(&grants, &base).unwrap();
+    let mut one_by_one = layer_of(&["app/x.txt"]);
+    for grant in grants {
+        one_by_one.change_access(&[grant], &base).unwrap();
+    }
+    assert_eq!(descriptors_of(&at_once), descriptors_of(&one_by_one));
+    assert_eq!(granted(&at_once)["Files/data/a"], "0x03 0x1301bf +3");
+}
+
+#[test]
+fn many_grants_take_time_in_proportion() {
+    let names: Vec<String> = (0..4_000).map(|number| format!("app/{number}")).collect();
+    let mut layer = Layer::new(0);
+    for name in &names {
+        layer.file(name.parse().unwrap(), b"x".to_vec());
+    }
+    let grants = names
+        .iter()
+        .map(|name| access(&format!("/{name}"), Inherit::All));
+    let grants: Vec<AccessChange> = grants.collect();
+    let started = Instant::now();
+    layer.change_access(&grants, &UnknownBase).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(granted(&layer).len(), names.len());
 }
 
 #[test]
