@@ -492,13 +492,11 @@ impl<'a> SectionEditor<'a> {
     ) -> Result<EntryState, ConfigError> {
         let mut state = before;
         let mut is_here = false;
+        let keys = collection.keys(selector);
         for child in self.document.children(place) {
             let name = self.document.name(child);
             let is = |word: &Option<String>| word.as_deref() == Some(name);
-            let is_removal = || {
-                is(&collection.remove)
-                    && self.is_meant(child, collection, &collection.keys(selector))
-            };
+            let is_removal = || is(&collection.remove) && self.is_meant(child, collection, &keys);
             if is(&collection.clear) || is_removal() {
                 state = Removed;
                 is_here = false;

@@ -263,8 +263,9 @@ impl ElementSchema {
     }
 
     /// The schema of an attribute.
-    pub(crate) fn attribute(&self, name: &str) -> AttributeSchema {
-        self.attributes.get(name).cloned().unwrap_or_default()
+    pub(crate) fn attribute(&self, name: &str) -> &AttributeSchema {
+        static UNNAMED: LazyLock<AttributeSchema> = LazyLock::new(AttributeSchema::default);
+        self.attributes.get(name).unwrap_or(&UNNAMED)
     }
 
     /// The value of an attribute as IIS writes it.

@@ -2,6 +2,8 @@ mod delegation;
 mod keys;
 mod sites;
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -118,6 +120,30 @@ fn refusal(section: &str, location: &str, text: &str) -> String {
     let mut server = server(FILE);
     let refused = server.apply(&edit(section, location, change(text)));
     refused.unwrap_err().to_string()
+}
+
+#[test]
+fn many_entries_of_a_collection_are_compared_without_copies_of_its_schema() {
+    let names: Vec<String> = (0..600).map(|number| format!("n{number}")).collect();
+    let enums: String = (0..)
+        .zip(&names)
+        .map(|(number, name): (u32, _)| format!(r#"<enum name="{name}" value="{number}" />"#))
+        .collect();
+    let schema = format!(
+        r#"<configSchema><sectionSchema name="{HANDLERS}"><collection addElement="add">
+        <attribute name="name" type="enum" isUniqueKey="true">{enums}</attribute>
+        </collection></sectionSchema></configSchema>"#
+    );
+    let schema = Schema::read([("schema.xml", schema.as_bytes())]).unwrap();
+    let mut server = Server::read(FILE.as_bytes(), schema).unwrap();
+    let started = Instant::now();
+    for name in &names {
+        let entry = change(&format!("+[name='{name}']"));
+        server.apply(&edit(HANDLERS, "", entry)).unwrap();
+    }
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let written = String::from_utf8(server.finish().unwrap()).unwrap();
+    assert!(written.contains(r#"<add name="n599" />"#));
 }
 
 #[test]

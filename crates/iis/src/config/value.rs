@@ -101,8 +101,17 @@ impl AttributeSchema {
 
     /// Returns true if IIS considers two values equal.
     pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
+        if one == other {
+            return true;
+        }
         let (one, other) = (self.as_read(one), self.as_read(other));
-        one == other || (!self.is_case_sensitive && one.to_lowercase() == other.to_lowercase())
+        if self.is_case_sensitive {
+            one == other
+        } else if one.is_ascii() && other.is_ascii() {
+            one.eq_ignore_ascii_case(&other)
+        } else {
+            one.to_lowercase() == other.to_lowercase()
+        }
     }
 
     /// A value as IIS reads it.
