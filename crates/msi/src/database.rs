@@ -5,10 +5,10 @@
 
 mod transform;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use encoding_rs::Encoding;
 
@@ -42,6 +42,8 @@ pub(crate) struct Database {
 struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    /// Places of the rows by the text of their first column, computed on first use.
+    places: OnceLock<HashMap<Arc<str>, usize>>,
 }
 
 #[derive(Debug, Clone)]
@@ -160,7 +162,7 @@ impl Database {
 
     /// The row whose column has a text.
     pub(crate) fn find(&self, table: &str, column: &str, text: &str) -> Option<Row<'_>> {
-        self.rows(table).find(|row| row.text(column) == text)
+        self.tables.get(table)?.find(column, text)
     }
 
     /// The value of a property in its table; empty if it is missing.
@@ -177,10 +179,33 @@ impl Database {
 
 impl Table {
     fn rows(&self) -> impl Iterator<Item = Row<'_>> + Clone {
-        self.rows.iter().map(|cells| Row {
+        self.rows.iter().map(move |cells| self.row(cells))
+    }
+
+    fn row<'a>(&'a self, cells: &'a [Cell]) -> Row<'a> {
+        Row {
             columns: &self.columns,
             cells,
-        })
+        }
+    }
+
+    fn find(&self, column: &str, text: &str) -> Option<Row<'_>> {
+        // The key of most tables.
+        let is_first = self.columns.first().is_some_and(|it| it.name == column);
+        if !is_first {
+            return self.rows().find(|row| row.text(column) == text);
+        }
+        let places = self.places.get_or_init(|| {
+            // The first of equal ones replaces the others.
+            let rows = self.rows.iter().enumerate().rev();
+            rows.map(|(place, cells)| match cells.first() {
+                Some(Cell::Text(text)) => (Arc::clone(text), place),
+                _ => (Arc::default(), place),
+            })
+            .collect()
+        });
+        let cells = self.rows.get(*places.get(text)?)?;
+        Some(self.row(cells))
     }
 }
 
@@ -294,7 +319,11 @@ impl Strings {
                 row.push(self.cell(cell, column.kind)?);
             }
         }
-        Ok(Table { columns, rows })
+        Ok(Table {
+            columns,
+            rows,
+            places: OnceLock::new(),
+        })
     }
 
     /// The stream of a table; an empty one has none.
@@ -436,7 +465,30 @@ fn encoding(code_page: u32) -> Result<&'static Encoding, MsiError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    #[test]
+    fn rows_of_a_long_table_are_found_at_once() {
+        let names = || (0..20_000).map(|number| format!("row{number}"));
+        let row = |name: String| vec![Cell::Text(name.as_str().into()), Cell::Text(name.into())];
+        let mut table = Table {
+            columns: vec![Column::new("Key", NAME | KEY), Column::new("Value", NAME)],
+            rows: names().map(row).collect(),
+            ..Table::default()
+        };
+        table.rows.push(vec![Cell::Null, Cell::Number(1)]);
+        table.rows.push(vec![Cell::Text("row7".into()), Cell::Null]);
+        let started = Instant::now();
+        for name in names() {
+            assert_eq!(table.find("Key", &name).unwrap().text("Value"), name);
+        }
+        assert!(started.elapsed() < Duration::from_secs(10));
+        assert_eq!(table.find("Key", "").unwrap().number("Value"), Some(1));
+        assert_eq!(table.find("Value", "row9").unwrap().text("Key"), "row9");
+        assert!(table.find("Key", "none").is_none() && table.find("None", "a").is_none());
+    }
 
     #[test]
     fn names_of_streams_are_packed() {

@@ -320,6 +320,7 @@ impl Table {
         changes: Vec<Change>,
         accepts: &dyn Fn(u32) -> bool,
     ) -> Result<(), MsiError> {
+        self.places.take();
         let keys = self.keys(name)?;
         let key = |row: &[Cell]| -> Vec<Cell> { keys.iter().map(|at| row[*at].clone()).collect() };
         let rows = self.rows.iter().enumerate();
@@ -395,4 +396,27 @@ fn shown(key: &[Cell]) -> String {
         Cell::Text(text) => text.to_string(),
     });
     cells.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_row_is_found() {
+        let mut table = Table {
+            columns: columns_of_tables(),
+            ..Table::default()
+        };
+        for (kind, is_there) in [
+            (ChangeKind::New, true),
+            (ChangeKind::Deleted, false),
+            (ChangeKind::New, true),
+        ] {
+            let cells = vec![Some(Cell::Text("a".into()))];
+            let change = Change { kind, cells };
+            table.change("T", vec![change], &|_| false).unwrap();
+            assert_eq!(table.find("Name", "a").is_some(), is_there);
+        }
+    }
 }
