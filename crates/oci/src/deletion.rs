@@ -5,7 +5,7 @@ use std::fmt;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{Blame, Problem};
 
-use crate::document::{Digest, Document, media_type};
+use crate::document::{Descriptor, Digest, Document, media_type};
 use crate::remote::RegistryError;
 use crate::store::{Source, StoreError};
 
@@ -39,23 +39,30 @@ impl Deletion {
             other_tags: Vec::new(),
             indexes: Vec::new(),
         };
-        let tags = match source {
-            Source::Registry(repository) => repository.tags().await?,
+        let tags: Vec<(String, Option<Descriptor>)> = match source {
+            Source::Registry(repository) => {
+                let tags = repository.tags().await?.into_iter();
+                tags.map(|tag| (tag, None)).collect()
+            }
             Source::Layout(layout) => {
                 let tags = layout.tags().await?;
                 if name.is_none() {
                     // Of several tags of the only image, none is meant.
-                    let only = <&[String; 1]>::try_from(tags.as_slice());
-                    deletion.tag = only.ok().map(|[tag]| tag.clone());
+                    deletion.tag = match tags.as_slice() {
+                        [(tag, _)] => Some(tag.clone()),
+                        _ => None,
+                    };
                 }
-                tags
+                let tags = tags.into_iter();
+                tags.map(|(tag, entry)| (tag, Some(entry))).collect()
             }
             Source::Archive(_) | Source::Loose(_) => return Err(deletion.refused()),
         };
         let own = deletion.tag.as_deref();
-        let others = tags.iter().filter(|tag| Some(tag.as_str()) != own);
-        let looks = others.map(|tag| async {
-            let use_of = use_of(source, tag, &deletion.digest).await?;
+        let digest = &deletion.digest;
+        let others = tags.iter().filter(|(tag, _)| Some(tag.as_str()) != own);
+        let looks = others.map(|(tag, entry)| async move {
+            let use_of = use_of(source, tag, entry.as_ref(), digest).await?;
             Ok::<_, StoreError>((tag.clone(), use_of))
         });
         let looks: Vec<_> = looks.collect();
@@ -146,9 +153,23 @@ enum TagUse {
     Lists,
 }
 
-async fn use_of(source: &Source, tag: &str, digest: &Digest) -> Result<TagUse, StoreError> {
+/// Looks at a tag; a layout has its entry.
+async fn use_of(
+    source: &Source,
+    tag: &str,
+    entry: Option<&Descriptor>,
+    digest: &Digest,
+) -> Result<TagUse, StoreError> {
+    // Most tags are of other images, which need not be read.
+    if let Some(entry) = entry {
+        if entry.digest == *digest {
+            return Ok(TagUse::Names);
+        }
+        if media_type::is_manifest(&entry.media_type) {
+            return Ok(TagUse::None);
+        }
+    }
     if let Source::Registry(repository) = source {
-        // Most tags are of other images, which need not be read.
         let Some(found) = repository.head_manifest(tag).await? else {
             return Ok(TagUse::None);
         };
@@ -159,7 +180,10 @@ async fn use_of(source: &Source, tag: &str, digest: &Digest) -> Result<TagUse, S
             return Ok(TagUse::None);
         }
     }
-    let document = source.resolve(Some(tag)).await?;
+    let document = match entry {
+        Some(entry) => source.document(entry).await?,
+        None => source.resolve(Some(tag)).await?,
+    };
     Ok(match &document {
         _ if document.digest() == digest => TagUse::Names,
         Document::Index(index) if index.manifests.iter().any(|it| it.digest == *digest) => {
@@ -167,4 +191,46 @@ async fn use_of(source: &Source, tag: &str, digest: &Digest) -> Result<TagUse, S
         }
         _ => TagUse::None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::document::{Index, ManifestFormat, Verbatim, sha256};
+    use crate::layout::{Layout, REF_NAME};
+
+    #[tokio::test]
+    async fn the_tags_of_a_layout_are_read_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::create(folder.path()).await.unwrap();
+        let lists = |digest: &Digest| {
+            let entry = Descriptor::new(media_type::OCI_MANIFEST, digest.clone(), 1);
+            let index = Index::new(ManifestFormat::Oci, vec![entry]);
+            Document::Index(Verbatim::new(index).unwrap())
+        };
+        let own = lists(&sha256(b"image"));
+        let above = lists(own.digest());
+        for (document, tag) in [(&own, "own"), (&own, "same"), (&above, "above")] {
+            layout.put_document(document).await.unwrap();
+            let entry = document.descriptor();
+            layout.tag(entry, Some(tag)).await.unwrap();
+        }
+        let mut index = layout.index().await.unwrap();
+        for number in 0..3_000 {
+            let mut entry = Descriptor::new(media_type::OCI_MANIFEST, sha256(b"other"), 5);
+            let tag = format!("t{number}");
+            entry.annotations.insert(REF_NAME.to_owned(), tag);
+            index.manifests.push(entry);
+        }
+        let index = Verbatim::new(index).unwrap();
+        std::fs::write(folder.path().join("index.json"), index.bytes()).unwrap();
+        let started = Instant::now();
+        let deletion = Deletion::new(&Source::Layout(layout), Some("own")).await;
+        let deletion = deletion.unwrap();
+        assert!(started.elapsed() < Duration::from_secs(10));
+        assert_eq!(deletion.other_tags, ["same"]);
+        assert_eq!(deletion.indexes, ["above"]);
+    }
 }

@@ -318,12 +318,15 @@ impl Layout {
         Ok(find_tag(&self.index().await?, tag).cloned())
     }
 
-    /// Tags of the images and indexes that the layout lists.
-    pub(crate) async fn tags(&self) -> Result<Vec<String>, StoreError> {
+    /// Tags of the images and indexes that the layout lists, with their entries.
+    pub(crate) async fn tags(&self) -> Result<Vec<(String, Descriptor)>, StoreError> {
         let index = self.index().await?;
-        let tags = index.manifests.iter();
-        let tags = tags.filter_map(|entry| entry.annotations.get(REF_NAME));
-        Ok(tags.cloned().collect())
+        let entries = index.manifests.into_iter();
+        let tags = entries.filter_map(|entry| {
+            let tag = entry.annotations.get(REF_NAME)?.clone();
+            Some((tag, entry))
+        });
+        Ok(tags.collect())
     }
 
     /// Removes a tag of a digest from the index, or without one every entry of the digest. Blobs
