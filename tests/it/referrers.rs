@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::{options, push_image, put, repository};
 
@@ -197,8 +199,8 @@ async fn what_the_registry_deleted_is_not_attached_until_it_is_again() {
 #[test]
 async fn all_artifacts_are_found_however_many() {
     let server = DemoRegistry::start().unwrap();
-    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
-    let (manifest, _) = push_image(&repository, "1").await;
+    let pushed = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let (manifest, _) = push_image(&pushed, "1").await;
     let image = image_of(&manifest);
     server.with(|stored| {
         for number in 0..250 {
@@ -209,7 +211,22 @@ async fn all_artifacts_are_found_however_many() {
             stored.add_manifest("a", digest, media_type, document.bytes().clone());
         }
     });
+    // One after the other, all of them would take ten seconds.
+    let pause = Duration::from_millis(40);
+    let slow = FaultProxy::start(server.host(), move |passed| {
+        if passed.path.contains("/manifests/sha256:") {
+            return ProxyFault::Drip(1 << 20, pause);
+        }
+        ProxyFault::Pass
+    })
+    .await;
+    let repository = repository(options(&slow.host()), &format!("{}/a", slow.host()));
+    let listed = repository.referrers(&image.digest, None).await.unwrap();
+    let started = Instant::now();
     let found = repository.artifacts(&image.digest, None).await.unwrap();
+    assert!(started.elapsed() < pause * 200);
+    let digests = found.iter().map(|artifact| artifact.document().digest());
+    assert!(digests.eq(listed.iter().map(|entry| &entry.digest)));
     assert_eq!(found.len(), 250);
 }
 

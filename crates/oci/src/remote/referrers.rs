@@ -10,6 +10,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::progress::Silent;
@@ -30,6 +31,8 @@ const MOST_PAGES: usize = 64;
 const MOST_ENTRIES: usize = 10_000;
 /// Maximum size of the manifests attached to one image, together; a real one has about a kilobyte.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
+/// Number of attached manifests that are read in parallel.
+const PARALLEL: usize = 8;
 /// Suffixes of the digest in the tags of cosign: SBOMs, attestations, signatures.
 const COSIGN_SUFFIXES: [&str; 3] = ["sbom", "att", "sig"];
 /// Maximum number of writes of a list with concurrent writers.
@@ -155,7 +158,11 @@ impl Repository {
     ) -> Result<Vec<Artifact>, RegistryError> {
         let mut found = Vec::new();
         let mut size = 0;
-        for entry in self.referrers(subject, artifact_type).await? {
+        let entries = self.referrers(subject, artifact_type).await?.into_iter();
+        let reads =
+            entries.map(|entry| async move { self.artifact(&entry, subject, artifact_type).await });
+        let mut reads = stream::iter(reads).buffered(PARALLEL);
+        while let Some(read) = reads.next().await {
             if size > MOST_BYTES {
                 let progress = self.inner().http.progress();
                 progress.note(&format!(
@@ -166,7 +173,7 @@ impl Repository {
                 ));
                 break;
             }
-            if let Some(artifact) = self.artifact(&entry, subject, artifact_type).await? {
+            if let Some(artifact) = read? {
                 size += artifact.document().bytes().len();
                 found.push(artifact);
             }
