@@ -9,8 +9,8 @@ use super::{Ecosystem, FoundPackage, MOST};
 
 /// Limit on the size of a description.
 const LARGEST_TEXT: u64 = 1 << 20;
-/// Limit on the size of all jars in one.
-const LARGEST_INNER: u64 = 256 << 20;
+/// Limit on the size of all that is unpacked of a jar and of those in it.
+const MOST_UNPACKED: u64 = 256 << 20;
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
 
 /// Returns true if a file name is that of a jar or of an archive with jars.
@@ -21,13 +21,13 @@ pub(super) fn is_archive(extension: &str) -> bool {
 
 pub(super) fn packages(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
     let mut found = Vec::new();
-    let mut left = LARGEST_INNER;
-    add(path, bytes, Some(&mut left), &mut found);
+    let mut left = MOST_UNPACKED;
+    add(path, bytes, true, &mut left, &mut found);
     found
 }
 
-/// Adds the packages of a jar, and of the jars in it as far as `inner` allows.
-fn add(path: &str, bytes: &[u8], inner: Option<&mut u64>, found: &mut Vec<FoundPackage>) {
+/// Adds the packages of a jar and, if it is an outer one, of the jars in it, as far as they fit.
+fn add(path: &str, bytes: &[u8], is_outer: bool, left: &mut u64, found: &mut Vec<FoundPackage>) {
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
         return;
     };
@@ -36,14 +36,16 @@ fn add(path: &str, bytes: &[u8], inner: Option<&mut u64>, found: &mut Vec<FoundP
     let poms = names.iter().filter(|name| is_pom(name));
     let mut own: Vec<FoundPackage> = poms
         .take(MOST)
-        .filter_map(|name| of_pom(&member(&mut archive, name, LARGEST_TEXT)?))
+        .filter_map(|name| of_pom(&member(&mut archive, name, LARGEST_TEXT, left)?))
         .collect();
     if own.is_empty() {
-        let manifest = member(&mut archive, MANIFEST, LARGEST_TEXT);
+        let manifest = member(&mut archive, MANIFEST, LARGEST_TEXT, left);
         own.extend(manifest.and_then(|text| of_manifest(path, &text)));
     }
     found.extend(own);
-    let Some(left) = inner else { return };
+    if !is_outer {
+        return;
+    }
     for name in names {
         let is_jar = name
             .rsplit_once('.')
@@ -51,9 +53,8 @@ fn add(path: &str, bytes: &[u8], inner: Option<&mut u64>, found: &mut Vec<FoundP
         if !is_jar || found.len() > MOST {
             continue;
         }
-        if let Some(bytes) = member(&mut archive, &name, *left) {
-            *left -= bytes.len() as u64;
-            add(&name, &bytes, None, found);
+        if let Some(bytes) = member(&mut archive, &name, u64::MAX, left) {
+            add(&name, &bytes, false, left, found);
         }
     }
 }
@@ -67,12 +68,21 @@ fn is_pom(name: &str) -> bool {
     )
 }
 
-/// Content of a member up to a size.
-fn member(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str, most: u64) -> Option<Vec<u8>> {
+/// Content of a member up to a size, which is deducted from what is left; what does not fit is not
+/// unpacked.
+fn member(
+    archive: &mut ZipArchive<Cursor<&[u8]>>,
+    name: &str,
+    most: u64,
+    left: &mut u64,
+) -> Option<Vec<u8>> {
     let member = archive.by_name(name).ok()?;
-    let mut bytes = Vec::new();
-    member.take(most + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= most).then_some(bytes)
+    let size = member.size();
+    *left = left.checked_sub(size).filter(|_| size <= most)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
+    // One that is longer than it says is damaged.
+    member.take(size + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= size).then_some(bytes)
 }
 
 fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
@@ -115,4 +125,66 @@ fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
         supplier: field(&["Implementation-Vendor", "Bundle-Vendor"]).map(str::to_owned),
         ..FoundPackage::new(Ecosystem::Maven, name, Some(version))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    use zip::write::SimpleFileOptions;
+    use zip::{CompressionMethod, ZipWriter};
+
+    use super::*;
+
+    const POM: &str = "META-INF/maven/org.example/core/pom.properties";
+
+    fn jar(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        for (name, bytes) in members {
+            zip.start_file(*name, options).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    /// Number of packages of a jar, and what is left of a limit.
+    fn found(bytes: &[u8], mut left: u64) -> (usize, u64) {
+        let mut found = Vec::new();
+        add("a.jar", bytes, true, &mut left, &mut found);
+        (found.len(), left)
+    }
+
+    #[test]
+    fn what_is_unpacked_is_deducted_and_what_does_not_fit_stays() {
+        let text = b"groupId=org.example\nartifactId=core\nversion=1.2.3\n";
+        let inner = jar(&[(POM, text)]);
+        let (size, own) = (inner.len() as u64, text.len() as u64);
+        let outer = jar(&[
+            ("large.jar", &[0; 5_000]),
+            ("damaged.jar", &[0; 100]),
+            ("core.jar", &inner),
+        ]);
+        assert_eq!(found(&outer, 5_000), (0, 0));
+        assert_eq!(found(&outer, 4_000), (1, 3_900 - size - own));
+        assert_eq!(found(&outer, size), (0, size - 100));
+    }
+
+    #[test]
+    fn jars_that_do_not_fit_are_not_unpacked_for_it() {
+        let zeros = jar(&[("zeros.jar", &vec![0; 4 << 20])]);
+        let mut one = ZipArchive::new(Cursor::new(zeros)).unwrap();
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for number in 0..4_000 {
+            let member = one.by_name("zeros.jar").unwrap();
+            let name = format!("{number}.jar");
+            zip.raw_copy_file_rename(member, name).unwrap();
+        }
+        let outer = zip.finish().unwrap().into_inner();
+        let started = Instant::now();
+        let most = (4 << 20) - 1;
+        assert_eq!(found(&outer, most), (0, most));
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
 }
