@@ -8,6 +8,7 @@ mod csaf;
 mod openvex;
 mod subject;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -75,6 +76,8 @@ struct VexProduct {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VexDocument {
     statements: Vec<VexStatement>,
+    /// Places of the statements by the names of their vulnerabilities, in lower case.
+    places: BTreeMap<String, Vec<usize>>,
 }
 
 impl VexDocument {
@@ -94,7 +97,16 @@ impl VexDocument {
             return Err(refused("it is neither OpenVEX nor CSAF in JSON"));
         };
         let statements = statements.map_err(invalid)?;
-        Ok(Self { statements })
+        let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (place, statement) in statements.iter().enumerate() {
+            for name in &statement.vulnerabilities {
+                let named = places.entry(name.to_ascii_lowercase()).or_default();
+                if named.last() != Some(&place) {
+                    named.push(place);
+                }
+            }
+        }
+        Ok(Self { statements, places })
     }
 
     fn about<'a>(
@@ -102,8 +114,10 @@ impl VexDocument {
         vulnerability: &'a str,
         subject: &'a VexSubject<'_>,
     ) -> impl Iterator<Item = &'a VexStatement> {
-        let statements = self.statements.iter();
-        statements.filter(move |it| it.names(vulnerability) && it.is_for(subject))
+        let places = self.places.get(&vulnerability.to_ascii_lowercase());
+        let statements = places.into_iter().flatten();
+        let statements = statements.map(move |place| &self.statements[*place]);
+        statements.filter(move |it| it.is_for(subject))
     }
 }
 
@@ -124,11 +138,6 @@ pub fn settling_statement<'a>(
 }
 
 impl VexStatement {
-    fn names(&self, vulnerability: &str) -> bool {
-        let mut names = self.vulnerabilities.iter();
-        names.any(|name| name.eq_ignore_ascii_case(vulnerability))
-    }
-
     fn is_for(&self, subject: &VexSubject<'_>) -> bool {
         let is_named = |identifiers: &[String]| {
             let mut identifiers = identifiers.iter();

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -230,6 +232,30 @@ fn csaf_relates_windows_to_an_image() {
     assert!(settled(&[csaf("known_not_affected", &windows)]).is_some());
     let other = tree("cpe:/a:microsoft:edge");
     assert!(settled(&[csaf("known_not_affected", &other)]).is_none());
+}
+
+#[test]
+fn statements_on_many_vulnerabilities_are_found_at_once() {
+    let names: Vec<String> = (10_000..30_000)
+        .map(|id| format!("CVE-2024-{id}"))
+        .collect();
+    let statements = names.iter().map(|name| {
+        let names = format!(r#"{{"@id": "{name}", "name": "{}"}}"#, name.to_lowercase());
+        format!(r#"{{"vulnerability": {names}, "status": "fixed"}}"#)
+    });
+    let statements: Vec<String> = statements.collect();
+    let text = format!(
+        r#"{{"@context": "https://openvex.dev/ns", "statements": [{}]}}"#,
+        statements.join(",")
+    );
+    let document = VexDocument::read(text.as_bytes()).unwrap();
+    let subject = subject();
+    let started = Instant::now();
+    for name in &names {
+        let found: Vec<_> = document.about(name, &subject).collect();
+        assert!(matches!(found[..], [it] if it.vulnerabilities[0] == *name));
+    }
+    assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
