@@ -121,10 +121,12 @@ fn many_keys_and_values_are_replaced_and_deleted_at_once() {
 
 #[test]
 fn many_files_are_deleted_at_once() {
-    let names = || (0..20_000).map(|number| format!("app/{number}").parse::<LayerPath>().unwrap());
     let (mut files, mut deletions) = (Layer::new(0), Layer::new(0));
-    names().for_each(|name| files.file(name, b"x".as_slice()));
-    names().for_each(|name| deletions.delete(name));
+    for number in 0..20_000 {
+        let name: LayerPath = format!("app/{number}").parse().unwrap();
+        files.file(name.clone(), b"x".as_slice());
+        deletions.delete(name);
+    }
     let layers = [Arc::new(files), Arc::new(deletions)];
     let started = Instant::now();
     let drive = Drive::from_layers(&layers).unwrap();
