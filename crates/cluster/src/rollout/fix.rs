@@ -18,6 +18,10 @@ use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_
 /// Maximum of actions that a finding lists; with more, it refers to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
 
+/// Maximum of commands that a finding lists: a rebuild has one for each workload with the image, and
+/// each of these has the finding.
+const MOST_COMMANDS: usize = 50;
+
 impl Rollout {
     /// Creates the plan, and adds to every finding the actions that fix it.
     pub fn advise(&mut self, request: &RolloutRequest, tags: &TagsByRepository) -> ActionPlan {
@@ -110,10 +114,20 @@ impl<'a> FixResolver<'a> {
     /// The findings of every image of every placement, with their fixes; equal ones are shared.
     fn all(&self) -> Vec<Vec<Shared>> {
         let mut known: HashMap<FixKey, Shared> = HashMap::new();
+        let mut fixes: HashMap<BTreeSet<usize>, Rc<Fix>> = HashMap::new();
         let mut all = Vec::new();
         for (index, placement) in self.rollout.placements.iter().enumerate() {
             // Images given by themselves have a fix each.
-            let fix_of = |images: &[PlacedImage]| Rc::new(self.minimal_fix(index, images));
+            let mut fix_of = |images: &[PlacedImage]| {
+                let fix = fixes.entry(self.minimal_fix(index, images));
+                let fix = fix.or_insert_with_key(|actions| {
+                    Rc::new(Fix {
+                        actions: actions.clone(),
+                        breaks_others: self.breaks_others(actions),
+                    })
+                });
+                Rc::clone(fix)
+            };
             let of_workload = placement.workload.map(|_| fix_of(&placement.images));
             for placed in &placement.images {
                 let of_workload = of_workload.clone();
@@ -144,16 +158,13 @@ impl<'a> FixResolver<'a> {
 
     /// The smallest set of the plan's actions after which these images of a placement start
     /// wherever they would after the whole plan; among equal sets the one that patches fewer nodes.
-    fn minimal_fix(&self, index: usize, images: &[PlacedImage]) -> Fix {
+    fn minimal_fix(&self, index: usize, images: &[PlacedImage]) -> BTreeSet<usize> {
         let placement = &self.rollout.placements[index];
         let pin = placement
             .workload
             .and_then(|workload| self.effects.pins.get(&workload));
         if let Some(pin) = pin {
-            return Fix {
-                actions: BTreeSet::from([*pin]),
-                breaks_others: false,
-            };
+            return BTreeSet::from([*pin]);
         }
         let failing = |actions: &BTreeSet<usize>| {
             let outcomes = self.outcomes(placement, images, actions).into_iter();
@@ -175,7 +186,7 @@ impl<'a> FixResolver<'a> {
             started.map(|images| images[0].0).sum::<usize>()
         };
         if starting(&actions) == starting(&BTreeSet::new()) {
-            return Fix::default();
+            return BTreeSet::new();
         }
         let left = failing(&actions);
         for action in patches.iter().chain(&rebuilds) {
@@ -184,25 +195,30 @@ impl<'a> FixResolver<'a> {
                 actions.insert(*action);
             }
         }
-        let has_patches = !actions.is_disjoint(&patches);
+        actions
+    }
+
+    /// Returns true if actions, run alone, would break an image that starts today.
+    fn breaks_others(&self, actions: &BTreeSet<usize>) -> bool {
+        let mut changed = actions.iter().map(|action| &self.plan.actions[*action]);
+        let is_pin = |action: &PlanAction| matches!(action, PlanAction::Pin { .. });
+        // A pin changes its own workload only.
+        if changed.clone().all(is_pin) {
+            return false;
+        }
+        let has_patches = changed.any(|it| matches!(it, PlanAction::Patch { .. }));
         let is_changed = |placement: &&Placement| {
             let (workload, images) = (placement.workload, &placement.images);
             let rebuilds = || self.effects.rebuilds_of(workload, images);
-            has_patches || !rebuilds().is_disjoint(&actions)
+            has_patches || !rebuilds().is_disjoint(actions)
         };
         let mut others = self.rollout.placements.iter().filter(is_changed);
-        let breaks_others = others.any(|placement| {
-            let mut outcomes = self
-                .outcomes(placement, &placement.images, &actions)
-                .into_iter();
-            outcomes.any(|(_, before, after)| {
+        others.any(|placement| {
+            let outcomes = self.outcomes(placement, &placement.images, actions);
+            outcomes.into_iter().any(|(_, before, after)| {
                 before != VerdictOutcome::Incompatible && after == VerdictOutcome::Incompatible
             })
-        });
-        Fix {
-            actions,
-            breaks_others,
-        }
+        })
     }
 
     /// Outcomes of a placement's images before and after these actions, each with the number of
@@ -293,8 +309,12 @@ impl<'a> FixResolver<'a> {
             if breaks_others {
                 fix.push_str("; alone, it stops what starts today: --plan lists the rest");
             }
-            advised.fix = Some(fix);
             advised.commands = actions.flat_map(PlanAction::commands).collect();
+            if advised.commands.len() > MOST_COMMANDS {
+                fix.push_str("; --plan lists the commands");
+                advised.commands.clear();
+            }
+            advised.fix = Some(fix);
         } else if finding.outcome == VerdictOutcome::Unknown && about.kind.build.is_none() {
             advised.fix = advised.fix.map(|_| {
                 "give the node's version, which it has in status.nodeInfo.kernelVersion, with \

@@ -554,3 +554,23 @@ fn a_fix_names_the_nodes_to_drain() {
         assert!(fix.contains(words), "{fix}");
     }
 }
+
+#[test]
+fn a_fix_of_many_workloads_is_found_once_and_refers_to_the_plan() {
+    let hosts = ["17763.973", "17763.1012", "17763.914"];
+    let landing = [("Deployment", vec![0], 0b111)];
+    let mut request = restricted(&hosts, &["17763.1158"], &landing);
+    let workload = request.workloads.remove(0);
+    let workloads = (0..1000).map(|number| {
+        let mut own = workload.clone();
+        own.id.name = format!("p{number}");
+        own
+    });
+    request.workloads = workloads.collect();
+    let (rollout, plan) = advise(&request);
+    assert_eq!(plan.actions.len(), 1, "{:?}", plan.actions);
+    let finding = rollout.checks().next().unwrap().finding;
+    assert!(finding.commands.is_empty());
+    let fix = finding.fix.as_deref().unwrap();
+    assert!(fix.ends_with("; --plan lists the commands"), "{fix}");
+}
