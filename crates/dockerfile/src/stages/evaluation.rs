@@ -32,7 +32,10 @@ use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, re
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
-    done: HashMap<usize, Rc<StageState>>,
+    /// States that another stage may still read.
+    pub(super) done: HashMap<usize, Rc<StageState>>,
+    /// For each stage, the number of its reads to come.
+    reads: Vec<usize>,
     /// Errors, without their consequences.
     pub(super) errors: Vec<StageError>,
     /// Names of the unknown results of segments.
@@ -57,6 +60,7 @@ impl<'a> Evaluation<'a> {
             stages,
             inputs,
             done: HashMap::new(),
+            reads: count_reads(stages, inputs),
             errors: Vec::new(),
             pending: BTreeSet::new(),
             skipped: BTreeSet::new(),
@@ -67,9 +71,19 @@ impl<'a> Evaluation<'a> {
     /// Evaluates a stage, once, after those that it requires: to evaluate each of a long row inside the
     /// next one would overflow the stack.
     pub(super) fn evaluate_stage(&mut self, index: usize) -> Rc<StageState> {
-        if let Some(done) = self.done.get(&index) {
-            return Rc::clone(done);
+        if !self.done.contains_key(&index) {
+            self.evaluate_with_sources(index);
         }
+        let state = Rc::clone(&self.done[&index]);
+        self.reads[index] = self.reads[index].saturating_sub(1);
+        // The last one takes the state over: copies of a long row would grow quadratically.
+        if self.reads[index] == 0 {
+            self.done.remove(&index);
+        }
+        state
+    }
+
+    fn evaluate_with_sources(&mut self, index: usize) {
         let stages = self.stages;
         for (needed, stage) in stages.needed_for(index) {
             let is_file_source = stage.folder.is_some() || stage.platform.is_some();
@@ -79,14 +93,13 @@ impl<'a> Evaluation<'a> {
                 self.done.insert(needed, Rc::new(state));
             }
         }
-        Rc::clone(&self.done[&index])
     }
 
     fn evaluate_one(&mut self, index: usize) -> StageState {
         let stages = self.stages;
         let begun = &stages.all[index];
         let mut state = match &begun.base {
-            StageBaseImage::Stage(below) => StageState::clone(&self.evaluate_stage(*below)).fork(),
+            StageBaseImage::Stage(below) => Rc::unwrap_or_clone(self.evaluate_stage(*below)).fork(),
             StageBaseImage::Image(name) => match self.inputs.bases.get(name) {
                 Some(base) => {
                     let tree = Tree::over(Arc::clone(&base.inside), name);
@@ -611,6 +624,21 @@ impl<'a> Evaluation<'a> {
         }
         Ok(draft.copy(files, &pattern, found)?)
     }
+}
+
+/// How often each stage is read by others, at most.
+fn count_reads(stages: &Stages, inputs: &Inputs) -> Vec<usize> {
+    let count = stages.all.len();
+    let mut bases = inputs.bases.values();
+    // The triggers of a base may copy from any stage.
+    if bases.any(|base| !base.config.on_build.is_empty()) {
+        return vec![usize::MAX; count];
+    }
+    let mut reads = vec![0; count];
+    for source in (0..count).flat_map(|index| stages.sources_of(index)) {
+        reads[source] += 1;
+    }
+    reads
 }
 
 /// Checks that the image may have an account; of an unknown base, or after a line that is left

@@ -136,6 +136,38 @@ fn a_dockerfile_can_have_the_values_of_its_arguments() {
 }
 
 #[test]
+fn the_last_stage_that_reads_another_takes_its_state_over() {
+    let text = format!(
+        "FROM {BASE} AS s0\nCOPY a.txt C:/a.txt\nFROM s0 AS s1\nENV A=1\nFROM s1 AS s2\n\
+         COPY --from=s0 /a.txt C:/b.txt\nFROM s2\nENV B=1\n"
+    );
+    let stages = read(&text, &[]);
+    let inputs = inputs(&stages);
+    let mut evaluation = Evaluation::new(&stages, &inputs);
+    let state = evaluation.evaluate_stage(stages.target);
+    assert!(evaluation.errors.is_empty(), "{:?}", evaluation.errors);
+    assert_eq!(state.steps.len(), 4);
+    assert!(evaluation.done.is_empty());
+}
+
+#[test]
+fn a_stage_that_triggers_of_a_base_copy_from_is_evaluated_once() {
+    let other = "mcr.microsoft.com/windows/servercore:ltsc2022";
+    let text = format!(
+        "FROM {BASE} AS s0\nCOPY a.txt C:/a.txt\nFROM {other} AS s1\nFROM {other}\n\
+         COPY --from=s0 /a.txt C:/c.txt\nCOPY --from=s1 /b.txt C:/d.txt\n"
+    );
+    let stages = read(&text, &[]);
+    let mut inputs = inputs(&stages);
+    let trigger = "COPY --from=s0 /a.txt C:/b.txt".to_owned();
+    let base = inputs.bases.get_mut(other).unwrap();
+    base.config.on_build.push(trigger);
+    let result = stages.evaluate(&inputs).unwrap();
+    let lines = result.placements.iter().map(|step| step.line);
+    assert_eq!(lines.collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
+}
+
+#[test]
 fn what_follows_a_segment_is_on_its_result() {
     let text = format!(
         "FROM {BASE} AS build\nRUN one.exe\nFROM {BASE}\nCOPY --from=build C:/made.txt C:/made.txt\n"
