@@ -38,6 +38,7 @@ use wincimg_windows::path::ImagePath;
 pub(super) use self::base::BaseFiles;
 use self::changes::Changes;
 use self::iis::ServerConfig;
+pub(super) use self::keys::ChangedKeys;
 use self::keys::Keys;
 pub(super) use self::needs_system::needs_system;
 pub(crate) use self::needs_system::{KnownPackages, script_error};
@@ -121,7 +122,7 @@ pub(super) fn execute(
         layer: PlannedLayer {
             packages: changes.packages,
             entries: changes.entries.into_values().collect(),
-            registry: running.registry.edits,
+            registry: running.registry.into_edits(),
             access: changes.access,
             iis: running.server.edits,
             owner,
@@ -377,7 +378,7 @@ impl RunState<'_> {
             let why = format!("{key} cannot be deleted: Windows needs it");
             return Err(ScriptError::refused(why).help(BELOW));
         }
-        self.registry.edits.push(edit);
+        self.registry.edit([edit]);
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use wincimg_windows::quoting::Escape;
 use super::drive::Tree;
 use super::error::without_passwords;
 use super::evaluation::Evaluation;
+use super::run::ChangedKeys;
 use super::state::StageState;
 use super::{StageBaseImage, Stages};
 use crate::RenderedDockerfile;
@@ -250,6 +251,7 @@ impl Evaluation<'_> {
             None => state.segment = Some(self.open_segment(state, place)),
         }
         state.steps.clear();
+        state.registry = ChangedKeys::default();
         OPEN.clone_into(&mut state.base_name);
         state.tree = Tree::over(Arc::new(UnknownBase), OPEN);
         state.makers.clear();

@@ -15,6 +15,7 @@ use wincimg_registry::{Presence, UnknownBase};
 use wincimg_windows::path::ImagePath;
 
 use super::drive::{PathKind, Tree};
+use super::run::ChangedKeys;
 use super::segment::OpenSegment;
 use super::{BuildArguments, paths};
 use crate::expand::{ExpandedWord, Lexer};
@@ -54,6 +55,8 @@ pub(crate) struct StageState {
     pub(super) author: Option<String>,
     pub(super) tree: Tree,
     pub(super) steps: Vec<PlannedStep>,
+    /// What the layers of the steps change in the registry.
+    pub(super) registry: ChangedKeys,
     /// Declared build arguments with their values, each name once.
     args: Vec<(String, Option<String>)>,
     arg_places: Places,
@@ -91,6 +94,7 @@ impl StageState {
             author: None,
             tree,
             steps: Vec::new(),
+            registry: ChangedKeys::default(),
             args: Vec::new(),
             arg_places: Places::default(),
             has_cmd: false,
@@ -296,6 +300,8 @@ impl StageState {
     pub(super) fn add_layer(&mut self, created_by: String, layer: PlannedLayer) {
         self.tree.apply(&layer.entries);
         layer.kept.iter().for_each(|kept| self.tree.keep(kept));
+        let edits = layer.registry.iter();
+        edits.for_each(|edit| self.registry.apply(edit));
         for entry in &layer.entries {
             self.makers.remove(&entry.path.key());
         }

@@ -185,7 +185,7 @@ impl RunState<'_> {
         for change in plan.access {
             self.set_access(change)?;
         }
-        self.registry.edits.extend(plan.registry);
+        self.registry.edit(plan.registry);
         self.changes.notes.extend(plan.notes);
         Ok(())
     }

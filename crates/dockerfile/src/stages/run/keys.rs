@@ -1,61 +1,165 @@
 //! The stage's registry: changes of this line and earlier ones over the base's registry.
 
-use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{KeyMode, KeyPath, Presence, RegistryData, RegistryEdit};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter;
+
+use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
+use wincimg_registry::{BaseKey, KeyMode, KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_scripts::Lookup;
-use wincimg_windows::base_contents::BaseContents;
 
 use crate::stages::state::StageState;
 
+/// Root and names of a key, in the order of keys.
+type KeyPlace = Vec<FoldedName>;
+
+/// What edits leave of keys and values: to search thousands of edits for each would take too long.
+#[derive(Debug, Clone, Default)]
+pub(in crate::stages) struct ChangedKeys {
+    keys: BTreeMap<KeyPlace, ChangedKey>,
+    /// Keys of which nothing from before is left, nor within them.
+    removed: BTreeSet<KeyPlace>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ChangedKey {
+    /// False if only values were deleted.
+    is_created: bool,
+    /// True if no value from before is left.
+    is_emptied: bool,
+    /// Data of the values; none if deleted.
+    values: HashMap<FoldedName, Option<RegistryData>>,
+}
+
+impl ChangedKeys {
+    pub(in crate::stages) fn apply(&mut self, edit: &RegistryEdit) {
+        let place = place(edit.key());
+        match edit {
+            RegistryEdit::SetValue { name, data, .. } => {
+                let key = self.created(place);
+                key.values.insert(FoldedName::new(name), Some(data.clone()));
+            }
+            RegistryEdit::DeleteValue { name, .. } => {
+                let key = self.keys.entry(place).or_default();
+                key.values.insert(FoldedName::new(name), None);
+            }
+            RegistryEdit::CreateKey { mode, .. } => {
+                if *mode == KeyMode::Replace {
+                    self.remove(place.clone());
+                }
+                let key = self.created(place);
+                if *mode == KeyMode::ReplaceValues {
+                    key.is_emptied = true;
+                    key.values.clear();
+                }
+            }
+            RegistryEdit::DeleteKey { .. } => self.remove(place),
+            RegistryEdit::SetSecurity { .. } => {
+                self.created(place);
+            }
+        }
+    }
+
+    fn created(&mut self, place: KeyPlace) -> &mut ChangedKey {
+        let key = self.keys.entry(place).or_default();
+        key.is_created = true;
+        key
+    }
+
+    /// The changed keys at and below a place.
+    fn within<'a>(
+        &'a self,
+        place: &'a KeyPlace,
+    ) -> impl Iterator<Item = (&'a KeyPlace, &'a ChangedKey)> {
+        let from = self.keys.range(place.clone()..);
+        from.take_while(move |(own, _)| own.starts_with(place))
+    }
+
+    fn remove(&mut self, place: KeyPlace) {
+        let gone: Vec<KeyPlace> = self.within(&place).map(|(own, _)| own.clone()).collect();
+        for own in gone {
+            self.keys.remove(&own);
+        }
+        self.removed.insert(place);
+    }
+
+    fn is_removed(&self, place: &KeyPlace) -> bool {
+        let mut depths = 1..=place.len();
+        !self.removed.is_empty() && depths.any(|depth| self.removed.contains(&place[..depth]))
+    }
+
+    /// The value, if edits say what it is.
+    fn value(&self, place: &KeyPlace, name: &FoldedName) -> Option<Lookup<RegistryData>> {
+        let key = self.keys.get(place);
+        if let Some(data) = key.and_then(|key| key.values.get(name)) {
+            return Some(data.clone().map_or(Lookup::Absent, Lookup::Present));
+        }
+        let is_gone = key.is_some_and(|key| key.is_emptied) || self.is_removed(place);
+        is_gone.then_some(Lookup::Absent)
+    }
+
+    /// The key, if edits say whether it exists.
+    fn key(&self, place: &KeyPlace) -> Option<Lookup<()>> {
+        if self.within(place).any(|(_, key)| key.is_created) {
+            return Some(Lookup::Present(()));
+        }
+        self.is_removed(place).then_some(Lookup::Absent)
+    }
+}
+
 /// Registry during a line.
 pub(super) struct Keys<'a> {
-    base: &'a dyn BaseContents,
-    /// Edits of earlier lines.
-    earlier: Vec<&'a RegistryEdit>,
+    /// The stage before the line.
+    state: &'a StageState,
     /// Edits of this line.
-    pub(super) edits: Vec<RegistryEdit>,
+    edits: Vec<RegistryEdit>,
+    changed: ChangedKeys,
 }
 
 impl<'a> Keys<'a> {
     pub(super) fn new(state: &'a StageState) -> Self {
-        let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
         Self {
-            base: state.tree.base(),
-            earlier: layers.flat_map(|layer| &layer.registry).collect(),
+            state,
             edits: Vec::new(),
+            changed: ChangedKeys::default(),
         }
+    }
+
+    pub(super) fn edit(&mut self, edits: impl IntoIterator<Item = RegistryEdit>) {
+        for edit in edits {
+            self.changed.apply(&edit);
+            self.edits.push(edit);
+        }
+    }
+
+    pub(super) fn into_edits(self) -> Vec<RegistryEdit> {
+        self.edits
     }
 
     /// Edits, the last one first.
     fn changes(&self) -> impl Iterator<Item = &RegistryEdit> {
-        let earlier = self.earlier.iter().rev().copied();
+        let steps = self.state.steps.iter().rev();
+        let layers = steps.filter_map(|step| step.layer.as_ref());
+        let earlier = layers.flat_map(|layer| layer.registry.iter().rev());
         self.edits.iter().rev().chain(earlier)
     }
 
+    /// What was changed, by this line or those before.
+    fn changed(&self) -> [&ChangedKeys; 2] {
+        [&self.changed, &self.state.registry]
+    }
+
+    fn of_base(&self, key: &KeyPath) -> Presence<BaseKey> {
+        let base = self.state.tree.base();
+        base.key(key).unwrap_or(Presence::Unknown)
+    }
+
     pub(super) fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
-        for edit in self.changes() {
-            let is_key = is_same(edit.key(), key);
-            match edit {
-                RegistryEdit::SetValue {
-                    name: own, data, ..
-                } if is_key && eq_ignore_case(own, name) => {
-                    return Lookup::Present(data.clone());
-                }
-                RegistryEdit::DeleteValue { name: own, .. }
-                    if is_key && eq_ignore_case(own, name) =>
-                {
-                    return Lookup::Absent;
-                }
-                RegistryEdit::CreateKey {
-                    mode: KeyMode::ReplaceValues,
-                    ..
-                } if is_key => return Lookup::Absent,
-                _ if removes_contents(edit, key) => return Lookup::Absent,
-                _ => {}
-            }
+        let (place, folded) = (place(key), FoldedName::new(name));
+        let mut changed = self.changed().into_iter();
+        if let Some(found) = changed.find_map(|changed| changed.value(&place, &folded)) {
+            return found;
         }
-        let below = self.base.key(key).unwrap_or(Presence::Unknown);
-        let value = below.and_then(|below| {
+        let value = self.of_base(key).and_then(|below| {
             let mut values = below.values.into_iter();
             let value = values.find(|(own, _)| eq_ignore_case(own, name));
             value.map_or(Presence::Absent, |(_, data)| Presence::Present(data))
@@ -76,7 +180,7 @@ impl<'a> Keys<'a> {
         if self.key(key) == Lookup::Absent {
             return Lookup::Absent;
         }
-        let below = match self.base.key(key).unwrap_or(Presence::Unknown) {
+        let below = match self.of_base(key) {
             Presence::Unknown => return Lookup::Unknown,
             Presence::Present(below) => below.values.into_iter().map(|(name, _)| name).collect(),
             Presence::Absent => Vec::new(),
@@ -95,44 +199,136 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn key(&self, key: &KeyPath) -> Lookup<()> {
-        for edit in self.changes() {
-            match edit {
-                RegistryEdit::SetValue { key: below, .. }
-                | RegistryEdit::CreateKey { key: below, .. }
-                | RegistryEdit::SetSecurity { key: below, .. }
-                    if is_within(below, key) =>
-                {
-                    return Lookup::Present(());
-                }
-                _ if removes_contents(edit, key) => return Lookup::Absent,
-                _ => {}
-            }
-        }
-        let below = self.base.key(key).unwrap_or(Presence::Unknown);
-        below.map(drop).of_image()
+        let place = place(key);
+        let mut changed = self.changed().into_iter();
+        let found = changed.find_map(|changed| changed.key(&place));
+        found.unwrap_or_else(|| self.of_base(key).map(drop).of_image())
     }
+}
+
+fn place(key: &KeyPath) -> KeyPlace {
+    let names = key.components().iter().map(String::as_str);
+    let names = iter::once(key.root().short_name()).chain(names);
+    names.map(FoldedName::new).collect()
 }
 
 pub(super) fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
-    one.components().len() == other.components().len() && is_within(one, other)
+    let mut names = iter::zip(one.components(), other.components());
+    one.root() == other.root()
+        && one.components().len() == other.components().len()
+        && names.all(|(one, other)| eq_ignore_case(one, other))
 }
 
-/// Returns true if an edit removes the previous contents of a key.
-fn removes_contents(edit: &RegistryEdit, key: &KeyPath) -> bool {
-    match edit {
-        RegistryEdit::CreateKey {
-            mode: KeyMode::Replace,
-            key: above,
-        }
-        | RegistryEdit::DeleteKey { key: above } => is_within(key, above),
-        _ => false,
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KEYS: [&str; 4] = [
+        r"HKLM\SOFTWARE\A", r"HKLM\SOFTWARE\a\B", r"HKLM\SOFTWARE\A\b\C", r"HKLM\SOFTWARE\AB",
+    ];
+    const NAMES: [&str; 3] = ["x", "X", "y"];
+
+    fn key(number: usize) -> KeyPath {
+        KEYS[number].parse().unwrap()
     }
-}
 
-/// Returns true if a key is another one or below it.
-fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
-    key.root() == above.root()
-        && key.components().len() >= above.components().len()
-        && std::iter::zip(key.components(), above.components())
-            .all(|(one, other)| eq_ignore_case(one, other))
+    fn edit(number: usize, (kind, of, name): (u8, usize, usize)) -> RegistryEdit {
+        let (key, name) = (key(of), NAMES[name].to_owned());
+        let created = |key, mode| RegistryEdit::CreateKey { key, mode };
+        match kind {
+            0 => RegistryEdit::SetValue {
+                key,
+                name,
+                data: RegistryData::dword(u32::try_from(number).unwrap()),
+            },
+            1 => RegistryEdit::DeleteValue { key, name },
+            2 => RegistryEdit::DeleteKey { key },
+            3 => created(key, KeyMode::Merge),
+            4 => created(key, KeyMode::Replace),
+            _ => created(key, KeyMode::ReplaceValues),
+        }
+    }
+
+    fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
+        place(key).starts_with(&place(above))
+    }
+
+    /// Returns true if an edit removes the previous contents of a key.
+    fn removes(edit: &RegistryEdit, key: &KeyPath) -> bool {
+        match edit {
+            RegistryEdit::CreateKey {
+                mode: KeyMode::Replace,
+                key: above,
+            }
+            | RegistryEdit::DeleteKey { key: above } => is_within(key, above),
+            _ => false,
+        }
+    }
+
+    fn value_in(edit: &RegistryEdit, key: &KeyPath, name: &str) -> Option<Lookup<RegistryData>> {
+        let is_key = is_same(edit.key(), key);
+        match edit {
+            RegistryEdit::SetValue {
+                name: own, data, ..
+            } if is_key && eq_ignore_case(own, name) => Some(Lookup::Present(data.clone())),
+            RegistryEdit::DeleteValue { name: own, .. } if is_key && eq_ignore_case(own, name) => {
+                Some(Lookup::Absent)
+            }
+            RegistryEdit::CreateKey {
+                mode: KeyMode::ReplaceValues,
+                ..
+            } if is_key => Some(Lookup::Absent),
+            _ => removes(edit, key).then_some(Lookup::Absent),
+        }
+    }
+
+    fn key_in(edit: &RegistryEdit, key: &KeyPath) -> Option<Lookup<()>> {
+        match edit {
+            RegistryEdit::SetValue { key: below, .. }
+            | RegistryEdit::CreateKey { key: below, .. }
+                if is_within(below, key) =>
+            {
+                Some(Lookup::Present(()))
+            }
+            _ => removes(edit, key).then_some(Lookup::Absent),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_edit_that_says_something_counts(
+            kinds in proptest::collection::vec((0..6_u8, 0..4_usize, 0..3_usize), 0..12)
+        ) {
+            let mut changed = ChangedKeys::default();
+            let edits: Vec<_> = kinds.into_iter().enumerate().map(|(at, it)| edit(at, it)).collect();
+            edits.iter().for_each(|edit| changed.apply(edit));
+            for key in (0..KEYS.len()).map(key) {
+                let mut last_first = edits.iter().rev();
+                let expected = last_first.find_map(|edit| key_in(edit, &key));
+                prop_assert_eq!(changed.key(&place(&key)), expected, "{} {:?}", key, edits);
+                for name in NAMES {
+                    let mut last_first = edits.iter().rev();
+                    let expected = last_first.find_map(|edit| value_in(edit, &key, name));
+                    let value = changed.value(&place(&key), &FoldedName::new(name));
+                    prop_assert_eq!(value, expected, "{} {} {:?}", key, name, edits);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_found_among_thousands() {
+        let state = StageState::unknown("x");
+        let mut keys = Keys::new(&state);
+        for number in 0..10_000 {
+            let (key, name) = (key(2), format!("V{number}"));
+            assert!(!matches!(keys.value(&key, &name), Lookup::Present(_)));
+            let data = RegistryData::dword(number);
+            keys.edit([RegistryEdit::SetValue { key, name, data }]);
+        }
+        let last = Lookup::Present(RegistryData::dword(9_999));
+        assert_eq!(keys.value(&key(2), "v9999"), last);
+    }
 }

@@ -43,14 +43,14 @@ impl RunState<'_> {
                 data: RegistryData::dword(1),
             });
         }
-        self.registry.edits.extend(edits);
+        self.registry.edit(edits);
         Ok(())
     }
 
     pub(super) fn delete_service(&mut self, name: &ServiceName) -> Result<(), ScriptError> {
         self.check_service_exists(name)?;
         let edit = RegistryEdit::DeleteKey { key: name.key() };
-        self.registry.edits.push(edit);
+        self.registry.edit([edit]);
         Ok(())
     }
 
