@@ -1,7 +1,9 @@
 //! The drive of a stage: entries of its instructions over the known contents of the base.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::{iter, ptr};
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
@@ -49,13 +51,30 @@ fn is_plain_windows(image: &str) -> bool {
     })
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Tree {
+/// Changes of instructions.
+#[derive(Debug, Clone, Default)]
+struct DriveChanges {
     made: BTreeMap<String, PlannedEntry>,
     /// Folders created for their contents; the base may have them too.
     implied: BTreeSet<String>,
-    /// Deleted paths: they hide the base, whatever was created there since.
+    /// Deleted paths: they hide what was there before, whatever was created there since.
     deleted: BTreeSet<String>,
+    /// Attributes of moved and copied entries.
+    attributes: BTreeMap<String, u32>,
+}
+
+impl DriveChanges {
+    fn made_below(&self, below: String) -> impl Iterator<Item = (&String, &PlannedEntry)> {
+        let from = self.made.range(below.clone()..);
+        from.take_while(move |(key, _)| key.starts_with(&below))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Tree {
+    changes: Rc<DriveChanges>,
+    /// Changes of the current line, if they are kept apart.
+    of_line: Option<DriveChanges>,
     /// Paths whose contents depend on downloads; the empty path means all.
     pub(super) later: BTreeSet<String>,
     /// Files that only Windows writes: they exist, and have no entry.
@@ -77,15 +96,55 @@ impl Tree {
         Self {
             is_plain_windows: is_plain_windows(image),
             is_nano_server: is_plain_windows(image) && names_nano_server(image),
-            made: BTreeMap::new(),
-            implied: BTreeSet::new(),
-            deleted: BTreeSet::new(),
+            changes: Rc::default(),
+            of_line: None,
             later: BTreeSet::new(),
             logs: BTreeSet::new(),
             features: BTreeMap::new(),
-            attributes: BTreeMap::new(),
             base,
         }
+    }
+
+    /// The drive for a line, whose changes are kept apart: a copy of all others for each of thousands
+    /// of lines would take too long.
+    pub(super) fn for_line(&self) -> Self {
+        Self {
+            of_line: Some(DriveChanges::default()),
+            ..self.clone()
+        }
+    }
+
+    fn changes(&mut self) -> &mut DriveChanges {
+        match &mut self.of_line {
+            Some(of_line) => of_line,
+            None => Rc::make_mut(&mut self.changes),
+        }
+    }
+
+    fn all_changes(&self) -> impl Iterator<Item = &DriveChanges> {
+        iter::once(&*self.changes).chain(&self.of_line)
+    }
+
+    /// What the last change says of a path.
+    fn find<V>(&self, key: &str, map: fn(&DriveChanges) -> &BTreeMap<String, V>) -> Option<&V> {
+        if let Some(of_line) = &self.of_line {
+            let found = map(of_line).get(key);
+            if found.is_some() || is_key_in(&of_line.deleted, key) {
+                return found;
+            }
+        }
+        map(&self.changes).get(key)
+    }
+
+    fn made(&self, key: &str) -> Option<&PlannedEntry> {
+        self.find(key, |changes| &changes.made)
+    }
+
+    /// Returns true if an existing folder was created for its contents.
+    fn is_implied(&self, key: &str) -> bool {
+        let of_line = self.of_line.as_ref();
+        let changes = of_line.filter(|of_line| of_line.made.contains_key(key));
+        changes.unwrap_or(&self.changes).implied.contains(key)
     }
 
     pub(super) fn base(&self) -> &dyn BaseContents {
@@ -106,7 +165,7 @@ impl Tree {
             return Ok(Presence::Present(PathKind::Folder));
         }
         let own = path.key();
-        if let Some(entry) = self.made.get(&own) {
+        if let Some(entry) = self.made(&own) {
             return Ok(kind_of(&entry.content));
         }
         if self.hides_base(path) {
@@ -114,7 +173,7 @@ impl Tree {
         }
         // Nothing exists below a deleted entry or a file.
         for ancestor in keys_above(&own) {
-            match self.made.get(ancestor).map(|entry| &entry.content) {
+            match self.made(ancestor).map(|entry| &entry.content) {
                 None | Some(PlannedContent::Folder) => {}
                 Some(_) => return Ok(Presence::Absent),
             }
@@ -151,27 +210,30 @@ impl Tree {
             }
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
-                self.made.retain(|known, _| !known.starts_with(&below));
                 self.logs.retain(|known| !known.starts_with(&below));
-                self.attributes
-                    .retain(|known, _| *known != key && !known.starts_with(&below));
-                self.deleted.insert(key.clone());
+                let changes = self.changes();
+                remove_below(&mut changes.made, &key);
+                remove_below(&mut changes.attributes, &key);
+                changes.attributes.remove(&key);
+                changes.deleted.insert(key.clone());
                 made_above.clear();
             }
-            self.implied.remove(&key);
             self.logs.remove(&key);
-            self.made.insert(key, entry.clone());
+            let changes = self.changes();
+            changes.implied.remove(&key);
+            changes.made.insert(key, entry.clone());
         }
     }
 
     /// Creates the folders above a path.
     fn make_above(&mut self, key: &str, path: &ImagePath) {
         for (depth, above) in keys_above(key).enumerate() {
-            let there = self.made.get(above);
+            let there = self.made(above);
             if there.is_none_or(|there| there.content == PlannedContent::Deleted) {
                 let folder = PlannedEntry::folder(path.up_to(depth + 1));
-                self.made.insert(above.to_owned(), folder);
-                self.implied.insert(above.to_owned());
+                let changes = self.changes();
+                changes.made.insert(above.to_owned(), folder);
+                changes.implied.insert(above.to_owned());
             }
         }
     }
@@ -182,7 +244,7 @@ impl Tree {
             return Ok(false);
         }
         let key = path.key();
-        if !self.made.contains_key(&key) {
+        if self.made(&key).is_none() {
             return Ok(false);
         }
         if self.hides_base(path) {
@@ -191,7 +253,7 @@ impl Tree {
         Ok(match self.of_base(path)? {
             Presence::Present(_) => false,
             // So is an entry in a folder created by the stage.
-            Presence::Unknown if self.implied.contains(&key) => {
+            Presence::Unknown if self.is_implied(&key) => {
                 self.is_own(&path.up_to(path.components().len() - 1))?
             }
             Presence::Absent | Presence::Unknown => true,
@@ -208,7 +270,7 @@ impl Tree {
         }
         let own = path.key();
         let places = keys_above(&own).chain([own.as_str()]);
-        let mut made = places.filter_map(|place| self.made.get(place));
+        let mut made = places.filter_map(|place| self.made(place));
         if made.any(|entry| entry.content != PlannedContent::Folder) {
             return Ok(false);
         }
@@ -261,7 +323,7 @@ impl Tree {
             };
             let is_seen = |name: &str| {
                 let path = folder.join(name);
-                path.map_or(true, |path| !self.made.contains_key(&path.key()))
+                path.map_or(true, |path| self.made(&path.key()).is_none())
             };
             let seen = of_base.into_iter().filter(|file| is_seen(&file.name));
             found.extend(seen.map(|file| (file.name, file.kind.kind())));
@@ -272,14 +334,15 @@ impl Tree {
 
     /// Returns true if a path hides the base.
     fn hides_base(&self, path: &ImagePath) -> bool {
-        is_in(&self.deleted, path)
+        let mut changes = self.all_changes();
+        changes.any(|changes| is_in(&changes.deleted, path))
     }
 
     pub(super) fn created_entry(&self, path: &ImagePath) -> Option<&PlannedEntry> {
-        self.made.get(&path.key())
+        self.made(&path.key())
     }
 
-    /// Existing entries of the stage directly in a folder, by name.
+    /// Existing entries of the stage directly in a folder, by name; those of a line are last.
     pub(super) fn created_in<'a>(
         &'a self,
         folder: &ImagePath,
@@ -289,26 +352,33 @@ impl Tree {
             key if key.is_empty() => String::new(),
             key => format!("{key}\0"),
         };
-        let from = self.made.range(below.clone()..);
-        let inside = from.take_while(move |(key, _)| key.starts_with(&below));
-        inside.filter_map(move |(_, entry)| {
+        let inside = self.all_changes();
+        let inside = inside.flat_map(move |changes| changes.made_below(below.clone()));
+        let is_current = move |key: &str, entry: &PlannedEntry| {
+            let is_made = || self.made(key).is_some_and(|made| ptr::eq(made, entry));
+            self.of_line.is_none() || is_made()
+        };
+        inside.filter_map(move |(key, entry)| {
             let names = entry.path.components();
-            let is_there = entry.content != PlannedContent::Deleted;
-            (is_there && names.len() == depth + 1).then(|| (names[depth].as_str(), entry))
+            let is_inside = names.len() == depth + 1;
+            let is_there = is_inside && entry.content != PlannedContent::Deleted;
+            (is_there && is_current(key, entry)).then(|| (names[depth].as_str(), entry))
         })
     }
 
     /// Records the attributes that a moved or copied entry keeps.
     pub(super) fn keep(&mut self, kept: &CopiedEntry) {
         if let Ok(Presence::Present(was)) = self.base.file(&kept.from) {
-            self.attributes.insert(kept.path.key(), was.attributes);
+            let attributes = &mut self.changes().attributes;
+            attributes.insert(kept.path.key(), was.attributes);
         }
     }
 
     /// Attributes of the entry at a path, as far as they are known. A file that replaces one of the
     /// base keeps them.
     pub(super) fn attributes(&self, path: &ImagePath) -> u32 {
-        if let Some(kept) = self.attributes.get(&path.key()) {
+        let kept = self.find(&path.key(), |changes| &changes.attributes);
+        if let Some(kept) = kept {
             return *kept;
         }
         match self.base.file(path) {
@@ -343,13 +413,25 @@ impl Tree {
     }
 }
 
+/// Removes what is below a key.
+pub(super) fn remove_below<V>(map: &mut BTreeMap<String, V>, key: &str) {
+    let below = format!("{key}\0");
+    let from = map.range(below.clone()..).map(|(known, _)| known);
+    let gone = from.take_while(|known| known.starts_with(&below));
+    let gone: Vec<String> = gone.cloned().collect();
+    for known in gone {
+        map.remove(&known);
+    }
+}
+
 /// Returns true if a path is in one of these places or equal to one.
 fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
-    if places.is_empty() {
-        return false;
-    }
-    let own = path.key();
-    places.contains(&own) || keys_above(&own).any(|above| places.contains(above))
+    !places.is_empty() && is_key_in(places, &path.key())
+}
+
+fn is_key_in(places: &BTreeSet<String>, key: &str) -> bool {
+    let mut places_above = keys_above(key);
+    !places.is_empty() && (places.contains(key) || places_above.any(|above| places.contains(above)))
 }
 
 /// Keys of the parent folders, the topmost first.
@@ -371,4 +453,78 @@ pub(super) fn kind_of(content: &PlannedContent) -> Presence<PathKind> {
 fn is_well_known(path: &ImagePath) -> bool {
     let is_inetpub = matches!(path.components(), [only] if only.eq_ignore_ascii_case("inetpub"));
     is_known_folder(path) && !is_inetpub
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use proptest::prelude::*;
+    use wincimg_recipe::FileSource;
+    use wincimg_registry::UnknownBase;
+
+    use super::*;
+
+    const PATHS: [&str; 6] = [
+        r"C:\a", r"C:\a\b", r"C:\a\b\c", r"C:\a\d", r"C:\ab", r"C:\Windows\a",
+    ];
+
+    fn entry((path, kind): (usize, u8)) -> PlannedEntry {
+        let content = match kind {
+            0 => PlannedContent::Deleted,
+            1 => PlannedContent::Folder,
+            _ => PlannedContent::File(FileSource::Text(kind.to_string())),
+        };
+        let path = PATHS[path].parse().unwrap();
+        PlannedEntry { path, content }
+    }
+
+    fn drive() -> Tree {
+        let name = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+        Tree::over(Arc::new(UnknownBase), name)
+    }
+
+    proptest! {
+        #[test]
+        fn changes_that_are_kept_apart_show_the_same_drive(
+            before in proptest::collection::vec((0..6_usize, 0..4_u8), 0..8),
+            line in proptest::collection::vec((0..6_usize, 0..4_u8), 0..8),
+        ) {
+            let mut copy = drive();
+            before.into_iter().for_each(|it| copy.apply(&[entry(it)]));
+            let mut apart = copy.for_line();
+            for entry in line.into_iter().map(entry) {
+                copy.apply(slice::from_ref(&entry));
+                apart.apply(slice::from_ref(&entry));
+            }
+            for path in PATHS.iter().map(|path| path.parse::<ImagePath>().unwrap()) {
+                let show = |drive: &Tree| {
+                    (
+                        drive.created_entry(&path).cloned(),
+                        drive.kind(&path).unwrap(),
+                        drive.is_own(&path).unwrap(),
+                        drive.base_may_contain(&path).unwrap(),
+                        drive.inside(&path).unwrap(),
+                    )
+                };
+                prop_assert_eq!(show(&apart), show(&copy), "{}", path);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_copies_nothing_of_thousands_before_it() {
+        let mut drive = drive();
+        for number in 0..10_000 {
+            let path = format!(r"C:\a{number}").parse().unwrap();
+            let entry = PlannedEntry::folder(path);
+            let mut line = drive.for_line();
+            line.apply(slice::from_ref(&entry));
+            assert_eq!(line.created_entry(&entry.path), Some(&entry));
+            assert_eq!(drive.created_entry(&entry.path), None);
+            drop(line);
+            drive.apply(slice::from_ref(&entry));
+        }
+        assert_eq!(drive.created_in(&ImagePath::drive()).count(), 10_000);
+    }
 }

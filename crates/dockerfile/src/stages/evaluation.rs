@@ -239,7 +239,7 @@ impl<'a> Evaluation<'a> {
         program: &CommandForm,
     ) -> Result<(), StepError> {
         let mut lacking = BTreeSet::new();
-        let mut wants = self.result.wants.clone();
+        let mut wants = DownloadRequests::new();
         let done = run::execute(self, state, step, program, &mut wants, &mut lacking);
         let reason = match &done {
             Err(trouble) if trouble.kind != ScriptErrorKind::Deferred => {
@@ -256,7 +256,9 @@ impl<'a> Evaluation<'a> {
             self.close_segment(state);
             return self.run(state, step, program);
         }
-        self.result.wants = wants;
+        for (url, want) in wants {
+            want.add_to(&mut self.result.wants, &url);
+        }
         if !lacking.is_empty() && !self.pending.contains(&state.base_name) {
             let base = state.base_name.clone();
             self.result.lacking.entry(base).or_default().extend(lacking);

@@ -90,7 +90,7 @@ pub(super) fn execute(
     let mut running = RunState {
         stages: evaluation.stages,
         state,
-        tree: state.tree.clone(),
+        tree: state.tree.for_line(),
         registry: Keys::new(state),
         base: BaseFiles::of(state, inputs),
         place: evaluation.position(step),
