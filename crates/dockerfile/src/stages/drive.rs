@@ -212,9 +212,8 @@ impl Tree {
                 let below = format!("{key}\0");
                 self.logs.retain(|known| !known.starts_with(&below));
                 let changes = self.changes();
-                remove_below(&mut changes.made, &key);
-                remove_below(&mut changes.attributes, &key);
-                changes.attributes.remove(&key);
+                remove_within(&mut changes.made, &key);
+                remove_within(&mut changes.attributes, &key);
                 changes.deleted.insert(key.clone());
                 made_above.clear();
             }
@@ -413,8 +412,9 @@ impl Tree {
     }
 }
 
-/// Removes what is below a key.
-pub(super) fn remove_below<V>(map: &mut BTreeMap<String, V>, key: &str) {
+/// Removes what is at and below a key.
+pub(super) fn remove_within<V>(map: &mut BTreeMap<String, V>, key: &str) {
+    map.remove(key);
     let below = format!("{key}\0");
     let from = map.range(below.clone()..).map(|(known, _)| known);
     let gone = from.take_while(|known| known.starts_with(&below));

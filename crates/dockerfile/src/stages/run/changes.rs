@@ -6,6 +6,8 @@ use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry, PlannedPackage};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
+use crate::stages::drive::remove_within;
+
 /// The line's layer so far; keys are shared by all spellings of a path.
 #[derive(Default)]
 pub(super) struct Changes {
@@ -76,17 +78,49 @@ impl Changes {
 
     /// Removes all changes at and below a path.
     pub(super) fn forget(&mut self, path: &ImagePath) {
-        let own = path.key();
-        let below = format!("{own}\0");
-        let stays = |known: &String| *known != own && !known.starts_with(&below);
+        let key = path.key();
         self.access
             .retain(|change| change.path().strip_prefix(path).is_none());
-        self.entries.retain(|known, _| stays(known));
-        self.kept.retain(|known, _| stays(known));
-        self.recreated.retain(|known, _| stays(known));
+        remove_within(&mut self.entries, &key);
+        remove_within(&mut self.kept, &key);
+        remove_within(&mut self.recreated, &key);
     }
 }
 
 fn exists(entry: &PlannedEntry) -> bool {
     entry.content != PlannedContent::Deleted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(path: &str) -> PlannedEntry {
+        PlannedEntry::folder(path.parse().unwrap())
+    }
+
+    #[test]
+    fn a_path_is_forgotten_with_what_is_below() {
+        let mut changes = Changes::default();
+        for path in [r"C:\a", r"C:\A\b", r"C:\a.txt", r"C:\ab", r"C:\c\a"] {
+            changes.insert(folder(path));
+        }
+        changes.forget(&r"C:\a".parse().unwrap());
+        let left = changes.created().map(ToString::to_string);
+        assert_eq!(left.collect::<Vec<_>>(), [r"C:\a.txt", r"C:\ab", r"C:\c\a"]);
+    }
+
+    #[test]
+    fn thousands_of_paths_are_forgotten_one_by_one() {
+        let entries = (0..30_000).map(|number| folder(&format!(r"C:\a\{number}.txt")));
+        let entries: Vec<_> = entries.collect();
+        let mut changes = Changes::default();
+        for entry in &entries {
+            changes.insert(entry.clone());
+        }
+        for entry in &entries {
+            changes.forget(&entry.path);
+        }
+        assert!(changes.entries.is_empty());
+    }
 }
