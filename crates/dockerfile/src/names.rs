@@ -1,5 +1,7 @@
 //! Names in a Dockerfile, for shell completion.
 
+use std::collections::HashSet;
+
 use super::instruction::{InstructionKind, ParsedInstruction};
 use super::source::Dockerfile;
 
@@ -17,6 +19,7 @@ impl DockerfileNames {
     pub fn read(text: &str) -> Self {
         let file = Dockerfile::read(text);
         let mut outline = Self::default();
+        let mut arguments = HashSet::new();
         for instruction in &file.instructions {
             match ParsedInstruction::read(instruction, file.escape).map(|step| step.kind) {
                 Ok(InstructionKind::From(from)) => {
@@ -26,8 +29,7 @@ impl DockerfileNames {
                 }
                 Ok(InstructionKind::Arg(list)) => {
                     for (name, default) in list {
-                        let is_known = |known: &(String, _)| known.0 == name;
-                        if !outline.arguments.iter().any(is_known) {
+                        if arguments.insert(name.clone()) {
                             outline.arguments.push((name, default));
                         }
                     }

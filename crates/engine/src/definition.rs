@@ -371,6 +371,9 @@ pub fn is_dockerfile(file: &Path) -> bool {
 
 /// Build arguments that no `ARG` declares, with the nearest known name.
 fn unused_arguments(given: &[(String, String)], stages: &Stages) -> Vec<String> {
+    if given.is_empty() {
+        return Vec::new();
+    }
     let known = DockerfileNames::read(stages.text()).arguments;
     let names = || known.iter().map(|(name, _)| name.as_str());
     let given = given.iter().map(|(name, _)| name);

@@ -1,6 +1,9 @@
 //! The container configuration of an image: the plan's changes to the configuration of its base,
 //! and the recipe keys that correspond to further Dockerfile instructions.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,11 +71,10 @@ impl Recipe {
             container.shell = Some(plain(&file.shell));
         }
         // In the order of the file.
-        let mut env: Vec<(String, String)> = std::mem::take(&mut plan.env).into_iter().collect();
-        env.sort_by_key(|(name, _)| file.env.get(name).map_or(usize::MAX, |text| text.offset));
-        for (name, value) in env {
-            set_variable(&mut container.env, &name, &value);
-        }
+        let env = std::mem::take(&mut plan.env);
+        let mut env: Vec<(&String, &String)> = env.iter().collect();
+        env.sort_by_key(|(name, _)| file.env.get(*name).map_or(usize::MAX, |text| text.offset));
+        set_variables(&mut container.env, env);
         override_program(&mut container, plan.entrypoint.take(), plan.cmd.take());
         container.args_escaped |= file.args_escaped;
         let other = &mut container.other;
@@ -150,14 +152,12 @@ impl Plan {
                 ..self.base.container.clone()
             },
         };
-        for (name, value) in &self.env {
-            set_variable(&mut container.env, name, value);
-        }
+        set_variables(&mut container.env, &self.env);
         if let Some(path) = &self.path
             && let Some(own) = variable(&container.env, VARIABLE)
         {
             let path = path.apply_to(own);
-            set_variable(&mut container.env, "PATH", &path);
+            set_variables(&mut container.env, [(&"PATH".to_owned(), &path)]);
         }
         override_program(&mut container, self.entrypoint.clone(), self.cmd.clone());
         if let Some(user) = &self.user {
@@ -216,12 +216,52 @@ fn value_of<'e>(line: &'e str, name: &str) -> Option<&'e str> {
     known.eq_ignore_ascii_case(name).then_some(value)
 }
 
-/// Sets a variable.
-fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
-    let entry = format!("{name}={value}");
-    let known = env.iter_mut().find(|line| value_of(line, name).is_some());
-    match known {
-        Some(line) => *line = entry,
-        None => env.push(entry),
+/// Sets variables.
+fn set_variables<'v>(
+    env: &mut Vec<String>,
+    variables: impl IntoIterator<Item = (&'v String, &'v String)>,
+) {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (place, line) in env.iter().enumerate() {
+        if let Some((name, _)) = line.split_once('=') {
+            places.entry(name.to_ascii_lowercase()).or_insert(place);
+        }
+    }
+    for (name, value) in variables {
+        let line = format!("{name}={value}");
+        match places.entry(name.to_ascii_lowercase()) {
+            Entry::Occupied(place) => env[*place.get()] = line,
+            Entry::Vacant(place) => {
+                place.insert(env.len());
+                env.push(line);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn variables_keep_their_places() {
+        let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        let mut env: Vec<String> = owned(&["a=1", "B=2", "A=3", "none"]);
+        let new = ["A", "b", "c", "none"].map(|name| (name.to_owned(), "x=y".to_owned()));
+        set_variables(&mut env, new.iter().map(|(name, value)| (name, value)));
+        let expected: Vec<String> = owned(&["A=x=y", "b=x=y", "A=3", "none", "c=x=y", "none=x=y"]);
+        assert_eq!(env, expected);
+    }
+
+    #[test]
+    fn thousands_of_variables_are_set() {
+        let variables = (0..20_000).map(|number| (format!("V{number}"), String::new()));
+        let variables: BTreeMap<String, String> = variables.collect();
+        let mut env = Vec::new();
+        set_variables(&mut env, &variables);
+        set_variables(&mut env, &variables);
+        assert_eq!(env.len(), 20_000);
     }
 }

@@ -620,12 +620,13 @@ impl Recipe {
         texts: &BTreeMap<String, Text>,
         shutdown_timeout: Option<u32>,
     ) -> Result<BTreeMap<String, String>, Problem> {
+        let mut names = BTreeMap::new();
         let mut variables = BTreeMap::new();
         for (name, text) in texts {
-            check_new_variable(name, variables.keys())
-                .map_err(|problem| self.error(text, problem))?;
+            check_new_variable(name, &names).map_err(|problem| self.error(text, problem))?;
             // It is in the plan's `path`.
             if !(is_path(name) && PathAdditions::read(&text.value).is_some()) {
+                names.insert(name.to_ascii_lowercase(), name.clone());
                 variables.insert(name.clone(), text.value.clone());
             }
         }

@@ -1,5 +1,7 @@
 //! Environment variables of a process in a container.
 
+use std::collections::BTreeMap;
+
 /// Variables with the same value in every container, whose drive is C:.
 const FIXED: [(&str, &str); 14] = [
     ("ALLUSERSPROFILE", r"C:\ProgramData"),
@@ -42,15 +44,12 @@ pub fn is_unrecorded_variable(name: &str) -> bool {
     known.any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Checks the name of a variable that others precede.
-pub fn check_new_variable<'a>(
-    name: &str,
-    mut others: impl Iterator<Item = &'a String>,
-) -> Result<(), String> {
+/// Checks the name of a variable. The names of those before it are by their ASCII lower case.
+pub fn check_new_variable(name: &str, others: &BTreeMap<String, String>) -> Result<(), String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!("invalid name of a variable: {name:?}"));
     }
-    match others.find(|known| known.eq_ignore_ascii_case(name)) {
+    match others.get(&name.to_ascii_lowercase()) {
         Some(known) => Err(format!(
             "{known} and {name} are the same variable on Windows"
         )),

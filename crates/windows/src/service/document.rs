@@ -51,9 +51,11 @@ pub(super) fn variables<'de, D>(deserializer: D) -> Result<Vec<ServiceText>, D::
 where
     D: Deserializer<'de>,
 {
+    let mut names = BTreeMap::new();
     let mut lines = BTreeMap::new();
     table(deserializer, |name: String, value: String| {
-        check_new_variable(&name, lines.keys())?;
+        check_new_variable(&name, &names)?;
+        names.insert(name.to_ascii_lowercase(), name.clone());
         let is_path = name.eq_ignore_ascii_case("path");
         if is_path && value.to_ascii_lowercase().contains("%path%") {
             return Err("PATH of a service cannot contain %PATH%: list all folders".to_owned());
