@@ -250,13 +250,14 @@ fn bound(item: (char, bool)) -> Result<char, &'static str> {
 /// alternatives are followed at once, so that no pattern takes exponential time.
 fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
+    let mut next = reached.clone();
     reached[0] = true;
     skip_optional(pattern, &mut reached);
     for character in path.chars() {
         if !whole && character == '/' && reached[pattern.len()] {
             return true;
         }
-        let mut next = vec![false; pattern.len() + 1];
+        next.fill(false);
         let here = pattern.iter().enumerate();
         for (index, piece) in here.filter(|(index, _)| reached[*index]) {
             match piece {
@@ -276,7 +277,10 @@ fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
                 }
             }
         }
-        reached = next;
+        if !next.contains(&true) {
+            return false;
+        }
+        std::mem::swap(&mut reached, &mut next);
         skip_optional(pattern, &mut reached);
     }
     reached[pattern.len()]

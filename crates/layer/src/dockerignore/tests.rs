@@ -136,6 +136,13 @@ fn what_is_no_pattern_is_named_with_its_line() {
 }
 
 #[test]
+fn no_more_of_a_path_is_read_than_may_match() {
+    let rules = rules(&"a".repeat(16_000));
+    let path = "b".repeat(200);
+    assert!((0..300).all(|number| !rules.is_ignored(&format!("{path}{number}"))));
+}
+
+#[test]
 fn a_pattern_full_of_stars_takes_no_time() {
     let rules = rules(&format!("{}z", "*a**/".repeat(200)));
     assert!(!rules.is_ignored(&"a/".repeat(400)));
