@@ -231,10 +231,12 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
 ) -> Result<Vec<Document>, SyntaxError> {
     let mut documents = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
+    let (mut line, mut counted) = (1, 0);
     loop {
         let rest = text.get(stream.byte_offset()..).unwrap_or_default();
         let start = text.len() - rest.trim_start().len();
-        let line = 1 + text[..start].matches('\n').count();
+        line += text[counted..start].matches('\n').count();
+        counted = start;
         match stream.next() {
             None => return Ok(documents),
             Some(Ok(value)) => documents.push(Document {
@@ -423,4 +425,20 @@ pub(super) fn without_place(printed: &str) -> &str {
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_of_json_documents_have_their_lines() {
+        const COUNT: usize = 20_000;
+        let text = "\n{\"kind\": \"List\",\n\n\"items\": [\n1]}\n".repeat(COUNT);
+        let documents = json_documents::<Value>(&text).unwrap();
+        assert_eq!(documents.len(), COUNT);
+        let last = documents.last().unwrap();
+        assert_eq!(last.line, 5 * COUNT - 3);
+        assert_eq!(last.item_lines, [5 * COUNT]);
+    }
 }
