@@ -250,7 +250,7 @@ mod tests {
         let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
         let mut env: Vec<String> = owned(&["a=1", "B=2", "A=3", "none"]);
         let new = ["A", "b", "c", "none"].map(|name| (name.to_owned(), "x=y".to_owned()));
-        set_variables(&mut env, new.iter().map(|(name, value)| (name, value)));
+        set_variables(&mut env, &BTreeMap::from(new));
         let expected: Vec<String> = owned(&["A=x=y", "b=x=y", "A=3", "none", "c=x=y", "none=x=y"]);
         assert_eq!(env, expected);
     }
