@@ -353,8 +353,8 @@ mod tests {
 
     /// Values that no shell changes, such as versions and names of registries. Every other one goes
     /// into a command through `wincimg_common::shell`.
-    const PLAIN: [&str; 16] = [
-        "SAMPLE", "base", "build", "flag", "host", "kb", "kept", "known", "made", "name",
+    const PLAIN: [&str; 17] = [
+        "SAMPLE", "base", "build", "flag", "flags", "host", "kb", "kept", "known", "made", "name",
         "namespace", "recipe", "registry", "script", "version", "what",
     ];
 

@@ -81,8 +81,6 @@ pub(super) struct Tree {
     pub(super) logs: BTreeSet<String>,
     /// Features of Chocolatey that lines turned on or off.
     pub(super) features: BTreeMap<&'static str, bool>,
-    /// Attributes of moved and copied entries.
-    attributes: BTreeMap<String, u32>,
     base: Arc<dyn BaseContents>,
     is_plain_windows: bool,
     is_nano_server: bool,
@@ -491,7 +489,9 @@ mod tests {
             line in proptest::collection::vec((0..6_usize, 0..4_u8), 0..8),
         ) {
             let mut copy = drive();
-            before.into_iter().for_each(|it| copy.apply(&[entry(it)]));
+            for it in before {
+                copy.apply(&[entry(it)]);
+            }
             let mut apart = copy.for_line();
             for entry in line.into_iter().map(entry) {
                 copy.apply(slice::from_ref(&entry));

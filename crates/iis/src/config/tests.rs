@@ -125,10 +125,8 @@ fn refusal(section: &str, location: &str, text: &str) -> String {
 #[test]
 fn many_entries_of_a_collection_are_compared_without_copies_of_its_schema() {
     let names: Vec<String> = (0..600).map(|number| format!("n{number}")).collect();
-    let enums: String = (0..)
-        .zip(&names)
-        .map(|(number, name): (u32, _)| format!(r#"<enum name="{name}" value="{number}" />"#))
-        .collect();
+    let enums = (0..600).map(|number| format!(r#"<enum name="n{number}" value="{number}" />"#));
+    let enums = enums.collect::<Vec<_>>().concat();
     let schema = format!(
         r#"<configSchema><sectionSchema name="{HANDLERS}"><collection addElement="add">
         <attribute name="name" type="enum" isUniqueKey="true">{enums}</attribute>

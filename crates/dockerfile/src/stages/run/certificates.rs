@@ -38,9 +38,7 @@ impl RunState<'_> {
         let trusted = found
             .into_iter()
             .map(|certificate| TrustedCertificate { store, certificate });
-        self.registry
-            .edits
-            .extend(trusted.map(|trusted| trusted.edit()));
+        self.registry.edit(trusted.map(|trusted| trusted.edit()));
         Ok(())
     }
 }

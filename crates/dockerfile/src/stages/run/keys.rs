@@ -303,7 +303,9 @@ mod tests {
         ) {
             let mut changed = ChangedKeys::default();
             let edits: Vec<_> = kinds.into_iter().enumerate().map(|(at, it)| edit(at, it)).collect();
-            edits.iter().for_each(|edit| changed.apply(edit));
+            for edit in &edits {
+                changed.apply(edit);
+            }
             for key in (0..KEYS.len()).map(key) {
                 let mut last_first = edits.iter().rev();
                 let expected = last_first.find_map(|edit| key_in(edit, &key));
