@@ -122,7 +122,7 @@ fn a_grant_counts_what_an_earlier_one_adds_of_the_base() {
         one_by_one.change_access(&[grant], &base).unwrap();
     }
     assert_eq!(descriptors_of(&at_once), descriptors_of(&one_by_one));
-    assert_eq!(granted(&at_once)["Files/data/a"], "0x03 0x1301bf +3");
+    assert_eq!(granted(&at_once)["Files/data/a"], "0x03 0x1301bf +2");
 }
 
 #[test]

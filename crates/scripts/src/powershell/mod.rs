@@ -37,6 +37,7 @@ mod words;
 
 use std::sync::Arc;
 
+use cursor::is_dash;
 use eval::Shell;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
@@ -165,7 +166,7 @@ impl ProcessOption {
         // What cannot be an option begins the command: a path that starts with a slash.
         let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
         let Some(option) = lower
-            .strip_prefix(['-', '/'])
+            .strip_prefix(|sign| sign == '/' || is_dash(sign))
             .filter(|name| !name.is_empty())
             .filter(|name| !(lower.starts_with('/') && is_path(name)))
         else {

@@ -2,7 +2,7 @@
 
 use super::super::error::Result;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
-use super::parse::{Parser, ends_word, follows_dot, is_name, is_quote};
+use super::parse::{Parser, ends_word, follows_dot, is_dash, is_name, is_quote};
 
 impl Parser<'_> {
     pub(super) fn pipeline(&mut self) -> Result<Pipeline> {
@@ -118,7 +118,7 @@ impl Parser<'_> {
                         .arguments
                         .push(Argument::Value(Expression::Text(rest)));
                 }
-                '-' if second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
+                c if is_dash(c) && second.is_some_and(|c| c.is_alphabetic() || c == '?') => {
                     let parameter = self.parameter()?;
                     command.arguments.push(parameter);
                 }

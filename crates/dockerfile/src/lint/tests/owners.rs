@@ -269,6 +269,7 @@ fn the_path_of_buildkit_is_enough_where_nothing_runs() {
     judge(Severity::Warning, rule, &copied, listed);
     let own = "setx /M PATH";
     judge(Severity::Error, rule, &format!("{copied}\nRUN dir"), own);
+    let own = "[Environment]::SetEnvironmentVariable";
     judge(Severity::Error, rule, "ENV PATH=%PATH%;$PATH;C:/cni", own);
 }
 

@@ -76,8 +76,14 @@ impl ChangedKeys {
 
     fn remove(&mut self, place: KeyPlace) {
         let gone: Vec<KeyPlace> = self.within(&place).map(|(own, _)| own.clone()).collect();
+        let mut is_created = false;
         for own in gone {
-            self.keys.remove(&own);
+            let key = self.keys.remove(&own);
+            is_created |= key.is_some_and(|key| key.is_created);
+        }
+        // The keys above were created with it, and remain.
+        if is_created && let [above @ .., _] = place.as_slice() {
+            self.created(above.to_vec());
         }
         self.removed.insert(place);
     }
