@@ -12,6 +12,7 @@ use super::packages::{CopiedFiles, CopiedPackages};
 use super::reference::Platform;
 use super::rule::{Check, RULES};
 use super::stage::{LintStep, Stage, StageBaseRef};
+use super::volume::DeclaredVolume;
 use super::{ContainsAny, Edit, Finding, Findings, LintFile, Severity, escapes, rule};
 use crate::expand::{ExpandedWord, Lexer};
 use crate::instruction::{InstructionKind, ParsedInstruction};
@@ -29,6 +30,8 @@ pub(super) struct EvaluatedStep<'a> {
     pub(super) state: &'a StageState,
     /// What the stage's instructions so far copied.
     pub(super) copied: &'a [CopiedFiles],
+    /// Volumes so far.
+    pub(super) volumes: &'a [DeclaredVolume],
 }
 
 impl EvaluatedStep<'_> {
@@ -49,6 +52,7 @@ struct StagePlace {
     index: usize,
     state: StageState,
     copied: Vec<CopiedFiles>,
+    volumes: Vec<DeclaredVolume>,
     /// Folders that exist by now.
     made: Vec<ImagePath>,
 }
@@ -64,7 +68,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
             waiting[base] += 1;
         }
     }
-    let mut states: Vec<Option<(StageState, Vec<ImagePath>)>> =
+    let mut states: Vec<Option<(StageState, Vec<ImagePath>, Vec<DeclaredVolume>)>> =
         Vec::with_capacity(linted.stages.len());
     for (index, stage) in linted.stages.iter().enumerate() {
         findings.extend(invalid, check_from(linted, index, &mut names));
@@ -80,20 +84,22 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
             }
             _ => None,
         };
-        let (state, made) = match below {
-            Some((state, made)) => (state.fork(), made),
-            None => (StageState::unknown(&stage.image), Vec::new()),
+        let (state, made, volumes) = match below {
+            Some((state, made, volumes)) => (state.fork(), made, volumes),
+            None => (StageState::unknown(&stage.image), Vec::new(), Vec::new()),
         };
         let mut place = StagePlace {
             index,
             state,
             copied: Vec::new(),
+            volumes,
             made,
         };
         for step in &stage.steps {
             check_step(linted, step, &mut place, findings);
         }
-        states.push((waiting[index] > 0).then_some((place.state, place.made)));
+        let left = (place.state, place.made, place.volumes);
+        states.push((waiting[index] > 0).then_some(left));
     }
 }
 
@@ -244,9 +250,8 @@ fn check_step(
     findings: &mut Findings,
 ) {
     let stage = &linted.stages[place.index];
-    let instruction = step.instruction;
     let invalid = rule::named(INVALID);
-    let kind = match ParsedInstruction::read(instruction, linted.file.escape) {
+    let kind = match ParsedInstruction::read(step.instruction, linted.file.escape) {
         Ok(parsed) => parsed.kind,
         Err(error) => {
             let is_for_stage = !error.is_of_windows || stage.platform == Platform::Windows;
@@ -256,7 +261,7 @@ fn check_step(
         }
     };
     // What follows is not what the author meant.
-    if escapes::continues_by_mistake(linted.file, instruction) {
+    if escapes::continues_by_mistake(linted.file, step.instruction) {
         return;
     }
     if let InstructionKind::Copy(copy) = &kind {
@@ -268,7 +273,7 @@ fn check_step(
     }
     let kept = match &kind {
         InstructionKind::OnBuild(_) => {
-            InstructionKind::read_own(instruction, linted.file.escape).ok()
+            InstructionKind::read_own(step.instruction, linted.file.escape).ok()
         }
         _ => None,
     };
@@ -279,6 +284,7 @@ fn check_step(
         kind: kept.as_ref().unwrap_or(&kind),
         state: &place.state,
         copied: &place.copied,
+        volumes: &place.volumes,
     };
     for rule in &RULES {
         match rule.check {
@@ -321,14 +327,20 @@ fn apply(
         InstructionKind::Run(run) => {
             let mut packages = CopiedPackages::new(linted, &place.copied);
             let known = (&*current, &mut place.made, &mut packages);
-            return Ok(check_run(stage, step, known, &run.program));
+            return Ok(check_run(linted, stage, step, known, &run.program));
         }
         kind => {
             current.apply(kind, lexer, arguments, &mut Vec::new())?;
-            if matches!(kind, InstructionKind::Workdir(_)) {
-                place.made.extend(current.working_dir().ok());
-                let excess = place.made.len().saturating_sub(MAX_MADE);
-                place.made.drain(..excess);
+            match kind {
+                InstructionKind::Workdir(_) => {
+                    place.made.extend(current.working_dir().ok());
+                    let excess = place.made.len().saturating_sub(MAX_MADE);
+                    place.made.drain(..excess);
+                }
+                InstructionKind::Volume(_) => {
+                    DeclaredVolume::extend(&mut place.volumes, current);
+                }
+                _ => {}
             }
         }
     }
@@ -396,6 +408,7 @@ pub(super) fn may_remove(text: &str) -> bool {
 
 /// A line that fails on every Windows.
 fn check_run(
+    linted: &LintFile<'_>,
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     (current, made, packages): (&StageState, &mut Vec<ImagePath>, &mut CopiedPackages<'_>),
@@ -406,7 +419,7 @@ fn check_run(
     }
     let shell = step.shell_words(current)?;
     if current.config.user.as_deref() == Some("ContainerUser") {
-        let of_rights = super::user::check_rights(stage, step);
+        let of_rights = super::user::check_rights(linted, stage, step);
         if of_rights.is_some() {
             return of_rights;
         }
@@ -423,7 +436,7 @@ fn check_run(
     let error = script_error(current, program, &shell, made, packages)?;
     // An account that the file puts among the administrators may.
     let is_of_rights = error.to_string().contains(" may not ");
-    if is_of_rights && step.file.lower_text().contains("administrators") {
+    if is_of_rights && linted.rights().names_administrators {
         return None;
     }
     let fails = error.kind == ScriptErrorKind::Fails

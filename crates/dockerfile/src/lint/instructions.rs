@@ -1,6 +1,6 @@
 //! Instructions that mean something else than they seem to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wincimg_windows::quoting::{Escape, exec_form};
 
@@ -128,12 +128,12 @@ fn check_unset_in_run(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let mut used: Vec<&str> = used.collect();
     used.sort_unstable();
     used.dedup();
-    let setters = set_variables(it.step);
+    let setters = expanded_early(it.step);
     let used = used.into_iter().filter(|name| !it.state.declares(name));
     let unset = used.filter_map(|name| {
         let lower = name.to_ascii_lowercase();
         let early = setters.get(&lower);
-        let reason = if let Some(reason) = early.and_then(|set| expanded_early(it, &lower, set)) {
+        let reason = if let Some(reason) = early.and_then(|set| early_reason(it, &lower, set)) {
             reason.to_owned()
         } else if it.linted.arguments.is_declared(name) {
             format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
@@ -169,25 +169,40 @@ fn set_variables<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand>
     first
 }
 
-/// Reason why a variable is not set, if a command of the line itself sets it and cmd expands it before
-/// that; its name is in lower case.
-fn expanded_early(it: &EvaluatedStep<'_>, lower: &str, set: &LintCommand) -> Option<&'static str> {
-    let text = it.step.lower_text();
-    // `call` and delayed expansion read the line again, and an earlier one may set it too.
-    let is_open = text.contains_any(&["call ", "/v", "for ", "%%"]);
-    if is_open || super::variables::is_of_windows(lower) {
-        return None;
+/// Those of a line whose variables cmd expands, in a later command, before they are set.
+fn expanded_early<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand> {
+    let mut setters = set_variables(step);
+    // `call` and delayed expansion read the line again.
+    let is_open = || {
+        let again = ["call ", "/v", "for ", "%%"];
+        step.lower_text().contains_any(&again)
+    };
+    if setters.is_empty() || is_open() {
+        return HashMap::new();
     }
-    let used = format!("%{lower}%");
-    let commands = it.step.commands().iter();
-    let mut commands = commands.filter(|command| command.grammar == Grammar::Cmd);
-    let is_used = commands.any(|command| {
-        let mut words = command.words.iter();
-        command.start() > set.start()
-            && !matches!(command.program(), "setx" | "reg")
-            && words.any(|word| word.value.to_ascii_lowercase().contains(&used))
-    });
-    if !is_used {
+    let mut used = HashSet::new();
+    let commands = step.commands().iter();
+    let commands = commands.filter(|command| command.grammar == Grammar::Cmd);
+    for command in commands.filter(|it| !matches!(it.program(), "setx" | "reg")) {
+        for word in &command.words {
+            let lower = word.value.to_ascii_lowercase();
+            // What follows the last % is not a variable.
+            let names = lower.rsplit_once('%').map_or("", |(names, _)| names);
+            let names = names.split('%').skip(1);
+            let is_set = |name: &&str| {
+                let set = setters.get(*name);
+                set.is_some_and(|set| command.start() > set.start())
+            };
+            used.extend(names.filter(is_set).map(str::to_owned));
+        }
+    }
+    setters.retain(|name, _| used.contains(name));
+    setters
+}
+
+/// Reason why a variable that is expanded too early is not set; its name is in lower case.
+fn early_reason(it: &EvaluatedStep<'_>, lower: &str, set: &LintCommand) -> Option<&'static str> {
+    if super::variables::is_of_windows(lower) {
         return None;
     }
     if set.program() == "set" {
@@ -195,6 +210,7 @@ fn expanded_early(it: &EvaluatedStep<'_>, lower: &str, set: &LintCommand) -> Opt
             "cmd expands the variables of a line before it runs it; set it in an ENV above",
         );
     }
+    // An earlier line may set it too.
     let mut earlier = it.stage.before(it.step).iter();
     let is_set = earlier.any(|step| step.lower_text().contains(lower));
     (!is_set).then_some("setx writes the registry, which only the next RUN reads; use ENV")

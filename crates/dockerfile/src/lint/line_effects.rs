@@ -425,10 +425,14 @@ fn lost_setting(
         return Some(step.finding_at(at, message).warning());
     }
     let last = commands.last().filter(|it| starts_service(it))?;
-    if sets_start(stage, step, &START_TYPES) {
+    let lines = stage.until(step).len();
+    let [starts, installs] = stage
+        .service_signs()
+        .map(|first| first.is_some_and(|first| first < lines));
+    if starts {
         return None;
     }
-    if !sets_start(stage, step, &INSTALLERS) {
+    if !installs {
         let message = "a service that a RUN starts does not run in containers: start it in CMD or \
             ENTRYPOINT, or set its start type";
         return Some(step.finding_at(last.start(), message).warning());
@@ -450,11 +454,13 @@ const START_TYPES: [&str; 8] = [
 /// Parts of a line that may install a service, which most installers start with Windows.
 const INSTALLERS: [&str; 7] = ["install", "choco", ".exe", ".msi", ".ps1", ".cmd", ".bat"];
 
-/// Returns true if a line until this one has a sign that a service starts with Windows.
-fn sets_start(stage: &Stage<'_>, step: &LintStep<'_>, signs: &[&str]) -> bool {
-    stage.until(step).iter().any(|step| {
-        let text = step.lower_text();
-        text.contains_any(signs) && !text.contains("manual")
+/// The first line that makes a service start with Windows, and the first that may install one.
+pub(super) fn service_signs(steps: &[LintStep<'_>]) -> [Option<usize>; 2] {
+    [&START_TYPES[..], &INSTALLERS[..]].map(|signs| {
+        steps.iter().position(|step| {
+            let text = step.lower_text();
+            text.contains_any(signs) && !text.contains("manual")
+        })
     })
 }
 

@@ -76,6 +76,7 @@ use rule::Check;
 pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;
 use stage::{Stage, StageBaseRef};
+use user::FileRights;
 use wincimg_common::Named;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::quoting::Escape;
@@ -222,6 +223,7 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         arguments,
         declared: declared_names(&file),
         created_users: OnceCell::new(),
+        rights: OnceCell::new(),
         misplaced_directive: escapes::misplaced_directive(&file),
         options,
     })
@@ -327,6 +329,7 @@ struct LintFile<'a> {
     declared: HashSet<&'a str>,
     /// Users of Linux that a line may create on Windows.
     created_users: OnceCell<Vec<&'static str>>,
+    rights: OnceCell<FileRights>,
     /// Line, from 0, and character of an escape directive that is too far down.
     misplaced_directive: Option<(usize, Escape)>,
     options: &'a LintOptions,
@@ -371,6 +374,10 @@ impl<'a> LintFile<'a> {
             .created_users
             .get_or_init(|| unix::created_users(self.file));
         users.as_slice()
+    }
+
+    fn rights(&self) -> &FileRights {
+        self.rights.get_or_init(|| FileRights::read(self.file))
     }
 
     /// False for a part of a file, without `FROM`.

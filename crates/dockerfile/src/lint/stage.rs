@@ -10,8 +10,9 @@ use super::shell::BaseShell;
 use super::statements::PowerShellStatement;
 use super::user::RunNames;
 use super::variables::SetVariables;
+use super::volume::RunFiles;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
-use super::{ContainsAny, Edit, Finding, LintOptions};
+use super::{ContainsAny, Edit, Finding, LintOptions, line_effects};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::{BuildArguments, StageState};
@@ -45,6 +46,8 @@ pub(super) struct Stage<'a> {
     assignments: HashMap<String, usize>,
     run_names: OnceCell<RunNames>,
     set_variables: OnceCell<SetVariables>,
+    service_signs: OnceCell<[Option<usize>; 2]>,
+    run_files: OnceCell<RunFiles>,
     /// True if the base has PowerShell 7, or a line names it.
     pub(super) has_pwsh: OnceCell<bool>,
     /// True if another stage is built on it.
@@ -328,6 +331,18 @@ impl<'a> Stage<'a> {
         self.set_variables.get_or_init(read)
     }
 
+    /// Positions of the first line that makes a service start with Windows, and of the first that may
+    /// install one.
+    pub(super) fn service_signs(&self) -> [Option<usize>; 2] {
+        let read = || line_effects::service_signs(&self.steps);
+        *self.service_signs.get_or_init(read)
+    }
+
+    /// What its `RUN` lines do to files.
+    pub(super) fn run_files(&self) -> &RunFiles {
+        self.run_files.get_or_init(|| RunFiles::read(&self.steps))
+    }
+
     /// The steps up to one of its steps, and that one.
     pub(super) fn until(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
         &self.steps[..=self.position(step)]
@@ -424,6 +439,8 @@ impl<'a> StageReader<'a> {
             assignments: HashMap::new(),
             run_names: OnceCell::new(),
             set_variables: OnceCell::new(),
+            service_signs: OnceCell::new(),
+            run_files: OnceCell::new(),
             has_pwsh: OnceCell::new(),
             is_base: false,
             knows_environment,

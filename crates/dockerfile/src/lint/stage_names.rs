@@ -15,6 +15,15 @@ const OFFICIAL: [&str; 12] = [
     "swift", "vault",
 ];
 
+/// Number of stages above an instruction whose names are compared with a misspelt one.
+const MOST_COMPARED: usize = 200;
+
+/// Names of stages above another one, of which an instruction may mean one.
+fn names_above<'l>(linted: &'l LintFile<'_>, index: usize) -> impl Iterator<Item = &'l str> {
+    let stages = &linted.stages[index.saturating_sub(MOST_COMPARED)..index];
+    stages.iter().filter_map(|stage| stage.name.as_deref())
+}
+
 /// Reports a `FROM` with the misspelt name of a stage above it, which Docker would pull.
 pub(super) fn check_base(linted: &LintFile<'_>, index: usize) -> Option<Finding> {
     let stage = &linted.stages[index];
@@ -27,10 +36,8 @@ pub(super) fn check_base(linted: &LintFile<'_>, index: usize) -> Option<Finding>
     if !is_plain || is_image || name.len() < 4 || name.contains(['/', '.']) {
         return None;
     }
-    let names = linted.stages[..index].iter();
-    let mut names = names.filter_map(|stage| stage.name.as_deref());
     let edits = if name.len() < 6 { 1 } else { 2 };
-    let meant = names.find(|it| {
+    let meant = names_above(linted, index).find(|it| {
         it.len().abs_diff(name.len()) <= edits && strsim::osa_distance(it, name) <= edits
     })?;
     // It may be an image of this machine.
@@ -96,8 +103,7 @@ pub(super) fn check_source(
     if from.contains([':', '/', '@', '.']) {
         return None;
     }
-    let before = linted.stages[..index].iter();
-    let meant = closest_match(&lower, before.filter_map(|stage| stage.name.as_deref()));
+    let meant = closest_match(&lower, names_above(linted, index));
     let is_stage_name = STAGE_NAMES.contains(&lower.as_str()) || lower.starts_with("build");
     if meant.is_none() && !is_stage_name {
         return None;

@@ -1,13 +1,15 @@
 //! `USER` with an account that no Windows image has and no line creates.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use super::evaluation::EvaluatedStep;
 use super::reference::Reference;
 use super::stage::{LintStep, Stage};
 use super::words::{LintCommand, NextOperator, Word};
-use super::{ContainsAny, Finding, Severity};
+use super::{ContainsAny, Finding, LintFile, Severity};
 use crate::instruction::InstructionKind;
+use crate::source::Dockerfile;
 use crate::stages::is_known_account;
 
 /// Parts of a line that may create accounts that it does not name.
@@ -78,12 +80,19 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
 }
 
 /// Reports a command that only an administrator may run, in a line of `ContainerUser`.
-pub(super) fn check_rights(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+pub(super) fn check_rights(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+) -> Option<Finding> {
+    let is_open = LazyCell::new(|| {
+        step.lower_text().contains_any(&CONDITIONS) || linted.rights().changes_folders
+    });
     let (command, severity, what) = step.commands().iter().find_map(|command| {
         if let Some(severity) = of_administrator(command) {
             return Some((command, severity, command.program().to_owned()));
         }
-        let folder = made_folder(stage, step, command)?;
+        let folder = made_folder(stage, command).filter(|_| !*is_open)?;
         let what = format!("{} {}", command.program(), folder.value);
         Some((command, Severity::Error, what))
     })?;
@@ -92,8 +101,25 @@ pub(super) fn check_rights(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
          ContainerAdministrator above it"
     );
     let found = step.finding_at(command.start(), message).of("failing-run");
-    let is_open = step.file.lower_text().contains("administrators");
-    (!is_open).then(|| found.severity(severity))
+    (!linted.rights().names_administrators).then(|| found.severity(severity))
+}
+
+/// What the lines of a file tell of rights.
+pub(super) struct FileRights {
+    /// True if one names the group of administrators.
+    pub(super) names_administrators: bool,
+    /// True if one may change the rights of a folder.
+    changes_folders: bool,
+}
+
+impl FileRights {
+    pub(super) fn read(file: &Dockerfile<'_>) -> Self {
+        let text = file.lower_text();
+        Self {
+            names_administrators: text.contains("administrators"),
+            changes_folders: text.contains_any(&OF_RIGHTS),
+        }
+    }
 }
 
 /// Folders of Windows and its programs, in which only administrators make folders. Those below may have
@@ -116,11 +142,7 @@ const OF_RIGHTS: [&str; 4] = ["cacls", "set-acl", "setaccess", "takeown"];
 const CONDITIONS: [&str; 6] = ["if ", "if(", "test-path", "try", "-force", "-erroraction"];
 
 /// A folder that a command makes where only administrators do, on an image of Microsoft.
-fn made_folder<'a>(
-    stage: &Stage<'_>,
-    step: &LintStep<'_>,
-    command: &'a LintCommand,
-) -> Option<&'a Word> {
+fn made_folder<'a>(stage: &Stage<'_>, command: &'a LintCommand) -> Option<&'a Word> {
     // What follows may expect that it fails.
     let ends_line = match command.next {
         NextOperator::End | NextOperator::And => true,
@@ -129,11 +151,7 @@ fn made_folder<'a>(
     };
     let makes = ends_line && matches!(command.program(), "md" | "mkdir");
     let is_of_microsoft = || stage.reference().is_some_and(Reference::is_of_microsoft);
-    let is_open = || {
-        step.lower_text().contains_any(&CONDITIONS)
-            || step.file.lower_text().contains_any(&OF_RIGHTS)
-    };
-    if !makes || !is_of_microsoft() || is_open() {
+    if !makes || !is_of_microsoft() {
         return None;
     }
     command.arguments().iter().find(|word| {

@@ -52,9 +52,12 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash");
     let has_start = lower.contains("start-process");
+    let full = step.instruction.full_text();
+    let expands_itself = full.contains("ExpandEnvironmentVariables");
     let mut commands = step.commands().iter().enumerate().filter(|(_, command)| {
         // Start-Process starts batch files too, which read their arguments.
-        let is_open = matches!(command.program(), "start-process" | "start" | "choco");
+        let is_open = matches!(command.program(), "start-process" | "start" | "choco")
+            || expands_itself && command.grammar.is_powershell();
         !(is_open || reads_dollar || has_start && is_for_start(step, command))
     });
     commands.find_map(|(index, command)| {
@@ -105,18 +108,13 @@ fn foreign_word<'a>(
 ) -> Option<(&'a Word, String, String)> {
     let step = it.step;
     let program = command.program();
-    let expands_itself = || {
-        step.instruction
-            .full_text()
-            .contains("ExpandEnvironmentVariables")
-    };
     let is_own = match command.grammar {
         Grammar::Cmd => {
             step.shell == BaseShell::Cmd
                 && (program != "echo" || shows_variable(step, command))
                 && !step.is_in_powershell(command.start())
         }
-        Grammar::PowerShell | Grammar::PowerShellCore => !expands_itself(),
+        Grammar::PowerShell | Grammar::PowerShellCore => true,
         Grammar::Exec | Grammar::Unknown => false,
     };
     if !is_own || is_shell(program) {
@@ -130,8 +128,8 @@ fn foreign_word<'a>(
             Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
             // cmd replaces %NAME% before PowerShell gets the script.
             _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
-            _ if word.value.contains('%') && is_expanded_later(step, command, word) => None,
-            _ => foreign_to_powershell(&word.value, command, it.state, step),
+            _ => foreign_to_powershell(&word.value, command, it.state, step)
+                .filter(|_| !(word.value.contains('%') && is_expanded_later(step, command, word))),
         }?;
         Some((word, written, right))
     })
@@ -167,7 +165,10 @@ fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
     let scripts = step
         .powershell_scripts()
         .filter(|script| script.range.contains(&at));
-    let own = scripts.filter_map(|script| script.statements.iter().rfind(|it| it.at <= at));
+    let own = scripts.filter_map(|script| {
+        let end = script.statements.partition_point(|it| it.at <= at);
+        script.statements[..end].last()
+    });
     let mut own = own.peekable();
     own.peek().is_none()
         || own.any(|it| {
@@ -311,14 +312,16 @@ fn foreign_to_powershell(
     let whole = step.instruction.full_text();
     let program = command.program();
     // Such data is expanded by its reader; the user's PATH adds to the machine's.
-    let is_data = matches!(program, "reg" | "new-itemproperty" | "set-itemproperty")
-        || program == "setx" && !command.has(&["/m"]) && whole.contains(&format!("'{word}'"));
+    let is_data = || {
+        matches!(program, "reg" | "new-itemproperty" | "set-itemproperty")
+            || program == "setx" && !command.has(&["/m"]) && whole.contains(&format!("'{word}'"))
+    };
     let of_cmd = shell_variables(word).find(|name| {
         let is_known =
             state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
         word.contains(&format!("%{name}%")) && is_known
     });
-    if let Some(name) = of_cmd.filter(|_| !is_data) {
+    if let Some(name) = of_cmd.filter(|_| !is_data()) {
         let quotes = if whole.contains(&format!("'{word}'")) {
             " in double quotes"
         } else {

@@ -1,14 +1,16 @@
 //! `VOLUME` and the contents of its folder, which Windows does not copy into the volume.
 
+use std::slice;
+
 use wincimg_windows::path::ImagePath;
 
 use super::evaluation::{EvaluatedStep, may_remove};
 use super::packages::CopiedFiles;
 use super::stage::LintStep;
-use super::words::{Word, file_name};
+use super::words::{LintCommand, Word, file_name};
 use super::{Finding, Severity};
 use crate::instruction::InstructionKind;
-use crate::stages::image_path;
+use crate::stages::{StageState, image_path};
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     match it.kind {
@@ -23,25 +25,45 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     }
 }
 
-/// Names of the volumes so far.
-fn volumes<'a>(it: &EvaluatedStep<'a>) -> impl Iterator<Item = &'a String> {
-    let volumes = it.state.config.other.get("Volumes");
-    let volumes = volumes.and_then(|volumes| volumes.as_object());
-    volumes.into_iter().flat_map(|volumes| volumes.keys())
+/// A volume that containers have by now.
+#[derive(Clone)]
+pub(super) struct DeclaredVolume {
+    name: String,
+    /// As [`plain_folder`] writes it.
+    folder: String,
+    path: Option<ImagePath>,
+}
+
+impl DeclaredVolume {
+    /// Adds the volumes of a stage that are new.
+    pub(super) fn extend(known: &mut Vec<Self>, state: &StageState) {
+        let volumes = state.config.other.get("Volumes");
+        let volumes = volumes.and_then(|volumes| volumes.as_object());
+        let names = volumes.into_iter().flat_map(|volumes| volumes.keys());
+        let new = names.skip(known.len()).map(|name| Self {
+            name: name.clone(),
+            folder: plain_folder(name),
+            // The parser refuses relative ones.
+            path: resolve(state, name),
+        });
+        known.extend(new);
+    }
 }
 
 /// Reports a copy into a volume.
 fn check_copy(it: &EvaluatedStep<'_>) -> Option<Finding> {
-    let mut volumes = volumes(it).peekable();
-    volumes.peek()?;
+    if it.volumes.is_empty() {
+        return None;
+    }
     let copied = CopiedFiles::read(it)?;
-    let name = volumes.find(|name| {
-        let folder = resolve(it, name);
-        folder.is_some_and(|folder| is_inside(&copied.target, &folder))
+    let volume = it.volumes.iter().find(|volume| {
+        let folder = volume.path.as_ref();
+        folder.is_some_and(|folder| is_inside(&copied.target, folder))
     })?;
     let message = format!(
-        "\"{name}\" is a volume, and what is copied there is not in the container: copy it to another \
-         folder"
+        "\"{}\" is a volume, and what is copied there is not in the container: copy it to another \
+         folder",
+        volume.name
     );
     Some(it.step.finding(message))
 }
@@ -72,32 +94,29 @@ fn has_path_in(word: &str, folder: &str) -> bool {
 
 /// Reports a `RUN` that writes into a volume.
 fn check_run(it: &EvaluatedStep<'_>) -> Option<Finding> {
-    let folders: Vec<(&String, String)> =
-        volumes(it).map(|name| (name, plain_folder(name))).collect();
-    if folders.is_empty() {
+    if it.volumes.is_empty() {
         return None;
     }
-    let name = it.step.commands().iter().find_map(|command| {
+    let volume = it.step.commands().iter().find_map(|command| {
         let arguments = command.arguments().iter();
         let arguments = arguments.filter(|_| WRITERS.contains(&command.program()));
         let mut targets = command.files.iter().chain(arguments);
         targets.find_map(|word| {
             let path = plain(&word.value);
-            let folder = folders
-                .iter()
-                .find(|(_, folder)| has_path_in(&path, folder));
-            folder.map(|(name, _)| *name)
+            let mut volumes = it.volumes.iter();
+            volumes.find(|volume| has_path_in(&path, &volume.folder))
         })
     })?;
     let message = format!(
-        "\"{name}\" is a volume by now, and what RUN writes there is not in the container: write to \
-         another folder, or make empty folders above VOLUME"
+        "\"{}\" is a volume by now, and what RUN writes there is not in the container: write to \
+         another folder, or make empty folders above VOLUME",
+        volume.name
     );
     Some(it.step.finding(message).warning())
 }
 
 fn check_volume(it: &EvaluatedStep<'_>, text: &str) -> Option<Finding> {
-    let folder = resolve(it, text)?;
+    let folder = resolve(it.state, text)?;
     // The parser refuses the drive itself.
     if folder.components().is_empty() {
         return None;
@@ -122,42 +141,62 @@ const DOWNLOADERS: [&str; 8] = [
 
 /// Returns true if a `RUN` above writes files into a folder, and none may empty it.
 fn has_files_of_run(it: &EvaluatedStep<'_>, folder: &str) -> bool {
-    let runs = it.stage.before(it.step).iter().filter(|it| it.is("RUN"));
-    let may_empty = |step: &LintStep<'_>| {
-        let text = plain(step.lower_text());
-        may_remove(step.lower_text())
-            && (text.contains(['$', '%']) || text.contains(folder.trim_end_matches('/')))
-    };
-    if runs.clone().any(may_empty) {
-        return false;
-    }
-    let mut commands = runs.flat_map(LintStep::commands);
-    commands.any(|command| {
-        let arguments = command.arguments();
-        // A file that only keeps the folder may be hidden.
-        let is_inside = |word: &&Word| {
-            has_path_in(&plain_folder(&word.value), folder)
-                && !file_name(&word.value).starts_with('.')
-        };
-        let target = match command.program() {
-            "copy" | "copy-item" | "cp" | "xcopy" => arguments
-                .iter()
-                .rfind(|word| !word.value.starts_with(['-', '/'])),
-            program if DOWNLOADERS.contains(&program) => arguments.iter().find(is_inside),
-            _ => None,
-        };
-        let output = command.files.iter().filter(|_| !command.has_input);
-        let is_empty = command.has(&["nul"]);
-        !is_empty
-            && target
-                .into_iter()
-                .chain(output)
-                .any(|word| is_inside(&word))
-    })
+    let position = it.stage.before(it.step).len();
+    let is_above = |(place, _): &&(usize, String)| *place < position;
+    let may_empty =
+        |text: &str| text.contains(['$', '%']) || text.contains(folder.trim_end_matches('/'));
+    let files = it.stage.run_files();
+    let mut written = files.written.iter().take_while(is_above);
+    let mut removing = files.removing.iter().take_while(is_above);
+    written.any(|(_, path)| has_path_in(path, folder)) && !removing.any(|(_, text)| may_empty(text))
 }
 
-fn resolve(it: &EvaluatedStep<'_>, text: &str) -> Option<ImagePath> {
-    let root = it.state.working_dir().ok()?;
+/// What the `RUN` lines of a stage do to files, each with the position of its line.
+#[derive(Debug)]
+pub(super) struct RunFiles {
+    /// Paths that they write, as [`plain_folder`] writes them.
+    written: Vec<(usize, String)>,
+    /// The lines that may remove files, as [`plain`] writes them.
+    removing: Vec<(usize, String)>,
+}
+
+impl RunFiles {
+    pub(super) fn read(steps: &[LintStep<'_>]) -> Self {
+        let runs = steps.iter().enumerate().filter(|(_, step)| step.is("RUN"));
+        let written = runs.clone().flat_map(|(place, step)| {
+            let commands = step.commands().iter().filter(|it| !it.has(&["nul"]));
+            let words = commands.flat_map(written_words);
+            // A file that only keeps the folder may be hidden.
+            let words = words.filter(|word| !file_name(&word.value).starts_with('.'));
+            words.map(move |word| (place, plain_folder(&word.value)))
+        });
+        let removing = runs.filter(|(_, step)| may_remove(step.lower_text()));
+        let removing = removing.map(|(place, step)| (place, plain(step.lower_text())));
+        Self {
+            written: written.collect(),
+            removing: removing.collect(),
+        }
+    }
+}
+
+/// The words of a command with files that it writes.
+fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
+    let arguments = command.arguments();
+    let targets = match command.program() {
+        "copy" | "copy-item" | "cp" | "xcopy" => {
+            let is_option = |word: &Word| word.value.starts_with(['-', '/']);
+            let last = arguments.iter().rfind(|word| !is_option(word));
+            last.map(slice::from_ref).unwrap_or_default()
+        }
+        program if DOWNLOADERS.contains(&program) => arguments,
+        _ => &[],
+    };
+    let output = command.files.iter().filter(|_| !command.has_input);
+    targets.iter().chain(output)
+}
+
+fn resolve(state: &StageState, text: &str) -> Option<ImagePath> {
+    let root = state.working_dir().ok()?;
     Some(image_path(&root, text).ok()?.path)
 }
 
