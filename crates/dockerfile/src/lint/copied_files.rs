@@ -4,7 +4,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
-use super::missing_folder::{fills_root, has_only_windows, may_make, names};
+use super::missing_folder::{has_only_windows, names};
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, Word};
 use super::{ContainsAny, Edit, Finding};
@@ -42,11 +42,11 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     if !path.starts_with('/') || name.is_empty() || name.contains('.') {
         return None;
     }
-    let may_exist = stage.before(step).iter().any(|it| {
-        let text = it.lower_full_text();
-        names(text, name) || fills_root(it) || it.is("RUN") && may_make(text)
-    });
-    if may_exist {
+    let before = stage.before(step);
+    let mut signs = stage.folder_signs().into_iter().flatten();
+    if signs.any(|first| first < before.len())
+        || before.iter().any(|it| names(it.lower_full_text(), name))
+    {
         return None;
     }
     let inside = if is_address {

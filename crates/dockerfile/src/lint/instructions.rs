@@ -306,8 +306,8 @@ fn is_for_setx(it: &EvaluatedStep<'_>, value: &str) -> bool {
     let mut names = list.iter().filter(|(_, own)| own == value);
     names.any(|(name, _)| {
         let used = format!("%{name}%");
-        let mut lines = it.linted.file.lines();
-        lines.any(|line| line.contains(&used) && line.to_ascii_lowercase().contains("setx"))
+        let mut lines = it.linted.file.lines().filter(|line| line.contains(&used));
+        it.linted.file.uses(name) && lines.any(|line| line.to_ascii_lowercase().contains("setx"))
     })
 }
 
@@ -786,7 +786,7 @@ pub(super) fn check_zip(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findin
     let is_named = words.next_back().is_some_and(|target| is_zip(&target));
     let message = "ADD unpacks tar archives and copies a zip as it is: unpack it with tar -xf, or \
         Expand-Archive";
-    (uses.count() == 1 && !is_named).then(|| step.finding(message))
+    (!is_named && uses.take(2).count() == 1).then(|| step.finding(message))
 }
 
 /// Reports signals that Windows does not have.

@@ -32,18 +32,20 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         let word = output(it)?;
         Some((it, word, root_folder(&word.value, it.program() == "tar")?))
     })?;
-    let mut before = stage.before(step).iter();
+    let before = stage.before(step);
+    let [is_filled, may_be_made] = stage
+        .folder_signs()
+        .map(|first| first.is_some_and(|first| first < before.len()));
     let text = &step.lower_full_text()[..command.start()];
     let is_named = |text: &str| names(text, &folder);
-    if is_named(text)
-        || before
-            .clone()
-            .any(|it| is_named(it.lower_full_text()) || fills_root(it))
+    if is_filled
+        || is_named(text)
+        || before.iter().any(|it| is_named(it.lower_full_text()))
         || text.contains_any(&["try {", "try{", "if "])
     {
         return None;
     }
-    let is_open = may_make(text) || before.any(|it| it.is("RUN") && may_make(it.lower_full_text()));
+    let is_open = may_be_made || may_make(text);
     // No program for Windows makes the folder of Linux.
     let severity = match is_open {
         false => Severity::Error,
@@ -128,7 +130,7 @@ pub(super) fn names(text: &str, folder: &str) -> bool {
 }
 
 /// True if a line, in lower case, may make folders that it does not name.
-pub(super) fn may_make(text: &str) -> bool {
+fn may_make(text: &str) -> bool {
     let is_of_system = |at: usize| OF_SYSTEM.iter().any(|it| text[..at + 4].ends_with(it));
     MAKERS
         .iter()
@@ -149,8 +151,18 @@ fn is_in_address(before: &str) -> bool {
     word.is_some_and(|word| word.contains("://"))
 }
 
+/// The first of the steps of a stage that may bring any folder to the root, and the first that may make
+/// folders that it does not name.
+pub(super) fn folder_signs(steps: &[LintStep<'_>]) -> [Option<usize>; 2] {
+    let makes = |it: &LintStep<'_>| it.is("RUN") && may_make(it.lower_full_text());
+    [
+        steps.iter().position(fills_root),
+        steps.iter().position(makes),
+    ]
+}
+
 /// True for a copy to the root or the working folder, which can bring any folder.
-pub(super) fn fills_root(step: &LintStep<'_>) -> bool {
+fn fills_root(step: &LintStep<'_>) -> bool {
     if !(step.is("COPY") || step.is("ADD")) {
         return false;
     }

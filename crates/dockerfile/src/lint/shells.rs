@@ -5,7 +5,7 @@ use wincimg_scripts::script;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
+use super::stage::{LintStep, Stage};
 use super::statements::{PowerShellStatement, outside_quotes};
 use super::variables::dollar_names;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
@@ -509,12 +509,7 @@ fn is_one_block(text: &str) -> bool {
 
 /// Returns true if an instruction of the stage, or a stage on it, runs in the shell that a step sets.
 fn is_used(it: &EvaluatedStep<'_>) -> bool {
-    let is_this = |index: usize| {
-        let stage = it.linted.stages.get(index);
-        stage.is_some_and(|stage| std::ptr::eq(stage, it.stage))
-    };
-    let mut others = it.linted.stages.iter();
-    others.any(|other| matches!(other.base, StageBaseRef::Stage(index) if is_this(index)))
+    it.stage.is_base
         || it.stage.after(it.step).iter().any(|step| {
             let keyword = step.instruction.keyword.as_str();
             matches!(

@@ -12,7 +12,7 @@ use super::user::RunNames;
 use super::variables::SetVariables;
 use super::volume::RunFiles;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
-use super::{ContainsAny, Edit, Finding, LintOptions, line_effects};
+use super::{ContainsAny, Edit, Finding, LintOptions, line_effects, missing_folder};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::{BuildArguments, StageState};
@@ -48,6 +48,7 @@ pub(super) struct Stage<'a> {
     set_variables: OnceCell<SetVariables>,
     service_signs: OnceCell<[Option<usize>; 2]>,
     run_files: OnceCell<RunFiles>,
+    folder_signs: OnceCell<[Option<usize>; 2]>,
     /// True if the base has PowerShell 7, or a line names it.
     pub(super) has_pwsh: OnceCell<bool>,
     /// True if another stage is built on it.
@@ -113,8 +114,8 @@ impl LintStep<'_> {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         };
         let mut words = self.instruction.text().split_whitespace();
-        let is_own = self.instruction.trigger().is_none();
-        is_own && (self.is("ARG") || self.is("ENV")) && words.any(begins)
+        let is_own = || self.instruction.trigger().is_none();
+        (self.is("ARG") || self.is("ENV")) && is_own() && words.any(begins)
     }
 
     /// Joined text of the instruction in lower case, made once: most rules look for words of it.
@@ -338,6 +339,13 @@ impl<'a> Stage<'a> {
         *self.service_signs.get_or_init(read)
     }
 
+    /// Positions of the first line that may bring any folder to the root, and of the first that may make
+    /// folders that it does not name.
+    pub(super) fn folder_signs(&self) -> [Option<usize>; 2] {
+        let read = || missing_folder::folder_signs(&self.steps);
+        *self.folder_signs.get_or_init(read)
+    }
+
     /// What its `RUN` lines do to files.
     pub(super) fn run_files(&self) -> &RunFiles {
         self.run_files.get_or_init(|| RunFiles::read(&self.steps))
@@ -441,6 +449,7 @@ impl<'a> StageReader<'a> {
             set_variables: OnceCell::new(),
             service_signs: OnceCell::new(),
             run_files: OnceCell::new(),
+            folder_signs: OnceCell::new(),
             has_pwsh: OnceCell::new(),
             is_base: false,
             knows_environment,

@@ -16,7 +16,7 @@ const OFFICIAL: [&str; 12] = [
 ];
 
 /// Number of stages above an instruction whose names are compared with a misspelt one.
-const MOST_COMPARED: usize = 200;
+const MOST_COMPARED: usize = 100;
 
 /// Names of stages above another one, of which an instruction may mean one.
 fn names_above<'l>(linted: &'l LintFile<'_>, index: usize) -> impl Iterator<Item = &'l str> {

@@ -218,8 +218,8 @@ pub(in crate::lint) fn is_stripped(text: &str) -> bool {
 /// Returns true if the file starts a cmd of its own that removes no quotes.
 fn has_own_cmd(step: &LintStep<'_>) -> bool {
     step.file.instructions.iter().any(|it| {
-        let text = it.full_text().to_ascii_lowercase();
-        it.keyword == "SHELL" && text.contains("cmd") && !text.contains("/s")
+        let text = || it.full_text().to_ascii_lowercase();
+        it.keyword == "SHELL" && text().contains("cmd") && !text().contains("/s")
     })
 }
 
