@@ -357,6 +357,11 @@ fn users_take_no_longer_if_there_are_many() {
     takes_linear_time(1_000, |count| {
         format!("{PINNED}{}", "USER root\n".repeat(count))
     });
+    takes_linear_time(300, |count| {
+        let lines = (0..count).map(|i| format!("RUN mkdir C:\\Windows\\a{i}\n"));
+        let user = format!("{PINNED}USER ContainerUser\n");
+        iter::once(user).chain(lines).collect()
+    });
 }
 
 #[test]
@@ -380,6 +385,39 @@ fn commands_take_no_longer_in_a_long_line() {
     });
     takes_linear_time(1_000, |count| {
         format!("{PINNED}RUN {}\n", "if ( & ".repeat(count))
+    });
+    takes_linear_time(300, |count| {
+        let commands: Vec<String> = (0..count).map(|i| format!("set A{i}=%A{i}%")).collect();
+        format!("{PINNED}RUN {}\n", commands.join(" && "))
+    });
+    takes_linear_time(300, |count| {
+        let commands: Vec<String> = (0..count).map(|i| format!("echo '%A{i}%'")).collect();
+        format!("{PINNED}{SHELL}RUN {}\n", commands.join("; "))
+    });
+}
+
+#[test]
+fn services_and_folders_take_no_longer_if_there_are_many() {
+    takes_linear_time(300, |count| {
+        let lines = (0..count).map(|i| format!("RUN net start s{i}\n"));
+        iter::once(PINNED.to_owned()).chain(lines).collect()
+    });
+    takes_linear_time(200, |count| {
+        let lines = (0..count).map(|i| format!("RUN curl -o C:\\a{i}\\b http://c\n"));
+        iter::once(PINNED.to_owned()).chain(lines).collect()
+    });
+    takes_linear_time(150, |count| {
+        let lines = (0..count).map(|i| format!("VOLUME C:/v{i}\nCOPY a C:/b{i}/\n"));
+        iter::once(PINNED.to_owned()).chain(lines).collect()
+    });
+}
+
+#[test]
+fn misspelt_stages_take_no_longer_if_there_are_many() {
+    takes_linear_time(200, |count| {
+        let base = PINNED.trim();
+        let stages = (0..count).map(|i| format!("{base} AS stage{i}\nCOPY --from=stagf{i} a b\n"));
+        stages.collect()
     });
 }
 
