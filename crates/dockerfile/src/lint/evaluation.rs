@@ -57,6 +57,9 @@ struct StagePlace {
     made: Vec<ImagePath>,
 }
 
+/// What a stage leaves to those that are built on it: its state, folders and volumes.
+type StageEnd = (StageState, Vec<ImagePath>, Vec<DeclaredVolume>);
+
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
     let invalid = rule::named(INVALID);
     findings.extend(invalid, check_file(linted));
@@ -68,8 +71,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
             waiting[base] += 1;
         }
     }
-    let mut states: Vec<Option<(StageState, Vec<ImagePath>, Vec<DeclaredVolume>)>> =
-        Vec::with_capacity(linted.stages.len());
+    let mut states: Vec<Option<StageEnd>> = Vec::with_capacity(linted.stages.len());
     for (index, stage) in linted.stages.iter().enumerate() {
         findings.extend(invalid, check_from(linted, index, &mut names));
         let below = match stage.base {

@@ -191,7 +191,7 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
         program if DOWNLOADERS.contains(&program) => arguments,
         _ => &[],
     };
-    let output = command.files.iter().filter(|_| !command.has_input);
+    let output = command.files.iter().filter(move |_| !command.has_input);
     targets.iter().chain(output)
 }
 
