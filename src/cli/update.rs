@@ -17,6 +17,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, LocationError};
+use wincimg_windows::compat::Architecture;
 
 use self::text::{write_hint, write_plan};
 use super::base::MatchArgs;
@@ -95,6 +96,7 @@ impl Update {
         let tag = self.target_tag(&image)?;
         check_output(self.output.as_ref(), "--push")?;
         let hosts = self.hosts.builds_of_images(session)?;
+        let hosts = hosts.on(Architecture::default(), session)?;
         let targets = hosts.targets();
         let ctx = online(&self.connection.registry, session)?;
         let request = UpdateRequest {

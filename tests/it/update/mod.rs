@@ -2,6 +2,7 @@
 
 mod forged;
 mod hives;
+mod indexes;
 mod missing_base;
 mod moved;
 mod refused;

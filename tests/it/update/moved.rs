@@ -281,7 +281,7 @@ fn of_version<'r>(report: &'r Value, version: &str) -> &'r Value {
     images.find(|it| it["os_version"] == version).unwrap()
 }
 
-fn publish(site: &Site, index: &Value) {
+pub(super) fn publish(site: &Site, index: &Value) {
     let media_type = index["mediaType"].as_str().unwrap();
     let bytes = index.to_string().into_bytes().into();
     site.registry

@@ -367,11 +367,12 @@ fn namespace(reference: &Reference) -> Option<&str> {
         .map(|(first, _)| first)
 }
 
-/// Returns true if an image's layers begin with those of a base, and their versions are equal.
+/// Returns true if an image's layers begin with those of a base, and their platforms are equal.
 fn is_below(base: &Image, image: &Image) -> bool {
     let (below, own) = (base.config(), image.config());
     let below_ids = &below.rootfs.diff_ids;
     !below_ids.is_empty()
+        && below.architecture == own.architecture
         && below.os_version == own.os_version
         && own.rootfs.diff_ids.starts_with(below_ids)
 }

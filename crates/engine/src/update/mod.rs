@@ -17,6 +17,7 @@ mod hives;
 mod planner;
 mod rebase;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
@@ -29,7 +30,7 @@ use wincimg_layer::HiveFolder;
 use wincimg_oci::document::{Descriptor, Document, Image, Index, Verbatim};
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Source;
-use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
+use wincimg_windows::compat::{Architecture, HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
 pub use self::bases::BaseDetection;
@@ -45,7 +46,7 @@ use super::unserved::{TargetIndex, UnservedHost, served};
 pub struct UpdateRequest<'a> {
     /// The image, by tag or digest.
     pub image: &'a Reference,
-    /// The hosts.
+    /// The hosts, of one architecture.
     pub hosts: &'a [TargetHost],
     /// Its base, if the user names it.
     pub base: Option<&'a str>,
@@ -93,7 +94,7 @@ pub struct UpdatePlan {
     pub source: Source,
     /// Its index, if its tag is one.
     pub index: Option<Verbatim<Index>>,
-    /// The versions of Windows of its images.
+    /// The versions of Windows of its images for the hosts' architecture.
     pub versions: Vec<WindowsVersion>,
     /// The update for each host; empty for an image without Windows inside, which runs on any.
     pub planned: Vec<PlannedUpdate>,
@@ -217,7 +218,8 @@ async fn plan(request: &UpdateRequest<'_>, ctx: &BuildContext<'_>) -> Result<Upd
         Document::Manifest(_) => None,
     };
     let images = windows_images_in(&source, document, &[]).await?;
-    let images = versions(request.image, images)?;
+    let architecture = request.hosts.first().map(|host| host.build.architecture);
+    let images = versions(request.image, images, architecture.unwrap_or_default())?;
     let versions: Vec<WindowsVersion> = images.iter().map(|(version, _)| *version).collect();
     // None if the image has no Windows inside.
     let hosts = request.hosts.iter();
@@ -278,14 +280,21 @@ pub async fn plan_served(
     Ok((updates, unserved))
 }
 
-/// The images with Windows inside, with their versions; none if there is no such image.
-fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion, Image)>, Problem> {
+/// The images of an architecture with Windows inside, with their versions; none if all of its images
+/// have no Windows inside.
+fn versions(
+    name: &Reference,
+    images: Vec<Image>,
+    architecture: Architecture,
+) -> Result<Vec<(WindowsVersion, Image)>, Problem> {
     let mut versions = Vec::new();
     let mut others: Vec<String> = Vec::new();
+    let mut is_for_windows = false;
     let mut runs_anywhere = false;
     for image in images {
         let platform = image.config().platform();
-        if platform.os != "windows" {
+        if platform.os != "windows" || platform.architecture != architecture.name() {
+            is_for_windows |= platform.os == "windows";
             others.push(platform.to_string());
             continue;
         }
@@ -307,6 +316,14 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
             others.push("none at all".to_owned());
         }
         let others = others.join(", ");
+        if is_for_windows {
+            let wanted = architecture.name();
+            let problem = format!("{name} has no image for windows/{wanted}: it has {others}");
+            return Err(Problem::answer("image/no-platform", problem).hint(
+                "images for another architecture are built again from their sources: wincimg \
+                     build FOLDER --platform windows/arm64",
+            ));
+        }
         let problem = format!("{name} has no image for Windows: it has {others}");
         return Err(Problem::answer("image/not-windows", problem));
     }
@@ -314,7 +331,8 @@ fn versions(name: &Reference, images: Vec<Image>) -> Result<Vec<(WindowsVersion,
 }
 
 /// The image to rebase for a host: one of its build, else one that starts there, preferably without
-/// reports that it fails, else the newest older one; one for a newer Windows comes last.
+/// reports that it fails, else the newest older one; one for a newer Windows comes last. Of several
+/// alike the first, as runtimes do.
 fn image_for(host: HostBuild, images: &[(WindowsVersion, Image)]) -> Option<usize> {
     let rank = |version: WindowsVersion| {
         let verdict = check(Some(host), Some(version), Isolation::Process);
@@ -327,5 +345,5 @@ fn image_for(host: HostBuild, images: &[(WindowsVersion, Image)]) -> Option<usiz
         (of_build, starts, is_not_newer, version)
     };
     let places = 0..images.len();
-    places.max_by_key(|place| rank(images[*place].0))
+    places.max_by_key(|place| (rank(images[*place].0), Reverse(*place)))
 }

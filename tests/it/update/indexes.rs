@@ -1,0 +1,123 @@
+//! Indexes of other tools: images are taken and replaced by their platform, whatever their order and
+//! what the entries state.
+
+use serde_json::json;
+
+use super::moved::publish;
+use super::*;
+use crate::api::windows_node;
+use crate::build::joined::published;
+use crate::failure::Fails;
+
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// An image of `app` on the old base, with an own layer for an architecture.
+fn app(architecture: &str) -> StandIn {
+    let own = layer(|tar| {
+        tar.folder("Files/app", Some(FOLDER)).file(
+            "Files/app/arch.txt",
+            architecture.as_bytes(),
+            Some(FILE),
+        );
+    });
+    let mut app = on(&base(OLD), own, "COPY arch.txt C:/app/");
+    let image = app.image.edit_config(|config| {
+        config.architecture = architecture.to_owned();
+    });
+    app.image = image.unwrap();
+    app
+}
+
+/// Stores an image without a tag, and returns its entry in an index.
+fn stored(site: &Site, image: StandIn) -> Value {
+    let entry = serde_json::to_value(image.image.index_entry()).unwrap();
+    put(site, "app", &digest(&image.image), image);
+    entry
+}
+
+fn index_of(entries: &[Value]) -> Value {
+    json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries})
+}
+
+/// The architectures, versions and digests of the entries under `app:1.4`.
+fn entries(site: &Site) -> Vec<[Value; 3]> {
+    let index = published(site);
+    let entries = index["manifests"].as_array().unwrap().iter();
+    let entries = entries.map(|entry| {
+        let platform = &entry["platform"];
+        let (architecture, version) = (&platform["architecture"], &platform["os.version"]);
+        [architecture, version, &entry["digest"]].map(Value::clone)
+    });
+    entries.collect()
+}
+
+#[test]
+fn an_image_for_another_architecture_is_not_rebased_in_place_of_the_hosts_own() {
+    for arm_version in [OLD, "10.0.17763.1098"] {
+        for arm_is_first in [false, true] {
+            let site = site();
+            let amd = app("amd64");
+            let own = amd.layers[1].0.digest.to_string();
+            let mut arm = app("arm64");
+            let image = arm.image.edit_config(|config| {
+                config.os_version = Some(arm_version.to_owned());
+            });
+            arm.image = image.unwrap();
+            let arm_digest = digest(&arm.image);
+            let mut both = [stored(&site, amd), stored(&site, arm)];
+            if arm_is_first {
+                both.reverse();
+            }
+            publish(&site, &index_of(&both));
+            let report = json_of(&mut update(&site, &["--push"]));
+            let image = image_of_report(&report);
+            assert_eq!(image["layers"][1]["digest"], own, "{report:#}");
+            let kept = format!("windows/arm64:{arm_version}");
+            assert_eq!(report["index"]["kept"], json!([kept]));
+            assert_eq!(
+                entries(&site),
+                [
+                    [json!("amd64"), json!(NEW), image["digest"].clone()],
+                    [json!("arm64"), json!(arm_version), json!(arm_digest)],
+                ]
+            );
+            update(&site, &["--check"]).assert().code(0);
+        }
+    }
+}
+
+#[test]
+fn an_image_for_another_architecture_alone_is_not_rebased() {
+    let site = site();
+    let arm = stored(&site, app("arm64"));
+    let mut unstated = arm.clone();
+    unstated.as_object_mut().unwrap().remove("platform");
+    for index in [index_of(&[arm]), index_of(&[unstated]), Value::Null] {
+        if index.is_null() {
+            put(&site, "app", "1.4", app("arm64"));
+        } else {
+            publish(&site, &index);
+        }
+        let before = published(&site);
+        for more in ["--push", "--check"] {
+            let arm = format!("windows/arm64:{OLD}");
+            update(&site, &[more]).fails(1, "image/no-platform", &["windows/amd64", &arm]);
+        }
+        assert_eq!(published(&site), before);
+    }
+}
+
+#[test]
+fn nodes_of_another_architecture_do_not_decide_the_base() {
+    let site = site();
+    put(&site, "app", "1.4", app("amd64"));
+    let mut arm = windows_node("arm-1", OLD);
+    arm["status"]["nodeInfo"]["architecture"] = json!("arm64");
+    let list = json!({"kind": "List", "items": [arm, windows_node("x-1", NEW)]});
+    site.write("nodes.json", list.to_string());
+    let image = format!("{}/app:1.4", site.host());
+    let words = ["update", &image, "--nodes", "nodes.json", "--push"];
+    let report = json_of(&mut site.with_bases(&words));
+    assert_eq!(report["left_out"], json!(["arm-1"]));
+    assert_eq!(each(&report["images"], "os_version"), [NEW]);
+}
