@@ -171,7 +171,7 @@ impl CopyArgs {
         };
         let plan = CopyPlan::new(&source, location.tag_or_digest(), &options).await?;
         if !self.replace {
-            check_overwrite(&target, &source, &plan.root, &registry).await?;
+            check_overwrite(&target, &source, &plan, &registry).await?;
         }
         let sink = Sink::create(&target, &registry).await?;
         let copier = Copier::new(registry, reader.progress, JOBS);

@@ -328,7 +328,7 @@ impl Mirror {
             return Ok(());
         };
         let target = Location::Registry(target.clone());
-        let checked = check_overwrite(&target, &source, &plan.root, registry).await;
+        let checked = check_overwrite(&target, &source, &plan, registry).await;
         checked.map_err(|error| {
             Failure::from(error).hint(
                 "mirror them, too, with --platform or --all-platforms, or add --replace to \

@@ -121,3 +121,63 @@ fn nodes_of_another_architecture_do_not_decide_the_base() {
     assert_eq!(report["left_out"], json!(["arm-1"]));
     assert_eq!(each(&report["images"], "os_version"), [NEW]);
 }
+
+/// The forms in which an index may have an image and another one, each stored as a whole.
+fn forms(site: &Site, image: &Value, other: &Value) -> Vec<Value> {
+    let mut unstated = image.clone();
+    unstated.as_object_mut().unwrap().remove("platform");
+    let mut unversioned = image.clone();
+    let platform = unversioned["platform"].as_object_mut().unwrap();
+    platform.remove("os.version");
+    let mut variant = image.clone();
+    variant["platform"]["variant"] = json!("");
+    let within = |image: &Value, platform: Value| {
+        let bytes = index_of(&[image.clone(), other.clone()]).to_string();
+        let size = bytes.len();
+        let digest = site
+            .registry
+            .with(|stored| stored.add_manifest("app", "inner", INDEX, bytes.into_bytes().into()));
+        let mut entry = json!({"mediaType": INDEX, "digest": digest, "size": size});
+        if platform.is_object() {
+            entry["platform"] = platform;
+        }
+        index_of(&[entry])
+    };
+    vec![
+        index_of(&[unstated.clone(), other.clone()]),
+        index_of(&[unversioned, other.clone()]),
+        index_of(&[variant, other.clone()]),
+        within(image, Value::Null),
+        within(&unstated, Value::Null),
+        within(image, json!({"os": "windows", "architecture": "amd64"})),
+    ]
+}
+
+#[test]
+fn the_image_of_an_entry_that_states_little_or_is_an_index_is_replaced() {
+    let site = site();
+    let amd = stored(&site, app("amd64"));
+    let arm = stored(&site, app("arm64"));
+    for index in forms(&site, &amd, &arm) {
+        publish(&site, &index);
+        let mut taken = site.push("pause");
+        taken.args([
+            "--host-build", "20348.2402", "--name", "app", "--tag", "1.4",
+        ]);
+        let other = format!("windows/arm64:{OLD}");
+        taken
+            .fails(1, "tag/taken", &["windows/amd64", &other])
+            .advises(&["--join"]);
+        let report = json_of(&mut update(&site, &["--push"]));
+        assert_eq!(report["index"]["kept"], json!([other]));
+        let image = &image_of_report(&report)["digest"];
+        assert_eq!(
+            entries(&site),
+            [
+                [json!("amd64"), json!(NEW), image.clone()],
+                [json!("arm64"), json!(OLD), arm["digest"].clone()],
+            ],
+            "{index}"
+        );
+    }
+}

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_oci::copy::CopyPlan;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, ENTRIES_AT_ONCE, Index, Manifest, Platform, Verbatim,
+    Descriptor, Digest, Document, ENTRIES_AT_ONCE, EntryCount, Index, Manifest, Platform, Verbatim,
+    media_type,
 };
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
@@ -13,6 +16,9 @@ use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::publication::PlannedTagEntry;
+
+/// Real indexes contain images; the specification allows one more level, which some use.
+const DEPTH: usize = 3;
 
 /// Policy for existing tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,14 +76,14 @@ impl ExistingTag {
         }))
     }
 
-    /// The content of an index, whatever its tag.
+    /// The content of an index and of those in it, whatever its tag.
     pub(crate) async fn from_index(
         source: &Source,
         index: Verbatim<Index>,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             digest: index.digest().clone(),
-            entries: read_entries(source, &index).await?,
+            entries: EntryReader::new(source, &[]).entries(&index, 1).await?,
             index: Some(index.into_value()),
         })
     }
@@ -209,18 +215,21 @@ fn them(count: usize) -> &'static str {
 pub async fn check_overwrite(
     target: &Location,
     source: &Source,
-    root: &Document,
+    plan: &CopyPlan,
     registry: &RegistryClient,
 ) -> Result<(), BoxError> {
     let Some(standing) = ExistingTag::read(target, TagPolicy::Protect, registry).await? else {
         return Ok(());
     };
-    if standing.digest == *root.digest() {
+    if standing.digest == *plan.root.digest() {
         return Ok(());
     }
-    let entries = match root {
+    let entries = match &plan.root {
         Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
-        Document::Index(index) => read_entries(source, index).await?,
+        Document::Index(index) => {
+            let reader = EntryReader::new(source, &plan.children);
+            reader.entries(index, 1).await?
+        }
     };
     let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
     let removed = standing.removed_images(&new);
@@ -252,11 +261,7 @@ impl TagEntry {
     /// Returns true if a new image replaces this one: same system and build and, with `same_hosts`,
     /// the same hosts.
     fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
-        let (own, other) = (&self.line.platform, &new.platform);
-        let is_system = own.os == other.os
-            && own.architecture == other.architecture
-            && own.variant == other.variant;
-        is_system
+        system(&self.line.platform) == system(&new.platform)
             && match (self.line.version, new.version) {
                 (Some(version), Some(newer)) => {
                     version.build == newer.build
@@ -266,6 +271,17 @@ impl TagEntry {
                 (None, None) => true,
                 _ => false,
             }
+    }
+
+    /// Returns true if the index says what a runtime selects it by.
+    fn is_stated(&self) -> bool {
+        let PlannedTagEntry { platform, version } = &self.line;
+        let is_known = match platform.os.as_str() {
+            "" => false,
+            "windows" => version.is_some(),
+            _ => true,
+        };
+        self.is_attestation() || (is_known && !media_type::is_index(&self.descriptor.media_type))
     }
 
     fn is_an_image(&self) -> bool {
@@ -283,44 +299,114 @@ impl fmt::Display for TagEntry {
         if self.is_an_image() {
             self.line.platform.fmt(f)
         } else {
-            write!(f, "an artifact of type {}", self.descriptor.media_type)
+            let entry = &self.descriptor;
+            let kind = entry.artifact_type().unwrap_or(&entry.media_type);
+            write!(f, "an artifact of type {kind}")
         }
     }
 }
 
 /// A tag of a single image. A chart or another artifact has no platform.
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntry, StoreError> {
-    let descriptor = if source.is_image(&manifest).await? {
-        source.image(manifest).await?.index_entry()
-    } else {
-        Document::Manifest(Box::new(manifest)).descriptor()
-    };
+    if source.is_image(&manifest).await? {
+        let image = source.image(manifest).await?;
+        return Ok(TagEntry::new(image.index_entry()));
+    }
+    let name = "artifactType";
+    let kind = manifest.other.get(name).cloned();
+    let kind = kind.unwrap_or_else(|| manifest.config.media_type.clone().into());
+    let mut descriptor = Document::Manifest(Box::new(manifest)).descriptor();
+    descriptor.other.insert(name.to_owned(), kind);
     Ok(TagEntry::new(descriptor))
 }
 
-/// The entries of an index.
-async fn read_entries(source: &Source, index: &Index) -> Result<Vec<TagEntry>, StoreError> {
-    let mut reads = Vec::with_capacity(index.manifests.len());
-    for descriptor in &index.manifests {
-        reads.push(entry(source, descriptor));
-    }
-    stream::iter(reads)
-        .buffered(ENTRIES_AT_ONCE)
-        .try_collect()
-        .await
+/// Reads the entries of an index and of those in it, which runtimes read, too.
+struct EntryReader<'a> {
+    source: &'a Source,
+    /// Documents that are planned, which the source may lack.
+    planned: &'a [Document],
+    read: EntryCount,
 }
 
-/// An entry of an index. If it has no version of Windows, its configuration has.
-async fn entry(source: &Source, descriptor: &Descriptor) -> Result<TagEntry, StoreError> {
-    let mut entry = TagEntry::new(descriptor.clone());
-    if entry.line.platform.os == "windows"
-        && entry.line.version.is_none()
-        && let Document::Manifest(manifest) = source.document(descriptor).await?
-        && source.is_image(&manifest).await?
-    {
-        entry.line.version = version_of(&source.image(*manifest).await?.config().platform());
+impl<'a> EntryReader<'a> {
+    fn new(source: &'a Source, planned: &'a [Document]) -> Self {
+        Self {
+            source,
+            planned,
+            read: EntryCount::default(),
+        }
     }
-    Ok(entry)
+
+    fn entries<'r>(
+        &'r self,
+        index: &'r Verbatim<Index>,
+        depth: usize,
+    ) -> BoxFuture<'r, Result<Vec<TagEntry>, StoreError>> {
+        Box::pin(async move {
+            self.source.count_entries(index, &self.read)?;
+            let mut reads = Vec::with_capacity(index.manifests.len());
+            for descriptor in &index.manifests {
+                reads.push(self.entry(descriptor, depth));
+            }
+            let found: Vec<Vec<TagEntry>> = stream::iter(reads)
+                .buffered(ENTRIES_AT_ONCE)
+                .try_collect()
+                .await?;
+            Ok(found.into_iter().flatten().collect())
+        })
+    }
+
+    /// An entry, or those of an index in its place. If it does not state its platform or version of
+    /// Windows, its configuration does.
+    async fn entry(
+        &self,
+        descriptor: &Descriptor,
+        depth: usize,
+    ) -> Result<Vec<TagEntry>, StoreError> {
+        let mut entry = TagEntry::new(descriptor.clone());
+        if entry.is_stated() {
+            return Ok(vec![entry]);
+        }
+        match self.document(descriptor).await {
+            Ok(Document::Index(inner)) if depth < DEPTH => {
+                return self.entries(&inner, depth + 1).await;
+            }
+            Ok(Document::Index(_)) => {}
+            Ok(Document::Manifest(manifest)) => {
+                if self.source.is_image(&manifest).await? {
+                    let image = self.source.image(*manifest).await?;
+                    let own = image.config().platform();
+                    entry.line.version = version_of(&own);
+                    if entry.line.platform.os.is_empty() {
+                        entry.line.platform = own;
+                    }
+                }
+            }
+            // Some stores have only some of an index's images.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(vec![entry])
+    }
+
+    async fn document(&self, descriptor: &Descriptor) -> Result<Document, StoreError> {
+        let mut planned = self.planned.iter();
+        match planned.find(|document| *document.digest() == descriptor.digest) {
+            Some(document) => Ok(document.clone()),
+            None => self.source.document(descriptor).await,
+        }
+    }
+}
+
+/// Operating system, architecture and variant, as runtimes compare them: an architecture's usual
+/// variant need not be stated.
+fn system(platform: &Platform) -> (&str, &str, &str) {
+    let architecture = platform.architecture.as_str();
+    let variant = match (architecture, platform.variant.as_deref()) {
+        (_, None) | ("amd64", Some("v1")) | ("arm64", Some("8" | "v8")) => "",
+        (_, Some(variant)) => variant,
+    };
+    (&platform.os, architecture, variant)
 }
 
 fn version_of(platform: &Platform) -> Option<WindowsVersion> {
