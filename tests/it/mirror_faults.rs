@@ -133,10 +133,17 @@ async fn a_blob_that_the_registry_loses_is_copied_again() {
 /// As Docker's registry, unless its configuration allows the URLs.
 #[test]
 async fn the_last_refusal_of_an_image_with_foreign_layers_says_why() {
-    let rule = |passed: &ProxiedRequest| {
+    refused_foreign_layers(400, "MANIFEST_BLOB_UNKNOWN").await;
+    // That of 2.8 with its usual configuration.
+    let both = r#"UNKNOWN"},{"code":"MANIFEST_BLOB_UNKNOWN"#;
+    refused_foreign_layers(500, both).await;
+}
+
+async fn refused_foreign_layers(status: u16, code: &'static str) {
+    let rule = move |passed: &ProxiedRequest| {
         if passed.method == "PUT" && passed.path.contains("/manifests/") {
-            let body = r#"{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN","message":"blob unknown"}]}"#;
-            ProxyFault::Answer(400, Vec::new(), body.to_owned())
+            let body = format!(r#"{{"errors":[{{"code":"{code}","message":"blob unknown"}}]}}"#);
+            ProxyFault::Answer(status, Vec::new(), body)
         } else {
             ProxyFault::Pass
         }

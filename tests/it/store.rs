@@ -458,6 +458,18 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
     assert_contains!(error, &layer);
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
     assert!(layout.index().await.unwrap().manifests.is_empty());
+
+    // Nor can clients of a registry get it elsewhere.
+    let docker = DockerRegistry::start(Setup::default());
+    let target = sink(
+        &format!("{}/app:b", docker.host()),
+        &registry(&docker.host()),
+    )
+    .await;
+    let copied = copier.copy(&plan, &source, &target, Some("b")).await;
+    let error = copied.unwrap_err();
+    assert_contains!(error, &layer);
+    assert!(!error.is_part_missing(), "{error}");
 }
 
 #[test(multi_thread)]

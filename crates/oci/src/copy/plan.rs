@@ -74,7 +74,8 @@ pub struct CopyPlan {
 pub struct PlannedBlob {
     /// The blob as the source describes it.
     pub descriptor: Descriptor,
-    /// True if the target may lack it, as Docker's registries lack foreign layers.
+    /// True if the target may lack it, as Docker's registries lack foreign layers: clients have its
+    /// URLs.
     pub(crate) optional_in_registries: bool,
 }
 
@@ -83,7 +84,8 @@ impl PlannedBlob {
     pub fn new(descriptor: Descriptor, foreign: Foreign) -> Self {
         Self {
             optional_in_registries: foreign == Foreign::Keep
-                && media_type::is_foreign(&descriptor.media_type),
+                && media_type::is_foreign(&descriptor.media_type)
+                && !descriptor.urls.is_empty(),
             descriptor,
         }
     }

@@ -197,7 +197,9 @@ impl RegistryError {
     /// Returns true if a manifest was rejected because of a missing blob.
     pub(crate) fn is_blob_missing(&self) -> bool {
         match self {
-            Self::Manifest { source, .. } => source.is_blob_missing(),
+            Self::Manifest { source, .. } | Self::GaveUp { last: source, .. } => {
+                source.is_blob_missing()
+            }
             other => matches!(other.answer(), Some(HttpError::Status { detail, .. })
                 if detail.contains("BLOB_UNKNOWN")),
         }
@@ -277,7 +279,8 @@ impl RegistryError {
 
 impl Transient for RegistryError {
     fn is_transient(&self) -> bool {
-        self.http_error().is_some_and(Transient::is_transient)
+        // Docker's registry answers 500 if it refuses the URLs of foreign layers.
+        !self.is_blob_missing() && self.http_error().is_some_and(Transient::is_transient)
     }
 
     fn is_settled(&self) -> bool {
