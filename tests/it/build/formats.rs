@@ -118,6 +118,19 @@ fn zstd_cannot_be_in_dockers_format() {
         .assert()
         .code(2)
         .stderr(contains("--manifest-format oci"));
+
+    // Nor can that of an image.
+    let mut zstd = site.push("pause");
+    zstd.args(["--host-build", "17763.973", "--compression", "zstd"]);
+    let built = json_of(&mut zstd);
+    let image = built["images"][0]["reference"].as_str().unwrap();
+    let mirror = format!("{host}/mirror");
+    let words = ["mirror", image, "--to", &mirror, "--no-facts"];
+    site.with_no_bases(&words)
+        .args(["--manifest-format", "docker"])
+        .assert()
+        .code(3)
+        .stderr(contains("--manifest-format oci"));
 }
 
 #[test(multi_thread)]

@@ -202,7 +202,10 @@ impl<'a> DestinationWriter<'a> {
     fn in_format(&self, assembled: &AssembledImage) -> Result<Image, Problem> {
         let is_built = assembled.annotations.is_some();
         let image = match self.flavour.or(is_built.then_some(ManifestFormat::Oci)) {
-            Some(flavour) => assembled.image.in_flavour(flavour)?,
+            Some(flavour) => {
+                assembled.image.manifest().check_flavour(flavour)?;
+                assembled.image.in_flavour(flavour)?
+            }
             None => assembled.image.clone(),
         };
         match (&assembled.annotations, image.manifest().flavour()) {

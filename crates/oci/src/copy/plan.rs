@@ -195,6 +195,9 @@ impl Planner<'_> {
     }
 
     fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<PlanNode, StoreError> {
+        if let Some(flavour) = self.options.flavour {
+            manifest.check_flavour(flavour)?;
+        }
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
         let published = manifest.edit(|manifest| {

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::json::or_default;
 
 use super::MAX_DOCUMENT;
 use super::descriptor::Descriptor;
 use super::media_type;
-use super::media_type::ManifestFormat;
+use super::media_type::{LayerCompression, ManifestFormat};
 use super::verbatim::DocumentType;
 
 /// An image's configuration and layers, by digest.
@@ -77,6 +78,25 @@ impl Manifest {
                 layer.media_type = media_type::distributable(&layer.media_type);
                 layer.urls.clear();
             }
+        }
+    }
+
+    /// Fails if a format has no type for one of the layers: other tools reject OCI's types in a
+    /// manifest of Docker's.
+    pub fn check_flavour(&self, flavour: ManifestFormat) -> Result<(), Problem> {
+        let is_zstd = |layer: &&Descriptor| {
+            media_type::compression(&layer.media_type) == Some(LayerCompression::Zstd)
+        };
+        match self.layers.iter().find(is_zstd) {
+            Some(layer) if flavour == ManifestFormat::Docker => {
+                let problem = format!(
+                    "layer {} is compressed with zstd, which Docker's format does not have",
+                    layer.digest
+                );
+                Err(Problem::new("registry/manifest-format", problem)
+                    .hint("use OCI's format with --manifest-format oci"))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{Diagnose, Problem};
 
 use super::media_type::{LayerCompression, compression, distributable, is_foreign};
 use super::*;
@@ -176,6 +176,12 @@ fn types_have_the_same_meaning_in_both_flavours() {
     assert_eq!(*back, *manifest);
     let zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
     assert_eq!(in_flavour(zstd, ManifestFormat::Docker), zstd);
+    manifest.check_flavour(ManifestFormat::Docker).unwrap();
+    let zstd = oci.edit(|m| m.layers[0].media_type = zstd.to_owned());
+    let zstd = zstd.unwrap();
+    zstd.check_flavour(ManifestFormat::Oci).unwrap();
+    let refused = zstd.check_flavour(ManifestFormat::Docker).unwrap_err();
+    assert_eq!(refused.diagnosis().code, "registry/manifest-format");
     assert_eq!(in_flavour("text/plain", ManifestFormat::Oci), "text/plain");
 }
 
