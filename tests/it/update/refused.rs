@@ -91,6 +91,20 @@ fn files_that_servicing_changes_are_not_hidden() {
         tar.hard_link("Files/Windows/a.dll", "Files/Windows/System32/serviced.dll");
     });
     assert_eq!(obstacle(link), is(r"C:\Windows\a.dll", "cannot-compare"));
+    // In place of a folder.
+    let folder = "Files/Windows/System32";
+    let mut links = [LayerTar::default(), LayerTar::default()];
+    links[0].link(folder, r"C:\app");
+    links[1]
+        .file("Files/own", b"own", Some(FILE))
+        .hard_link(folder, "Files/own");
+    for layer in links
+        .map(LayerTar::tar)
+        .into_iter()
+        .chain([with_file(folder)])
+    {
+        assert_eq!(obstacle(layer), is(r"C:\Windows\System32", "changed-below"));
+    }
 }
 
 #[test]

@@ -80,21 +80,16 @@ impl Comparison<'_> {
         }
         Ok(match &file.touch {
             LayerChange::Folder(rights) => folder(rights.as_ref(), old.as_ref(), new.as_ref()),
-            LayerChange::File(content) => {
-                let is_the_new = || new.as_ref().is_some_and(|new| has(new, content));
-                if is_the_new() {
-                    None
-                } else {
-                    difference(old.as_ref(), new.as_ref())
-                }
-            }
-            LayerChange::HardLink(_) => match difference(old.as_ref(), new.as_ref()) {
-                None => self.target(file)?,
-                conflict => conflict,
-            },
-            LayerChange::Link(()) => difference(old.as_ref(), new.as_ref()),
-            LayerChange::Deleted => match difference(old.as_ref(), new.as_ref()) {
-                None => self.below(&path)?,
+            LayerChange::File(content) if new.as_ref().is_some_and(|new| has(new, content)) => None,
+            // A folder there is hidden as if it were deleted.
+            LayerChange::File(_)
+            | LayerChange::HardLink(_)
+            | LayerChange::Link(())
+            | LayerChange::Deleted => match difference(old.as_ref(), new.as_ref()) {
+                None => match self.below(&path)? {
+                    None => self.target(file)?,
+                    conflict => conflict,
+                },
                 conflict => conflict,
             },
         })
