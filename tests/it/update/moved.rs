@@ -121,6 +121,7 @@ fn what_is_the_same_in_both_bases_may_be_touched() {
             .file("Files/Windows/System32/same.dll", b"other", Some(FILE))
             .file("Files/Windows/System32/.wh.cmd.exe", b"", None)
             .file("Files/Windows/System32/own.dll", b"x", Some(FILE))
+            .file("Files/Windows/System32/own.dll:stream", b"s", None)
             .hard_link("Files/own.dll", "Files/Windows/System32/own.dll")
             // No content of the new base is hidden.
             .file(

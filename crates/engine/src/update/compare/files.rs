@@ -54,7 +54,9 @@ impl Comparison<'_> {
     }
 
     fn file(&mut self, file: &FileDiff) -> Result<Option<Conflict>, FactsError> {
-        let names: Vec<&str> = file.path.split('/').collect();
+        // An alternate data stream, such as `a.exe:Zone.Identifier`, is one of a file.
+        let (name, _) = file.path.split_once(':').unwrap_or((&file.path, ""));
+        let names: Vec<&str> = name.split('/').collect();
         let Ok(path) = ImagePath::drive().join_all(&names) else {
             let what = "it is not a valid Windows name, so it cannot be looked up".to_owned();
             return Ok(Some(Conflict::Strange(what)));
