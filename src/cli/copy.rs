@@ -6,7 +6,7 @@ use std::slice;
 use clap::Args;
 use serde_json::json;
 use wincimg_common::shell::command_line;
-use wincimg_engine::delivery::check_overwrite;
+use wincimg_engine::delivery::{check_overwrite, removed_entries};
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
@@ -14,6 +14,7 @@ use wincimg_oci::copy::{
 };
 use wincimg_oci::document::Document;
 use wincimg_oci::reference::{Reference, parse_reference, repository_of};
+use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink, Source};
 
 use super::contents::one_of;
@@ -300,6 +301,8 @@ impl Tag {
             let document = source.resolve(self.image.tag_or_digest()).await?;
             let sink = Sink::create(&self.image, &registry).await?;
             for tag in &self.tags {
+                let target = self.tagged(tag);
+                note_removed(&target, &source, &document, &registry, session).await;
                 sink.publish(&document, Some(tag)).await?;
             }
             let places = self.tags.iter().map(|tag| format!("{sink}:{tag}"));
@@ -311,6 +314,37 @@ impl Tag {
                 .iter()
                 .try_for_each(|place| writeln!(out, "{place} {digest}"))
         })
+    }
+
+    /// The image under another tag.
+    fn tagged(&self, tag: &str) -> Location {
+        match &self.image {
+            Location::Registry(image) => {
+                let (host, path) = (image.registry(), image.repository());
+                Location::Registry(Reference::new(host, path, tag, None))
+            }
+            Location::Layout { dir, .. } => Location::Layout {
+                dir: dir.clone(),
+                tag: Some(tag.to_owned()),
+            },
+            archive @ Location::Archive { .. } => archive.clone(),
+        }
+    }
+}
+
+/// Names the images of a tag that another document does not have. Tags that cannot be read are
+/// replaced, too.
+async fn note_removed(
+    target: &Location,
+    source: &Source,
+    document: &Document,
+    registry: &RegistryClient,
+    session: &Session,
+) {
+    let removed = removed_entries(target, source, document, &[], registry).await;
+    if let Some(removed) = removed.ok().filter(|removed| !removed.is_empty()) {
+        let removed = removed.join(", ");
+        session.note(format_args!("{target} will no longer have {removed}"));
     }
 }
 

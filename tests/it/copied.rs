@@ -7,7 +7,7 @@ use serde_json::Value;
 use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 
-use crate::failure::Fails;
+use crate::failure::{Fails, note};
 use crate::site::{Site, json_of, stderr};
 
 const ONE: [&str; 2] = ["--host-build", "17763.973"];
@@ -154,6 +154,14 @@ fn tags_are_added_to_what_is_there() {
         let manifest = |image: &str| site.command(&["manifest", image]).output().unwrap().stdout;
         assert_eq!(manifest(&image), manifest(&tagged));
     }
+    // An image for other hosts is named before it is replaced.
+    let mut other = site.build("pause");
+    other.args(["--host-build", "20348.2402", "--tag", "3"]);
+    json_of(other.args(["-o", "oci:own"]));
+    let mut taken = site.with_no_bases(&["tag", "oci:own:3", "stable"]);
+    let removed = ["oci:own:stable", "windows/amd64:10.0.17763.973"];
+    taken.assert().success().stderr(note(&removed));
+
     let index = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
     for (command, image) in [("digest", &from), ("manifest", &from), ("digest", &index)] {
         let mut absent = site.with_no_bases(&[command, image, "--platform", "linux/amd64"]);

@@ -34,7 +34,7 @@ use self::destination_writer::{DestinationImage, DestinationWriter};
 pub use self::documents::{AttachmentOptions, RunDetails};
 use self::documents::{LayerScanner, Subject};
 pub(crate) use self::existing_tag::{ExistingTag, TagEntry};
-pub use self::existing_tag::{TagPolicy, check_overwrite};
+pub use self::existing_tag::{TagPolicy, check_overwrite, removed_entries};
 use self::index::{ExpectedIndex, kept_with};
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::build::BuildContext;

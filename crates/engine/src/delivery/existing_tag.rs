@@ -218,27 +218,13 @@ pub async fn check_overwrite(
     plan: &CopyPlan,
     registry: &RegistryClient,
 ) -> Result<(), BoxError> {
-    let Some(standing) = ExistingTag::read(target, TagPolicy::Protect, registry).await? else {
-        return Ok(());
-    };
-    if standing.digest == *plan.root.digest() {
-        return Ok(());
-    }
-    let entries = match &plan.root {
-        Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
-        Document::Index(index) => {
-            let reader = EntryReader::new(source, &plan.children);
-            reader.entries(index, 1).await?
-        }
-    };
-    let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
-    let removed = standing.removed_images(&new);
+    let removed = removed_entries(target, source, &plan.root, &plan.children, registry).await?;
     if removed.is_empty() {
         return Ok(());
     }
     let problem = format!(
         "{target} has {}, which this copy would remove",
-        list(removed.iter())
+        removed.join(", ")
     );
     Err(Problem::answer("tag/taken", problem)
         .hint(format!(
@@ -246,6 +232,30 @@ pub async fn check_overwrite(
             them(removed.len())
         ))
         .into())
+}
+
+/// The entries of a tag for platforms or Windows builds that an image or index in its place does not
+/// have. The documents that it references are planned, or in the source.
+pub async fn removed_entries(
+    target: &Location,
+    source: &Source,
+    root: &Document,
+    planned: &[Document],
+    registry: &RegistryClient,
+) -> Result<Vec<String>, StoreError> {
+    let Some(standing) = ExistingTag::read(target, TagPolicy::Protect, registry).await? else {
+        return Ok(Vec::new());
+    };
+    if standing.digest == *root.digest() {
+        return Ok(Vec::new());
+    }
+    let entries = match root {
+        Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
+        Document::Index(index) => EntryReader::new(source, planned).entries(index, 1).await?,
+    };
+    let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
+    let removed = standing.removed_images(&new).into_iter();
+    Ok(removed.map(ToString::to_string).collect())
 }
 
 impl TagEntry {
