@@ -54,20 +54,27 @@ pub(super) fn write(
 /// Warnings about entries that contradict the image's configuration: runtimes select by them.
 fn entry_warnings(image: &ImageFacts, inspection: &Inspection) -> Vec<String> {
     let own = image.os_version.as_deref().unwrap_or_default();
-    if !image.is_windows() || own.is_empty() {
-        return Vec::new();
-    }
+    let has_version = image.is_windows() && !own.is_empty();
     let entries = inspection.entries.iter().flatten();
     let stated = entries
         .filter(|entry| entry.digest == image.digest)
         .filter_map(|entry| entry.platform.as_ref());
-    stated
-        .filter_map(|stated| match stated.os_version.as_deref() {
-            None | Some("") => Some("index entry has no os.version".to_owned()),
-            Some(version) if version != own => Some(format!("index entry says {version}")),
-            Some(_) => None,
-        })
-        .collect()
+    let mut warnings = Vec::new();
+    for stated in stated {
+        let (os, architecture) = (&stated.os, &stated.architecture);
+        if (os, architecture) != (&image.os, &image.architecture) {
+            warnings.push(format!("index entry says {os}/{architecture}"));
+        }
+        match stated.os_version.as_deref() {
+            _ if !has_version => {}
+            None | Some("") => warnings.push("index entry has no os.version".to_owned()),
+            Some(version) if version != own => {
+                warnings.push(format!("index entry says {version}"));
+            }
+            Some(_) => {}
+        }
+    }
+    warnings
 }
 
 /// Platforms of the images that are not shown, and numbers of other entries.

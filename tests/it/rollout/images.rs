@@ -344,6 +344,18 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
     registry.tag("swapped", "1.0", &swapped);
     let unstated = registry.index(&[(&images[1], None), (&images[0], None)]);
     registry.tag("unstated", "1.0", &unstated);
+    let mut lie = registry.entry(&images[0]);
+    lie["platform"] = json!({"os": "windows", "architecture": "arm64", "os.version": old});
+    registry.tag("other", "1.0", &registry.index_of(&[lie]));
+    let other = format!("{}/other:1.0", registry.host());
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["image", "inspect", &other])
+        .args(["--registry-config", NO_CREDENTIALS])
+        .args(["--insecure-registry", &registry.host()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_contains!(text, "index entry says windows/arm64");
     for (name, warnings) in [
         (
             "swapped",
