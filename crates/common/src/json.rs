@@ -1,6 +1,7 @@
 //! JSON for a terminal or a log: characters that move the cursor or the direction of text are
 //! escaped, which changes nothing for a parser. Long lists are made while they are written.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -20,6 +21,19 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a map or `null`, and `null` as a value of it as the empty value, as Go does.
+pub fn or_default_values<'de, D, V>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de> + Default,
+{
+    let map: BTreeMap<String, Option<V>> = or_default(deserializer)?;
+    let values = map.into_iter();
+    Ok(values
+        .map(|(key, value)| (key, value.unwrap_or_default()))
+        .collect())
 }
 
 /// A list whose items are made while it is written, so that they are not in memory at once.

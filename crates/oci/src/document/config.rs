@@ -6,7 +6,7 @@ use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use wincimg_common::json::or_default;
+use wincimg_common::json::{or_default, or_default_values};
 
 use super::descriptor::Platform;
 use super::digest::Digest;
@@ -108,7 +108,7 @@ pub struct ContainerConfig {
     pub working_dir: Option<String>,
     /// Labels.
     #[serde(
-        deserialize_with = "or_default",
+        deserialize_with = "or_default_values",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub labels: BTreeMap<String, String>,

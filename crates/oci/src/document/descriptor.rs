@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use wincimg_common::json::or_default;
+use wincimg_common::json::{or_default, or_default_values};
 
 use super::digest::Digest;
 
@@ -41,7 +41,7 @@ pub struct Descriptor {
     /// Annotations.
     #[serde(
         default,
-        deserialize_with = "or_default",
+        deserialize_with = "or_default_values",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub annotations: BTreeMap<String, String>,
@@ -125,11 +125,10 @@ impl fmt::Display for Platform {
     /// `windows/amd64:10.0.17763.973`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.os, self.architecture)?;
-        if let Some(variant) = &self.variant {
-            write!(f, "/{variant}")?;
-        }
-        if let Some(version) = &self.os_version {
-            write!(f, ":{version}")?;
+        for (sign, part) in [('/', &self.variant), (':', &self.os_version)] {
+            if let Some(part) = part.as_deref().filter(|part| !part.is_empty()) {
+                write!(f, "{sign}{part}")?;
+            }
         }
         Ok(())
     }

@@ -333,6 +333,20 @@ fn base() -> Image {
 }
 
 #[test]
+fn null_and_empty_values_are_read_as_gos_tools_do() {
+    let config = json!({"config": {"Labels": {"a": null, "b": "c"}}});
+    let config = Verbatim::<ImageConfig>::parse(bytes(&config)).unwrap();
+    assert_eq!(config.config.labels["a"], "");
+    assert_eq!(config.config.labels["b"], "c");
+    let platform = Platform {
+        variant: Some(String::new()),
+        ..Platform::windows("10.0.17763.973")
+    };
+    assert_eq!(platform.to_string(), "windows/amd64:10.0.17763.973");
+    assert_eq!(Platform::windows("").to_string(), "windows/amd64");
+}
+
+#[test]
 fn the_shell_and_unknown_fields_of_a_config_survive_an_edit() {
     let edited = base()
         .edit_config(|config| config.config.entrypoint = Some(vec!["C:\\pause.exe".to_owned()]))
