@@ -73,6 +73,19 @@ pub fn without_password(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Hides the passwords in URLs of a command line or a message.
+pub fn without_passwords(text: &str) -> String {
+    let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
+    let shown = words.map(|word| {
+        if word.contains("://") {
+            without_password(word)
+        } else {
+            word.into()
+        }
+    });
+    shown.collect()
+}
+
 /// A URL without the parts that may be secret: user, query and fragment.
 pub fn public_url(url: &str) -> String {
     let url = without_password(url);

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt};
 use wincimg_common::files::{TextFile, missing_path_hint};
-use wincimg_common::untrusted::without_password;
+use wincimg_common::untrusted::without_passwords;
 use wincimg_scripts::ScriptErrorKind;
 
 /// Error of evaluating a Dockerfile.
@@ -226,19 +226,6 @@ fn blame_of(kind: Option<ScriptErrorKind>, further: &[StageError]) -> Blame {
     } else {
         Blame::Request
     }
-}
-
-/// Removes passwords in URLs of a line.
-pub(super) fn without_passwords(text: &str) -> String {
-    let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
-    let shown = words.map(|word| {
-        if word.contains("://") {
-            without_password(word)
-        } else {
-            word.into()
-        }
-    });
-    shown.collect()
 }
 
 fn path_hint(path: &Path) -> String {

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use wincimg_common::Named;
+use wincimg_common::untrusted::without_passwords;
 use wincimg_recipe::Instructions;
 use wincimg_registry::UnknownBase;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::quoting::Escape;
 
 use super::drive::Tree;
-use super::error::without_passwords;
 use super::evaluation::Evaluation;
 use super::run::ChangedKeys;
 use super::state::StageState;

@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use wincimg_common::untrusted::without_passwords;
 
 use super::error::{DockerError, unexpected};
 use super::transport::{BodyTooLong, DaemonResponse, MAX_BYTES};
@@ -172,11 +173,12 @@ impl DaemonFailure {
     }
 }
 
-/// The daemon's text on one line, without control characters.
+/// The daemon's text on one line, without control characters and the passwords in URLs: it repeats
+/// the command of a step.
 pub(crate) fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ")
+    without_passwords(&words.join(" "))
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ mod tests {
             "Step 1/2 : FROM base",
             "\n",
             " ---> 1234\n",
-            "Step 2/2 : RUN a \\\n  b",
+            "Step 2/2 : RUN a \\\n  https://bob:SECRET@repo.lan/x",
             "\n",
             " ---> Running in 5678\n",
             "fir",
@@ -190,7 +190,7 @@ mod tests {
         ]);
         let step = step.unwrap();
         assert_eq!((step.number, step.count), (2, 2));
-        assert_eq!(step.instruction, "RUN a \\ b");
+        assert_eq!(step.instruction, "RUN a \\ https://***@repo.lan/x");
         assert_eq!(output, ["first", "second", "last"]);
     }
 

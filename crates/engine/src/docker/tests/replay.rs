@@ -143,7 +143,7 @@ async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do
             json!({"errorDetail": {"code": code, "message": message}, "error": message}),
         ]
     };
-    let refused = "The command 'powershell …' returned a non-zero code: 87";
+    let refused = "The command 'get https://bob:SECRET@x/y' returned a non-zero code: 87";
     let newer = "a Windows version 10.0.20348-based image is incompatible with a 10.0.17763 host";
     let failures = [(refused, 87), (MISMATCH, 0), (newer, 0)];
     windows.script(|script| {
@@ -153,8 +153,8 @@ async fn a_step_that_fails_on_windows_is_reported_with_its_output_and_what_to_do
     let error = build_any(&daemon).await.unwrap_err();
     assert_eq!(
         chain(error.as_ref()),
-        "step 2 of 2 failed with exit code 87: RUN appcmd set config: The command 'powershell …' \
-         returned a non-zero code: 87; last lines of its output:\n    \
+        "step 2 of 2 failed with exit code 87: RUN appcmd set config: The command \
+         'get https://***@x/y' returned a non-zero code: 87; last lines of its output:\n    \
          | ERROR ( message:The parameter 'Web' must begin with a / or -\n    \
          | (HRESULT=80070057). )"
     );
