@@ -34,6 +34,10 @@ fn typed() -> &'static [ArgumentPassword] {
 fn find(last: &str, argument: &str) -> Option<ArgumentPassword> {
     let (before, after) = password(argument)?;
     let secret = argument[before.len()..argument.len() - after.len()].to_owned();
+    // The user of SSH is not a secret.
+    if before.ends_with("ssh://") && !secret.contains(':') {
+        return None;
+    }
     let host = after.trim_start_matches('@').split('/').next()?.to_owned();
     let flag = match argument.split_once('=') {
         Some((flag, _)) if flag.starts_with("--") => flag,
@@ -145,6 +149,8 @@ mod tests {
             assert_eq!(found.registry.is_some(), is_registry, "{last} {argument}");
         }
         assert!(!hint_for(None).contains("login"));
+        assert!(find("--docker-host", "ssh://bob@build01").is_none());
+        assert!(find("--docker-host", "ssh://bob:SECRET@build01").is_some());
     }
 
     #[test]

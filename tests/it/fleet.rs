@@ -369,6 +369,12 @@ fn lines_for_windows_are_told_though_their_base_cannot_be_read() {
     let (_, report) = run(&site, "check");
     let problem = &report["images"][0]["problem"];
     assert_eq!(problem["code"], "dockerfile/needs-windows", "{report:#}");
+    let hint = problem["hint"].as_str().unwrap();
+    assert_contains!(hint, "run the line: wincimg build ./app --host-build ");
+    assert!(
+        hint.ends_with(" --join --push --docker-host tcp://HOST:2376"),
+        "{hint}"
+    );
 }
 
 #[test]

@@ -144,6 +144,9 @@ impl BuildRequest {
     /// Rejects what is wrong on any base: a recipe that cannot be filled in, downloads that are not
     /// pinned, what the engine cannot build.
     fn check(&self, downloads: &DownloadSet) -> Result<(), BoxError> {
+        if let Some(engine) = self.engine {
+            self.check_flags(engine)?;
+        }
         let drafts = self.drafts()?;
         if let Some(recipe) = self.design.recipe() {
             for draft in &drafts {
@@ -156,6 +159,23 @@ impl BuildRequest {
             engine.check_buildable(draft)?;
         }
         Ok(())
+    }
+
+    /// Rejects flags that the engine does not use.
+    fn check_flags(&self, engine: Engine) -> Result<(), Problem> {
+        let mut flags = self.options.daemon_flags.iter();
+        let Some(flag) = flags.next().filter(|_| engine == Engine::Direct) else {
+            return Ok(());
+        };
+        let problem = format!("{flag} is for the docker engine, and the direct engine builds this");
+        let hint = match (*flag, self.engine) {
+            ("--build-arg", _) => {
+                "set a variable of the recipe with --set, or add --engine docker".into()
+            }
+            (_, Some(engine)) => format!("remove {flag} or --engine {}", engine.name()),
+            (_, None) => format!("remove {flag}, or add --engine docker"),
+        };
+        Err(Problem::request("usage", problem).hint(hint))
     }
 
     /// Resolves the bases and makes a plan on each; reports rejected tags. Hosts without a base are
@@ -272,7 +292,7 @@ impl PlannedBuild<'_> {
         let (engine, obstacle) = self.engine();
         // The daemon of steps on Windows uses them, if there are such steps.
         if request.windows.is_none() {
-            request.options.check_flags(engine)?;
+            request.check_flags(engine)?;
         }
         // The downloads, and the required contents of the bases.
         Box::pin(self.finish(engine.purpose(), ctx)).await?;
@@ -309,25 +329,6 @@ impl PlannedBuild<'_> {
 }
 
 impl EngineOptions {
-    /// Rejects flags that the engine does not use.
-    fn check_flags(&self, engine: Engine) -> Result<(), Problem> {
-        let Some(flag) = self
-            .daemon_flags
-            .first()
-            .filter(|_| engine == Engine::Direct)
-        else {
-            return Ok(());
-        };
-        let problem = format!("{flag} is for the docker engine, and the direct engine builds this");
-        let hint = match *flag {
-            "--build-arg" => {
-                "set a variable of the recipe with --set, or add --engine docker".into()
-            }
-            _ => format!("remove {flag}, or add --engine docker"),
-        };
-        Err(Problem::request("usage", problem).hint(hint))
-    }
-
     /// Rejects what an engine cannot do.
     fn check(&self, engine: Engine, target: &DeliveryTarget<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;

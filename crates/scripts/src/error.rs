@@ -54,6 +54,13 @@ pub enum ScriptErrorKind {
     Refused,
 }
 
+impl ScriptErrorKind {
+    /// Returns true if Windows may run the command.
+    pub fn is_for_windows(self) -> bool {
+        matches!(self, Self::NeedsWindows | Self::NotUnderstood)
+    }
+}
+
 impl ScriptError {
     /// Creates an error without a command or position.
     pub fn new(kind: ScriptErrorKind, why: impl Into<String>) -> Self {

@@ -214,12 +214,8 @@ fn code_of(kind: Option<ScriptErrorKind>) -> &'static str {
 
 /// A machine with Windows, if it can run all of the lines.
 fn blame_of(kind: Option<ScriptErrorKind>, further: &[StageError]) -> Blame {
-    let is_for_windows = |kind: Option<ScriptErrorKind>| {
-        matches!(
-            kind,
-            Some(ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood)
-        )
-    };
+    let is_for_windows =
+        |kind: Option<ScriptErrorKind>| kind.is_some_and(ScriptErrorKind::is_for_windows);
     let mut kinds = further.iter().map(|error| error.step()?.kind);
     if is_for_windows(kind) && kinds.all(is_for_windows) {
         Blame::Windows

@@ -29,6 +29,10 @@ use super::{
 use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, read_trigger};
 
+/// Hint for a trigger of a base, which is in no segment.
+const TRIGGER: &str =
+    "build with Docker on Windows, which runs triggers of the base: --engine docker";
+
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
@@ -305,8 +309,12 @@ impl<'a> Evaluation<'a> {
             }
             _ => false,
         };
-        let error = self.stages.run_error(state.index, trouble);
+        let mut error = self.stages.run_error(state.index, trouble);
         if !may_wait {
+            let is_trigger = state.place.is_none();
+            if is_trigger && trouble.kind.is_for_windows() {
+                error.hint = Some(TRIGGER.to_owned());
+            }
             return Err(error);
         }
         self.place(state, step, StepEngine::Unknown, Some(trouble.to_string()));

@@ -480,10 +480,7 @@ impl Stages {
         const OUTSIDE: &str = "let Windows run the line: --docker-host tcp://HOST:2375";
         let is_target = index == self.target;
         let instead = self.replacement_of(index);
-        let is_for_windows = matches!(
-            failure.kind,
-            ScriptErrorKind::NeedsWindows | ScriptErrorKind::NotUnderstood
-        );
+        let is_for_windows = failure.kind.is_for_windows();
         match (failure.help, failure.kind) {
             (_, ScriptErrorKind::NeedsLinux) if self.is_below_target(index) => {
                 "use a base for Windows, and its programs".to_owned()

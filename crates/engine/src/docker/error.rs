@@ -5,6 +5,7 @@ use std::{fmt, io};
 
 use wincimg_cluster::live::ProgramError;
 use wincimg_common::diagnose::{Diagnose, Diagnosis, Problem};
+use wincimg_common::shell::quote;
 
 use super::failures::advice;
 use crate::buildkit::BuildkitAddress;
@@ -41,6 +42,7 @@ fn tunnel(address: &str) -> String {
         }
         _ => (host, String::new()),
     };
+    let host = quote(host);
     format!(
         "run `ssh {port}-NL 2375:127.0.0.1:2375 {host}` and give --docker-host tcp://127.0.0.1:2375"
     )

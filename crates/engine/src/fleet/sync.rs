@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 use wincimg_cluster::nodes::Node;
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
@@ -262,7 +262,8 @@ impl SyncContext<'_> {
         let standing = TagContents::read(&ctx.registry, &reference);
         let planning = request.plan(request.downloads(ctx)?, ctx);
         let (standing, planned) = tokio::join!(standing, planning);
-        let (standing, mut planned) = (standing?, planned?);
+        let reported = |error: BoxError| self.with_build_command(entry, named, &request, error);
+        let (standing, mut planned) = (standing?, planned.map_err(reported)?);
         let command = |host: &TargetHost| {
             let host = std::slice::from_ref(host);
             let mut words = self.build_command(entry, named, &request.design, host);
@@ -303,7 +304,8 @@ impl SyncContext<'_> {
             return Err(self.needs_daemon(entry, named, &request, &why));
         }
         target.permit = check.into_build().await;
-        report.record_built(Box::pin(planned.make(target, ctx)).await?);
+        let made = Box::pin(planned.make(target, ctx)).await;
+        report.record_built(made.map_err(reported)?);
         Ok(())
     }
 
@@ -552,14 +554,46 @@ impl SyncContext<'_> {
             flavour: None,
             ..entry.clone()
         };
-        let mut words = self.build_command(&options, named, &request.design, &request.hosts);
-        words.extend(entry.target_words());
-        words.extend(["--join", "--push"].map(str::to_owned));
         let problem = format!("a Docker daemon on Windows is required: {why}");
-        let command = join_command(&words);
-        let error = Problem::answer("windows/needed", problem)
-            .hint(format!("{command} --docker-host tcp://HOST:2376"));
-        ReportedError::from(error)
+        let command = self.daemon_command(&options, named, request);
+        ReportedError::from(Problem::answer("windows/needed", problem).hint(command))
+    }
+
+    /// The command that publishes an image of the fleet with a Docker daemon.
+    fn daemon_command(
+        &self,
+        entry: &FleetEntry,
+        named: &BuildInput,
+        request: &BuildRequest,
+    ) -> String {
+        let mut words = self.build_command(entry, named, &request.design, &request.hosts);
+        words.extend(entry.target_words());
+        words.extend(["--join", "--push", "--docker-host"].map(str::to_owned));
+        words.push("tcp://HOST:2376".to_owned());
+        join_command(&words)
+    }
+
+    /// The error of a plan or a build. `fleet` has no flag for a daemon: where its hint names one, it
+    /// names the whole command.
+    fn with_build_command(
+        &self,
+        entry: &FleetEntry,
+        named: &BuildInput,
+        request: &BuildRequest,
+        error: BoxError,
+    ) -> ReportedError {
+        let mut error = ReportedError::from(error);
+        let hint = error.hint.as_deref();
+        let (flag, engine) = ("--docker-host", "--engine docker");
+        if let Some((before, after)) = hint.and_then(|hint| hint.split_once(flag)) {
+            let after = after.trim_start_matches(" tcp://HOST:2375");
+            let command = self.daemon_command(entry, named, request);
+            error.hint = Some(format!("{before}{command}{after}"));
+        } else if let Some((before, after)) = hint.and_then(|hint| hint.split_once(engine)) {
+            let command = self.daemon_command(entry, named, request);
+            error.hint = Some(format!("{before}{command} {engine}{after}"));
+        }
+        error
     }
 }
 

@@ -168,6 +168,18 @@ fn a_stage_that_triggers_of_a_base_copy_from_is_evaluated_once() {
 }
 
 #[test]
+fn a_trigger_for_windows_names_the_engine_that_runs_it() {
+    let stages = read(&format!("FROM {BASE}\n"), &[]);
+    let mut inputs = inputs(&stages);
+    let base = inputs.bases.get_mut(BASE).unwrap();
+    base.config.on_build.push("RUN one.exe".to_owned());
+    let error = stages.evaluate(&inputs).unwrap_err().diagnosis();
+    assert_eq!(error.blame, Blame::Windows);
+    let hint = error.hint.unwrap();
+    assert!(hint.ends_with("--engine docker"), "{hint}");
+}
+
+#[test]
 fn what_follows_a_segment_is_on_its_result() {
     let text = format!(
         "FROM {BASE} AS build\nRUN one.exe\nFROM {BASE}\nCOPY --from=build C:/made.txt C:/made.txt\n"
