@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::BoxError;
 use wincimg_inspect::bases::{BaseImage, BaseMatch, HOST_PROCESS, read_local_base};
+use wincimg_oci::document::media_type::is_foreign;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, tagged_name};
 use wincimg_oci::remote::BlobSource;
@@ -130,6 +131,17 @@ impl PlannedBase {
             return Ok(None);
         };
         let source = Source::open(place, registry).await?;
+        let mut foreign = stored.image.manifest().layers.clone();
+        // The images above it have no URLs.
+        foreign.retain(|layer| {
+            self.interim.is_some() && is_foreign(&layer.media_type) && !layer.urls.is_empty()
+        });
+        for layer in foreign {
+            if !source.has_blob(&layer).await? {
+                let there = registry.url_source(&layer.urls, &layer);
+                blobs.insert(layer.digest, Arc::new(there));
+            }
+        }
         Ok(Some(if blobs.is_empty() {
             source
         } else {
@@ -221,7 +233,12 @@ impl From<BaseImage> for PlannedBase {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::progress::Silent;
     use wincimg_oci::document::{Descriptor, History, ManifestFormat, Platform, sha256};
+    use wincimg_oci::reference::parse_reference;
+    use wincimg_testkit::loopback_options;
+    use wincimg_testkit::mirror_fixture::FOREIGN;
+    use wincimg_testkit::scripted::{answer, scripted};
 
     use super::*;
 
@@ -280,5 +297,35 @@ mod tests {
             .image
             .edit_config(|config| config.history.truncate(1));
         assert!(PlannedBase::new(None, image.unwrap()).has_own_rights());
+    }
+
+    #[test]
+    async fn a_foreign_layer_below_steps_is_read_from_its_url() {
+        let (_, served) = scripted(|asked| match asked.path.as_str() {
+            "/layer" | "/v2/" => answer(200, &[], "layer"),
+            _ => answer(404, &[], ""),
+        });
+        let digest = sha256(b"layer");
+        let mut layer = Descriptor::new(FOREIGN, digest.clone(), 5);
+        layer.urls = vec![served.url("layer")];
+        let platform = Platform::windows("10.0.17763.973");
+        let image = Image::empty(ManifestFormat::Docker, platform).unwrap();
+        let image = image.append_layer(layer, digest, History::default());
+        let image = image.unwrap();
+        let reference = parse_reference(&format!("{}/base:1", served.host())).unwrap();
+        let above = PlannedBase::new(None, image.with_distributable_layers().unwrap());
+        let interim = InterimImage {
+            name: "wincimg-cache:a".to_owned(),
+            layers: Vec::new(),
+            below: PlannedBase::new(Some(Location::Registry(reference)), image),
+        };
+        let above = PlannedBase {
+            interim: Some(Arc::new(interim)),
+            ..above
+        };
+        let registry = RegistryClient::new(loopback_options(None), Arc::new(Silent)).unwrap();
+        let source = above.source(&registry).await.unwrap().unwrap();
+        let blob = &above.image.manifest().layers[0];
+        assert_eq!(source.bytes(blob, 10).await.unwrap(), "layer");
     }
 }
