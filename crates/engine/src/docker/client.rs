@@ -136,14 +136,11 @@ impl Client {
         let what = what.to_owned();
         match error {
             Error::IOError { err: source } => self.unreachable(source),
-            Error::HyperResponseError { err } if program_error(&err).is_some() => {
-                let failed = program_error(&err).cloned();
-                self.unreachable(failed.map_or_else(|| io::Error::other(err), io::Error::other))
-            }
-            Error::HyperResponseError { err } if is_too_long(&err) => {
-                unexpected(&what, &BodyTooLong).into()
-            }
-            Error::HyperResponseError { err: source } => DockerError::Broken { what, source },
+            Error::HyperResponseError { err: source } => match connection_error(&source) {
+                Some(error) => self.unreachable(error),
+                None if is_too_long(&source) => unexpected(&what, &BodyTooLong).into(),
+                None => DockerError::Broken { what, source },
+            },
             Error::DockerResponseServerError {
                 status_code: status,
                 message,
@@ -161,18 +158,30 @@ impl Client {
     }
 }
 
-/// The failure of the program in a pod that connects to the daemon.
-fn program_error(error: &hyper::Error) -> Option<&ProgramError> {
-    let cause = std::error::Error::source(error)?;
-    let cause = cause.downcast_ref::<io::Error>()?;
-    cause.get_ref()?.downcast_ref()
+/// The error of a connection that never stood: of the program in a pod, or the alert of a daemon that
+/// rejects a client after the handshake.
+fn connection_error(error: &hyper::Error) -> Option<io::Error> {
+    let cause = io_cause(error)?;
+    match cause.downcast_ref::<ProgramError>() {
+        Some(program) => Some(io::Error::other(program.clone())),
+        None => match cause.downcast_ref::<rustls::Error>() {
+            Some(alert @ rustls::Error::AlertReceived(_)) => Some(io::Error::other(alert.clone())),
+            _ => None,
+        },
+    }
 }
 
 /// Returns true if the transport cut an answer off at its limit.
 fn is_too_long(error: &hyper::Error) -> bool {
-    let cause = std::error::Error::source(error);
-    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
-    matches!(cause.and_then(io::Error::get_ref), Some(inner) if inner.is::<BodyTooLong>())
+    io_cause(error).is_some_and(|cause| cause.is::<BodyTooLong>())
+}
+
+/// The error inside the transport's. A request that was not sent has hyper's error in hyper's error.
+fn io_cause(error: &hyper::Error) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+    let first = std::error::Error::source(error);
+    let mut causes = std::iter::successors(first, |error| error.source());
+    let cause: &io::Error = causes.find_map(|error| error.downcast_ref())?;
+    cause.get_ref()
 }
 
 /// A credential for a registry, as bollard takes it.
@@ -242,7 +251,13 @@ fn extend_request(
 mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    use bytes::Bytes;
+    use futures_util::stream;
     use hyper::Request;
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::join;
+    use tokio_util::io::StreamReader;
 
     use super::*;
 
@@ -252,8 +267,20 @@ mod tests {
     };
 
     fn request(uri: &str) -> BollardRequest {
-        let body = bollard::body_full(bytes::Bytes::new());
+        let body = bollard::body_full(Bytes::new());
         Request::get(uri).body(body).unwrap()
+    }
+
+    #[test]
+    async fn the_cause_is_found_in_the_error_of_a_request_that_was_not_sent() {
+        let broken = stream::iter([Err::<Bytes, _>(io::Error::other(BodyTooLong))]);
+        let input = StreamReader::new(broken);
+        let connection = TokioIo::new(join(input, tokio::io::sink()));
+        let (mut sender, work) = http1::handshake(connection).await.unwrap();
+        let sending = sender.send_request(request("http://docker/info"));
+        drop(work.await);
+        let error = sending.await.unwrap_err();
+        assert!(error.is_canceled() && is_too_long(&error), "{error:?}");
     }
 
     #[test]

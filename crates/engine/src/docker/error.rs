@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::{fmt, io};
 
+use rustls::{AlertDescription, InvalidMessage};
 use wincimg_cluster::live::ProgramError;
 use wincimg_common::diagnose::{Diagnose, Diagnosis, Problem};
 use wincimg_common::shell::quote;
@@ -22,6 +23,10 @@ const LISTEN: &str = concat!(
     r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (keep its other settings) and run "#,
     "`Restart-Service docker`"
 );
+
+/// Names the client certificate.
+const CERTIFICATE: &str =
+    "put the client certificate, cert.pem and key.pem, into the folder of DOCKER_CERT_PATH";
 
 /// Hint for the pipe of a daemon on Windows, on another system.
 fn from_elsewhere() -> String {
@@ -128,7 +133,7 @@ pub enum DockerError {
     },
     /// The daemon rejected the request or failed.
     #[error("the Docker daemon failed to {what}: {message}")]
-    #[diagnose(code = "daemon/refused", hint = advice(message, image.as_deref()))]
+    #[diagnose(code = "daemon/refused", hint = refused_hint(message, image.as_deref()))]
     Refused {
         /// The operation.
         what: String,
@@ -166,6 +171,29 @@ impl DockerError {
     }
 }
 
+fn refused_hint(message: &str, image: Option<&str>) -> Option<String> {
+    // The answer of a port with TLS, whatever was asked.
+    if message.starts_with("Client sent an HTTP request to an HTTPS server") {
+        return Some(format!("set DOCKER_TLS_VERIFY=1, and {CERTIFICATE}"));
+    }
+    advice(message, image)
+}
+
+/// Hint for a connection that TLS does not let come about.
+fn tls_hint(error: &rustls::Error) -> Option<String> {
+    match error {
+        rustls::Error::AlertReceived(
+            AlertDescription::BadCertificate
+            | AlertDescription::CertificateRequired
+            | AlertDescription::UnknownCA,
+        ) => Some(format!("{CERTIFICATE}: the daemon requires one of its CA")),
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => Some(
+            "unset DOCKER_TLS_VERIFY and DOCKER_TLS, or name the daemon's port with TLS".to_owned(),
+        ),
+        _ => None,
+    }
+}
+
 /// The diagnosis of a builder that cannot be reached.
 fn of_builder(source: &io::Error) -> Option<Diagnosis> {
     let error = source.get_ref()?.downcast_ref::<Problem>()?;
@@ -186,6 +214,10 @@ fn unreachable_hint(source: &io::Error) -> String {
         return "see the daemon's messages: `kubectl logs`; `docker` and `dockerd` must be on the \
                 pod's PATH, and DOCKER_HOST must be the daemon's pipe"
             .to_owned();
+    }
+    let of_tls = inner.and_then(|inner| inner.downcast_ref());
+    if let Some(hint) = of_tls.and_then(tls_hint) {
+        return hint;
     }
     let hint = match source.kind() {
         io::ErrorKind::PermissionDenied if cfg!(windows) => {

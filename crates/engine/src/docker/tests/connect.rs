@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::progress::Silent;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::chain;
@@ -143,11 +144,21 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
         .await
         .unwrap_err();
     assert!(chain(&error).contains("ertificate"), "{}", chain(&error));
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("cert.pem and key.pem"), "{hint}");
 
     let error = connect(&address, &Environment::default())
         .await
         .unwrap_err();
     assert!(chain(&error).contains("HTTPS"), "{}", chain(&error));
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("DOCKER_TLS_VERIFY=1"), "{hint}");
+
+    let (_, plain) = scripted(|_| answer(200, &[], "{}"));
+    let plain = format!("tcp://{}", plain.host());
+    let error = connect(&plain, &verified(right.path())).await.unwrap_err();
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("unset DOCKER_TLS_VERIFY"), "{hint}");
 }
 
 #[test]
