@@ -552,5 +552,7 @@ async fn without_a_registry_a_base_that_the_daemon_cannot_pull_is_refused_with_t
     Failure::of(&output)
         .is("daemon/refused", &["pull", "windows/servercore"])
         .advises(&["--push", "--cache-to"]);
+    let said = stderr(&output);
+    assert!(!said.contains("the next build reuses"), "{said}");
     assert!(windows.builds().is_empty());
 }

@@ -399,16 +399,20 @@ impl HybridBuild<'_> {
     fn failed(&self, segment: &WindowsSegment, error: BoxError) -> BoxError {
         let file = self.request.design.stages().map(Stages::file);
         let file = file.map_or_else(String::new, |file| file.display().to_string());
+        let failure = worker::failed_step(error.as_ref());
+        // A daemon has the image below if a step ran on it.
+        let is_kept = self.steps.cache.is_some() || failure.is_some();
         let place = self.steps.place(&self.request.options);
-        if let (Some(place), Some(first), true) =
-            (place, segment.steps.first(), segment.below.is_some())
-        {
+        if let (Some(place), Some(first), true) = (
+            place,
+            segment.steps.first(),
+            segment.below.is_some() && is_kept,
+        ) {
             let line = first.line;
             self.ctx.reporter.note(&format_args!(
                 "the next build reuses the layers before line {line}, which are in {place}"
             ));
         }
-        let failure = worker::failed_step(error.as_ref());
         let step = failure.and_then(|failure| segment.step(failure.step.number));
         match (failure, step) {
             (Some(failure), Some(step)) => FailedStep {
