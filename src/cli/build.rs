@@ -62,6 +62,10 @@ use crate::report::extended;
 #[command(
     next_display_order = 10,
     mut_args(for_short_help),
+    mut_arg("docker_host", |arg| arg.help(
+        "Docker daemon to use [default: `DOCKER_HOST`, then Docker's context, then the platform's \
+         default; for lines of a Dockerfile, none]"
+    )),
     group = ArgGroup::new(CLUSTER_SOURCE).multiple(true),
     after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 \\\n      \
