@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use reqwest::Url;
 use wincimg_cluster::builder::{BuilderName, SCHEME};
@@ -12,6 +13,9 @@ use wincimg_common::untrusted::without_password;
 use super::error::invalid_address;
 use super::tls::TlsFiles;
 use crate::buildkit::BuildkitAddress;
+
+/// Why a text is not a URL.
+type ParseError = <Url as FromStr>::Err;
 
 /// Problem with an address of `BuildKit`.
 const BUILDKIT: &str = "BuildKit runs steps of Dockerfiles only";
@@ -111,7 +115,11 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), &'static str> {
     if text.trim_end_matches('/').contains(['/', '?', '#']) {
         return Err("a path after the port is not supported");
     }
-    let url = Url::parse(&format!("tcp://{text}")).map_err(|_| MISSING)?;
+    let url = Url::parse(&format!("tcp://{text}")).map_err(|error| match error {
+        ParseError::EmptyHost => MISSING,
+        ParseError::InvalidPort => "invalid port",
+        _ => "invalid host",
+    })?;
     let host = url.host_str().filter(|host| !host.is_empty());
     let host = host.ok_or(MISSING)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');

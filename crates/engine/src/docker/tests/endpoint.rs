@@ -123,6 +123,8 @@ fn what_is_no_address_is_refused_with_a_way_out() {
             "DOCKER_CERT_PATH",
         ),
         ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),
+        ("tcp://127.0.0.1:99999", "invalid port", "tcp://HOST:PORT"),
+        ("tcp://a b:2375", "invalid host", "tcp://HOST:PORT"),
     ] {
         let error = refusal(text);
         let printed = format!("{error} {}", error.diagnosis().hint.unwrap());
