@@ -329,7 +329,12 @@ fn a_kustomization_replaces_its_own_files_alone() {
     let site = published();
     let run = || command(&site, "prepull", &["--kustomize", "out"]);
     run().assert().code(0);
+    let old = "out/daemonset-prepull-17763-2.yaml";
+    site.write(old, site.text("out/daemonset-prepull-17763.yaml"));
+    site.write("out/daemonset-mine.yaml", "# of somebody else\n");
     run().assert().code(0);
+    assert!(!site.path(old).exists());
+    assert!(site.path("out/daemonset-mine.yaml").exists());
     for name in ["kustomization.yaml", "namespace-wincimg-prepull.yaml"] {
         let file = format!("out/{name}");
         let (own, foreign) = (site.text(&file), "# of somebody else\n");

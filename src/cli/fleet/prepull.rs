@@ -1,5 +1,7 @@
 //! `wincimg fleet prepull`: manifests of pods that pull a fleet's images ahead of a rollout.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -199,8 +201,11 @@ impl PrepullArgs {
 /// The first line of each file of a kustomization.
 const MARK: &str = "# Written by wincimg: the next kustomization replaces it.\n";
 
+/// The file that lists the others.
+const KUSTOMIZATION: &str = "kustomization.yaml";
+
 /// Writes a file per object and the kustomization that lists them, and prints their paths. Files of
-/// others are not replaced.
+/// others are neither replaced nor removed.
 fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> {
     let name = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -216,11 +221,10 @@ fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> 
     files::create_folder(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let resources = names.iter().map(String::as_str).zip(objects);
     // Last, so that what it lists is there.
-    let all = resources.chain([("kustomization.yaml", &kustomization)]);
+    let all = resources.chain([(KUSTOMIZATION, &kustomization)]);
     for (name, _) in all.clone() {
-        let is_free = folder.join(name).symlink_metadata().is_err();
-        let is_own = || files::read(&folder.join(name), LARGEST_TEXT);
-        if !is_free && !is_own().is_ok_and(|text| text.starts_with(MARK.as_bytes())) {
+        let path = folder.join(name);
+        if path.symlink_metadata().is_ok() && !is_own(&path) {
             return Err(foreign_file(folder, name).into());
         }
     }
@@ -232,9 +236,30 @@ fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> 
             .with_context(|| format!("cannot write {}", path.display()))?;
         written.push(path);
     }
+    remove_old_files(folder, &names)?;
     write_result(None, |out| {
         written
             .iter()
             .try_for_each(|path| writeln!(out, "{}", path.display()))
     })
+}
+
+/// Returns true for a file of an earlier kustomization.
+fn is_own(path: &Path) -> bool {
+    files::read(path, LARGEST_TEXT).is_ok_and(|text| text.starts_with(MARK.as_bytes()))
+}
+
+/// Removes files of an earlier run for objects that no longer exist: `kubectl apply -f DIR` applies
+/// all that are in the folder.
+fn remove_old_files(folder: &Path, names: &[String]) -> Result<(), Failure> {
+    let unreadable = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let path = entry.with_context(unreadable)?.path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let is_current = name == KUSTOMIZATION || names.iter().any(|it| it == name);
+        if name.ends_with(".yaml") && !is_current && is_own(&path) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
