@@ -23,11 +23,6 @@ pub(super) fn is_quote(c: char) -> bool {
     is_double_quote(c) || is_single_quote(c)
 }
 
-/// Returns true for the dashes that begin a parameter: also those of word processors.
-pub(super) fn is_dash(c: char) -> bool {
-    matches!(c, '-' | '\u{2013}'..='\u{2015}')
-}
-
 /// Returns true for a character of a name.
 pub(super) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'

@@ -37,8 +37,8 @@ mod words;
 
 use std::sync::Arc;
 
-use cursor::is_dash;
 use eval::Shell;
+use wincimg_windows::quoting::powershell::is_dash;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::image::{EntryKind, Lookup};
@@ -166,7 +166,7 @@ impl ProcessOption {
         // What cannot be an option begins the command: a path that starts with a slash.
         let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
         let Some(option) = lower
-            .strip_prefix(|sign| sign == '/' || is_dash(sign))
+            .strip_prefix(|c: char| c == '/' || is_dash(c))
             .filter(|name| !name.is_empty())
             .filter(|name| !(lower.starts_with('/') && is_path(name)))
         else {

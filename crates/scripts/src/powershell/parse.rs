@@ -5,7 +5,7 @@ use super::ast::{
     Assignment, ControlFlow, Element, Expression, ForEach, Loop, Pipeline, ScriptParameter,
     Statement, Try,
 };
-pub(super) use super::cursor::{Parser, ends_word, is_dash, is_name, is_quote};
+pub(super) use super::cursor::{Parser, ends_word, is_name, is_quote};
 use super::has_word;
 use super::loose::LOOSE;
 

@@ -1,8 +1,10 @@
 //! Parser of pipelines and commands.
 
+use wincimg_windows::quoting::powershell::is_dash;
+
 use super::super::error::Result;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
-use super::parse::{Parser, ends_word, follows_dot, is_dash, is_name, is_quote};
+use super::parse::{Parser, ends_word, follows_dot, is_name, is_quote};
 
 impl Parser<'_> {
     pub(super) fn pipeline(&mut self) -> Result<Pipeline> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::powershell::is_dash;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::process::{Process, last_name};
@@ -86,7 +87,7 @@ fn unsupported_arguments() -> ScriptError {
 /// An argument after `-File`, which is text: PowerShell does not evaluate it.
 fn literal_argument(word: &str) -> Result<ScriptArgument> {
     let is_name = |name: &str| name.starts_with(char::is_alphabetic);
-    match word.strip_prefix('-').filter(|name| is_name(name)) {
+    match word.strip_prefix(is_dash).filter(|name| is_name(name)) {
         Some(name) if name.contains([':', '=', '"']) => Err(unsupported_arguments()),
         Some(name) => Ok(ScriptArgument::Name(name.to_lowercase(), None)),
         None => Ok(ScriptArgument::Value(PsValue::text_value(word))),

@@ -25,6 +25,11 @@ pub fn is_double_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„')
 }
 
+/// Returns true if this character is a dash in PowerShell, which begins a parameter.
+pub fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '–' | '—' | '―')
+}
+
 /// A string in single quotes, in which only quotes are escaped, by doubling.
 pub fn literal(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
