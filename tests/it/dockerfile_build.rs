@@ -197,6 +197,12 @@ fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
     build(&site_of_images, &["--dry-run"])
         .fails(4, "dockerfile/needs-windows", &[])
         .advises(&["--stage tools=IMAGE", "--docker-host tcp://HOST:2375"]);
+    let direct = [
+        "--dry-run", "--engine", "direct", "--docker-host", "tcp://x:1",
+    ];
+    build(&site_of_images, &direct)
+        .fails(2, "usage", &["--docker-host"])
+        .advises(&["--engine direct"]);
     // Another target does not need it.
     let mut only = json_of(&mut build(&site, &["--dry-run", "--target", "tools"]));
     assert_eq!(
