@@ -257,7 +257,8 @@ fn remove_old_files(folder: &Path, names: &[String]) -> Result<(), Failure> {
         let path = entry.with_context(unreadable)?.path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let is_current = name == KUSTOMIZATION || names.iter().any(|it| it == name);
-        if name.ends_with(".yaml") && !is_current && is_own(&path) {
+        let is_manifest = path.extension().is_some_and(|it| it == "yaml");
+        if is_manifest && !is_current && is_own(&path) {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }
     }
