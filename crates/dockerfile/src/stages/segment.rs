@@ -155,7 +155,7 @@ impl WindowsSegment {
     }
 
     /// Its instructions below `FROM`.
-    pub fn instructions(&self) -> String {
+    fn instructions(&self) -> String {
         let declared = self.declared.iter().map(|name| format!("ARG {name}\n"));
         let steps = self.steps.iter().map(|step| format!("{}\n", step.text));
         declared.chain(steps).collect()

@@ -5,15 +5,15 @@ use wincimg_common::digest::{Digest, sha256};
 use wincimg_dockerfile::stages::WindowsSegment;
 
 /// Raised when the same inputs are run in another way.
-const EDITION: u32 = 1;
+const EDITION: u32 = 2;
 
-/// Digest of the image below, the instructions, and the values of their build arguments. The
-/// instructions read no other files: those of the build context are in the image below.
+/// Digest of the image below, the Dockerfile with its escape directive, and the values of its build
+/// arguments. It reads no other files: those of the build context are in the image below.
 pub(super) fn segment_key(below: &Digest, segment: &WindowsSegment) -> Digest {
     let inputs = json!({
         "edition": EDITION,
         "below": below,
-        "instructions": segment.instructions(),
+        "dockerfile": segment.dockerfile("").dockerfile,
         "arguments": segment.arguments,
     });
     sha256(inputs.to_string().as_bytes())
@@ -32,11 +32,15 @@ mod tests {
 
     const BASE: &str = "repo.lan/base:ltsc2022";
 
-    /// The key of the only segment of a Dockerfile.
+    /// The key of the only segment of a Dockerfile with these instructions.
     fn key(below: &str, text: &str, argument: &str) -> Digest {
+        key_of_file(below, &format!("FROM {BASE}\n{text}"), argument)
+    }
+
+    fn key_of_file(below: &str, text: &str, argument: &str) -> Digest {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("Dockerfile");
-        std::fs::write(&file, format!("FROM {BASE}\n{text}")).unwrap();
+        std::fs::write(&file, text).unwrap();
         let request = DockerfileRequest {
             skipped_actions: Vec::new(),
             choco_feed: None,
@@ -80,5 +84,16 @@ mod tests {
         // An argument that no line declares does not count.
         let plain = "RUN one.exe\n";
         assert_eq!(key("below", plain, "1"), key("below", plain, "2"));
+    }
+
+    #[test]
+    fn an_escape_directive_is_another_key() {
+        // Without the directive, the backslash joins the lines.
+        let text = format!("FROM {BASE}\nRUN x.exe C:\\dir\\\nRUN x.exe two\n");
+        let corrected = format!("# escape=`\n{text}");
+        assert_ne!(
+            key_of_file("below", &text, "1"),
+            key_of_file("below", &corrected, "1")
+        );
     }
 }
