@@ -218,6 +218,12 @@ impl<'a> Evaluation<'a> {
                     let notes = ports.contains(':').then(|| format!("{place}: {note}"));
                     self.result.notes.extend(notes);
                 }
+                if let InstructionKind::Arg(names) = kind
+                    && names.iter().any(|(name, _)| state.has_argument(name))
+                {
+                    // A daemon gets one value of a name for all lines.
+                    self.close_segment(state);
+                }
                 let done = state.apply(kind, lexer, arguments, &mut unset);
                 self.note_unset(step, &unset);
                 self.place(state, step, StepEngine::Direct, None);

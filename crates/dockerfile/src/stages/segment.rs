@@ -275,7 +275,11 @@ impl Evaluation<'_> {
             StageBaseImage::Image(name) => *name == state.base_name && !has_triggers(name),
             StageBaseImage::Stage(_) => false,
         };
-        let is_whole = is_on_base && own.steps[..place].iter().all(is_setting);
+        let before = &own.steps[..place];
+        let mut names = BTreeSet::new();
+        // A daemon gets one value of a name for all lines.
+        let is_once = declared_names(before).all(|name| names.insert(name));
+        let is_whole = is_on_base && is_once && before.iter().all(is_setting);
         let mut container = state.config.clone();
         // The next `FROM` would carry them out.
         container.on_build.clear();
@@ -340,12 +344,9 @@ impl Evaluation<'_> {
                 .map(|step| SegmentStep {
                     line: step.line,
                     text: texts.get(&step.line).cloned().unwrap_or_default(),
-                    declares: match &step.kind {
-                        InstructionKind::Arg(names) => {
-                            names.iter().map(|(name, _)| name.clone()).collect()
-                        }
-                        _ => Vec::new(),
-                    },
+                    declares: declared_names(std::slice::from_ref(step))
+                        .cloned()
+                        .collect(),
                 })
                 .collect(),
             arguments: declared_values(state, &open.declared, steps),
@@ -391,14 +392,18 @@ fn declared_values(
     declared: &[String],
     steps: &[ParsedInstruction],
 ) -> BTreeMap<String, String> {
-    let own = steps.iter().flat_map(|step| match &step.kind {
+    let all = declared.iter().chain(declared_names(steps));
+    all.filter_map(|name| Some((name.clone(), state.argument_value(name)?)))
+        .collect()
+}
+
+/// Names of the build arguments that steps declare.
+fn declared_names(steps: &[ParsedInstruction]) -> impl Iterator<Item = &String> {
+    let lists = steps.iter().flat_map(|step| match &step.kind {
         InstructionKind::Arg(list) => list.as_slice(),
         _ => &[],
     });
-    let own = own.map(|(name, _)| name);
-    let all = declared.iter().chain(own);
-    all.filter_map(|name| Some((name.clone(), state.argument_value(name)?)))
-        .collect()
+    lists.map(|(name, _)| name)
 }
 
 impl Stages {

@@ -139,6 +139,11 @@ impl StageState {
         self.args[self.place_of_argument(name)?].1.clone()
     }
 
+    /// Returns true if a build argument of exactly this name is declared.
+    pub(super) fn has_argument(&self, name: &str) -> bool {
+        self.place_of_argument(name).is_some()
+    }
+
     fn place_of_argument(&self, name: &str) -> Option<usize> {
         let mut places = self.arg_places.of(name).iter().copied();
         places.find(|place| self.args[*place].0 == name)

@@ -136,6 +136,32 @@ fn a_dockerfile_can_have_the_values_of_its_arguments() {
 }
 
 #[test]
+fn an_argument_that_is_declared_again_has_the_value_of_its_line() {
+    for (steps, expected) in [
+        (
+            "ARG V=1\nRUN a.exe\nARG V=2\nRUN b.exe\n",
+            &["[2, 3] 1", "[5] 2"][..],
+        ),
+        ("ARG V=1\nENV W=$V\nARG V=2\nRUN a.exe\n", &["[5] 2"]),
+        (
+            "COPY a.txt C:/x\nARG V=1\nRUN a.exe\nARG V=2\nCOPY a.txt C:/y\n",
+            &["[4] 1"],
+        ),
+        (
+            "RUN a.exe\nARG V=1\nENV W=$V\nRUN b.exe\nENV X=$V\nARG V=2\n",
+            &["[2, 3, 4, 5] 1"],
+        ),
+    ] {
+        let result = evaluated(&format!("FROM {BASE}\n{steps}"));
+        let values = result
+            .segments
+            .iter()
+            .map(|it| format!("{:?} {}", lines(it), it.arguments["V"]));
+        assert_eq!(values.collect::<Vec<_>>(), expected, "{steps}");
+    }
+}
+
+#[test]
 fn the_last_stage_that_reads_another_takes_its_state_over() {
     let text = format!(
         "FROM {BASE} AS s0\nCOPY a.txt C:/a.txt\nFROM s0 AS s1\nENV A=1\nFROM s1 AS s2\n\
