@@ -291,6 +291,33 @@ async fn files_come_from_a_stage_that_windows_built() {
 }
 
 #[test(multi_thread = 2)]
+async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one_layer() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "{FROM}\nARG B=b\nARG A=1\nARG UNSET\nARG HIDDEN=1\nENV HIDDEN=2\nCOPY site C:/site/\n\
+             RUN [\"/Files/tool\", \"one\"]\nARG A=2\nRUN [\"/Files/tool\", \"two\"]\n"
+        ),
+    );
+    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let built = json_of(&build(&site, &arguments));
+    let made = [
+        only("Files/site/a.txt", "a"),
+        only("Files/made-one.txt", "A=1 site=1 late=0"),
+        only("Files/made-two.txt", "A=2 site=1 late=0"),
+    ];
+    assert_eq!(layers(&site, &built).await, made);
+    let builds = windows.builds();
+    let sent: Vec<_> = builds.iter().map(|build| instructions(build)).collect();
+    let run = |name: &str| format!("RUN [\"/Files/tool\", \"{name}\"]");
+    let expected = ["one", "two"].map(|name| ["ARG B A".to_owned(), run(name)]);
+    assert_eq!(sent, expected);
+}
+
+#[test(multi_thread = 2)]
 async fn windows_goes_on_from_an_image_in_a_folder() {
     let site = site();
     let windows = WindowsStandIn::start(site.registry.clone());

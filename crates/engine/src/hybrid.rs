@@ -209,6 +209,7 @@ impl HybridBuild<'_> {
             return Ok(known);
         }
         let worker = self.worker(image, &ground.base).await?;
+        let segment = &worker.adapt(segment);
         let run = if is_one { "runs" } else { "run" };
         let base = ground.base.display_name();
         self.ctx

@@ -65,8 +65,10 @@ pub struct WindowsSegment {
     pub below: Option<Instructions>,
     /// The steps.
     pub steps: Vec<SegmentStep>,
-    /// Names of the build arguments that are declared before the first step.
+    /// Names of the build arguments that are declared before the first step, and that it sees.
     declared: Vec<String>,
+    /// True if an `ARG` takes only one name.
+    has_single_arguments: bool,
     /// Values of build arguments.
     pub arguments: BTreeMap<String, String>,
     /// The escape directive of the file, if it is not the default.
@@ -108,35 +110,55 @@ impl WindowsSegment {
     /// a client that shows arguments in the process list. Fails with the name of an argument whose
     /// value has several lines.
     pub fn dockerfile_with_values(&self, image: &str) -> Result<String, String> {
-        let declared = self.declared.iter().map(|name| self.declaration(name));
-        let declared = declared.map(|it| Ok(format!("ARG {}\n", it?)));
+        let declared = self.declarations().map(|names| self.declaration(names));
         let steps = self.steps.iter().map(|step| {
             let is_known = |name: &String| self.arguments.contains_key(name);
-            if !step.declares.iter().any(is_known) {
-                return Ok(format!("{}\n", step.text));
+            if step.declares.iter().any(is_known) {
+                self.declaration(&step.declares)
+            } else {
+                Ok(format!("{}\n", step.text))
             }
-            let names = step.declares.iter().map(|name| self.declaration(name));
-            let names = names.collect::<Result<Vec<_>, _>>()?;
-            Ok(format!("ARG {}\n", names.join(" ")))
         });
         let lines = declared.chain(steps).collect::<Result<String, String>>()?;
         let directive = self.directive.unwrap_or_default();
         Ok(format!("{directive}FROM {image}\n{lines}"))
     }
 
-    /// `NAME='value'`, or the name of an argument without a value.
-    fn declaration(&self, name: &str) -> Result<String, String> {
-        match self.arguments.get(name) {
+    /// The segment for a daemon whose `ARG` takes one name, as Docker's before 20.10.
+    #[must_use]
+    pub fn with_single_arguments(self) -> Self {
+        Self {
+            has_single_arguments: true,
+            ..self
+        }
+    }
+
+    /// The names of each `ARG` before the first step: one for all of them, because each is a layer on
+    /// Windows.
+    fn declarations(&self) -> std::slice::Chunks<'_, String> {
+        let count = if self.has_single_arguments {
+            1
+        } else {
+            usize::MAX
+        };
+        self.declared.chunks(count)
+    }
+
+    /// `ARG NAME='value'`; an argument without a value is only named.
+    fn declaration(&self, names: &[String]) -> Result<String, String> {
+        let words = names.iter().map(|name| match self.arguments.get(name) {
             Some(value) if value.contains(['\r', '\n']) => Err(name.to_owned()),
             // In single quotes, every character stands for itself.
             Some(value) => Ok(format!("{name}='{}'", value.replace('\'', r#"'"'"'"#))),
             None => Ok(name.to_owned()),
-        }
+        });
+        let words = words.collect::<Result<Vec<_>, String>>()?;
+        Ok(format!("ARG {}\n", words.join(" ")))
     }
 
     /// Number of instructions of its Dockerfile.
     pub fn instruction_count(&self) -> usize {
-        self.declared.len() + self.steps.len() + 1
+        self.declarations().len() + self.steps.len() + 1
     }
 
     /// Numbers of the instructions of its Dockerfile that make a layer, where `FROM` is the first.
@@ -146,7 +168,7 @@ impl WindowsSegment {
             let keywords = ["RUN", "COPY", "ADD", "WORKDIR"];
             keywords.iter().any(|it| keyword.eq_ignore_ascii_case(it))
         };
-        let before = self.declared.len() + 2;
+        let before = self.declarations().len() + 2;
         let steps = self.steps.iter().enumerate();
         let layers = steps.filter(|(_, step)| makes_layer(step));
         std::iter::once(1)
@@ -156,14 +178,16 @@ impl WindowsSegment {
 
     /// Its instructions below `FROM`.
     fn instructions(&self) -> String {
-        let declared = self.declared.iter().map(|name| format!("ARG {name}\n"));
+        let declared = self.declarations();
+        let declared = declared.map(|names| format!("ARG {}\n", names.join(" ")));
         let steps = self.steps.iter().map(|step| format!("{}\n", step.text));
         declared.chain(steps).collect()
     }
 
     /// The step with a number of its Dockerfile, where `FROM` is the first.
     pub fn step(&self, number: usize) -> Option<&SegmentStep> {
-        self.steps.get(number.checked_sub(self.declared.len() + 2)?)
+        self.steps
+            .get(number.checked_sub(self.declarations().len() + 2)?)
     }
 }
 
@@ -295,7 +319,7 @@ impl Evaluation<'_> {
             declared: if is_whole {
                 Vec::new()
             } else {
-                state.declared_arguments()
+                state.visible_arguments()
             },
         }
     }
@@ -351,6 +375,7 @@ impl Evaluation<'_> {
                 .collect(),
             arguments: declared_values(state, &open.declared, steps),
             declared: open.declared,
+            has_single_arguments: false,
             directive: (self.stages.escape == Escape::Backtick).then_some("# escape=`\n"),
         });
         name

@@ -129,9 +129,14 @@ impl StageState {
         }
     }
 
-    /// Names of the declared build arguments, each once.
-    pub(super) fn declared_arguments(&self) -> Vec<String> {
-        self.args.iter().map(|(name, _)| name.clone()).collect()
+    /// Names of the build arguments that a line sees: with a value, and not hidden by a variable of
+    /// the image.
+    pub(super) fn visible_arguments(&self) -> Vec<String> {
+        let is_seen = |(name, value): &&(String, Option<String>)| {
+            value.is_some() && self.env_value(name).is_none()
+        };
+        let seen = self.args.iter().filter(is_seen);
+        seen.map(|(name, _)| name.clone()).collect()
     }
 
     /// Value of a declared build argument.
@@ -564,7 +569,8 @@ mod tests {
         for (name, value) in [("A", "1"), ("b", "2"), ("A", "3"), ("a", "4")] {
             state.arg(name, Some(text(value)));
         }
-        assert_eq!(state.declared_arguments(), ["A", "b", "a"]);
+        state.arg("unset", None);
+        assert_eq!(state.visible_arguments(), ["A", "b", "a"]);
         // Docker tells the cases apart, and Windows does not.
         for (name, in_docker, in_windows) in [("A", "3", "3"), ("a", "4", "3"), ("b", "2", "2")] {
             assert_eq!(state.value(name, &[]).as_deref(), Some(in_docker));
@@ -578,6 +584,7 @@ mod tests {
             assert_eq!(state.value(name, &[]).as_deref(), Some("5"));
             assert_eq!(state.variable(name).as_deref(), Some("5"));
         }
+        assert_eq!(state.visible_arguments(), ["b"]);
     }
 
     #[test]

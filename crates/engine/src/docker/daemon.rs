@@ -28,6 +28,12 @@ const NEWEST: ApiVersion = ApiVersion {
     minor: 47,
 };
 
+/// API version of Docker 20.10, the first whose `ARG` takes several names.
+const ARGUMENT_LISTS: ApiVersion = ApiVersion {
+    major: 1,
+    minor: 41,
+};
+
 /// A connected daemon.
 pub struct Daemon {
     pub(super) client: Client,
@@ -80,6 +86,11 @@ impl Daemon {
     /// The negotiated API version.
     pub fn api_version(&self) -> ApiVersion {
         self.client.version
+    }
+
+    /// Returns true if an `ARG` may declare several names.
+    pub(crate) fn has_argument_lists(&self) -> bool {
+        self.client.version >= ARGUMENT_LISTS
     }
 
     /// The daemon's system information.

@@ -61,6 +61,17 @@ impl Worker {
         }
     }
 
+    /// A segment in the syntax of the worker.
+    pub(super) fn adapt(&self, segment: &WindowsSegment) -> WindowsSegment {
+        let segment = segment.clone();
+        match self {
+            Self::Docker(worker) if !worker.daemon.has_argument_lists() => {
+                segment.with_single_arguments()
+            }
+            Self::Docker(_) | Self::Buildkit(_) => segment,
+        }
+    }
+
     /// Runs the steps, pushes the result to its repository, and returns its digest.
     pub(super) async fn run(
         &self,

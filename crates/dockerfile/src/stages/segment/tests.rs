@@ -79,7 +79,7 @@ fn lines(segment: &WindowsSegment) -> Vec<usize> {
 #[test]
 fn a_segment_has_the_settings_in_between_and_the_arguments_before() {
     let text = format!(
-        "FROM {BASE}\nARG GIVEN=no\nARG OTHER\nCOPY a.txt C:/a.txt\nONBUILD RUN x.exe\n\
+        "FROM {BASE}\nARG GIVEN=no\nARG NONE\nARG OTHER=1\nCOPY a.txt C:/a.txt\nONBUILD RUN x.exe\n\
          RUN one.exe $GIVEN\n# a comment\nENV A=1\nRUN two.exe \\\n  /quiet\nENV B=2\nCOPY a.txt C:/b.txt\n\
          CMD x\n"
     );
@@ -88,20 +88,29 @@ fn a_segment_has_the_settings_in_between_and_the_arguments_before() {
     let [segment] = result.segments.as_slice() else {
         panic!("{:?}", result.segments);
     };
-    assert_eq!(lines(segment), [6, 8, 9]);
+    assert_eq!(lines(segment), [7, 9, 10]);
     let sent = segment.dockerfile("repo.lan/x@sha256:1").dockerfile;
     assert_eq!(
         sent,
-        "FROM repo.lan/x@sha256:1\nARG GIVEN\nARG OTHER\nRUN one.exe $GIVEN\nENV A=1\nRUN two.exe \\\n  \
+        "FROM repo.lan/x@sha256:1\nARG GIVEN OTHER\nRUN one.exe $GIVEN\nENV A=1\nRUN two.exe \\\n  \
          /quiet\n"
     );
     assert_eq!(
         segment.arguments,
-        [("GIVEN".to_owned(), "yes".to_owned())].into()
+        [("GIVEN", "yes"), ("OTHER", "1")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
     );
-    assert_eq!(segment.step(4).map(|step| step.line), Some(6));
-    assert_eq!(segment.step(6).map(|step| step.line), Some(9));
-    assert_eq!(segment.step(3), None);
+    let for_older = segment.clone().with_single_arguments();
+    let sent = for_older.dockerfile("x").dockerfile;
+    assert!(sent.starts_with("FROM x\nARG GIVEN\nARG OTHER\nRUN "));
+    for (segment, first) in [(segment, 3), (&for_older, 4)] {
+        assert_eq!(segment.step(first).map(|step| step.line), Some(7));
+        assert_eq!(segment.step(first + 2).map(|step| step.line), Some(10));
+        assert_eq!(segment.step(first - 1), None);
+        assert_eq!(segment.layer_numbers(), [1, first, first + 2]);
+        assert_eq!(segment.instruction_count(), first + 2);
+    }
     let below = segment.below.as_ref().unwrap();
     assert!(below.container.on_build.is_empty());
     assert_eq!(below.layers().count(), 1);
@@ -110,7 +119,7 @@ fn a_segment_has_the_settings_in_between_and_the_arguments_before() {
     assert_eq!(container.on_build, ["RUN x.exe"]);
     assert_eq!(container.env, ["A=1", "B=2"]);
     let rest: Vec<_> = result.instructions.steps.iter().map(|it| it.line).collect();
-    assert_eq!(rest, [Some(11), Some(12), Some(13)]);
+    assert_eq!(rest, [Some(12), Some(13), Some(14)]);
 }
 
 #[test]
