@@ -98,6 +98,8 @@ pub struct RunInstruction {
     pub program: CommandForm,
     /// Name of the first flag; all of them are for `BuildKit`.
     pub flag: Option<String>,
+    /// True if the command is a here-document, which is for `BuildKit`, too.
+    pub is_document: bool,
 }
 
 /// Health check; times are in nanoseconds.
@@ -242,6 +244,7 @@ impl InstructionKind {
             "RUN" => Self::Run(RunInstruction {
                 program: run(instruction)?,
                 flag: flags.0.first().map(|(name, _)| (*name).to_owned()),
+                is_document: instruction.is_here_document(),
             }),
             "SHELL" => match array(instruction)? {
                 Some(words) if !words.is_empty() => Self::Shell(words),
@@ -686,6 +689,7 @@ mod tests {
             Ok(InstructionKind::Run(RunInstruction {
                 program: CommandForm::Exec(_),
                 flag: None,
+                is_document: false,
             }))
         ));
     }

@@ -179,6 +179,7 @@ impl BuildRequest {
     fn windows_inputs(&self) -> Option<WindowsInputs> {
         self.windows.as_ref().map(|_| WindowsInputs {
             is_rehearsal: self.downloads == LockMode::Offline,
+            has_documents: self.options.buildkit().is_some(),
             ..WindowsInputs::default()
         })
     }

@@ -30,7 +30,8 @@ impl Stages {
         Err(StageError::Request(problem, Some(hint)))
     }
 
-    /// Refuses flags of `RUN`. A stage for Linux has another error, once its base is known.
+    /// Refuses flags and here-documents of `RUN`. A stage for Linux has another error, once its base
+    /// is known.
     fn check_flags(&self) -> Result<(), StageError> {
         let stages = self.needed();
         let stages = stages.filter(|(index, _)| !names_linux(self.base_of(*index)));
@@ -38,8 +39,10 @@ impl Stages {
             let steps = stage.steps.iter();
             steps.filter_map(move |step| match &step.kind {
                 InstructionKind::Run(line) => {
-                    let failure = run::check_flags(line).err()?;
-                    Some(self.error(step, self.run_error(index, &failure)))
+                    let checked =
+                        run::check_flags(line).map_err(|error| self.run_error(index, &error));
+                    let checked = checked.and_then(|()| self.check_document(index, line));
+                    Some(self.error(step, checked.err()?))
                 }
                 _ => None,
             })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::public_url;
 use wincimg_layer::dockerignore::IgnoreRules;
-use wincimg_recipe::{CommandForm, DownloadRequests, FileSource, PlannedContent, PlannedLayer};
+use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer};
 use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -27,7 +27,9 @@ use super::{
     EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user,
 };
 use crate::expand::Lexer;
-use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction, read_trigger};
+use crate::instruction::{
+    CopyInstruction, InstructionKind, ParsedInstruction, RunInstruction, read_trigger,
+};
 
 /// Hint for a trigger of a base, which is in no segment.
 const TRIGGER: &str =
@@ -204,7 +206,7 @@ impl<'a> Evaluation<'a> {
             }
             InstructionKind::Run(line) => {
                 run::check_flags(line).map_err(|error| stages.run_error(state.index, &error))?;
-                self.run(state, step, &line.program)
+                self.run(state, step, line)
             }
             kind => {
                 if let InstructionKind::User(text) = kind {
@@ -246,10 +248,11 @@ impl<'a> Evaluation<'a> {
         &mut self,
         state: &mut StageState,
         step: &ParsedInstruction,
-        program: &CommandForm,
+        line: &RunInstruction,
     ) -> Result<(), StepError> {
         let mut lacking = BTreeSet::new();
         let mut wants = DownloadRequests::new();
+        let program = &line.program;
         let done = run::execute(self, state, step, program, &mut wants, &mut lacking);
         let reason = match &done {
             Err(trouble) if trouble.kind != ScriptErrorKind::Deferred => {
@@ -258,13 +261,14 @@ impl<'a> Evaluation<'a> {
             _ => self.not_pinned(&wants).filter(|_| state.place.is_some()),
         };
         if let Some(reason) = reason {
+            self.check_document(state.index, line)?;
             self.run_on_windows(state, step, reason);
             return Ok(());
         }
         if state.segment.is_some() {
             // Now more of the image may be known.
             self.close_segment(state);
-            return self.run(state, step, program);
+            return self.run(state, step, line);
         }
         for (url, want) in wants {
             want.add_to(&mut self.result.wants, &url);

@@ -376,6 +376,10 @@ impl Stages {
         if is_of_linux || names_linux(self.base_of(index)) {
             return failure;
         }
+        let failure = failure.map(|failure| match failure.help {
+            None if line.is_document => failure.help(run::AS_ONE_LINE),
+            _ => failure,
+        });
         run::check_flags(line).err().or(failure)
     }
 
@@ -473,6 +477,15 @@ impl Stages {
             at: Some(failure.at),
             is_independent,
         }
+    }
+
+    /// Refuses a here-document for a Docker daemon.
+    fn check_document(&self, index: usize, line: &RunInstruction) -> Result<(), StepError> {
+        run::check_document(line).map_err(|error| StepError {
+            // Its first line, not that of the script.
+            at: None,
+            ..self.run_error(index, &error)
+        })
     }
 
     /// What to do about a `RUN` line.

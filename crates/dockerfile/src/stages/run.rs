@@ -51,6 +51,9 @@ use crate::instruction::{ParsedInstruction, RunInstruction};
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
+/// What to do about a here-document that requires Windows.
+pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
+
 const BELOW: &str = "delete the keys or values below it that you mean";
 
 pub(super) struct RunResult {
@@ -71,10 +74,24 @@ pub(super) struct RunResult {
 /// API of a daemon takes none.
 pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
     let Some(flag) = &run.flag else { return Ok(()) };
-    let why = format!("only BuildKit supports --{flag}");
+    let error = only_for_buildkit(&format!("--{flag}"));
+    Err(error.help("omit the flag, and COPY what it mounts"))
+}
+
+/// Refuses a here-document: the builder of a daemon runs its first line, or takes the others for
+/// instructions.
+pub(super) fn check_document(run: &RunInstruction) -> Result<(), ScriptError> {
+    if !run.is_document {
+        return Ok(());
+    }
+    Err(only_for_buildkit("here-documents").help(AS_ONE_LINE))
+}
+
+fn only_for_buildkit(what: &str) -> ScriptError {
+    let why = format!("only BuildKit supports {what}");
     let mut error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
     error.at = 0;
-    Err(error.help("omit the flag, and COPY what it mounts"))
+    error
 }
 
 /// Evaluates a line on a stage.

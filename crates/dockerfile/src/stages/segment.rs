@@ -18,12 +18,13 @@ use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::quoting::Escape;
 
 use super::drive::Tree;
+use super::error::StepError;
 use super::evaluation::Evaluation;
 use super::run::ChangedKeys;
 use super::state::StageState;
 use super::{StageBaseImage, Stages};
 use crate::RenderedDockerfile;
-use crate::instruction::{InstructionKind, ParsedInstruction};
+use crate::instruction::{InstructionKind, ParsedInstruction, RunInstruction};
 use crate::source::Dockerfile;
 
 /// Position of a segment: its stage, and its first and last step.
@@ -50,6 +51,8 @@ pub struct WindowsInputs {
     pub not_pinned: BTreeSet<String>,
     /// True if the plan is only shown: the contents of bases are not read.
     pub is_rehearsal: bool,
+    /// True if `BuildKit` runs them, which has here-documents.
+    pub has_documents: bool,
 }
 
 /// A run of steps for Windows, with the image that they are run on.
@@ -253,6 +256,18 @@ impl Evaluation<'_> {
             | ScriptErrorKind::Refused => false,
         };
         is_for_windows.then(|| trouble.to_string())
+    }
+
+    /// Refuses a here-document unless the worker has them.
+    pub(super) fn check_document(
+        &self,
+        stage: usize,
+        line: &RunInstruction,
+    ) -> Result<(), StepError> {
+        match &self.inputs.windows {
+            Some(windows) if windows.has_documents => Ok(()),
+            _ => self.stages.check_document(stage, line),
+        }
     }
 
     /// Returns true if a name stands for the result of a segment.

@@ -7,6 +7,7 @@ use wincimg_oci::document::ContainerConfig;
 
 use super::super::{
     DockerfileRequest, EvaluationResult, Inputs, StageBase, StageError, StageReplacement, Stages,
+    run,
 };
 use super::*;
 
@@ -401,6 +402,30 @@ fn lines_with_a_flag_of_buildkit_are_neither_evaluated_nor_sent_to_a_daemon() {
     let error = read(text, &[]).check(false).unwrap_err();
     let codes: Vec<_> = error.failed_lines().map(|it| it.code).collect();
     assert_eq!(codes, ["dockerfile/needs-linux"]);
+}
+
+#[test]
+fn a_here_document_for_windows_is_sent_only_to_buildkit() {
+    let text = format!("FROM {BASE}\nRUN <<EOF\nmkdir C:\\x\nEOF\nRUN <<EOF\nx.exe one\nEOF\n");
+    let stages = read(&text, &[]);
+    stages.check(true).unwrap();
+    let mut inputs = inputs(&stages);
+    let evaluated = stages.evaluate(&inputs).unwrap_err();
+    let sent = stages.check_for_daemon().unwrap_err();
+    for (error, expected) in [(evaluated, &[5][..]), (sent, &[2, 5])] {
+        let lines: Vec<_> = error.failed_lines().collect();
+        let found: Vec<usize> = lines.iter().map(|it| it.line).collect();
+        assert_eq!(found, expected);
+        assert!(lines.iter().all(|it| it.code == "dockerfile/needs-windows"));
+        assert_eq!(lines[0].hint, Some(run::AS_ONE_LINE));
+    }
+    // Not the address of a daemon, which would refuse it.
+    let alone = stages.check(false).unwrap_err();
+    let mut hints = alone.failed_lines().map(|it| it.hint);
+    assert_eq!(hints.next(), Some(Some(run::AS_ONE_LINE)));
+    inputs.windows.as_mut().unwrap().has_documents = true;
+    let result = stages.evaluate(&inputs).unwrap();
+    assert_eq!(lines(&result.segments[0]), [5]);
 }
 
 #[test]
