@@ -278,6 +278,7 @@ impl Build {
             });
             WindowsSteps {
                 cache: self.cache_to.clone().or(of_image),
+                is_of_image: self.cache_to.is_none(),
             }
         })
     }

@@ -266,7 +266,11 @@ async fn files_come_from_a_stage_that_windows_built() {
     let arguments = [
         "--docker-host", &daemon, "--cache-to", &cache, "--output", &output,
     ];
-    let built = json_of(&build(&site, &arguments));
+    let elsewhere = build(&site, &arguments);
+    let built = json_of(&elsewhere);
+    let readable = "can read the files and build arguments of the stage build: --cache-to";
+    let said = stderr(&elsewhere);
+    assert!(!said.contains(readable), "{said}");
     let builds = windows.builds();
     assert_eq!(builds.len(), 1);
     // The base itself: the settings are applied by the daemon.
@@ -288,6 +292,11 @@ async fn files_come_from_a_stage_that_windows_built() {
         .map(|it| it["engine"].as_str().unwrap())
         .collect();
     assert_eq!(engines, ["windows", "windows", "direct", "direct"]);
+
+    let of_image = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let pushed = build(&site, &of_image);
+    json_of(&pushed);
+    assert_contains!(stderr(&pushed), readable);
 }
 
 #[test(multi_thread = 2)]

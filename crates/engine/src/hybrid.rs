@@ -10,7 +10,7 @@ mod in_daemon;
 mod key;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -51,6 +51,8 @@ pub struct WindowsSteps {
     /// The repository that images below and above them are pushed to; without one, they are in the
     /// daemon.
     pub cache: Option<CacheRepository>,
+    /// True if that is the repository of the built image, which others may pull from.
+    pub is_of_image: bool,
 }
 
 impl WindowsSteps {
@@ -132,6 +134,7 @@ pub(crate) async fn run_windows_steps(
     if steps.place(&request.options).is_none() {
         return Err(no_place(NOT_KEPT));
     }
+    note_readable_stages(steps, images, ctx);
     let build = HybridBuild {
         request,
         steps,
@@ -162,6 +165,22 @@ pub(crate) async fn run_windows_steps(
         }
     }
     Ok(())
+}
+
+/// Notes the stages that the repository of the built image gets, although the image lacks them.
+fn note_readable_stages(steps: &WindowsSteps, images: &[PlannedImage], ctx: &BuildContext<'_>) {
+    let Some(repository) = steps.cache.as_ref().filter(|_| steps.is_of_image) else {
+        return;
+    };
+    let segments = images.iter().flat_map(|image| &image.stages.segments);
+    let others = segments.filter(|segment| !segment.is_of_target);
+    let stages: BTreeSet<&str> = others.map(|segment| segment.stage.as_str()).collect();
+    for stage in stages {
+        ctx.reporter.note(&format_args!(
+            "whoever can pull from {repository} can read the files and build arguments of the stage \
+             {stage}: --cache-to REPOSITORY keeps them elsewhere"
+        ));
+    }
 }
 
 /// A build with steps on Windows.

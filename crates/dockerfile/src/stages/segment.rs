@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_common::untrusted::without_passwords;
-use wincimg_recipe::Instructions;
+use wincimg_recipe::{Instructions, PlannedStep};
 use wincimg_registry::UnknownBase;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::quoting::Escape;
@@ -62,6 +62,8 @@ pub struct WindowsSegment {
     pub id: SegmentId,
     /// Name or number of its stage.
     pub stage: String,
+    /// True if the built image has the layers of the stage.
+    pub is_of_target: bool,
     /// The image below, by its name among the bases.
     pub base: String,
     /// Layers and configuration between that image and the first step, if there are any.
@@ -327,7 +329,7 @@ impl Evaluation<'_> {
             last: place,
             base: state.base_name.clone(),
             below: (!is_whole).then(|| Instructions {
-                steps: state.steps.clone(),
+                steps: self.steps_below(state),
                 container,
                 author: state.author.clone(),
             }),
@@ -337,6 +339,23 @@ impl Evaluation<'_> {
                 state.visible_arguments()
             },
         }
+    }
+
+    /// The steps of the image below a segment. The history of an image has the values of its build
+    /// arguments, but not those of stages that are only a source of files.
+    fn steps_below(&self, state: &StageState) -> Vec<PlannedStep> {
+        let mut steps = state.steps.clone();
+        if self.stages.is_below_target(state.index) {
+            return steps;
+        }
+        for step in &mut steps {
+            if step.created_by.starts_with("ARG ")
+                && let Some(end) = step.created_by.find('=')
+            {
+                step.created_by.truncate(end);
+            }
+        }
+        steps
     }
 
     /// Ends the segment at the end of a stage's steps so far: what follows is on its result.
@@ -376,6 +395,7 @@ impl Evaluation<'_> {
         self.result.segments.push(WindowsSegment {
             id,
             stage: own.name.clone(),
+            is_of_target: self.stages.is_below_target(id.stage),
             base: open.base,
             below: open.below,
             steps: steps

@@ -172,6 +172,28 @@ fn an_argument_that_is_declared_again_has_the_value_of_its_line() {
 }
 
 #[test]
+fn the_history_has_the_arguments_of_released_stages() {
+    let text = format!(
+        "FROM {BASE} AS below\nARG GIVEN\nCOPY a.txt C:/\nRUN a.exe\nFROM {BASE} AS build\n\
+         ARG GIVEN\nCOPY a.txt C:/\nRUN b.exe\nFROM below\nCOPY --from=build C:/x C:/x\n"
+    );
+    let result = evaluated(&text);
+    let first = |segment: &WindowsSegment| {
+        let below = segment.below.as_ref().unwrap();
+        (segment.is_of_target, below.steps[0].created_by.clone())
+    };
+    let mut found: Vec<_> = result.segments.iter().map(first).collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            (false, "ARG GIVEN".to_owned()),
+            (true, "ARG GIVEN=yes".to_owned())
+        ]
+    );
+}
+
+#[test]
 fn the_last_stage_that_reads_another_takes_its_state_over() {
     let text = format!(
         "FROM {BASE} AS s0\nCOPY a.txt C:/a.txt\nFROM s0 AS s1\nENV A=1\nFROM s1 AS s2\n\
