@@ -327,6 +327,36 @@ async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one
 }
 
 #[test(multi_thread = 2)]
+async fn results_are_found_for_an_image_of_another_name() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "{FROM} AS one\nRUN [\"/Files/tool\", \"one\"]\n\
+             FROM one\nRUN [\"/Files/tool\", \"two\"]\n"
+        ),
+    );
+    let arguments = ["--registry", &host, "--push", "--tag", "1"];
+    let first = ["--docker-host", &daemon, "--name", "first"];
+    let first = json_of(&build(&site, &[&arguments[..], &first].concat()));
+    let made = [
+        only("Files/made-one.txt", "A= site=0 late=0"),
+        only("Files/made-two.txt", "A= site=0 late=0"),
+    ];
+    assert_eq!(layers(&site, &first).await, made);
+    let cache = format!("{host}/first:1");
+    let nowhere = [
+        "--docker-host", "unix:///nonexistent", "--cache-from", &cache,
+    ];
+    let named = [&arguments[..], &nowhere, &["--name", "second"]].concat();
+    let second = json_of(&build(&site, &named));
+    assert_eq!(layers(&site, &second).await, made);
+    assert_eq!(windows.builds().len(), 2);
+}
+
+#[test(multi_thread = 2)]
 async fn windows_goes_on_from_an_image_in_a_folder() {
     let site = site();
     let windows = WindowsStandIn::start(site.registry.clone());

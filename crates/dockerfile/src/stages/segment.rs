@@ -321,6 +321,10 @@ impl Evaluation<'_> {
         // A daemon gets one value of a name for all lines.
         let is_once = declared_names(before).all(|name| names.insert(name));
         let is_whole = is_on_base && is_once && before.iter().all(is_setting);
+        // What Windows made stands as it is: an image on it would have the name of the built one.
+        let is_on_result = state.steps.is_empty()
+            && state.config.on_build.is_empty()
+            && self.is_of_windows_steps(&state.base_name);
         let mut container = state.config.clone();
         // The next `FROM` would carry them out.
         container.on_build.clear();
@@ -328,7 +332,7 @@ impl Evaluation<'_> {
             first: if is_whole { 0 } else { place },
             last: place,
             base: state.base_name.clone(),
-            below: (!is_whole).then(|| Instructions {
+            below: (!is_whole && !is_on_result).then(|| Instructions {
                 steps: self.steps_below(state),
                 container,
                 author: state.author.clone(),

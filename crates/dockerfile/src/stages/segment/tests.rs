@@ -270,6 +270,21 @@ fn what_follows_a_segment_is_on_its_result() {
 }
 
 #[test]
+fn steps_on_the_result_of_others_need_no_image_in_between() {
+    for (setting, is_made) in [("", false), ("ENV A=1\n", true), ("ARG GIVEN\n", true)] {
+        let result = evaluated(&format!(
+            "FROM {BASE} AS one\nRUN one.exe\nFROM one\n{setting}RUN two.exe\n"
+        ));
+        let [first, second] = result.segments.as_slice() else {
+            panic!("{:?}", result.segments);
+        };
+        assert!(first.below.is_none());
+        assert_eq!(second.below.is_some(), is_made, "{setting}");
+        assert_eq!(second.steps.len(), 1);
+    }
+}
+
+#[test]
 fn a_batch_file_may_be_run_without_its_extension() {
     let text = format!("FROM {BASE}\nCOPY a.txt C:/Setup.bat\nRUN setup\nRUN build /x\n");
     let stages = read(&text, &[]);
