@@ -89,6 +89,8 @@ pub struct CopyInstruction {
     pub checksum: Option<String>,
     /// Value of `--unpack`.
     pub unpack: Option<bool>,
+    /// True if it has any flag: a Docker daemon on Windows knows few.
+    pub(crate) has_flags: bool,
 }
 
 /// Arguments of `RUN`.
@@ -381,6 +383,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         excluded: flags.all("exclude").map(str::to_owned).collect(),
         checksum: flags.value("checksum")?.map(str::to_owned),
         unpack: flags.is_set("unpack")?,
+        has_flags: !flags.0.is_empty(),
     })
 }
 

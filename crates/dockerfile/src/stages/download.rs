@@ -1,6 +1,7 @@
 //! `ADD` of a URL.
 
 use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::untrusted::public_url;
 use wincimg_http::{download_url, name_in};
 use wincimg_recipe::{DownloadRequest, FileSource, PlannedContent, PlannedDownload};
 
@@ -8,9 +9,25 @@ use super::Evaluation;
 use super::copy::Draft;
 use super::error::StepError;
 use super::run::downloads::check;
+use super::state::StageState;
 use crate::instruction::{CopyInstruction, ParsedInstruction};
 
 impl Evaluation<'_> {
+    /// The reason if Windows runs an `ADD`, of URLs only: no digest pins one of them.
+    pub(super) fn not_pinned_urls(
+        &self,
+        state: &StageState,
+        copy: &CopyInstruction,
+    ) -> Option<String> {
+        let windows = self.inputs.windows.as_ref()?;
+        state.place?;
+        let is_plain = copy.is_add && !copy.has_flags && copy.documents.is_empty();
+        let mut sources = copy.sources.iter();
+        let url = sources.find(|source| windows.not_pinned.contains(*source))?;
+        let is_sent = is_plain && copy.sources.iter().all(|source| is_url(source));
+        is_sent.then(|| format!("no digest pins {}", public_url(url)))
+    }
+
     /// Adds the file of a URL to the target, under the URL's file name if the target is a folder.
     pub(super) fn add_url(
         &mut self,

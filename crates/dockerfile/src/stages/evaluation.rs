@@ -188,21 +188,15 @@ impl<'a> Evaluation<'a> {
         let mut unset = Vec::new();
         match &step.kind {
             InstructionKind::Copy(copy) => {
-                self.close_segment(state);
-                self.place(state, step, StepEngine::Direct, None);
                 let copy = state.expand_copy(copy, lexer, arguments, &mut unset)?;
                 self.note_unset(step, &unset);
-                if let Err(error) = self.copy(state, step, &copy) {
-                    if error.is_independent {
-                        return Err(error);
-                    }
-                    let error = StepError {
-                        is_independent: copy.from.is_none(),
-                        ..error
-                    };
-                    self.postpone(state, step, copy_history(&copy), error)?;
+                if let Some(reason) = self.not_pinned_urls(state, &copy) {
+                    self.run_on_windows(state, step, reason);
+                    return Ok(());
                 }
-                Ok(())
+                self.close_segment(state);
+                self.place(state, step, StepEngine::Direct, None);
+                self.copy_or_postpone(state, step, &copy)
             }
             InstructionKind::Run(line) => {
                 run::check_flags(line).map_err(|error| stages.run_error(state.index, &error))?;
@@ -383,6 +377,24 @@ impl<'a> Evaluation<'a> {
         self.result.unclear.push(self.position(step));
         state.add_layer(created_by, PlannedLayer::default());
         state.tree.later.insert(String::new());
+    }
+
+    fn copy_or_postpone(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<(), StepError> {
+        match self.copy(state, step, copy) {
+            Err(error) if !error.is_independent => {
+                let error = StepError {
+                    is_independent: copy.from.is_none(),
+                    ..error
+                };
+                self.postpone(state, step, copy_history(copy), error)
+            }
+            done => done,
+        }
     }
 
     fn copy(

@@ -399,6 +399,26 @@ fn downloads_without_a_digest_are_for_windows_and_failures_are_not() {
     assert_eq!(lines(&result.segments[0]), [2]);
     assert!(result.wants.is_empty());
 
+    // A daemon has no context for other sources, and knows few flags.
+    let url = "https://example.com/a.zip";
+    for (add, is_sent) in [
+        (format!("{url} C:/a.zip"), true),
+        (format!("{url} a.txt C:/x/"), false),
+        (format!("--link {url} C:/a.zip"), false),
+    ] {
+        let stages = read(
+            &format!("FROM {BASE}\nENV A=1\nADD {add}\nRUN x.exe\n"),
+            &[],
+        );
+        let mut inputs = self::inputs(&stages);
+        let windows = inputs.windows.as_mut().unwrap();
+        windows.not_pinned.insert(url.to_owned());
+        let result = stages.evaluate(&inputs).unwrap();
+        let expected = if is_sent { vec![2, 3, 4] } else { vec![4] };
+        assert_eq!(lines(&result.segments[0]), expected, "{add}");
+        assert_eq!(result.wants.is_empty(), is_sent, "{add}");
+    }
+
     let stages = read(&format!("FROM {BASE}\nRUN type C:\\none\\x.txt\n"), &[]);
     let error = stages.evaluate(&self::inputs(&stages)).unwrap_err();
     assert_eq!(
