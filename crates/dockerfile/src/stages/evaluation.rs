@@ -298,6 +298,14 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
+    /// Refuses a here-document unless the worker has them.
+    fn check_document(&self, stage: usize, line: &RunInstruction) -> Result<(), StepError> {
+        match &self.inputs.windows {
+            Some(windows) if windows.has_documents => Ok(()),
+            _ => self.stages.check_document(stage, line),
+        }
+    }
+
     /// Returns the error of a line, unless more facts may resolve it.
     fn run_failed(
         &mut self,

@@ -12,19 +12,18 @@ use std::sync::Arc;
 use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_common::untrusted::without_passwords;
-use wincimg_recipe::{Instructions, PlannedStep};
+use wincimg_recipe::Instructions;
 use wincimg_registry::UnknownBase;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::quoting::Escape;
 
 use super::drive::Tree;
-use super::error::StepError;
 use super::evaluation::Evaluation;
 use super::run::ChangedKeys;
 use super::state::StageState;
 use super::{StageBaseImage, Stages};
 use crate::RenderedDockerfile;
-use crate::instruction::{InstructionKind, ParsedInstruction, RunInstruction};
+use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::Dockerfile;
 
 /// Position of a segment: its stage, and its first and last step.
@@ -260,18 +259,6 @@ impl Evaluation<'_> {
         is_for_windows.then(|| trouble.to_string())
     }
 
-    /// Refuses a here-document unless the worker has them.
-    pub(super) fn check_document(
-        &self,
-        stage: usize,
-        line: &RunInstruction,
-    ) -> Result<(), StepError> {
-        match &self.inputs.windows {
-            Some(windows) if windows.has_documents => Ok(()),
-            _ => self.stages.check_document(stage, line),
-        }
-    }
-
     /// Returns true if a name stands for the result of a segment.
     pub(super) fn is_of_windows_steps(&self, name: &str) -> bool {
         let windows = self.inputs.windows.as_ref();
@@ -325,18 +312,11 @@ impl Evaluation<'_> {
         let is_on_result = state.steps.is_empty()
             && state.config.on_build.is_empty()
             && self.is_of_windows_steps(&state.base_name);
-        let mut container = state.config.clone();
-        // The next `FROM` would carry them out.
-        container.on_build.clear();
         OpenSegment {
             first: if is_whole { 0 } else { place },
             last: place,
             base: state.base_name.clone(),
-            below: (!is_whole && !is_on_result).then(|| Instructions {
-                steps: self.steps_below(state),
-                container,
-                author: state.author.clone(),
-            }),
+            below: (!is_whole && !is_on_result).then(|| self.image_below(state)),
             declared: if is_whole {
                 Vec::new()
             } else {
@@ -345,21 +325,25 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The steps of the image below a segment. The history of an image has the values of its build
-    /// arguments, but not those of stages that are only a source of files.
-    fn steps_below(&self, state: &StageState) -> Vec<PlannedStep> {
-        let mut steps = state.steps.clone();
-        if self.stages.is_below_target(state.index) {
-            return steps;
-        }
-        for step in &mut steps {
+    /// The image below a segment.
+    fn image_below(&self, state: &StageState) -> Instructions {
+        let mut below = Instructions {
+            steps: state.steps.clone(),
+            container: state.config.clone(),
+            author: state.author.clone(),
+        };
+        // The next `FROM` would carry them out.
+        below.container.on_build.clear();
+        // As in Docker, only the history of a released image has the values of its arguments.
+        let is_released = self.stages.is_below_target(state.index);
+        for step in below.steps.iter_mut().filter(|_| !is_released) {
             if step.created_by.starts_with("ARG ")
                 && let Some(end) = step.created_by.find('=')
             {
                 step.created_by.truncate(end);
             }
         }
-        steps
+        below
     }
 
     /// Ends the segment at the end of a stage's steps so far: what follows is on its result.
