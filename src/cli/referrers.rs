@@ -18,9 +18,12 @@ pub(super) fn report_referrers<'r>(
             ReferrerOutcome::Left => session.warn(format_args!(
                 "{kind} attached to {about} is not copied: the copy of the image has another digest"
             )),
-            ReferrerOutcome::Unknown => session.warn(format_args!(
-                "the documents attached to {about} are not copied: {problem}"
-            )),
+            ReferrerOutcome::Unknown => {
+                failed += 1;
+                session.warn(format_args!(
+                    "the documents attached to {about} are not copied: {problem}"
+                ));
+            }
             ReferrerOutcome::Failed => {
                 failed += 1;
                 session.warn(format_args!(

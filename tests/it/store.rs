@@ -1,5 +1,6 @@
 //! Layouts and registries as sources and sinks, checked with skopeo.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Silent};
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
-use wincimg_oci::document::{Document, ImageConfig, ManifestFormat, sha256};
+use wincimg_oci::document::{
+    Artifact, Document, ImageConfig, Index, ManifestFormat, Verbatim, sha256,
+};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source, StoreError};
@@ -282,6 +285,35 @@ async fn an_artifact_that_a_layout_lists_and_lacks_is_said_once() {
     let notes = notes.0.lock().unwrap();
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].starts_with(&format!("ignored {digest}, ")));
+}
+
+#[test]
+async fn artifacts_are_found_in_a_list_under_the_images_tag_and_without_a_type() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = sink(&format!("oci:{}", path(&dir, "layout")), &no_registry()).await;
+    let image = base();
+    image.put(&target, Some("1")).await;
+    let layout = Layout::open(dir.path().join("layout")).await.unwrap();
+    let about = image.document().descriptor();
+    let artifact = |kind| Artifact::new(kind, &about, Vec::new(), BTreeMap::new()).unwrap();
+    let (listed, untyped) = (
+        artifact("application/listed"),
+        artifact("application/untyped"),
+    );
+    for artifact in [&listed, &untyped] {
+        layout.put_document(artifact.document()).await.unwrap();
+    }
+    let entry = untyped.document().descriptor();
+    layout.tag(entry, None).await.unwrap();
+    // As regctl writes it.
+    let list = Index::new(ManifestFormat::Oci, vec![listed.entry()]);
+    let list = Document::Index(Verbatim::new(list).unwrap());
+    let tag = about.digest.to_string().replace(':', "-");
+    target.publish(&list, Some(&tag)).await.unwrap();
+    let found = layout.artifacts(&about.digest).await.unwrap();
+    assert_eq!(found, [listed, untyped]);
+    let error = layout.resolve(Some("2")).await.unwrap_err().to_string();
+    assert!(!error.contains(&tag), "{error}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{fmt, fs, io};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::diagnose::Problem;
+use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::files;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
@@ -19,10 +19,10 @@ use wincimg_common::shell::quote;
 
 use super::document::{
     Artifact, Descriptor, Digest, Document, EMPTY, Index, MAX_DOCUMENT, ManifestFormat, Verbatim,
-    media_type, sha256,
+    media_type, sha256, subject_in,
 };
 use super::local::LAYOUT;
-use super::remote::{BlobSource, not_attached};
+use super::remote::{BlobSource, not_attached, tag_of};
 use super::store::StoreError;
 use super::stream::{self, FileRange};
 
@@ -41,7 +41,7 @@ const MOST_ARTIFACTS: usize = 10_000;
 pub struct Layout {
     root: PathBuf,
     progress: Arc<dyn Progress>,
-    /// Artifacts that it lists and lacks, as far as they were reported.
+    /// Artifacts that it lists and lacks or that are damaged, as far as they were reported.
     lacking: Arc<Mutex<HashSet<Digest>>>,
 }
 
@@ -295,23 +295,81 @@ impl Layout {
 
     /// Returns the artifacts attached to a manifest that the layout lists and has.
     pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, StoreError> {
-        let index = self.index().await?;
-        let listed = index.manifests.into_iter();
-        let listed = listed.filter(|entry| entry.artifact_type().is_some());
         let mut found = Vec::new();
-        for entry in listed.take(MOST_ARTIFACTS) {
-            if !self.blob_path(&entry.digest).is_file() {
-                if lock(&self.lacking).insert(entry.digest.clone()) {
-                    let place = self.root.display();
-                    let note = not_attached(&place, &entry, &"one of its images");
+        for entry in self.referrers(subject).await? {
+            match self.document(&entry).await {
+                Ok(document) => found.extend(Artifact::read(document)),
+                Err(error) => {
+                    let note = not_attached(&entry, subject, &error_chain(&error));
                     self.progress.note(&note);
                 }
-                continue;
             }
-            let artifact = Artifact::read(self.document(&entry).await?);
-            found.extend(artifact.filter(|it| it.subject().digest == *subject));
         }
         Ok(found)
+    }
+
+    /// Lists the artifacts attached to a manifest that the layout has: those in `index.json`, and
+    /// those in a list under the manifest's tag, as regctl writes it. An entry is unverified until
+    /// it is read.
+    pub(crate) async fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, StoreError> {
+        let subject = subject.clone();
+        self.blocking(move |layout| layout.find_referrers(&subject))
+            .await
+    }
+
+    fn find_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, StoreError> {
+        let index = self.read_index()?;
+        let under_tag = match find_tag(&index, &tag_of(subject)) {
+            Some(digest) => {
+                Verbatim::<Index>::verify(self.read_small(digest)?, digest)
+                    .map_err(|source| self.unusable(digest, source))?
+                    .into_value()
+                    .manifests
+            }
+            None => Vec::new(),
+        };
+        let under_tag = under_tag.iter().map(|entry| (entry, true));
+        let entries = index.manifests.iter();
+        // Not every tool states an artifact's type here.
+        let entries = entries.map(|entry| (entry, entry.artifact_type().is_some()));
+        let mut seen = HashSet::new();
+        let listed = under_tag
+            .chain(entries)
+            .filter(|(entry, _)| seen.insert(&entry.digest));
+        Ok(listed
+            .take(MOST_ARTIFACTS)
+            .filter_map(|(entry, is_artifact)| self.attached_entry(entry, is_artifact, subject))
+            .collect())
+    }
+
+    /// Returns the complete entry of an artifact if that is attached to the manifest. One that is
+    /// damaged may have been attached to any.
+    fn attached_entry(
+        &self,
+        entry: &Descriptor,
+        is_artifact: bool,
+        subject: &Digest,
+    ) -> Option<Descriptor> {
+        let is_first = || is_artifact && lock(&self.lacking).insert(entry.digest.clone());
+        if !self.blob_path(&entry.digest).is_file() {
+            if is_first() {
+                let reason = format!("{} does not have it", self.root.display());
+                let note = not_attached(entry, &"one of its images", &reason);
+                self.progress.note(&note);
+            }
+            return None;
+        }
+        let bytes = self.read_small(&entry.digest).ok();
+        let stated = bytes.as_ref().and_then(|bytes| subject_in(bytes).ok());
+        let Some(stated) = stated else {
+            return is_first().then(|| entry.clone());
+        };
+        if stated.as_ref() != Some(subject) {
+            return None;
+        }
+        let document = Document::of_entry(entry, bytes?).ok();
+        let artifact = document.and_then(Artifact::read);
+        Some(artifact.map_or_else(|| entry.clone(), |artifact| artifact.entry()))
     }
 
     pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, StoreError> {

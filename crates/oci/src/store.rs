@@ -329,10 +329,8 @@ impl Source {
     pub(crate) async fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, StoreError> {
         match self {
             Self::Registry(repository) => Ok(repository.referrers(subject, None).await?),
-            _ => {
-                let found = self.artifacts(subject, None).await?;
-                Ok(found.iter().map(Artifact::entry).collect())
-            }
+            Self::Layout(layout) => layout.referrers(subject).await,
+            Self::Archive(_) | Self::Loose(_) => Ok(Vec::new()),
         }
     }
 
@@ -344,7 +342,7 @@ impl Source {
         subject: &Digest,
     ) -> Result<Option<Artifact>, StoreError> {
         match self {
-            Self::Registry(repository) => Ok(repository.artifact(entry, subject, None).await?),
+            Self::Registry(repository) => Ok(repository.usable_artifact(entry, subject).await?),
             _ => Ok(Artifact::read(self.document(entry).await?)),
         }
     }

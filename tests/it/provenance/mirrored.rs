@@ -1,6 +1,7 @@
 //! `mirror` copies artifacts attached to images, and reports those that it cannot copy.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use bytes::Bytes;
 use predicates::Predicate as _;
@@ -9,6 +10,7 @@ use wincimg_demo::DemoRegistry;
 use wincimg_oci::document::{Artifact, Descriptor, sha256};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::layout::json_in;
 use wincimg_testkit::{options, put, repository};
 
 use crate::failure::line;
@@ -158,6 +160,51 @@ fn a_copy_without_its_documents_is_an_error() {
         "the others are copied: {}",
         stderr(&output)
     );
+}
+
+#[test]
+fn an_artifact_of_an_unknown_format_is_an_error_and_the_others_are_copied() {
+    const OLD: &str = "application/vnd.oci.artifact.manifest.v1+json";
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    json_of(&mut site.with_no_bases(&["copy", &image, "oci:layout:1"]));
+    let about = &built["images"][0]["digest"];
+    let old = Bytes::from(
+        json!({
+            "mediaType": OLD, "artifactType": "text/old", "blobs": [],
+            "subject": {"mediaType": MANIFEST, "digest": about, "size": 7},
+        })
+        .to_string(),
+    );
+    let digest = sha256(&old);
+    let layout = site.path("layout");
+    fs::write(layout.join("blobs/sha256").join(digest.digest()), &old).unwrap();
+    let mut index = json_in(&layout.join("index.json"));
+    let entry = json!({
+        "mediaType": OLD, "artifactType": "text/old", "digest": digest.to_string(),
+        "size": old.len(),
+    });
+    index["manifests"].as_array_mut().unwrap().insert(0, entry);
+    fs::write(layout.join("index.json"), index.to_string()).unwrap();
+    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let put = place.put_manifest(digest.as_ref(), OLD, old);
+    runtime.block_on(put).unwrap();
+
+    for (source, name) in [(&*image, "first"), ("oci:layout:1", "second")] {
+        let there = format!("{}/{name}:1", site.host());
+        let output = site.with_no_bases(&["copy", source, &there]).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(3), "{source}");
+        assert_contains!(stderr(&output), "text/old", OLD);
+        let output = site.command(&["inspect", &there, "--sbom"]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let output = site
+        .command(&["inspect", "oci:layout:1", "--sbom"])
+        .output();
+    assert_contains!(stderr(&output.unwrap()), &*digest.to_string());
 }
 
 #[test]

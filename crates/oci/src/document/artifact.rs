@@ -12,7 +12,7 @@ use wincimg_common::diagnose::Problem;
 
 use super::any::Document;
 use super::descriptor::Descriptor;
-use super::digest::sha256;
+use super::digest::{Digest, sha256};
 use super::manifest::Manifest;
 use super::media_type::ManifestFormat;
 use super::verbatim::Verbatim;
@@ -121,6 +121,21 @@ impl Artifact {
         entry.other.insert(ARTIFACT_TYPE.to_owned(), kind);
         entry
     }
+}
+
+/// Returns the digest of the manifest that a document is attached to, if any, also of a document
+/// whose type is not supported.
+pub(crate) fn subject_in(document: &[u8]) -> serde_json::Result<Option<Digest>> {
+    #[derive(Deserialize)]
+    struct Subject {
+        digest: Digest,
+    }
+    #[derive(Deserialize)]
+    struct Attached {
+        subject: Option<Subject>,
+    }
+    let attached: Attached = serde_json::from_slice(document)?;
+    Ok(attached.subject.map(|subject| subject.digest))
 }
 
 impl Descriptor {

@@ -19,6 +19,7 @@ mod tests;
 mod verbatim;
 
 pub use any::Document;
+pub(crate) use artifact::subject_in;
 pub use artifact::{Artifact, EMPTY};
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
 pub use descriptor::{Descriptor, Platform};

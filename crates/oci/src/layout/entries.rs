@@ -1,8 +1,8 @@
 //! Entries of a layout's `index.json`: finding an image by tag, and adding one.
 
-use crate::document::{Descriptor, Digest, Index};
+use crate::document::{Descriptor, Digest, Index, media_type};
 use crate::reference::parse_reference;
-use crate::remote::is_cosign_tag;
+use crate::remote::{is_cosign_tag, is_list_tag, tag_of};
 
 /// The annotation that holds an entry's tag.
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -65,12 +65,18 @@ pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a>
     }
 }
 
-/// The images and indexes of a layout, without attached artifacts and what cosign's tags refer to.
+/// The images and indexes of a layout, without attached artifacts, lists of them, and what cosign's
+/// tags refer to.
 pub(crate) fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
+    // Some tools tag an image with its own digest.
+    let is_list = |entry: &Descriptor, tag: &str| {
+        media_type::is_index(&entry.media_type) && is_list_tag(tag) && tag != tag_of(&entry.digest)
+    };
     let entries = index.manifests.iter();
-    entries.filter(|entry| {
+    entries.filter(move |entry| {
         let tag = entry.annotations.get(REF_NAME);
-        entry.artifact_type().is_none() && tag.is_none_or(|tag| !is_cosign_tag(tag))
+        entry.artifact_type().is_none()
+            && tag.is_none_or(|tag| !is_cosign_tag(tag) && !is_list(entry, tag))
     })
 }
 
@@ -137,21 +143,28 @@ mod tests {
     use wincimg_common::digest::sha256;
 
     use super::*;
-    use crate::document::{ManifestFormat, media_type};
+    use crate::document::ManifestFormat;
 
     #[test]
     fn what_is_attached_is_not_an_image() {
         let image = Descriptor::new(media_type::OCI_MANIFEST, sha256(b"image"), 5);
         let signature = Descriptor::new(media_type::OCI_MANIFEST, sha256(b"signature"), 9);
-        let tag = image.digest.to_string().replace(':', "-") + ".sig";
+        let list = Descriptor::new(media_type::OCI_INDEX, sha256(b"list"), 4);
+        let tag = tag_of(&image.digest);
         let mut index = Index::new(ManifestFormat::Oci, Vec::new());
         put_entry(&mut index, image.clone(), Some("1.4"));
-        put_entry(&mut index, signature, Some(&tag));
+        put_entry(&mut index, signature, Some(&format!("{tag}.sig")));
+        put_entry(&mut index, list.clone(), Some(&tag));
         let found = images(&index).map(|entry| &entry.digest);
         assert_eq!(found.collect::<Vec<_>>(), [&image.digest]);
         assert!(
             matches!(select(&index, None), Selection::Found(found) if found.digest == image.digest)
         );
+        // This tag is the image's own.
+        let mut index = Index::new(ManifestFormat::Oci, Vec::new());
+        let tag = tag_of(&list.digest);
+        put_entry(&mut index, list, Some(&tag));
+        assert_eq!(images(&index).count(), 1);
     }
 
     #[test]

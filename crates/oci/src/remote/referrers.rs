@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, StatusCode, Url};
+use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::progress::Silent;
 
 use super::error::RegistryError;
@@ -130,24 +131,52 @@ impl Repository {
 
     /// Returns the artifact of an entry, if its subject matches, and its type where one is wanted.
     /// One that the registry lacks is not attached: a registry that cleans up deletes artifacts,
-    /// which have no tag, and keeps the list, which has one.
+    /// which have no tag, and keeps the list, which has one. One that cannot be used is not, either.
     pub async fn artifact(
         &self,
         entry: &Descriptor,
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Option<Artifact>, RegistryError> {
-        let Some(raw) = self.find_manifest(entry.digest.as_ref()).await? else {
-            let note = not_attached(self, entry, subject);
-            self.inner().http.progress().note(&note);
-            return Ok(None);
+        let artifact = match self.find_listed(entry, subject).await? {
+            Some(Ok(document)) => Artifact::read(document),
+            Some(Err(problem)) => {
+                let note = not_attached(entry, subject, &error_chain(&problem));
+                self.inner().http.progress().note(&note);
+                None
+            }
+            None => None,
         };
-        let read = Document::verify(&raw.media_type, raw.bytes, &entry.digest);
-        let artifact = read.ok().and_then(Artifact::read);
         Ok(artifact.filter(|artifact| {
             artifact.subject().digest == *subject
                 && artifact_type.is_none_or(|it| artifact.artifact_type() == it)
         }))
+    }
+
+    /// Like [`Repository::artifact`], but fails for an artifact that cannot be used.
+    pub(crate) async fn usable_artifact(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+    ) -> Result<Option<Artifact>, RegistryError> {
+        let document = self.find_listed(entry, subject).await?.transpose()?;
+        let artifact = document.and_then(Artifact::read);
+        Ok(artifact.filter(|artifact| artifact.subject().digest == *subject))
+    }
+
+    /// Reads the document of a list's entry, if the registry has it.
+    async fn find_listed(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+    ) -> Result<Option<Result<Document, Problem>>, RegistryError> {
+        let Some(raw) = self.find_manifest(entry.digest.as_ref()).await? else {
+            let note = not_attached(entry, subject, &format!("{self} does not have it"));
+            self.inner().http.progress().note(&note);
+            return Ok(None);
+        };
+        let read = Document::verify(&raw.media_type, raw.bytes, &entry.digest);
+        Ok(Some(read))
     }
 
     /// Returns the artifacts attached to a manifest, of one type or of all.
@@ -307,7 +336,7 @@ enum List {
 
 /// The tag of a manifest's list of referrers: as specified, up to 32 characters of the algorithm
 /// and 64 of the digest.
-fn tag_of(subject: &Digest) -> String {
+pub(crate) fn tag_of(subject: &Digest) -> String {
     let algorithm = subject.algorithm();
     let cut = |text: &str, most: usize| -> String {
         let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -326,21 +355,24 @@ pub fn cosign_tags(subject: &Digest) -> [(&'static str, String); 3] {
 
 /// Returns true if it is such a tag of any manifest.
 pub(crate) fn is_cosign_tag(tag: &str) -> bool {
-    let parts = tag
-        .rsplit_once('.')
-        .filter(|(_, suffix)| COSIGN_SUFFIXES.contains(suffix));
-    let subject = parts.and_then(|(list, _)| list.replacen('-', ":", 1).parse::<Digest>().ok());
-    subject.is_some_and(|subject| hasher_of(&subject).is_ok())
+    tag.rsplit_once('.')
+        .is_some_and(|(list, suffix)| COSIGN_SUFFIXES.contains(&suffix) && is_list_tag(list))
 }
 
-/// Note about an entry of a list whose artifact a place lacks.
+/// Returns true if it is the tag of a list of referrers of any manifest.
+pub(crate) fn is_list_tag(tag: &str) -> bool {
+    let subject = tag.replacen('-', ":", 1).parse::<Digest>();
+    subject.is_ok_and(|subject| hasher_of(&subject).is_ok())
+}
+
+/// Note about an entry of a list whose artifact is missing or cannot be used.
 pub(crate) fn not_attached(
-    place: &dyn fmt::Display,
     entry: &Descriptor,
     subject: &dyn fmt::Display,
+    reason: &dyn fmt::Display,
 ) -> String {
     let digest = &entry.digest;
-    format!("ignored {digest}, which is listed as attached to {subject}: {place} does not have it")
+    format!("ignored {digest}, which is listed as attached to {subject}: {reason}")
 }
 
 /// Returns true if a registry's error means that it lacks the referrers API.
@@ -392,6 +424,7 @@ mod tests {
         let list = tag_of(&digest);
         for tag in [&*list, &format!("{list}.txt"), "app-1.sig", "1.4.sig"] {
             assert!(!is_cosign_tag(tag), "{tag}");
+            assert_eq!(is_list_tag(tag), tag == list, "{tag}");
         }
     }
 
