@@ -287,6 +287,33 @@ async fn attestations_of_buildx_are_found_in_the_index_once() {
     }
 }
 
+#[test(multi_thread)]
+async fn what_is_attached_to_the_index_is_found() {
+    let site = Site::new();
+    let (theirs, image) = plain_image(&site).await;
+    let platform = wincimg_oci::document::Platform::windows("10.0.17763.973");
+    let index = Index::new(ManifestFormat::Oci, vec![image.with_platform(platform)]);
+    let index = Verbatim::new(index).unwrap();
+    let media_type = index.media_type();
+    let put = theirs.put_manifest("2", media_type, index.bytes().clone());
+    put.await.unwrap();
+    let kind = "application/vnd.in-toto+json";
+    let mut provenance = statement("https://slsa.dev/provenance/v1", &json!({"by": "actions"}));
+    provenance["subject"] = json!([{"name": "", "digest": {"sha256": index.digest().digest()}}]);
+    let content = stored(&theirs, kind, &provenance.to_string()).await;
+    let about = index.descriptor(media_type);
+    let artifact = Artifact::new(kind, &about, vec![content], BTreeMap::new()).unwrap();
+    theirs.attach(&artifact).await.unwrap();
+    let output = inspect(
+        &site,
+        &[&format!("{}/theirs:2", site.host()), "--provenance"],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed, provenance);
+    assert!(!stderr(&output).contains("another"), "{}", stderr(&output));
+}
+
 /// An index with an attestation of buildx, whose newer ones are artifacts too, and the SBOM in it.
 async fn attested_by_buildx(is_artifact: bool) -> (Site, String, Value) {
     let site = Site::new();

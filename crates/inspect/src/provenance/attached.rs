@@ -118,31 +118,15 @@ impl DocumentKind {
 }
 
 /// Lists the documents attached to an image; `named` is the requested manifest, which may be an
-/// index with attestations.
+/// index with attestations, or with documents of its own.
 pub async fn list_attached(
     place: &Source,
     image: &Digest,
     named: &Document,
 ) -> Result<Vec<AttachedDocument>, StoreError> {
-    let mut found: Vec<AttachedDocument> = Vec::new();
-    for artifact in place.artifacts(image, None).await? {
-        let predicate = predicate_in(artifact.annotations());
-        let media_type = Some(artifact.artifact_type());
-        found.extend(documents(
-            artifact.layers(),
-            artifact.document().digest(),
-            media_type,
-            predicate,
-        ));
-    }
-    for (_, tag) in cosign_tags(image) {
-        if place.head(&tag).await?.is_none() {
-            continue;
-        }
-        let Document::Manifest(manifest) = place.resolve(Some(&tag)).await? else {
-            continue;
-        };
-        found.extend(documents(&manifest.layers, manifest.digest(), None, None));
+    let mut found = attached_to(place, image).await?;
+    if named.digest() != image {
+        found.extend(attached_to(place, named.digest()).await?);
     }
     if let Document::Index(index) = named {
         for entry in &index.manifests {
@@ -157,6 +141,34 @@ pub async fn list_attached(
             };
             found.extend(documents(&manifest.layers, &entry.digest, None, None));
         }
+    }
+    Ok(found)
+}
+
+/// The documents of the artifacts and cosign's tags of a manifest.
+async fn attached_to(
+    place: &Source,
+    subject: &Digest,
+) -> Result<Vec<AttachedDocument>, StoreError> {
+    let mut found: Vec<AttachedDocument> = Vec::new();
+    for artifact in place.artifacts(subject, None).await? {
+        let predicate = predicate_in(artifact.annotations());
+        let media_type = Some(artifact.artifact_type());
+        found.extend(documents(
+            artifact.layers(),
+            artifact.document().digest(),
+            media_type,
+            predicate,
+        ));
+    }
+    for (_, tag) in cosign_tags(subject) {
+        let Some(digest) = place.head(&tag).await? else {
+            continue;
+        };
+        let Document::Manifest(manifest) = place.resolve(Some(digest.as_ref())).await? else {
+            continue;
+        };
+        found.extend(documents(&manifest.layers, manifest.digest(), None, None));
     }
     Ok(found)
 }
