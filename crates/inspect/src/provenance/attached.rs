@@ -234,7 +234,7 @@ impl AttachedDocument {
         let (bytes, is_signed) = inside.unwrap_or((bytes, false));
         let statement = is_statement.then(|| bytes.clone());
         let of_bill = statement.as_ref().filter(|_| self.what.is_sbom(None));
-        let bill = of_bill.and_then(predicate_of);
+        let bill = of_bill.and_then(bill_in);
         Ok(Some(AttachedContent {
             bytes: bill.unwrap_or(bytes),
             is_signed,
@@ -290,6 +290,16 @@ struct Statement<'a> {
     predicate: Option<&'a RawValue>,
 }
 
+/// A predicate of cosign 1 for any document.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct CosignPredicate<'a> {
+    #[serde(borrow)]
+    data: &'a RawValue,
+    #[serde(rename = "Timestamp")]
+    _timestamp: Option<IgnoredAny>,
+}
+
 #[derive(Deserialize)]
 struct Subject {
     /// Hashes by their algorithms.
@@ -313,10 +323,16 @@ fn unwrap_envelope(bytes: &[u8]) -> Option<(Bytes, bool)> {
     Some((payload.into(), is_signed))
 }
 
-/// The predicate of a statement, such as a bill of materials.
-fn predicate_of(statement: &Bytes) -> Option<Bytes> {
+/// The bill of materials that a statement has as its predicate: cosign writes SPDX as a string of
+/// JSON or of tag-value, and earlier versions wrap the bill.
+fn bill_in(statement: &Bytes) -> Option<Bytes> {
     let predicate = Statement::parse(statement)?.predicate?;
-    Some(statement.slice_ref(predicate.get().as_bytes()))
+    let wrapped = serde_json::from_str::<CosignPredicate<'_>>(predicate.get());
+    let bill = wrapped.map_or(predicate, |wrapped| wrapped.data);
+    Some(match serde_json::from_str::<String>(bill.get()) {
+        Ok(text) => text.into(),
+        Err(_) => statement.slice_ref(bill.get().as_bytes()),
+    })
 }
 
 /// Returns true if a subject of a statement has one of these digests.
@@ -372,11 +388,22 @@ mod tests {
     }
 
     #[test]
-    fn a_predicate_is_taken_out_as_it_is_written() {
+    fn a_bill_is_taken_out_as_it_is_written() {
         let bill = r#"{ "a":[1,  2] }"#;
-        let statement = format!(r#"{{"predicate": {bill} , "predicateType": "x"}}"#);
-        assert_eq!(predicate_of(&statement.into()).unwrap(), bill);
-        assert_eq!(predicate_of(&Bytes::from_static(b"{}")), None);
+        let quoted = serde_json::to_string(bill).unwrap();
+        for predicate in [
+            bill,
+            &quoted,
+            &format!(r#"{{"Data": {bill}, "Timestamp": "x"}}"#),
+            &format!(r#"{{"Data": {quoted}, "Timestamp": "x"}}"#),
+        ] {
+            let statement = format!(r#"{{"predicate": {predicate} , "predicateType": "x"}}"#);
+            assert_eq!(bill_in(&statement.into()).unwrap(), bill, "{predicate}");
+        }
+        let own = r#"{"Data": {}, "bomFormat": "CycloneDX"}"#;
+        let statement = format!(r#"{{"predicate": {own}}}"#);
+        assert_eq!(bill_in(&statement.into()).unwrap(), own);
+        assert_eq!(bill_in(&Bytes::from_static(b"{}")), None);
     }
 
     #[test]
