@@ -15,7 +15,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::{Progress, Silent};
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::{
-    Artifact, Document, ImageConfig, Index, ManifestFormat, Verbatim, sha256,
+    Artifact, Document, ImageConfig, Index, ManifestFormat, Platform, Verbatim, sha256,
 };
 use wincimg_oci::layout::Layout;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
@@ -314,6 +314,47 @@ async fn artifacts_are_found_in_a_list_under_the_images_tag_and_without_a_type()
     assert_eq!(found, [listed, untyped]);
     let error = layout.resolve(Some("2")).await.unwrap_err().to_string();
     assert!(!error.contains(&tag), "{error}");
+}
+
+#[test]
+async fn an_index_with_only_some_images_says_how_to_copy_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = format!("oci:{}:1", path(&dir, "layout"));
+    let target = sink(&location, &no_registry()).await;
+    let image = base();
+    image.put(&target, None).await;
+    let other = StandIn::new(ManifestFormat::Oci, "10.0.20348.10", &[(900, 9)]);
+    let mut attestation = other.document().descriptor().with_platform(Platform {
+        os: "unknown".to_owned(),
+        architecture: "unknown".to_owned(),
+        ..Platform::default()
+    });
+    attestation.digest = sha256(b"attestation");
+    let about = (
+        "vnd.docker.reference.digest".to_owned(),
+        image.image.digest().to_string(),
+    );
+    attestation.annotations.extend([about]);
+    let entries = [&image, &other].map(|image| image.image.index_entry());
+    let entries = entries.into_iter().chain([attestation]).collect();
+    let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
+    let index = Document::Index(index);
+    target.publish(&index, Some("1")).await.unwrap();
+
+    let source = Source::open(&location.parse().unwrap(), &no_registry());
+    let source = source.await.unwrap();
+    let all = CopyPlan::new(&source, Some("1"), &CopyOptions::default()).await;
+    let hint = all.unwrap_err().diagnosis().hint.unwrap();
+    let (_, flag) = hint.split_once("--platform ").unwrap();
+    let some = CopyOptions {
+        platforms: vec![flag.parse().unwrap()],
+        ..CopyOptions::default()
+    };
+    let plan = CopyPlan::new(&source, Some("1"), &some).await.unwrap();
+    let [copied] = plan.children.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(copied.digest(), image.image.digest());
 }
 
 #[test]

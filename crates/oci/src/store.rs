@@ -262,6 +262,17 @@ impl Source {
         }
     }
 
+    /// Returns true if a layout or archive does not have a document that it refers to. A registry
+    /// has all.
+    pub(crate) fn lacks(&self, entry: &Descriptor) -> bool {
+        match self {
+            Self::Registry(_) => false,
+            Self::Layout(layout) => !layout.blob_path(&entry.digest).is_file(),
+            Self::Archive(archive) => !archive.has_blob(&entry.digest),
+            Self::Loose(loose) => loose.below.lacks(entry),
+        }
+    }
+
     /// Returns the blob's bytes for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<BlobHandle, StoreError> {
         Ok(match self {

@@ -232,7 +232,7 @@ impl Planner<'_> {
         let chosen = self.chosen(&index, depth).await?;
         let visits: Vec<_> = chosen
             .iter()
-            .map(|entry| self.visit_entry(entry, depth))
+            .map(|entry| self.visit_entry(entry, &index, depth))
             .collect();
         let children: Vec<PlanNode> = stream::iter(visits)
             .buffered(PARALLEL)
@@ -271,17 +271,39 @@ impl Planner<'_> {
     fn visit_entry<'a>(
         &'a self,
         entry: &'a Descriptor,
+        index: &'a Index,
         depth: usize,
     ) -> BoxFuture<'a, Result<PlanNode, StoreError>> {
         Box::pin(async move {
-            let document = self.source.document(entry).await?;
+            let document = match self.source.document(entry).await {
+                Err(StoreError::Other(problem)) if self.source.lacks(entry) => {
+                    let hint = self.present_platforms(index);
+                    return Err(StoreError::from(problem.hint_if(hint)));
+                }
+                document => document?,
+            };
             let mut node = self.visit(document, depth + 1).await?;
             node.platform.clone_from(&entry.platform);
             Ok(node)
         })
     }
 
-    /// Returns the entries for the requested platforms, and their attestations.
+    /// Hint for an index that a layout or archive has only in part: containerd and Docker save it
+    /// with only those images that they pulled.
+    fn present_platforms(&self, index: &Index) -> Option<String> {
+        let present = index.manifests.iter();
+        let present = present.filter(|entry| !self.source.lacks(entry));
+        let platforms = present.filter_map(|entry| entry.platform.as_ref());
+        let platforms = platforms.filter(|platform| platform.os != "unknown");
+        let platforms: Vec<String> = platforms.map(ToString::to_string).collect();
+        (!platforms.is_empty()).then(|| {
+            let flags = platforms.join(" --platform ");
+            format!("it has only some images of the index: add --platform {flags}")
+        })
+    }
+
+    /// Returns the entries for the requested platforms, and their attestations if the source has
+    /// them.
     async fn chosen(
         &self,
         index: &Verbatim<Index>,
@@ -315,6 +337,7 @@ impl Planner<'_> {
         let about_included = |entry: &Descriptor| {
             let about = entry.attested();
             about.is_some_and(|about| included.iter().any(|digest| about == digest.as_ref()))
+                && !self.source.lacks(entry)
         };
         Ok(entries
             .iter()
@@ -337,6 +360,9 @@ impl Planner<'_> {
                 if is_included || !filters.any(|filter| filter.may_match(platform)) {
                     return Ok(is_included);
                 }
+            }
+            if self.source.lacks(entry) {
+                return Ok(false);
             }
             match self.source.document(entry).await? {
                 Document::Manifest(manifest) => {
