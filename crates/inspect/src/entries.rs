@@ -4,7 +4,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use wincimg_layer::{LayerEntry, LayerReader, TarEntryKind, TarReadError, Whiteout};
+use wincimg_layer::{
+    LayerEntry, LayerReader, NO_SPARSE_FILES, TarEntryKind, TarReadError, Whiteout,
+};
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::path_problem;
@@ -195,6 +197,9 @@ impl<'a> LayerEntries<'a> {
     /// Moves to the next entry; `None` at the end.
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, TarReadError> {
         while let Some(raw) = self.reader.next_entry()? {
+            if self.reader.is_sparse() {
+                return Err(TarReadError::Refused(NO_SPARSE_FILES.to_owned()));
+            }
             let (folder, name) = raw.path.rsplit_once('/').unwrap_or(("", &raw.path));
             let deleted = match Whiteout::from_name(name) {
                 None => None,
@@ -292,8 +297,11 @@ mod tests {
             header.set_size(0);
             tar.append_data(&mut header, path, &[][..]).unwrap();
         }
-        let tar = tar.into_inner().unwrap();
-        let reader = LayerReader::new(tar.as_slice(), Limits::default()).unwrap();
+        read_tar(&tar.into_inner().unwrap())
+    }
+
+    fn read_tar(tar: &[u8]) -> Result<usize, String> {
+        let reader = LayerReader::new(tar, Limits::default()).unwrap();
         let mut entries = LayerEntries::new(reader, Layout::Windows);
         let mut count = 0;
         loop {
@@ -302,6 +310,24 @@ mod tests {
                 Ok(None) => return Ok(count),
                 Err(error) => return Err(error.to_string()),
             }
+        }
+    }
+
+    #[test]
+    fn a_sparse_file_is_refused_in_each_format() {
+        let mut pax = tar::Builder::new(Vec::new());
+        let map = ("GNU.sparse.major", b"1".as_slice());
+        pax.append_pax_extensions([map]).unwrap();
+        let mut gnu = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(0);
+        pax.append_data(&mut header, "Files/GNUSparseFile.1/a", &[][..])
+            .unwrap();
+        header.set_entry_type(tar::EntryType::GNUSparse);
+        gnu.append_data(&mut header, "Files/a", &[][..]).unwrap();
+        for tar in [pax, gnu] {
+            let error = read_tar(&tar.into_inner().unwrap()).unwrap_err();
+            assert_eq!(error, NO_SPARSE_FILES);
         }
     }
 

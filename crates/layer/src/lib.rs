@@ -75,8 +75,8 @@ pub use split::LayerPart;
 pub use wincimg_common::files::BufferedBlob;
 
 pub use crate::archive::tar::{
-    Limits, TarEntry as LayerEntry, TarEntryKind, TarReadError, TarReader as LayerReader,
-    decompress, detect_compression,
+    Limits, NO_SPARSE_FILES, TarEntry as LayerEntry, TarEntryKind, TarReadError,
+    TarReader as LayerReader, decompress, detect_compression,
 };
 
 /// The example in the README runs with the tests.

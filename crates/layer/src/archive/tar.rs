@@ -19,6 +19,9 @@ const LARGEST_EXTENSION: u64 = 1 << 20;
 /// Maximum size of a piece of content.
 const PIECE: usize = 128 << 10;
 
+/// Message for sparse files, whose content begins with a map and has another name and size.
+pub const NO_SPARSE_FILES: &str = "it has sparse files of GNU tar, which are not supported";
+
 /// Limits of a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -165,7 +168,7 @@ impl<'a> TarReader<'a> {
                 }
                 EntryType::XGlobalHeader => self.start_entry(size)?,
                 EntryType::GNUSparse => {
-                    return Err(TarReadError::Malformed("it has sparse entries of GNU tar"));
+                    return Err(TarReadError::Refused(NO_SPARSE_FILES.to_owned()));
                 }
                 kind => return self.entry(&header, kind, size, extensions).map(Some),
             }
@@ -207,6 +210,11 @@ impl<'a> TarReader<'a> {
     pub fn pax(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let records = PaxExtensions::new(&self.pax).filter_map(Result::ok);
         records.map(|record| (record.key_bytes(), record.value_bytes()))
+    }
+
+    /// Returns true if the current entry is a sparse file in the PAX format.
+    pub fn is_sparse(&self) -> bool {
+        self.pax().any(|(key, _)| key.starts_with(b"GNU.sparse"))
     }
 
     fn entry(

@@ -63,8 +63,7 @@ pub(super) fn list(
             TarEntryKind::Directory => ArchiveEntryKind::Folder,
             TarEntryKind::Symlink => ArchiveEntryKind::Link(target),
             TarEntryKind::File => {
-                let is_sparse = |(key, _): (&[u8], &[u8])| key.starts_with(b"GNU.sparse");
-                if reader.pax().any(is_sparse) {
+                if reader.is_sparse() {
                     problem = Some("it is a sparse file of GNU tar".to_owned());
                 }
                 ArchiveEntryKind::File
