@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 use wincimg_oci::archive::DockerArchive;
-use wincimg_oci::document::{Document, ImageConfig, Index, ManifestFormat, Verbatim};
+use wincimg_oci::document::{Digest, Document, ImageConfig, Index, ManifestFormat, Verbatim};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
@@ -251,6 +251,62 @@ async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
         report.blobs[2].digest,
         image.image.config().digest().to_string()
     );
+}
+
+#[test]
+async fn the_layers_of_an_archive_are_found_where_only_its_list_names_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = base();
+    let config = image.image.config().bytes();
+    let diff_ids = &image.image.config().rootfs.diff_ids;
+    let layers = [(50_000, 1), (7_000, 2)]
+        .map(|(size, seed)| wincimg_testkit::windows_base::layer(size, seed).0);
+    let member = |digest: &Digest| format!("blobs/sha256/{}", digest.digest());
+    let mut empty = image.image.manifest().clone().into_value();
+    empty.layers.clear();
+    let empty = Verbatim::new(empty).unwrap();
+    let entry = empty.descriptor(empty.media_type());
+    let index = Verbatim::new(Index::new(ManifestFormat::Oci, vec![entry])).unwrap();
+    let digest = image.image.config().digest();
+    // Docker 25.0.0 wrote a manifest without layers, earlier ones on Windows `\\` in the list.
+    let list = |config: &str, layers: [&str; 2]| {
+        serde_json::json!([{"Config": config, "RepoTags": ["app:1"], "Layers": layers}]).to_string()
+    };
+    let names = [member(&diff_ids[0]), member(&diff_ids[1])];
+    let new_list = list(&member(digest), [&names[0], &names[1]]);
+    let old_list = list("config.json", [r"one\layer.tar", r"two\layer.tar"]);
+    let archives: [&[(&str, &[u8])]; 2] = [
+        &[
+            ("index.json", index.bytes()),
+            ("manifest.json", new_list.as_bytes()),
+            (&member(empty.digest()), empty.bytes()),
+            (&member(digest), config),
+            (&names[0], &layers[0]),
+            (&names[1], &layers[1]),
+        ],
+        &[
+            ("manifest.json", old_list.as_bytes()),
+            ("config.json", config),
+            ("one/layer.tar", &layers[0]),
+            ("two/layer.tar", &layers[1]),
+        ],
+    ];
+    for members in archives {
+        let file = path(&dir, "app.tar");
+        let mut tar = tar::Builder::new(fs::File::create(&file).unwrap());
+        for (name, bytes) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            tar.append_data(&mut header, name, *bytes).unwrap();
+        }
+        tar.into_inner().unwrap();
+        let from = format!("docker-archive:{file}:app:1");
+        let to = format!("oci:{}:x", path(&dir, "layout"));
+        let report = copy(&from, &to, &no_registry()).await;
+        let digests: Vec<_> = report.blobs.iter().map(|blob| &blob.digest).collect();
+        let expected = [&diff_ids[0], &diff_ids[1], digest].map(ToString::to_string);
+        assert_eq!(digests, expected.iter().collect::<Vec<_>>());
+    }
 }
 
 #[test]

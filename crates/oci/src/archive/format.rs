@@ -62,9 +62,14 @@ impl<T> Members<T> {
         true
     }
 
-    /// The file of that name, or that it links to.
+    /// The file of that name, or that it links to. Docker on Windows up to 18.03 names files with
+    /// `\` in `manifest.json`.
     pub(super) fn get(&self, name: &str) -> Option<&T> {
-        let mut name = normalised(name);
+        self.find(normalised(name))
+            .or_else(|| self.find(normalised(&name.replace('\\', "/"))))
+    }
+
+    fn find(&self, mut name: String) -> Option<&T> {
         for _ in 0..MAX_LINKS {
             if let Some(found) = self.files.get(&name) {
                 return Some(found);

@@ -120,6 +120,10 @@ impl Contents {
             contents.index = Verbatim::<Index>::parse(bytes)
                 .map_err(|source| contents.unusable("index.json", source))?
                 .into_value();
+            if contents.lacks_layers() {
+                contents.index.manifests.clear();
+                contents.make_manifests()?;
+            }
         } else if contents.members.get("manifest.json").is_some() {
             contents.make_manifests()?;
         } else {
@@ -128,12 +132,31 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Returns true if only `manifest.json` names the layers of an image, as in the archives of
+    /// Docker 25.0.0.
+    fn lacks_layers(&self) -> bool {
+        let saved = self.saved_images().unwrap_or_default();
+        let has_layers = |config: &str| {
+            let mut saved = saved.iter().filter(|image| image.config == config);
+            saved.any(|image| image.layers.as_ref().is_some_and(|it| !it.is_empty()))
+        };
+        self.index.manifests.iter().any(|entry| {
+            let bytes = self.read_blob(&entry.digest);
+            let document = bytes.and_then(|bytes| Document::of_entry(entry, bytes));
+            matches!(document, Ok(Document::Manifest(manifest))
+                if manifest.layers.is_empty() && has_layers(&blob_member(&manifest.config.digest)))
+        })
+    }
+
+    fn saved_images(&self) -> Result<Vec<SavedImage>, Problem> {
+        let bytes = self.read_member("manifest.json")?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))
+    }
+
     /// Generates the image manifests that an older archive lacks.
     fn make_manifests(&mut self) -> Result<(), Problem> {
-        let bytes = self.read_member("manifest.json")?;
-        let saved: Vec<SavedImage> = serde_json::from_slice(&bytes)
-            .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))?;
-        for image in saved {
+        for image in self.saved_images()? {
             let manifest = self.manifest_of(&image)?;
             let entry = manifest.descriptor(manifest.media_type());
             self.blobs.insert(
