@@ -15,9 +15,13 @@ pub(super) fn report_referrers<'r>(
         let ReferrerReport { about, kind, .. } = report;
         let problem = report.problem.as_deref().unwrap_or_default();
         match report.outcome {
-            ReferrerOutcome::Left => session.warn(format_args!(
-                "{kind} attached to {about} is not copied: the copy of the image has another digest"
-            )),
+            ReferrerOutcome::Left => {
+                let changed = "the copy of the image has another digest";
+                let reason = report.problem.as_deref().unwrap_or(changed);
+                session.warn(format_args!(
+                    "{kind} attached to {about} is not copied: {reason}"
+                ));
+            }
             ReferrerOutcome::Unknown => {
                 failed += 1;
                 session.warn(format_args!(

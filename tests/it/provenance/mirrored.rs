@@ -143,6 +143,45 @@ fn a_copy_has_all_attached_documents_and_signatures_too() {
 }
 
 #[test]
+fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported() {
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    let bill = built["images"][0]["documents"][0]["digest"].as_str();
+    let bill = bill.unwrap();
+    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        cosign(&place, bill).await;
+        let raw = place.get_manifest(bill).await.unwrap();
+        let mut about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
+        for _ in 0..6 {
+            let deep = Artifact::new("text/deep", &about, Vec::new(), BTreeMap::new());
+            let deep = deep.unwrap();
+            place.attach(&deep).await.unwrap();
+            about = deep.document().descriptor();
+        }
+    });
+    let there = format!("{}/promoted:1", site.host());
+    for words in [
+        ["copy", &*image, "oci:layout:1"],
+        ["push", "oci:layout", &*there],
+    ] {
+        let mut command = site.with_no_bases(&words);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let printed = stderr(&output);
+        let deep = |line: &&str| line.starts_with("warning: ") && line.contains("text/deep");
+        let warnings = printed.lines().filter(deep).count();
+        // The layout has no more than it got.
+        assert_eq!(warnings, usize::from(words[0] == "copy"), "{words:?}");
+    }
+    let place = repository(options(&site.host()), &format!("{}/promoted", site.host()));
+    let tag = format!("{}.sig", bill.replace(':', "-"));
+    let found = runtime.block_on(place.find_manifest(&tag)).unwrap();
+    assert!(found.is_some());
+}
+
+#[test]
 fn a_copy_without_its_documents_is_an_error() {
     let site = Site::new();
     let (image, built) = signed_image(&site);

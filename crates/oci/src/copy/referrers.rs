@@ -16,8 +16,10 @@ use crate::document::{Artifact, Descriptor, Digest};
 use crate::remote::cosign_tags;
 use crate::store::{Sink, Source, StoreError};
 
-/// The signature of an image's SBOM is two references away from the image.
-const DEPTH: usize = 3;
+/// The signature of an image's SBOM is two references away from the image. A registry could make up
+/// any number of them.
+const DEPTH: usize = 6;
+const TOO_DEEP: &str = "it is more than 6 documents away from the image";
 
 /// An artifact attached to an image, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,7 +33,7 @@ pub struct ReferrerReport {
     pub digest: Option<String>,
     /// Its outcome.
     pub outcome: ReferrerOutcome,
-    /// The reason for failure.
+    /// The reason for failure, or for leaving it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -44,7 +46,7 @@ pub enum ReferrerOutcome {
     Present,
     /// It was copied, or would be.
     Copied,
-    /// It was not copied because the image changed.
+    /// It was not copied because the image changed, or for the stated problem.
     Left,
     /// It could not be copied.
     Failed,
@@ -91,7 +93,7 @@ impl Copier {
             if published == source {
                 copier.copy_referrers_of(source, 1, &mut reports).await;
             } else {
-                copier.report_not_copied(source, &mut reports).await;
+                copier.report_not_copied(source, None, &mut reports).await;
             }
         }
         reports
@@ -115,18 +117,22 @@ impl Copier {
 }
 
 impl ReferrerCopier<'_> {
-    async fn report_not_copied(&self, about: &Digest, reports: &mut Vec<ReferrerReport>) {
+    async fn report_not_copied(
+        &self,
+        about: &Digest,
+        problem: Option<&str>,
+        reports: &mut Vec<ReferrerReport>,
+    ) {
         let Some(entries) = self.listed(about, reports).await else {
             return;
         };
-        let left = |kind, digest: &Digest| {
-            ReferrerReport::new(about.as_ref(), kind, Some(digest), ReferrerOutcome::Left)
+        let left = |kind, digest: &Digest| ReferrerReport {
+            problem: problem.map(str::to_owned),
+            ..ReferrerReport::new(about.as_ref(), kind, Some(digest), ReferrerOutcome::Left)
         };
         for entry in &entries {
-            let digest: &str = entry.digest.as_ref();
             // Buildx's attestations may be artifacts, too.
-            let is_reported = |it: &ReferrerReport| it.digest.as_deref() == Some(digest);
-            if !reports.iter().any(is_reported)
+            if !is_reported(&entry.digest, reports)
                 && !matches!(self.source.artifact(entry, about).await, Ok(None))
             {
                 reports.push(left(kind_of(entry), &entry.digest));
@@ -146,6 +152,10 @@ impl ReferrerCopier<'_> {
         reports: &'b mut Vec<ReferrerReport>,
     ) -> BoxFuture<'b, ()> {
         Box::pin(async move {
+            if depth > DEPTH {
+                self.report_not_copied(about, Some(TOO_DEEP), reports).await;
+                return;
+            }
             let Some(entries) = self.listed(about, reports).await else {
                 return;
             };
@@ -162,22 +172,24 @@ impl ReferrerCopier<'_> {
                 else {
                     continue;
                 };
-                let goes_on = reported.outcome != ReferrerOutcome::Failed && depth < DEPTH;
+                let is_copied = reported.outcome != ReferrerOutcome::Failed;
                 reports.push(reported);
-                if goes_on {
+                if is_copied {
                     self.copy_referrers_of(&entry.digest, depth + 1, reports)
                         .await;
                 }
             }
-            // Such tags exist only for images.
-            if depth == 1 {
-                for (suffix, tag) in cosign_tags(about) {
-                    let (digest, done) = match self.copy_tag(&tag).await {
-                        Ok(Some((digest, outcome))) => (Some(digest), Ok(Some(outcome))),
-                        Ok(None) => continue,
-                        Err(error) => (None, Err(error)),
-                    };
-                    reports.extend(report(about, suffix.to_owned(), digest.as_ref(), done));
+            for (suffix, tag) in cosign_tags(about) {
+                let (digest, done) = match self.copy_tag(&tag).await {
+                    Ok(Some((digest, outcome))) => (Some(digest), Ok(Some(outcome))),
+                    Ok(None) => continue,
+                    Err(error) => (None, Err(error)),
+                };
+                // Anybody may set such a tag, also to what it is about.
+                let is_new = digest.as_ref().is_some_and(|it| !is_reported(it, reports));
+                reports.extend(report(about, suffix.to_owned(), digest.as_ref(), done));
+                if let Some(digest) = digest.filter(|_| is_new) {
+                    self.copy_referrers_of(&digest, depth + 1, reports).await;
                 }
             }
         })
@@ -276,6 +288,12 @@ fn report(
         problem,
         ..ReferrerReport::new(about.as_ref(), kind, digest, outcome)
     })
+}
+
+fn is_reported(digest: &Digest, reports: &[ReferrerReport]) -> bool {
+    let digest: &str = digest.as_ref();
+    let mut reported = reports.iter().filter_map(|it| it.digest.as_deref());
+    reported.any(|reported| reported == digest)
 }
 
 fn kind_of(entry: &Descriptor) -> String {
