@@ -28,7 +28,9 @@ use super::stream::{self, FileRange};
 
 mod entries;
 
-pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, find_tag, images, put_entry, select};
+pub(super) use entries::{
+    IMAGE_NAME, REF_NAME, Selection, find_saved, find_tag, images, put_entry, select,
+};
 
 /// Larger than the index of any real layout, which has one entry for each image.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
@@ -373,7 +375,9 @@ impl Layout {
     }
 
     pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, StoreError> {
-        Ok(find_tag(&self.index().await?, tag).cloned())
+        let index = self.index().await?;
+        let found = find_tag(&index, tag).or_else(|| find_saved(&index, tag));
+        Ok(found.cloned())
     }
 
     /// Tags of the images and indexes that the layout lists, with their entries.

@@ -8,6 +8,11 @@ use crate::remote::{is_cosign_tag, is_list_tag, tag_of};
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// Annotation of containerd and Docker for the full reference.
 pub(crate) const IMAGE_NAME: &str = "io.containerd.image.name";
+/// Annotation of `cosign save` for what an entry is, and the beginning of its values.
+const KIND: &str = "kind";
+const COSIGN: &str = "dev.cosignproject.cosign/";
+/// Annotation of `cosign save` for the reference of an image, and later of what is about it.
+const IMAGE_REF: &str = "dev.cosignproject.cosign/imageRef";
 
 /// The entry selected by a tag, a digest or nothing.
 pub(crate) enum Selection<'a> {
@@ -75,9 +80,26 @@ pub(crate) fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
     let entries = index.manifests.iter();
     entries.filter(move |entry| {
         let tag = entry.annotations.get(REF_NAME);
+        let kind = entry.annotations.get(KIND);
+        let kind = kind.and_then(|kind| kind.strip_prefix(COSIGN));
         entry.artifact_type().is_none()
+            && kind.is_none_or(|kind| matches!(kind, "image" | "imageIndex"))
             && tag.is_none_or(|tag| !is_cosign_tag(tag) && !is_list(entry, tag))
     })
+}
+
+/// Digest of what `cosign save` stored with an image without a tag: that of cosign's tag, which it
+/// would have in a registry.
+pub(crate) fn find_saved<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
+    let (list, suffix) = tag.rsplit_once('.')?;
+    let image = images(index).find(|entry| tag_of(&entry.digest) == list)?;
+    let kind = format!("{COSIGN}{suffix}s");
+    let saved = index.manifests.iter().find(|entry| {
+        let about = entry.annotations.get(IMAGE_REF);
+        entry.annotations.get(KIND) == Some(&kind)
+            && (about.is_none() || about == image.annotations.get(IMAGE_REF))
+    })?;
+    Some(&saved.digest)
 }
 
 fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
@@ -108,13 +130,21 @@ pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
 }
 
 /// Adds an entry under a tag and removes the previous entry of that tag, and an untagged entry with
-/// the same content. Entries that are added at once have the same order each time: by tag, then those
+/// the same content, whose annotations stay. Entries that are added at once have the same order each time: by tag, then those
 /// without one by what they are.
 pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&str>) {
     if let Some(tag) = tag {
         entry
             .annotations
             .insert(REF_NAME.to_owned(), tag.to_owned());
+    }
+    for old in &index.manifests {
+        if old.digest == entry.digest && !old.annotations.contains_key(REF_NAME) {
+            for (name, value) in &old.annotations {
+                let known = entry.annotations.entry(name.clone());
+                known.or_insert_with(|| value.clone());
+            }
+        }
     }
     let replaces = |old: &Descriptor| {
         let same_tag = old.annotations.get(REF_NAME) == entry.annotations.get(REF_NAME);
@@ -165,6 +195,32 @@ mod tests {
         let tag = tag_of(&list.digest);
         put_entry(&mut index, list, Some(&tag));
         assert_eq!(images(&index).count(), 1);
+    }
+
+    #[test]
+    fn signatures_that_cosign_saved_are_those_of_the_image_also_under_a_new_tag() {
+        let entry = |kind: &str| {
+            let digest = sha256(kind.as_bytes());
+            let mut entry = Descriptor::new(media_type::OCI_MANIFEST, digest, 5);
+            let kind = (KIND.to_owned(), format!("{COSIGN}{kind}"));
+            entry.annotations.extend([kind]);
+            entry
+        };
+        let (image, signatures) = (entry("image"), entry("sigs"));
+        let entries = vec![image.clone(), signatures.clone()];
+        let mut index = Index::new(ManifestFormat::Oci, entries);
+        let tag = tag_of(&image.digest) + ".sig";
+        let bare = Descriptor::new(media_type::OCI_MANIFEST, image.digest.clone(), 5);
+        for _ in 0..2 {
+            let Selection::Found(found) = select(&index, None) else {
+                panic!("{index:?}");
+            };
+            assert_eq!(found.digest, image.digest);
+            assert_eq!(found.annotations[KIND], image.annotations[KIND]);
+            assert_eq!(find_saved(&index, &tag), Some(&signatures.digest));
+            assert_eq!(find_saved(&index, &tag.replace(".sig", ".att")), None);
+            put_entry(&mut index, bare.clone(), Some("1.4"));
+        }
     }
 
     #[test]
