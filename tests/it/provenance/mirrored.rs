@@ -256,6 +256,21 @@ fn images_alone_are_copied_where_that_is_asked() {
 }
 
 #[test]
+fn an_archive_without_the_documents_of_its_image_says_so() {
+    let site = Site::new();
+    let (image, _) = signed_image(&site);
+    for (words, expected) in [(&[][..], KINDS.len() - 1), (&["--no-referrers"][..], 0)] {
+        let mut command = site.with_no_bases(&["copy", &image, "docker-archive:app.tar"]);
+        let output = command.args(words).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let printed = stderr(&output);
+        // The signature of the SBOM is not listed apart from it.
+        let warnings = printed.matches("cannot contain it").count();
+        assert_eq!(warnings, expected, "{printed}");
+    }
+}
+
+#[test]
 fn what_is_about_other_bytes_stays_and_is_reported() {
     let site = Site::new();
     let (image, _) = signed_image(&site);

@@ -19,6 +19,7 @@ use crate::store::{Sink, Source, StoreError};
 /// The signature of an image's SBOM is two references away from the image. A registry could make up
 /// any number of them.
 const DEPTH: usize = 6;
+const IN_ARCHIVE: &str = "a docker-archive cannot contain it";
 const TOO_DEEP: &str = "it is more than 6 documents away from the image";
 
 /// An artifact attached to an image, and its outcome.
@@ -59,15 +60,15 @@ struct ReferrerCopier<'a> {
     copier: &'a Copier,
     source: &'a Source,
     sink: &'a Sink,
-    /// The sink, to read what it has.
-    target: Source,
+    /// The sink, to read what it has; an archive cannot have artifacts.
+    target: Option<Source>,
     /// Type of artifacts to leave out.
     except: Option<&'a str>,
 }
 
 impl Copier {
-    /// Copies the artifacts attached to the documents of a copied plan, except those of a type. An
-    /// archive cannot have artifacts.
+    /// Copies the artifacts attached to the documents of a copied plan, except those of a type. For an
+    /// archive, which cannot have them, they are reported.
     pub async fn copy_referrers(
         &self,
         plan: &CopyPlan,
@@ -75,26 +76,30 @@ impl Copier {
         sink: &Sink,
         except: Option<&str>,
     ) -> Vec<ReferrerReport> {
-        let Some(target) = sink.as_source() else {
-            return Vec::new();
-        };
         let copier = ReferrerCopier {
             copier: self,
             source,
             sink,
-            target,
+            target: sink.as_source(),
             except,
         };
         let left = plan.left.iter();
         let mut reports: Vec<_> = left.map(ReferrerReport::of_attestation).collect();
         let subjects = plan.children.iter().zip(&plan.sources);
         let subjects = subjects.map(|(published, source)| (published.digest(), source));
+        let in_archive = copier.target.is_none().then_some(IN_ARCHIVE);
         for (published, source) in subjects.chain([(plan.root.digest(), &plan.source_digest)]) {
-            if published == source {
+            if published == source && in_archive.is_none() {
                 copier.copy_referrers_of(source, 1, &mut reports).await;
             } else {
-                copier.report_not_copied(source, None, &mut reports).await;
+                copier
+                    .report_not_copied(source, in_archive, &mut reports)
+                    .await;
             }
+        }
+        if in_archive.is_some() {
+            // That the source cannot list them is no failure here.
+            reports.retain(|it| it.outcome == ReferrerOutcome::Left);
         }
         reports
     }
@@ -160,10 +165,11 @@ impl ReferrerCopier<'_> {
                 return;
             };
             // If the target cannot list its artifacts, all are copied.
-            let there = if entries.is_empty() {
-                Vec::new()
-            } else {
-                self.target.referrers(about).await.unwrap_or_default()
+            let there = match &self.target {
+                Some(target) if !entries.is_empty() => {
+                    target.referrers(about).await.unwrap_or_default()
+                }
+                _ => Vec::new(),
             };
             for entry in &entries {
                 let is_listed = there.iter().any(|it| it.digest == entry.digest);
@@ -225,7 +231,7 @@ impl ReferrerCopier<'_> {
         about: &Digest,
         is_listed: bool,
     ) -> Result<Option<ReferrerOutcome>, StoreError> {
-        if is_listed && self.target.head(entry.digest.as_ref()).await?.is_some() {
+        if is_listed && self.find_in_target(entry.digest.as_ref()).await?.is_some() {
             return Ok(Some(ReferrerOutcome::Present));
         }
         // A listed artifact with another subject is attached to another manifest.
@@ -239,13 +245,20 @@ impl ReferrerCopier<'_> {
         Ok(Some(ReferrerOutcome::Copied))
     }
 
+    async fn find_in_target(&self, which: &str) -> Result<Option<Digest>, StoreError> {
+        match &self.target {
+            Some(target) => target.head(which).await,
+            None => Ok(None),
+        }
+    }
+
     /// Copies the document under a tag, if the tag exists.
     async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, StoreError> {
         let (source, sink) = (self.source, self.sink);
         let Some(digest) = source.head(tag).await? else {
             return Ok(None);
         };
-        if self.target.head(tag).await?.as_ref() == Some(&digest) {
+        if self.find_in_target(tag).await?.as_ref() == Some(&digest) {
             return Ok(Some((digest, ReferrerOutcome::Present)));
         }
         let options = CopyOptions::default();
