@@ -196,18 +196,24 @@ impl<'a> LayerEntries<'a> {
 
     /// Moves to the next entry; `None` at the end.
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, TarReadError> {
-        while let Some(raw) = self.reader.next_entry()? {
+        while let Some(mut raw) = self.reader.next_entry()? {
             if self.reader.is_sparse() {
                 return Err(TarReadError::Refused(NO_SPARSE_FILES.to_owned()));
             }
             let (folder, name) = raw.path.rsplit_once('/').unwrap_or(("", &raw.path));
-            let deleted = match Whiteout::from_name(name) {
+            let mut deleted = match Whiteout::from_name(name) {
                 None => None,
                 Some(Whiteout::Deletion(name)) if folder.is_empty() => Some(name.to_owned()),
                 Some(Whiteout::Deletion(name)) => Some(format!("{folder}/{name}")),
                 Some(Whiteout::Opaque) if self.layout == Layout::Other => Some(folder.to_owned()),
                 Some(Whiteout::Opaque | Whiteout::Other) => continue,
             };
+            if self.layout == Layout::Windows {
+                let is_path = raw.kind == TarEntryKind::HardLink;
+                let target = raw.target.as_mut().filter(|_| is_path);
+                let paths = [Some(&mut raw.path), target, deleted.as_mut()];
+                paths.into_iter().flatten().for_each(separate);
+            }
             let target = raw.target.as_deref();
             self.reserve(deleted.as_deref().unwrap_or(&raw.path), target)?;
             let change = match raw.kind {
@@ -271,6 +277,15 @@ impl<'a> LayerEntries<'a> {
     }
 }
 
+/// Replaces backslashes in a path of a layer, which separate names, too, where Windows unpacks it.
+fn separate(path: &mut String) {
+    if path.contains('\\') {
+        let slashes = path.replace('\\', "/");
+        let inside = slashes.trim_start_matches("./").trim_matches('/');
+        inside.clone_into(path);
+    }
+}
+
 /// Memory of an entry, and of the folders above it that the entry before does not name: a merge
 /// adds those that no layer describes.
 fn memory_of(path: &str, target: Option<&str>, before: &str) -> usize {
@@ -311,6 +326,40 @@ mod tests {
                 Err(error) => return Err(error.to_string()),
             }
         }
+    }
+
+    #[test]
+    fn backslashes_separate_names_in_layers_of_windows_alone() {
+        let names = [r"Files\app\a.txt", r"Files\app/.wh.b", r"Files\..\c"];
+        let mut tar = tar::Builder::new(Vec::new());
+        for name in names {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(0);
+            tar.append_data(&mut header, name, &[][..]).unwrap();
+        }
+        let tar = tar.into_inner().unwrap();
+        let read = |layout| {
+            let reader = LayerReader::new(tar.as_slice(), Limits::default()).unwrap();
+            let mut entries = LayerEntries::new(reader, layout);
+            let next = std::iter::from_fn(|| entries.next_entry().unwrap());
+            next.map(|entry| (entry.path().to_owned(), entry.leads_outside()))
+                .collect::<Vec<_>>()
+        };
+        let paths = |expected: [(&str, bool); 3]| {
+            expected.map(|(path, leads_outside)| (path.to_owned(), leads_outside))
+        };
+        let windows = [
+            ("Files/app/a.txt", false),
+            ("Files/app/b", false),
+            ("Files/../c", true),
+        ];
+        assert_eq!(read(Layout::Windows), paths(windows));
+        let other = [
+            (names[0], false),
+            (r"Files\app/b", false),
+            (names[2], false),
+        ];
+        assert_eq!(read(Layout::Other), paths(other));
     }
 
     #[test]
