@@ -125,6 +125,14 @@ fn an_image_missing_on_docker_hub_gets_a_hint() {
         (&["mirror", "app.tar", "--to", "repo.lan"], "app.tar"),
         (&["inspect", "ocii:image"], " oci:image"),
         (
+            &["inspect", "oci-archive:app.tar"],
+            " docker-archive:app.tar?",
+        ),
+        (
+            &["inspect", "dir:image"],
+            "`skopeo copy dir:image oci:DIR:TAG`",
+        ),
+        (
             &["check-compat", "docker-archiv:app.tar"],
             "docker-archive:app.tar",
         ),
@@ -199,6 +207,10 @@ fn a_path_in_a_suggested_command_is_quoted_for_a_shell() {
             "wincimg build IMAGE --output 'oci:a b/empty'",
         ),
         (&["image", "inspect", "a b/empty"], "type 'oci:a b/empty'"),
+        (
+            &["image", "inspect", "docker-archive:a b/empty"],
+            "type 'oci:a b/empty'",
+        ),
         (
             &["image", "inspect", "a b/docker"],
             "`wincimg build 'a b/docker'`",

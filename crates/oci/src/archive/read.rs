@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
+use wincimg_common::shell::quote;
 
 use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{
@@ -288,7 +289,13 @@ type FilePlace = (u64, u64);
 
 fn scan(path: &Path) -> Result<Members<FilePlace>, Problem> {
     let unreadable = ARCHIVE.unreadable(path);
-    let mut file = files::open(path).map_err(&unreadable)?;
+    let opened = files::open(path).map_err(&unreadable);
+    let mut file = opened.map_err(|problem| {
+        let layout = path
+            .is_dir()
+            .then(|| quote(&format!("oci:{}", path.display())));
+        problem.hint_if(layout.map(|layout| format!("for an OCI layout, type {layout}")))
+    })?;
     let len = file.metadata().map_err(&unreadable)?.len();
     refuse_compressed(path, &mut file)?;
     file.rewind().map_err(&unreadable)?;

@@ -101,6 +101,11 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
         let meant = format!("copy it to a layout first: `{copy}`");
         return error("is in a Docker daemon", meant);
     }
+    if text.starts_with("dir:") || text.starts_with("containers-storage:") {
+        let copy = command_line(&["skopeo", "copy", text, "oci:DIR:TAG"]);
+        let meant = format!("copy it to a layout first: `{copy}`");
+        return error("is in a store of skopeo", meant);
+    }
     let path = Path::new(text);
     if path.join("oci-layout").is_file() {
         return error(
@@ -147,6 +152,10 @@ fn folder_of(image: &str) -> &str {
 /// Returns the scheme that was probably meant. A name without host and folder is one of Docker's
 /// official images, none of which has a similar name.
 fn scheme_like(name: &str) -> Option<&'static str> {
+    // Skopeo's name for a layout in a tar file, which is read like an archive.
+    if name == "oci-archive" {
+        return Some("docker-archive");
+    }
     ["oci", "docker-archive", "docker-daemon"]
         .into_iter()
         .find(|scheme| {
