@@ -341,8 +341,8 @@ async fn an_index_with_only_some_images_says_how_to_copy_them() {
     let index = Document::Index(index);
     target.publish(&index, Some("1")).await.unwrap();
 
-    let source = Source::open(&location.parse().unwrap(), &no_registry());
-    let source = source.await.unwrap();
+    let (location, registry) = (location.parse().unwrap(), no_registry());
+    let source = Source::open(&location, &registry).await.unwrap();
     let all = CopyPlan::new(&source, Some("1"), &CopyOptions::default()).await;
     let hint = all.unwrap_err().diagnosis().hint.unwrap();
     let (_, flag) = hint.split_once("--platform ").unwrap();
@@ -539,8 +539,8 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
         &registry(&docker.host()),
     )
     .await;
-    let copied = copier.copy(&plan, &source, &target, Some("b")).await;
-    let error = copied.unwrap_err();
+    let sent = copier.copy(&plan, &source, &target, Some("b")).await;
+    let error = sent.unwrap_err();
     assert_contains!(error, &layer);
     assert!(!error.is_part_missing(), "{error}");
 }

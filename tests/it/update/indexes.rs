@@ -133,11 +133,11 @@ fn forms(site: &Site, image: &Value, other: &Value) -> Vec<Value> {
     variant["platform"]["variant"] = json!("");
     let within = |image: &Value, platform: Value| {
         let bytes = index_of(&[image.clone(), other.clone()]).to_string();
-        let size = bytes.len();
+        let length = bytes.len();
         let digest = site
             .registry
             .with(|stored| stored.add_manifest("app", "inner", INDEX, bytes.into_bytes().into()));
-        let mut entry = json!({"mediaType": INDEX, "digest": digest, "size": size});
+        let mut entry = json!({"mediaType": INDEX, "digest": digest, "size": length});
         if platform.is_object() {
             entry["platform"] = platform;
         }

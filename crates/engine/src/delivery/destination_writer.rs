@@ -171,7 +171,7 @@ impl<'a> DestinationWriter<'a> {
                 return Ok(());
             }
             // A base without a reference has no layers.
-            match ground.source(self.registry).await? {
+            match Box::pin(ground.source(self.registry)).await? {
                 Some(source) => {
                     let layers = &ground.image.manifest().layers;
                     self.ensure_blobs(layers, &source).await

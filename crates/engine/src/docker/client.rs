@@ -173,7 +173,7 @@ fn connection_error(error: &hyper::Error) -> Option<io::Error> {
 
 /// Returns true if the transport cut an answer off at its limit.
 fn is_too_long(error: &hyper::Error) -> bool {
-    io_cause(error).is_some_and(|cause| cause.is::<BodyTooLong>())
+    io_cause(error).is_some_and(<dyn std::error::Error + Send + Sync>::is::<BodyTooLong>)
 }
 
 /// The error inside the transport's. A request that was not sent has hyper's error in hyper's error.
