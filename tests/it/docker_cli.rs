@@ -287,6 +287,11 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
         left["images"][0]["config_digest"]
     );
     assert_eq!(left["images"][0]["layers"][1]["digest"], Value::Null);
+    let named = &windows.asked("/tag")[0].query;
+    assert_eq!(
+        (named["repo"].as_str(), named["tag"].as_str()),
+        ("app", "10.0.17763.973")
+    );
     assert!(windows.asked("/push").is_empty());
 }
 
@@ -355,6 +360,7 @@ async fn an_image_can_be_taken_out_of_the_daemon_into_a_layout() {
     let asked = &windows.asked("/images/get")[0];
     assert_eq!(asked.query["names"], "app:10.0.17763.973");
     let image = &built["images"][0];
+    assert_eq!(image["reference"], "oci:layout:10.0.17763.973");
     let digest = image["digest"].as_str().unwrap().replace(':', "/");
     let manifest: Value =
         serde_json::from_str(&site.text(&format!("layout/blobs/{digest}"))).unwrap();
