@@ -469,7 +469,7 @@ mod tests {
 <prod:FullProductName ProductID="11923">Windows Server 2022</prod:FullProductName>
 <prod:FullProductName ProductID="11924">Windows Server 2022 (Server Core installation)</prod:FullProductName>
 </prod:Branch></prod:ProductTree>
-<vuln:Vulnerability Ordinal="1"><vuln:Title>A&lt;&#9;&amp;title</vuln:Title><vuln:CVE>CVE-2024-1</vuln:CVE>
+<vuln:Vulnerability Ordinal="1"><vuln:Title>A&lt;&#9;&amp;título</vuln:Title><vuln:CVE>CVE-2024-1</vuln:CVE>
 <vuln:Threats>
 <vuln:Threat Type="Severity"><vuln:Description>Critical</vuln:Description><vuln:ProductID>11924</vuln:ProductID></vuln:Threat>
 <vuln:Threat Type="Severity"><vuln:Description>Low</vuln:Description><vuln:ProductID>99</vuln:ProductID></vuln:Threat>
@@ -484,19 +484,37 @@ mod tests {
 <vuln:ProductID>11924</vuln:ProductID>
 <vuln:FixedBuild><![CDATA[10.0.20348.9]]></vuln:FixedBuild></vuln:Remediation>
 </vuln:Remediations></vuln:Vulnerability>
+<vuln:Vulnerability Ordinal="2"><vuln:Title>A&lt;&#9;&amp;título</vuln:Title><vuln:CVE>CVE-2024-2</vuln:CVE>
+<vuln:Threats>
+<vuln:Threat Type="Severity"><vuln:Description>Moderate</vuln:Description><vuln:ProductID>11924</vuln:ProductID></vuln:Threat>
+<vuln:Threat Type="Exploit Status"><vuln:Description>Exploited:No</vuln:Description></vuln:Threat>
+</vuln:Threats>
+<vuln:Remediations>
+<vuln:Remediation Type="Vendor Fix"><vuln:Description>2</vuln:Description><vuln:URL />
+<vuln:ProductID>11924</vuln:ProductID><vuln:SubType>Security Update</vuln:SubType>
+<vuln:FixedBuild><![CDATA[4.8.1.2]]></vuln:FixedBuild></vuln:Remediation>
+<vuln:Remediation Type="Vendor Fix"><vuln:Description>5037782</vuln:Description><vuln:URL />
+<vuln:ProductID>11923</vuln:ProductID><vuln:ProductID>11924</vuln:ProductID>
+<vuln:SubType>Security Update</vuln:SubType>
+<vuln:FixedBuild><![CDATA[10.0.20348.2461]]></vuln:FixedBuild></vuln:Remediation>
+</vuln:Remediations></vuln:Vulnerability>
 </cvrf:cvrfdoc>
 "#;
         let fixes = [APRIL, (0, "10.0.20348.9", "1")];
-        let rows = [vulnerability("CVE-2024-1", "Critical", "Yes", &fixes)];
+        let others = [(2, "4.8.1.2", "2"), MAY];
+        let rows = [
+            vulnerability("CVE-2024-1", "Critical", "Yes", &fixes),
+            vulnerability("CVE-2024-2", "Moderate", "No", &others),
+        ];
         let json = document("2024-Apr", "2024-04-09", &rows);
         let json = String::from_utf8(json).unwrap();
-        let json = json.replace("A\\ttitle", "A<\\t&title");
+        let json = json.replace("A\\ttitle", "A<\\t&título");
         let (mut of_json, mut of_xml) = (SecurityUpdates::default(), SecurityUpdates::default());
         of_json.add(json.as_bytes()).unwrap();
         of_xml.add(format!("\u{feff}{xml}").as_bytes()).unwrap();
-        assert_eq!(of_json.fixes.len(), 1);
+        assert_eq!(of_json.fixes.len(), 2);
         assert_eq!(of_xml, of_json);
-        assert_eq!(of_xml.fixes[0].title, "A< &title");
+        assert_eq!(of_xml.fixes[0].title, "A< &título");
     }
 
     #[test]
