@@ -229,7 +229,15 @@ impl BuildRequest {
         loop {
             let unread = load_contents(images, purpose, ctx).await?;
             let reported = notes(images);
-            let lacking = self.evaluate(images, true, supply, ctx).await?;
+            let lacking = self.evaluate(images, true, supply, ctx).await;
+            let is_last =
+                lacking.is_err() || !images.iter().any(|image| image.stages.requires_contents);
+            if is_last {
+                for note in &unread {
+                    ctx.reporter.note(note);
+                }
+            }
+            let lacking = lacking?;
             for note in notes(images).difference(&reported) {
                 ctx.reporter.note(note);
             }
@@ -245,10 +253,7 @@ impl BuildRequest {
                     ));
                 }
             }
-            if !images.iter().any(|image| image.stages.requires_contents) {
-                for note in &unread {
-                    ctx.reporter.note(note);
-                }
+            if is_last {
                 report_missing(&lacking, supply, ctx.reporter);
                 return Ok(());
             }
