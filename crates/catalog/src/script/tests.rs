@@ -61,8 +61,10 @@ fn a_cabinet_is_installed_by_wusa() {
     let script = script("KB4549949", "17763.1158", &files_of_2019());
     let text = script.render().unwrap();
     let head = "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
-        # Installs KB4549949 on this node: 2020-04 Cumulative Update for Windows Server 2019";
+        # Installs KB4549949 on this node: 2020-04 Cumulative Update for Windows Server 2019 for \
+        x64-based Systems (KB4549949).\n";
     assert!(text.starts_with(head), "{text}");
+    assert!(text.contains(PARAMETERS), "{text}");
     assert!(text.ends_with(BODY));
     insta::assert_snapshot!(settings(&script));
 }
