@@ -214,7 +214,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use regex::Regex;
+    use regex::{Captures, Regex};
 
     use super::*;
 
@@ -331,9 +331,14 @@ mod tests {
         let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
         let literal = Regex::new(r#"(?s)"((?:\\.|[^"\\])*)""#).unwrap();
         let line_end = Regex::new(r"\\\n\s*").unwrap();
+        let escape = Regex::new(r"(?s)\\(.)").unwrap();
+        let unescaped = |found: &Captures<'_>| match &found[1] {
+            "n" => "\n".to_owned(),
+            other => other.to_owned(),
+        };
         let literals = literal.captures_iter(text).map(|found| {
             let joined = line_end.replace_all(&found[1], "");
-            joined.replace(r"\n", "\n").replace(r#"\""#, "\"")
+            escape.replace_all(&joined, unescaped).into_owned()
         });
         literals.collect()
     }
