@@ -1,8 +1,9 @@
-//! Texts with a finding, and what differs in their twins without.
+//! Pairs of texts: one with a finding of a rule, one without.
 //!
 //! `tests/data/lint` has a file for each rule, as a difference from the wrong to the right text. A line
 //! that begins with `@@` is a title, with `|` one of the base of all texts below, with `#` a comment, and
-//! `= warning` is the severity of the findings below.
+//! `= warning` is the severity of the findings below. A pair that begins with a common line has an empty
+//! line above it.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,8 @@ fn read(text: &str) -> Vec<(&str, Twins)> {
     let mut next = Twins::default();
     let (mut is_base, mut has_right) = (false, false);
     for line in text.lines().chain([""]) {
-        let (sign, line) = line.split_at_checked(1).unwrap_or_default();
+        let sign = line.get(..1).unwrap_or(line);
+        let line = line.get(1..).unwrap_or_default();
         let ends = !matches!(sign, " " | "-" | "+") || sign == "-" && has_right;
         if ends && !(next.wrong.is_empty() && next.right.is_empty()) {
             all.push((title, next.clone()));
@@ -47,7 +49,8 @@ fn read(text: &str) -> Vec<(&str, Twins)> {
                 }
                 next.base.extend([line, "\n"]);
             }
-            _ => {}
+            "" | " " | "-" | "+" | "#" => {}
+            _ => panic!("invalid sign: {sign}{line}"),
         }
         if matches!(sign, " " | "-") {
             next.wrong.extend([line, "\n"]);
@@ -76,12 +79,17 @@ fn checked(rule: &Rule, base: &str, text: &str) -> Vec<LintFinding> {
 #[test]
 fn only_the_wrong_one_of_each_pair_has_a_finding_of_the_rule() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/lint");
+    let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         let rule = rule::named(name);
         assert_eq!(rule.name, name);
-        for (title, twins) in read(&fs::read_to_string(&path).unwrap()) {
+        let text = fs::read_to_string(&path).unwrap();
+        let pairs = read(&text);
+        assert!(!pairs.is_empty(), "{name}");
+        count += pairs.len();
+        for (title, twins) in pairs {
             let case = format!("{name}: {title}: {}{}", twins.wrong, twins.right);
             let found = checked(rule, &twins.base, &twins.wrong);
             let severity = |it: &LintFinding| twins.severity.unwrap_or(it.severity) == it.severity;
@@ -90,6 +98,7 @@ fn only_the_wrong_one_of_each_pair_has_a_finding_of_the_rule() {
             assert_eq!(checked(rule, &twins.base, &twins.right), [], "{case}");
         }
     }
+    assert!(count > 600, "{count}");
 }
 
 #[test]
