@@ -206,5 +206,8 @@ fn describe(action: &ImageAction) -> String {
 }
 
 fn bytes(content: &[u8]) -> String {
-    content.escape_ascii().to_string()
+    match content {
+        [] => "(empty)".to_owned(),
+        content => content.escape_ascii().to_string(),
+    }
 }
