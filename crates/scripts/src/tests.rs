@@ -130,6 +130,8 @@ fn check(tree: &Tree, cases: &str) {
 
 #[test]
 fn lines_have_the_results_of_the_tables() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/lines");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), TABLES.len());
     for table in TABLES {
         check(&image(), table);
     }
