@@ -11,6 +11,7 @@ use crate::failure::{Fails, note};
 use crate::site::{answer_of, each};
 
 const NANO: &str = "windows/nanoserver";
+
 /// `wincimg image base VERB NAME` against a mirror that is listed as insecure.
 fn base(registry: &FakeRegistry, arguments: &[&str]) -> Command {
     let mut command = wincimg(arguments);

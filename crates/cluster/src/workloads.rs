@@ -358,7 +358,7 @@ impl WorkloadList {
                     origin: None,
                     uid: uid.clone(),
                     namespace: namespace.clone(),
-                    template: checked(template, uid.is_some())
+                    template: read_template(template, uid.is_some())
                         .map_err(|problem| format!("{id}: {problem}"))?,
                     owners: owners.clone(),
                     owns_template: true,
@@ -590,9 +590,9 @@ fn api_version_of(object: &Value) -> &str {
     version.unwrap_or_default()
 }
 
-/// The template of an object. That of a cluster has a grace period that the API server added, and
-/// any text; that of a file must be rendered by Helm.
-fn checked(template: PodTemplate, is_live: bool) -> Result<PodTemplate, String> {
+/// The template of an object, without the grace period that the API server adds to a live one. That
+/// of a file must be rendered by Helm; in a cluster, any text is allowed.
+fn read_template(template: PodTemplate, is_live: bool) -> Result<PodTemplate, String> {
     if is_live {
         let grace_seconds = template.grace_seconds;
         return Ok(PodTemplate {

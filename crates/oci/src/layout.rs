@@ -43,8 +43,8 @@ const MOST_ARTIFACTS: usize = 10_000;
 pub struct Layout {
     root: PathBuf,
     progress: Arc<dyn Progress>,
-    /// Artifacts that it lists and lacks or that are damaged, as far as they were reported.
-    lacking: Arc<Mutex<HashSet<Digest>>>,
+    /// Missing and damaged artifacts that this value or its clones already reported.
+    reported: Arc<Mutex<HashSet<Digest>>>,
 }
 
 impl fmt::Debug for Layout {
@@ -90,7 +90,7 @@ impl Layout {
         Self {
             root,
             progress: Arc::new(Silent),
-            lacking: Arc::default(),
+            reported: Arc::default(),
         }
     }
 
@@ -352,7 +352,7 @@ impl Layout {
         is_artifact: bool,
         subject: &Digest,
     ) -> Option<Descriptor> {
-        let is_first = || is_artifact && lock(&self.lacking).insert(entry.digest.clone());
+        let is_first = || is_artifact && lock(&self.reported).insert(entry.digest.clone());
         if !self.blob_path(&entry.digest).is_file() {
             if is_first() {
                 let reason = format!("{} does not have it", self.root.display());

@@ -103,7 +103,7 @@ pub enum KeyPathError {
     Unreachable {
         /// The requested part of the registry.
         root: String,
-        /// Why.
+        /// Why it cannot be reached.
         reason: &'static str,
         /// The alternative.
         instead: &'static str,

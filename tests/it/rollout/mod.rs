@@ -18,6 +18,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 use crate::site::answer_of;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
+
 fn wincimg() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     // An empty folder, so that no local wincimg.toml applies.

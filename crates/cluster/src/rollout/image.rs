@@ -361,8 +361,8 @@ impl WorkloadsBySystem {
             System::Unsaid if reach.names_host() => true,
             // One that selects another system starts nowhere.
             System::Unsaid | System::Other if only("windows", "linux") => true,
-            System::Unsaid | System::Other if is_for_linux() => match reach.named_host() {
-                Some(_) if reach.has_hosts_alone() => true,
+            System::Unsaid | System::Other if is_for_linux() => match reach.first_named_host() {
+                Some(_) if reach.has_only_hosts() => true,
                 Some(host) => {
                     self.astray.push(Stray {
                         workload: workload.id.clone(),
@@ -408,7 +408,7 @@ impl Reach<'_> {
     }
 
     /// Name of a host that admits them. Of a host that is only a version, no taint is known.
-    fn named_host(&self) -> Option<&str> {
+    fn first_named_host(&self) -> Option<&str> {
         let scheduling = &self.template.scheduling;
         let mut admitting = self.hosts.iter().filter(|host| scheduling.admits(host));
         admitting.find_map(|host| host.name.as_deref())
@@ -427,7 +427,7 @@ impl Reach<'_> {
     /// Returns true if they land on hosts alone. A list without other nodes does not have those
     /// where they land. One with tainted ones may lack others, scaled to zero, and Fargate's
     /// scheduler ignores the taint of its nodes.
-    fn has_hosts_alone(&self) -> bool {
+    fn has_only_hosts(&self) -> bool {
         let scheduling = &self.template.scheduling;
         let is_known = !self.others.is_empty() || scheduling.node_name.is_some();
         let mut others = self.others.iter();

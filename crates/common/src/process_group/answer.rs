@@ -21,8 +21,8 @@ pub struct AnswerLimits {
 }
 
 impl ProcessGroup {
-    /// Gives the program an input, and waits for its end and that of its pipes. After an error, which
-    /// is said of the helper, it is ended when this is dropped.
+    /// Gives the program an input, and waits for its end and that of its pipes. The error completes a
+    /// sentence about the helper, such as `was stopped`; the helper then ends when this is dropped.
     pub fn answer(
         &mut self,
         input: &str,

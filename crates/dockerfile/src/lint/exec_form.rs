@@ -133,7 +133,7 @@ struct Readers {
 }
 
 impl Readers {
-    /// A shell may start another one.
+    /// Shells are also found by their names in the arguments, since one may start another.
     fn of(program: &str, arguments: &[String]) -> Self {
         let arguments: Vec<String> = arguments.iter().map(|it| it.to_ascii_lowercase()).collect();
         let starts =

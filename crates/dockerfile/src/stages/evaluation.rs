@@ -466,8 +466,8 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// Adds a copy without its files, which a base lacks until they are extracted; those that steps
-    /// on Windows make come later.
+    /// Adds a copy whose files are not known yet: those of a base are requested, those of steps on
+    /// Windows come with a later evaluation.
     fn copy_later(
         &mut self,
         state: &mut StageState,

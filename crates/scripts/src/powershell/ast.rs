@@ -40,7 +40,7 @@ impl Statement {
         })
     }
 
-    /// What a statement consists of, if it is a pipeline of only that.
+    /// The only element, if the statement is a pipeline of one.
     pub(super) fn only_element(&self) -> Option<&Element> {
         match self {
             Self::Pipeline(pipeline) if pipeline.elements.len() == 1 => pipeline.elements.first(),
@@ -48,7 +48,7 @@ impl Statement {
         }
     }
 
-    /// The command that a statement is.
+    /// The command, if the statement is nothing else.
     pub(super) fn only_command(&self) -> Option<&CommandAst> {
         match self.only_element()? {
             Element::Command(command) => Some(command),
