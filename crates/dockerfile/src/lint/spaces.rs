@@ -49,13 +49,19 @@ fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
     (!is_whole_script(step, &found[0])).then_some(&found[0])
 }
 
-/// Returns true for the begin of a script in quotes, which cmd and `-File` take for one path.
+/// Returns true for the beginning of a script in quotes that cmd, `-File` or pwsh take for one path.
 fn is_whole_script(step: &LintStep<'_>, word: &Word) -> bool {
     let text = step.lower_full_text();
     step.scripts().iter().any(|script| {
         let before = text[..script.range.start].trim_end_matches(['"', '\'', ',', ' ']);
-        let is_path =
-            script.grammar == Grammar::Cmd || before.ends_with("-file") || before.ends_with("-f");
+        let option = before.rsplit([' ', ',', '"', '\'']).next();
+        let option = option.unwrap_or_default();
+        let is_path = match script.grammar {
+            Grammar::Cmd => true,
+            // Without an option, its first argument is a file.
+            Grammar::PowerShellCore => !option.starts_with("-c"),
+            _ => matches!(option, "-file" | "-f"),
+        };
         is_path
             && script.range.start == word.start()
             && script.is_nested
