@@ -29,7 +29,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
 #[derive(Clone)]
 pub(super) struct DeclaredVolume {
     name: String,
-    /// As [`plain_folder`] writes it.
+    /// In lower case, with `/`, also at its end.
     folder: String,
     path: Option<ImagePath>,
 }
@@ -40,6 +40,7 @@ impl DeclaredVolume {
         let volumes = state.config.other.get("Volumes");
         let volumes = volumes.and_then(|volumes| volumes.as_object());
         let names = volumes.into_iter().flat_map(|volumes| volumes.keys());
+        // The configuration has them in the order of the lines.
         let new = names.skip(known.len()).map(|name| Self {
             name: name.clone(),
             folder: plain_folder(name),
@@ -86,10 +87,19 @@ fn plain_folder(text: &str) -> String {
     format!("{}/", plain(text).trim_end_matches('/'))
 }
 
-/// Returns true for a word with a path in a folder.
+/// Returns true for a word that is a path in a folder, also after an option or in a list.
 fn has_path_in(word: &str, folder: &str) -> bool {
     let mut places = word.match_indices(folder).map(|(at, _)| at);
-    places.any(|at| !word[..at].ends_with(|c: char| c.is_ascii_alphanumeric()))
+    places.any(|at| is_before_path(&word[..at]))
+}
+
+/// Others are the beginning of a text with a path, such as a line of a configuration.
+fn is_before_path(text: &str) -> bool {
+    let text = text.trim_end_matches(['"', '\'']);
+    // The folder may have no drive.
+    let is_drive = text.len() == 2 && text.ends_with(':');
+    let is_option = text.starts_with('-') && (text.len() == 2 || text.ends_with([':', '=']));
+    text.is_empty() || text.ends_with(',') || is_drive || is_option
 }
 
 /// Reports a `RUN` that writes into a volume.
@@ -154,9 +164,9 @@ fn has_files_of_run(it: &EvaluatedStep<'_>, folder: &str) -> bool {
 /// What the `RUN` lines of a stage do to files, each with the position of its line.
 #[derive(Debug)]
 pub(super) struct RunFiles {
-    /// Paths that they write, as [`plain_folder`] writes them.
+    /// Paths that they write, in lower case, with `/`, also at their ends.
     written: Vec<(usize, String)>,
-    /// The lines that may remove files, as [`plain`] writes them.
+    /// The lines that may remove files, in lower case, with `/`.
     removing: Vec<(usize, String)>,
 }
 
@@ -185,8 +195,10 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
     let targets = match command.program() {
         "copy" | "copy-item" | "cp" | "xcopy" => {
             let is_option = |word: &Word| word.value.starts_with(['-', '/']);
-            let last = arguments.iter().rfind(|word| !is_option(word));
-            last.map(slice::from_ref).unwrap_or_default()
+            let is_other = |word: &&Word| !word.eq_ignore_case("-destination");
+            let named = arguments.iter().skip_while(is_other).nth(1);
+            let target = named.or_else(|| arguments.iter().rfind(|word| !is_option(word)));
+            target.map(slice::from_ref).unwrap_or_default()
         }
         program if DOWNLOADERS.contains(&program) => arguments,
         _ => &[],
