@@ -169,7 +169,7 @@ fn set_variables<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand>
     first
 }
 
-/// Those of a line whose variables cmd expands, in a later command, before they are set.
+/// The commands of a line that set a variable which a later command uses too early.
 fn expanded_early<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand> {
     let mut setters = set_variables(step);
     // `call` and delayed expansion read the line again.
@@ -443,7 +443,13 @@ fn swallowed_variable<'a>(step: &LintStep<'a>) -> Option<(usize, &'a str)> {
         let text = step.file.line(line).trim_end().trim_end_matches(escape);
         text.split_whitespace().collect::<Vec<&str>>()
     };
-    if first == last || words(first).len() != 3 {
+    let opening = words(first);
+    let [_, _, value] = opening.as_slice() else {
+        return None;
+    };
+    // A list of settings or options goes on in the next line.
+    let is_list = value.contains('=') || value.ends_with([';', ',']) || value.starts_with('-');
+    if first == last || is_list {
         return None;
     }
     let next = words(first + 1);
