@@ -24,7 +24,8 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         let advice = if is_enough {
             "list C:\\Windows\\System32 and C:\\Windows, as Docker's own builder puts in nothing"
         } else if it.stage.is_nano_server() {
-            "set it with RUN setx /M PATH, or list the folders; a recipe's `path` adds to it"
+            "set it with RUN setx /M PATH as ContainerAdministrator, or list the folders; a recipe's `path` \
+             adds to it"
         } else {
             "set it in a RUN with [Environment]::SetEnvironmentVariable, or list the folders; a recipe's \
              `path` adds to it"

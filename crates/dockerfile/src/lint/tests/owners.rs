@@ -267,7 +267,7 @@ fn the_path_of_buildkit_is_enough_where_nothing_runs() {
     let copied = format!("{nano}COPY a C:/cni/\nENV PATH=$PATH;C:/cni");
     let listed = r"list C:\Windows\System32 and C:\Windows";
     judge(Severity::Warning, rule, &copied, listed);
-    let own = "setx /M PATH";
+    let own = "setx /M PATH as ContainerAdministrator";
     judge(Severity::Error, rule, &format!("{copied}\nRUN dir"), own);
     let own = "[Environment]::SetEnvironmentVariable";
     judge(Severity::Error, rule, "ENV PATH=%PATH%;$PATH;C:/cni", own);
