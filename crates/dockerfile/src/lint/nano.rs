@@ -256,8 +256,10 @@ fn check_machine_variable(step: &LintStep<'_>) -> Option<Finding> {
     let is_of_machine = |text: &str| {
         let text = text.to_ascii_lowercase();
         let call = text.split_once("]::setenvironmentvariable(");
-        let target = call.and_then(|(_, arguments)| arguments.rsplit(',').next());
-        target.is_some_and(|target| target.contains("machine"))
+        let last = call.and_then(|(_, arguments)| arguments.rsplit(',').next());
+        let target = last.and_then(|last| last.split(')').next());
+        let target = target.map(|it| it.trim_matches(['\'', '"', '\\', ' ', '(']));
+        target.is_some_and(|target| target == "machine" || target.ends_with("::machine"))
     };
     // A block may handle the error.
     let mut statements = step.statements();
