@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_long_table_are_found_at_once() {
-        let names = || (0..20_000).map(|number| format!("row{number}"));
+        let names = || (0..60_000).map(|number| format!("row{number}"));
         let row = |name: String| vec![Cell::Text(name.as_str().into()), Cell::Text(name.into())];
         let mut table = Table {
             columns: vec![Column::new("Key", NAME | KEY), Column::new("Value", NAME)],
@@ -484,7 +484,7 @@ mod tests {
         for name in names() {
             assert_eq!(table.find("Key", &name).unwrap().text("Value"), name);
         }
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(30));
         assert_eq!(table.find("Key", "").unwrap().number("Value"), Some(1));
         assert_eq!(table.find("Value", "row9").unwrap().text("Key"), "row9");
         assert!(table.find("Key", "none").is_none() && table.find("None", "a").is_none());
