@@ -79,7 +79,8 @@ fn member(
     let member = archive.by_name(name).ok()?;
     let size = member.size();
     *left = left.checked_sub(size).filter(|_| size <= most)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(size).ok()?);
+    // The archive may claim more than it has.
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST_TEXT)).ok()?);
     // One that is longer than it says is damaged.
     member.take(size + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= size).then_some(bytes)
