@@ -61,7 +61,7 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
         return Some(found(NO_NET_3).warning());
     }
     if has_name(&ON_NET_3) && lacks_net_3() && !may_have_net_3(stage, step) {
-        return Some(found(NO_PARENT).warning());
+        return Some(found(REQUIRES_NET_3).warning());
     }
     let all = if is_dism { "/All" } else { "-All" };
     let is_child = is_of_dism && has_name(&["iis-aspnet45"]);
@@ -90,8 +90,9 @@ const OF_NET_3: [&str; 4] = [
 const NO_NET_3: &str = "Server Core's images lack the files of .NET Framework 3.5 (0x800f081f): use \
     mcr.microsoft.com/dotnet/framework/runtime:3.5, or add -Source";
 
-const NO_PARENT: &str = "this feature requires .NET Framework 3.5, whose files Server Core's images lack \
-    (0x800f081f): use the one that ends in 45, or mcr.microsoft.com/dotnet/framework/runtime:3.5";
+const REQUIRES_NET_3: &str = "this feature requires .NET Framework 3.5, whose files Server Core's images \
+    lack (0x800f081f): use the feature whose name ends in 45, or \
+    mcr.microsoft.com/dotnet/framework/runtime:3.5";
 
 /// Names of features that require it.
 const ON_NET_3: [&str; 8] = [

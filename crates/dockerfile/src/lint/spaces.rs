@@ -49,7 +49,7 @@ fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
     (!is_whole_script(step, &found[0])).then_some(&found[0])
 }
 
-/// Returns true for the beginning of a script in quotes that cmd, `-File` or pwsh take for one path.
+/// Returns true for the beginning of a script in quotes that cmd, `-File` or pwsh takes for a path.
 fn is_whole_script(step: &LintStep<'_>, word: &Word) -> bool {
     let text = step.lower_full_text();
     step.scripts().iter().any(|script| {

@@ -73,7 +73,7 @@ impl DriveChanges {
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     changes: Rc<DriveChanges>,
-    /// Changes of the current line, if they are kept apart.
+    /// Changes of the current line; none outside of one.
     of_line: Option<DriveChanges>,
     /// Paths whose contents depend on downloads; the empty path means all.
     pub(super) later: BTreeSet<String>,
@@ -123,8 +123,12 @@ impl Tree {
         iter::once(&*self.changes).chain(&self.of_line)
     }
 
-    /// What the last change says of a path.
-    fn find<V>(&self, key: &str, map: fn(&DriveChanges) -> &BTreeMap<String, V>) -> Option<&V> {
+    /// The last change of a path.
+    fn last_change<V>(
+        &self,
+        key: &str,
+        map: fn(&DriveChanges) -> &BTreeMap<String, V>,
+    ) -> Option<&V> {
         if let Some(of_line) = &self.of_line {
             let found = map(of_line).get(key);
             if found.is_some() || is_key_in(&of_line.deleted, key) {
@@ -135,7 +139,7 @@ impl Tree {
     }
 
     fn made(&self, key: &str) -> Option<&PlannedEntry> {
-        self.find(key, |changes| &changes.made)
+        self.last_change(key, |changes| &changes.made)
     }
 
     /// Returns true if an existing folder was created for its contents.
@@ -374,7 +378,7 @@ impl Tree {
     /// Attributes of the entry at a path, as far as they are known. A file that replaces one of the
     /// base keeps them.
     pub(super) fn attributes(&self, path: &ImagePath) -> u32 {
-        let kept = self.find(&path.key(), |changes| &changes.attributes);
+        let kept = self.last_change(&path.key(), |changes| &changes.attributes);
         if let Some(kept) = kept {
             return *kept;
         }
