@@ -374,8 +374,7 @@ impl Node {
         }
     }
 
-    /// The way to request Hyper-V isolation that it supports. A node of unknown version counts as a
-    /// current one.
+    /// How pods request Hyper-V isolation on it. A node of unknown version counts as a current one.
     pub(crate) fn hyperv(&self) -> Hyperv {
         match (self.runtime, self.kubelet) {
             (ContainerRuntime::Containerd(_), _) => Hyperv::OfContainerd,

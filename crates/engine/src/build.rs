@@ -12,7 +12,6 @@ use wincimg_cluster::builder::SCHEME;
 use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_dockerfile::stages::StageError;
 use wincimg_http::Downloads;
 use wincimg_inspect::facts_provider::BaseFactsProvider;
 use wincimg_layer::{Compression, DiffIdCache};
@@ -207,10 +206,10 @@ impl BuildRequest {
         })
     }
 
-    /// The error on any base, in place of a base that is not found. Errors of lines on their bases
-    /// are more exact.
+    /// The error on any base, in place of a base that is not found or reached.
     fn error_on_any_base(&self, error: BoxError) -> BoxError {
-        if error.downcast_ref::<StageError>().is_some() {
+        let code = error.diagnosis().code;
+        if code != "network/unreachable" && !code.starts_with("base/") {
             return error;
         }
         self.drafts().err().unwrap_or(error)

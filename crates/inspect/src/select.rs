@@ -83,8 +83,8 @@ impl EntryKind {
 pub struct StatedEntry {
     /// The digest of the manifest.
     pub digest: Digest,
-    /// Its platform, according to the index; absent for the entries of an inner index:
-    /// runtimes read those differently.
+    /// Its platform, according to the index; absent for entries of an inner index, which runtimes
+    /// read differently.
     pub platform: Option<StatedPlatform>,
 }
 

@@ -95,6 +95,7 @@ struct StatedPlatform {
 #[derive(Deserialize)]
 struct OtherEntry {
     digest: String,
+    platform: Option<String>,
     kind: Option<String>,
     problem: Option<String>,
 }
@@ -276,6 +277,19 @@ impl ImageEntry {
     }
 }
 
+impl OtherEntry {
+    /// An image that was not read.
+    fn variant(&self) -> Variant {
+        let platform = self.platform.as_deref().unwrap_or("windows/amd64");
+        let mut parts = platform.split(['/', ':']).map(str::to_owned);
+        Variant {
+            os: parts.next().unwrap_or_default(),
+            architecture: parts.next().unwrap_or_default(),
+            ..Variant::default()
+        }
+    }
+}
+
 /// The entries of an index as a runtime reads them, with what their images say.
 fn of_index(
     entries: Vec<StatedEntry>,
@@ -295,9 +309,11 @@ fn of_index(
         let other = others.get(entry.digest.as_str());
         let kind = other.and_then(|other| other.kind.as_deref());
         let Some(platform) = entry.platform else {
-            return own.map(|own| Variant {
+            let unread = other.filter(|other| other.problem.is_some());
+            let found = own.or_else(|| unread.map(|other| other.variant()));
+            return found.map(|found| Variant {
                 without_platform: true,
-                ..own
+                ..found
             });
         };
         if platform.os == "unknown" || matches!(kind, Some("attestation" | "artifact")) {

@@ -157,14 +157,8 @@ fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries
     fs::write(&file, list.to_string()).unwrap();
     let image = format!("{}/shop/web:1.0", registry.host());
     let insecure = ["--insecure-registry", &registry.host()];
-    let inspected = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["image", "inspect", &image, "--format", "json"])
-        .args(["--registry-config", NO_CREDENTIALS])
-        .args(insecure)
-        .output()
-        .unwrap();
     let saved = folder.path().join("images.json");
-    fs::write(&saved, inspected.stdout).unwrap();
+    fs::write(&saved, inspected(&registry, &image)).unwrap();
     let offline = ["--offline", "--images", saved.to_str().unwrap()];
     for source in [&insecure[..], &offline] {
         let (code, report) =
@@ -176,6 +170,17 @@ fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries
             .collect();
         assert_eq!(rules, ["build-match", "missing-manifest"], "{report}");
     }
+}
+
+/// What `inspect` says of an image, for a check without its registry.
+fn inspected(registry: &FakeRegistry, image: &str) -> Vec<u8> {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["image", "inspect", image, "--format", "json"])
+        .args(["--registry-config", NO_CREDENTIALS])
+        .args(["--insecure-registry", &registry.host()])
+        .output()
+        .unwrap();
+    output.stdout
 }
 
 #[test]
@@ -333,6 +338,18 @@ fn images_of_indexes_in_an_index_and_entries_without_a_platform_are_not_known_to
     let check = &report["checks"][0];
     assert_eq!(check["rule"], "unknown-build", "{report}");
     assert_contains!(check["fix"].as_str().unwrap(), "write the index again");
+    registry.lose(&images[0]);
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("images.json");
+    fs::write(&saved, inspected(&registry, &names[0])).unwrap();
+    let (code, report) = answer_of(
+        wincimg()
+            .args(["--offline", "--host-build", "17763.5696", "--images"])
+            .arg(&saved)
+            .arg(&names[0]),
+    );
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["checks"][0]["rule"], "unknown-build", "{report}");
 }
 
 #[test]

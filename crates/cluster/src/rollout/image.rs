@@ -62,7 +62,7 @@ pub struct Variant {
     /// True if it contains no Windows, so that only host process containers can run it.
     pub host_process: bool,
     /// True if its entry of the index states no platform, or it is in an index in the index. Docker
-    /// selects no such entry, and versions of containerd follow one without reading its version.
+    /// selects no such entry, and some versions of containerd follow it without reading its version.
     pub without_platform: bool,
     /// What is behind its entry of the index.
     pub content: EntryContent,

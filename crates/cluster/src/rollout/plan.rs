@@ -126,8 +126,8 @@ pub enum PlanAction {
         /// Indexes of the hosts that are cordoned until they are patched, because the new image
         /// does not start there before.
         holds: Vec<usize>,
-        /// Indexes of the workloads that keep the old tag: they start on all their hosts, one of
-        /// which refuses the new image.
+        /// Indexes of the workloads that keep the old tag, because one of their hosts refuses the
+        /// new index.
         keep_tag: Vec<usize>,
         /// Steps, in order.
         steps: Vec<ActionStep>,

@@ -114,7 +114,7 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
     };
     let choices = choices(host, build, variants);
     let is_none = |choice: &RuntimeChoice| choice.entry.is_none();
-    if choices.iter().any(is_none) && may_follow(host, variants) {
+    if choices.iter().any(is_none) && has_hidden_image(host, variants) {
         return without_platform(isolation);
     }
     let found = by_choices(host, variants, &choices, isolation);
@@ -127,8 +127,8 @@ fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
     }
 }
 
-/// Returns true if an entry that no runtime selects by its platform has an image for a host.
-fn may_follow(host: &HostKind, variants: &[Variant]) -> bool {
+/// Returns true if an entry without a usable platform has an image for a host.
+fn has_hidden_image(host: &HostKind, variants: &[Variant]) -> bool {
     let mut hidden = variants.iter().filter(|variant| variant.without_platform);
     hidden.any(|variant| variant.os == "windows" && variant.architecture == host.architecture)
 }
