@@ -326,7 +326,7 @@ impl Builds {
                     let own = &node.architecture;
                     session.warn(format_args!(
                         "skipped node {name}, whose architecture is {own}: build for it with \
-                         `wincimg build --platform windows/{own}`"
+                         --platform windows/{own}"
                     ));
                     self.left_out.push(name.clone());
                 }
