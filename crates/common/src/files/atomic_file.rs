@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{folder_of, or_here};
+use super::or_here;
 use crate::lock;
 use crate::progress::Progress;
 use tempfile::{Builder, NamedTempFile, TempPath};
@@ -290,7 +290,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// Writes the names in a file's folder to disk, where the file system can.
 #[cfg(unix)]
 pub fn sync_folder(path: &Path) {
-    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+    let _ = File::open(super::folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
 /// Writes the names in a file's folder to disk, where the file system can.
