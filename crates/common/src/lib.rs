@@ -19,6 +19,7 @@ pub mod json;
 pub mod process_group;
 pub mod progress;
 pub mod shell;
+pub mod sorted;
 pub mod untrusted;
 pub mod wildcards;
 pub mod x509;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use wincimg_common::sorted::remove_within;
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::name_folding::FoldedName;
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, Root};
@@ -305,19 +306,6 @@ fn place(path: &KeyPath) -> KeyPlace {
         path.root(),
         names.map(|name| FoldedName::new(name)).collect(),
     )
-}
-
-/// Removes what is within a place; the order of the map has it next to that place.
-fn remove_within<K: Ord + Clone, V>(
-    map: &mut BTreeMap<K, V>,
-    place: &K,
-    is_within: impl Fn(&K) -> bool,
-) {
-    let within = map.range::<K, _>(place..).map(|(key, _)| key);
-    let within: Vec<K> = within.take_while(|key| is_within(key)).cloned().collect();
-    for key in &within {
-        map.remove(key);
-    }
 }
 
 fn is_within((root, names): &KeyPlace, (of, above): &KeyPlace) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::{iter, ptr};
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::sorted::remove_within;
 use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
 use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
@@ -214,8 +215,8 @@ impl Tree {
                 let below = format!("{key}\0");
                 self.logs.retain(|known| !known.starts_with(&below));
                 let changes = self.changes();
-                remove_within(&mut changes.made, &key);
-                remove_within(&mut changes.attributes, &key);
+                remove_path(&mut changes.made, &key);
+                remove_path(&mut changes.attributes, &key);
                 changes.deleted.insert(key.clone());
                 made_above.clear();
             }
@@ -415,15 +416,11 @@ impl Tree {
 }
 
 /// Removes what is at and below a key.
-pub(super) fn remove_within<V>(map: &mut BTreeMap<String, V>, key: &str) {
-    map.remove(key);
-    let below = format!("{key}\0");
-    let from = map.range(below.clone()..).map(|(known, _)| known);
-    let gone = from.take_while(|known| known.starts_with(&below));
-    let gone: Vec<String> = gone.cloned().collect();
-    for known in gone {
-        map.remove(&known);
-    }
+pub(super) fn remove_path<V>(map: &mut BTreeMap<String, V>, key: &String) {
+    remove_within(map, key, |known| {
+        let below = known.strip_prefix(key.as_str());
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('\0'))
+    });
 }
 
 /// Returns true if a path is in one of these places or equal to one.

@@ -130,8 +130,8 @@ pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
 }
 
 /// Adds an entry under a tag and removes the previous entry of that tag, and an untagged entry with
-/// the same content, whose annotations stay. Entries that are added at once have the same order each time: by tag, then those
-/// without one by what they are.
+/// the same content, whose annotations stay. Entries that are added at once have the same order each
+/// time: by tag, then those without one by what they are.
 pub(crate) fn put_entry(index: &mut Index, mut entry: Descriptor, tag: Option<&str>) {
     if let Some(tag) = tag {
         entry

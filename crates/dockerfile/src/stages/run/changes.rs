@@ -6,7 +6,7 @@ use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry, PlannedPackage};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
-use crate::stages::drive::remove_within;
+use crate::stages::drive::remove_path;
 
 /// The line's layer so far; keys are shared by all spellings of a path.
 #[derive(Default)]
@@ -81,9 +81,9 @@ impl Changes {
         let key = path.key();
         self.access
             .retain(|change| change.path().strip_prefix(path).is_none());
-        remove_within(&mut self.entries, &key);
-        remove_within(&mut self.kept, &key);
-        remove_within(&mut self.recreated, &key);
+        remove_path(&mut self.entries, &key);
+        remove_path(&mut self.kept, &key);
+        remove_path(&mut self.recreated, &key);
     }
 }
 

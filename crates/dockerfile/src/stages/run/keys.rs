@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter;
 
+use wincimg_common::sorted::remove_within;
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
 use wincimg_registry::{BaseKey, KeyMode, KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_scripts::Lookup;
@@ -75,14 +76,11 @@ impl ChangedKeys {
     }
 
     fn remove(&mut self, place: KeyPlace) {
-        let gone: Vec<KeyPlace> = self.within(&place).map(|(own, _)| own.clone()).collect();
-        let mut is_created = false;
-        for own in gone {
-            let key = self.keys.remove(&own);
-            is_created |= key.is_some_and(|key| key.is_created);
-        }
+        let gone = remove_within(&mut self.keys, &place, |own| own.starts_with(&place));
         // The keys above were created with it, and remain.
-        if is_created && let [above @ .., _] = place.as_slice() {
+        if gone.iter().any(|key| key.is_created)
+            && let [above @ .., _] = place.as_slice()
+        {
             self.created(above.to_vec());
         }
         self.removed.insert(place);
