@@ -411,12 +411,7 @@ impl CompatVerdict {
             return HOST_PROCESS.to_owned();
         }
         let (Some(HostBuild { version, .. }), Some(image)) = (self.host, self.image) else {
-            let missing = match (self.host, self.image) {
-                (None, Some(_)) => "the host's Windows version is unknown",
-                (Some(_), None) => "the image's Windows version is unknown",
-                _ => "the Windows versions of the host and the image are unknown",
-            };
-            return missing.to_owned();
+            return self.unknown_version().to_owned();
         };
         let build = version.build;
         let of = release::name_of(image.build);
@@ -467,14 +462,16 @@ impl CompatVerdict {
                  containers in production; image {image} would need Hyper-V isolation"
             ),
             CompatRule::HostProcess => HOST_PROCESS.to_owned(),
-            CompatRule::UnknownBuild => {
-                let side = match (version.revision, image.revision) {
-                    (None, None) => format!("the revisions of host {host} and image {image} are"),
-                    (None, _) => format!("the revision of host {host} is"),
-                    _ => format!("the revision of image {image} is"),
-                };
-                format!("{side} unknown, but decisive on build {build}")
-            }
+            CompatRule::UnknownBuild => unknown_revision(host, version, image),
+        }
+    }
+
+    /// The reason of a verdict without a version of the host or the image.
+    fn unknown_version(&self) -> &'static str {
+        match (self.host, self.image) {
+            (None, Some(_)) => "the host's Windows version is unknown",
+            (Some(_), None) => "the image's Windows version is unknown",
+            _ => "the Windows versions of the host and the image are unknown",
         }
     }
 
@@ -502,6 +499,16 @@ fn across_baseline(host: &str, version: WindowsVersion, image: WindowsVersion) -
          2020-02-11 ({line}), which changed the user/kernel interface: the {newer} has it, \
          the {older} does not"
     )
+}
+
+/// Reason of a host and an image of which a decisive revision is unknown.
+fn unknown_revision(host: &str, version: WindowsVersion, image: WindowsVersion) -> String {
+    let side = match (version.revision, image.revision) {
+        (None, None) => format!("the revisions of host {host} and image {image} are"),
+        (None, _) => format!("the revision of host {host} is"),
+        _ => format!("the revision of image {image} is"),
+    };
+    format!("{side} unknown, but decisive on build {}", version.build)
 }
 
 fn oldest_accepted(build: u32) -> String {
