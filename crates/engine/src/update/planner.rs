@@ -159,21 +159,11 @@ impl Planner<'_> {
             .map(|(reference, image)| self.base_contents(reference, image, &needs, reads_bases));
         let facts = try_join_all(known).await?;
         let [Some(before), Some(now)] = facts.as_slice() else {
-            if are_apart {
-                return Ok(obstacles);
-            }
-            let missing: Vec<String> = [&old.reference, reference]
-                .into_iter()
-                .zip(&facts)
-                .filter(|(_, facts)| facts.is_none())
-                .map(|(reference, _)| tagged_name(reference))
-                .collect();
-            let what = format!("the contents of {} are not known", missing.join(" and "));
             let first = own.iter().zip(&touched).find(|(_, it)| !is_apart(it));
-            let unknown = first.map(|(layer, touched)| {
-                layer.obstacle(first_place(touched), Conflict::NotKnown(what))
-            });
-            obstacles.extend(unknown);
+            obstacles.extend(first.map(|(layer, touched)| {
+                let unknown = unknown_contents([&old.reference, reference], &facts);
+                layer.obstacle(first_place(touched), unknown)
+            }));
             return Ok(obstacles);
         };
         let found = match compared(own, &touched, before, now) {
@@ -184,11 +174,10 @@ impl Planner<'_> {
             }
             Err(problem) if reads_bases => {
                 self.ctx.reporter.warn(&error_chain(&problem));
-                let reads = looks.map(|(reference, image)| self.read_base(reference, image));
-                match try_join_all(reads).await?.as_slice() {
-                    [before, now] => compared(own, &touched, before, now)?,
-                    _ => return Err(problem.into()),
-                }
+                let read = |(reference, image)| Box::pin(self.read_base(reference, image));
+                let [before, now] = looks.map(read);
+                let (before, now) = tokio::try_join!(before, now)?;
+                compared(own, &touched, &before, &now)?
             }
             found => found?,
         };
@@ -306,6 +295,16 @@ fn other_triggers(own: &[ImageLayer], old: &OldBase, new: &PlannedBase) -> Optio
     let what = "the new base has other ONBUILD instructions, which a build carries out";
     let layer = own.first()?;
     Some(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())))
+}
+
+/// The conflict with bases of which some are not known.
+fn unknown_contents(bases: [&Reference; 2], facts: &[Option<Arc<BaseFacts>>]) -> Conflict {
+    let unknown = bases.iter().zip(facts).filter(|(_, facts)| facts.is_none());
+    let names: Vec<String> = unknown.map(|(base, _)| tagged_name(base)).collect();
+    Conflict::NotKnown(format!(
+        "the contents of {} are not known",
+        names.join(" and ")
+    ))
 }
 
 /// Compares layers with two bases that are known.
