@@ -412,24 +412,7 @@ impl<'a> Delivery<'a> {
             destination.flavour().or(self.target.flavour),
             &sink,
         );
-        let images = publication.images.iter().zip(made).zip(&seen.images);
-        let work: Vec<_> = images
-            .map(|((image, made), before)| {
-                Box::pin(async {
-                    let location = destination.location(&publication.name, &image.tag)?;
-                    let arrived = route.publish(image, made, before.as_ref(), &location).await;
-                    let arrived = arrived.map_err(|error| delivery_error(&location, error))?;
-                    let reported = report::add_published(image, made, &arrived, &location);
-                    Ok::<_, BoxError>((arrived, reported))
-                })
-            })
-            .collect();
-        // A daemon exports images one after the other.
-        let in_daemon = made
-            .iter()
-            .any(|made| matches!(made, BuiltImage::InDaemon(_)));
-        let at_once = if in_daemon { 1 } else { work.len().max(1) };
-        let sending = stream::iter(work).buffered(at_once).try_collect::<Vec<_>>();
+        let sending = publish_all(publication, made, &seen.images, destination, &route);
         // The index's tag is read while the manifests are sent.
         let tag = publication.index.as_ref();
         let index = tag.map(|tag| destination.location(&publication.name, tag));
@@ -441,10 +424,7 @@ impl<'a> Delivery<'a> {
             route.wait_for_parts(made.len()).await;
             Ok::<_, BoxError>(Some(self.read_index(index).await?))
         };
-        let (done, seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
-        let (arrived, images): (Vec<DestinationImage>, Vec<Vec<DeliveredImage>>) =
-            done.into_iter().unzip();
-        let images = images.into_iter().flatten().collect();
+        let ((arrived, images), seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
         // What follows are a few documents, and a pause.
         self.target.permit.give_back();
         let index = match &index {
@@ -468,4 +448,36 @@ impl<'a> Delivery<'a> {
         };
         Ok((delivered, arrived, sink))
     }
+}
+
+/// Publishes all images at one destination; `before` are the previous values of their tags. Returns
+/// them as they are there, and what to report of them.
+async fn publish_all(
+    publication: &Publication<'_>,
+    made: &[BuiltImage<'_>],
+    before: &[Option<Digest>],
+    destination: &Destination,
+    route: &DestinationWriter<'_>,
+) -> Result<(Vec<DestinationImage>, Vec<DeliveredImage>), BoxError> {
+    let images = publication.images.iter().zip(made).zip(before);
+    let work: Vec<_> = images
+        .map(|((image, made), before)| {
+            Box::pin(async {
+                let location = destination.location(&publication.name, &image.tag)?;
+                let arrived = route.publish(image, made, before.as_ref(), &location).await;
+                let arrived = arrived.map_err(|error| delivery_error(&location, error))?;
+                let reported = report::add_published(image, made, &arrived, &location);
+                Ok::<_, BoxError>((arrived, reported))
+            })
+        })
+        .collect();
+    // A daemon exports images one after the other.
+    let in_daemon = made
+        .iter()
+        .any(|made| matches!(made, BuiltImage::InDaemon(_)));
+    let at_once = if in_daemon { 1 } else { work.len().max(1) };
+    let sending = stream::iter(work).buffered(at_once);
+    let done: Vec<_> = sending.try_collect().await?;
+    let (arrived, reported): (Vec<_>, Vec<Vec<_>>) = done.into_iter().unzip();
+    Ok((arrived, reported.into_iter().flatten().collect()))
 }
