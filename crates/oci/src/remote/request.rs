@@ -134,32 +134,49 @@ impl Inner {
             if refused {
                 Self::forget(host, proof.as_ref());
             }
-            let (credential, is_anonymous) = self
-                .describe_credential(request, status, proof.is_some())
-                .await?;
-            // A token may be issued to anybody.
-            let is_user = proof.is_some() && !is_anonymous;
-            // The name known to the user and to `docker login`.
-            let name = host.name.clone();
-            let sent = match &proof {
-                Some(_) => self.credential(host, repository).await?.proof.as_ref(),
-                None => None,
-            };
-            let secrets = SentSecrets::new(proof.as_ref(), sent);
-            let what = &request.what;
-            let checked = check(&self.http, name, what, response, &credential, &secrets).await;
-            return checked.map_err(|mut error| {
-                if let RegistryError::Denied {
-                    known, is_listed, ..
-                } = &mut error
-                {
-                    *is_listed = self.http.is_listed(base);
-                    let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
-                    *known = is_user && (!refused || by_token);
-                }
-                error
-            });
+            return self
+                .check_with_credential(request, base, proof.as_ref(), response)
+                .await;
         }
+    }
+
+    /// Checks the last response of the request's own host: an error names the credential.
+    async fn check_with_credential(
+        &self,
+        request: &Request<'_>,
+        base: &Url,
+        proof: Option<&HeaderValue>,
+        response: Response,
+    ) -> Result<Response, RegistryError> {
+        let (host, status) = (request.host, response.status());
+        let (credential, is_anonymous) = self
+            .describe_credential(request, status, proof.is_some())
+            .await?;
+        // A token may be issued to anybody.
+        let is_user = proof.is_some() && !is_anonymous;
+        // The name known to the user and to `docker login`.
+        let name = host.name.clone();
+        let sent = match proof {
+            Some(_) => {
+                let credential = self.credential(host, request.repository).await?;
+                credential.proof.as_ref()
+            }
+            None => None,
+        };
+        let secrets = SentSecrets::new(proof, sent);
+        let what = &request.what;
+        let checked = check(&self.http, name, what, response, &credential, &secrets).await;
+        checked.map_err(|mut error| {
+            if let RegistryError::Denied {
+                known, is_listed, ..
+            } = &mut error
+            {
+                *is_listed = self.http.is_listed(base);
+                let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
+                *known = is_user && (status != StatusCode::UNAUTHORIZED || by_token);
+            }
+            error
+        })
     }
 
     /// Returns the response to the first request to a listed host, which also detects its protocol.
