@@ -95,18 +95,7 @@ impl Repository {
         source: &dyn BlobSource,
         task: &dyn Task,
     ) -> Result<(), RegistryError> {
-        let pieces = UploadMode::Pieces(self.inner().options.chunk_size.max(1));
-        let mut upload = Upload {
-            repository: self,
-            digest,
-            size,
-            source,
-            reader: CachedReader::default(),
-            task,
-            mode: self.host.takes.get().mode.unwrap_or(pieces),
-            refused: Vec::new(),
-            separately: false,
-        };
+        let mut upload = Upload::new(self, digest, size, source, task);
         let key = self.upload_key(digest);
         let mut session = self.inner().opened_uploads().remove(&key);
         let mut attempts = self.inner().http.attempts();
@@ -119,10 +108,8 @@ impl Repository {
             let Err(error) = upload.run(&mut session).await else {
                 return Ok(());
             };
-            let other = session
-                .as_ref()
-                .and_then(|open| upload.other_mode(open, &error));
-            if let Some(mode) = other
+            if let Some(open) = &session
+                && let Some(mode) = upload.other_mode(open, &error)
                 && let Some(open) = session.take()
             {
                 session = upload.change(mode, open).await?;
@@ -171,7 +158,29 @@ impl Repository {
     }
 }
 
-impl Upload<'_> {
+impl<'a> Upload<'a> {
+    /// An upload in the mode that the host is known to take, or in chunks.
+    fn new(
+        repository: &'a Repository,
+        digest: &'a Digest,
+        size: u64,
+        source: &'a dyn BlobSource,
+        task: &'a dyn Task,
+    ) -> Self {
+        let pieces = UploadMode::Pieces(repository.inner().options.chunk_size.max(1));
+        Self {
+            repository,
+            digest,
+            size,
+            source,
+            reader: CachedReader::default(),
+            task,
+            mode: repository.host.takes.get().mode.unwrap_or(pieces),
+            refused: Vec::new(),
+            separately: false,
+        }
+    }
+
     /// Sends the missing bytes. The session records the progress.
     async fn run(&self, session: &mut Option<Session>) -> Result<(), RegistryError> {
         let open = match session {
