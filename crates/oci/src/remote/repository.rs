@@ -158,30 +158,22 @@ impl Repository {
         loop {
             let (headers, url, body) = self.fetch_page(&page, &what).await?;
             bytes += body.len();
-            let broken = |reason: String| RegistryError::protocol(host_of(&url), &what, reason);
-            let list: TagPage = serde_json::from_slice(&body)
-                .map_err(|error| broken(format!("it is not a list of tags: {error}")))?;
-            let TagList { length, tags: list } = list.tags.unwrap_or_default();
+            let broken = |reason: &str| RegistryError::protocol(host_of(&url), &what, reason);
+            let list = TagList::read(&body);
+            let list =
+                list.map_err(|error| broken(&format!("it is not a list of tags: {error}")))?;
             let before = tags.len();
-            let is_empty = list.is_empty();
-            tags.extend(
-                list.into_iter()
-                    .filter(|tag| known.insert(hashes.hash_one(tag))),
-            );
+            let is_empty = list.tags.is_empty();
+            let is_new = |tag: &String| known.insert(hashes.hash_one(tag));
+            tags.extend(list.tags.into_iter().filter(is_new));
             let grew = tags.len() > before;
-            let is_endless = tags.len() >= MOST_TAGS
-                || bytes > MOST_BYTES
-                || started.elapsed() > LONGEST_LISTING;
-            if is_endless && NextPage::read(&headers) != NextPage::None {
-                self.inner().http.progress().note(&format!(
-                    "the list of tags of {self} does not end: using the first {}",
-                    tags.len()
-                ));
+            let next = NextPage::read(&headers);
+            if next != NextPage::None && self.is_endless(tags.len(), bytes, started) {
                 return Ok(tags);
             }
-            let is_full = self.host.takes.get().tags_page == Some(length);
+            let is_full = self.host.takes.get().tags_page == Some(list.length);
             fruitless = if grew { 0 } else { fruitless + 1 };
-            page = match NextPage::read(&headers) {
+            page = match next {
                 NextPage::At(target) => {
                     gives_links = true;
                     let next = Page::behind(&target, &url, tags.last());
@@ -192,15 +184,14 @@ impl Repository {
                     if !grew && (!is_empty || fruitless > MOST_EMPTY_PAGES) {
                         let reason =
                             "its link to the next page leads to a page that was already read";
-                        return Err(broken(reason.to_owned()));
+                        return Err(broken(reason));
                     }
                     next
                 }
                 // An empty page follows the last tag. If the same page repeats, the registry does
                 // not support `last`, and the rest is behind the unparsed link.
-                NextPage::Unclear if !grew && length > 0 => {
-                    let reason = "its link to the next page cannot be read";
-                    return Err(broken(reason.to_owned()));
+                NextPage::Unclear if !grew && list.length > 0 => {
+                    return Err(broken("its link to the next page cannot be read"));
                 }
                 NextPage::Unclear if grew => Page::After(tags.last().cloned()),
                 // A registry that fills the page without a link may still support `last`; one that
@@ -214,15 +205,24 @@ impl Repository {
         Ok(tags)
     }
 
+    /// Returns true for a list longer than any real one, and notes that the rest is not read.
+    fn is_endless(&self, tags: usize, bytes: usize, started: Instant) -> bool {
+        let is_endless =
+            tags >= MOST_TAGS || bytes > MOST_BYTES || started.elapsed() > LONGEST_LISTING;
+        if is_endless {
+            self.inner().http.progress().note(&format!(
+                "the list of tags of {self} does not end: using the first {tags}"
+            ));
+        }
+        is_endless
+    }
+
     /// Returns true if the repository has no tags; false if unknown.
     pub async fn is_new(&self) -> bool {
         let what = format!("list the tags of {self}");
         let request = self.request(Method::GET, "tags/list?n=1", what);
         match self.inner().fetch_once(&request, TAGS_LIMIT).await {
-            Ok((_, _, body)) => {
-                let page = serde_json::from_slice(&body);
-                page.is_ok_and(|page: TagPage| page.tags.is_none_or(|tags| tags.length == 0))
-            }
+            Ok((_, _, body)) => TagList::read(&body).is_ok_and(|list| list.length == 0),
             Err(error) => self.is_not_found_error(&error),
         }
     }
@@ -340,6 +340,12 @@ pub(super) struct TagList {
     /// Number of entries.
     length: usize,
     pub(super) tags: Vec<String>,
+}
+
+impl TagList {
+    fn read(page: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(page).map(|page: TagPage| page.tags.unwrap_or_default())
+    }
 }
 
 impl<'de> Deserialize<'de> for TagList {
