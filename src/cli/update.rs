@@ -5,11 +5,14 @@ mod text;
 use clap::Args;
 use jiff::Zoned;
 use serde_json::{Value, json};
+use wincimg_engine::build::BuildContext;
 use wincimg_engine::compat_check::check_served;
-use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
+use wincimg_engine::delivery::{
+    AttachmentOptions, BuildPermit, DeliveryReport, DeliveryTarget, TagValidator,
+};
 use wincimg_engine::error::search;
 use wincimg_engine::notice::report_searched_tags;
-use wincimg_engine::unserved::repeated_without_index;
+use wincimg_engine::unserved::{UnservedHost, repeated_without_index};
 use wincimg_engine::update;
 use wincimg_engine::update::{BaseSetting, UpdatePlan, UpdateRequest};
 use wincimg_inspect::bases::{parse_location, warning};
@@ -110,19 +113,8 @@ impl Update {
             reads_bases: !self.check,
         };
         let work = async {
-            // One host alone has nothing to continue with.
-            let is_whole = self.all_or_nothing || targets.len() == 1;
-            let command = &repeated_without_index;
-            let planning = update::plan_served(&request, &tag, is_whole, command, &ctx);
-            let planned = planning.await;
-            for warning in ctx.library.take_warnings() {
-                session.warn(warning);
-            }
-            let (updates, failed) = planned.inspect_err(|error| {
-                if let Some(error) = search(error) {
-                    report_searched_tags(error, session);
-                }
-            })?;
+            let planning = self.plan(&request, &tag, session, &ctx);
+            let (updates, failed) = planning.await?;
             let print = |updates: Option<&UpdatePlan>, delivered: DeliveryReport| {
                 self.print(&image, updates, &delivered, &hosts.left_out)?;
                 Ok(report_failed(&delivered.failed, session))
@@ -134,22 +126,17 @@ impl Update {
             let Some(updates) = updates else {
                 return print(None, none);
             };
-            warn(&updates, session);
             let plan = |answer| match print(Some(&updates), none.clone())? {
                 CommandOutcome::Yes => Ok(answer),
                 failed => Ok(failed),
             };
             if self.check || updates.are_refused() || updates.planned.is_empty() {
-                let is_yes = updates.are_up_to_date();
-                return plan(CommandOutcome::from(is_yes));
+                return plan(updates.are_up_to_date().into());
             }
-            let is_same_tag = Some(tag.as_str()) == image.tag() && image.digest().is_none();
+            let created = source_date_epoch()?;
+            let documents = self.documents.to_options(None, Vec::new(), created);
             // The image, and so its provenance, would be the same; an SBOM may be missing.
-            let documents = self
-                .documents
-                .to_options(None, Vec::new(), source_date_epoch()?);
-            let is_done = updates.are_up_to_date() && is_same_tag && self.output.is_none();
-            if is_done && documents.bills.is_empty() {
+            if self.is_done(&updates, &image, &tag) && documents.bills.is_empty() {
                 return plan(CommandOutcome::Yes);
             }
             if !self.push && self.output.is_none() {
@@ -157,22 +144,66 @@ impl Update {
                 return plan(CommandOutcome::Yes);
             }
             let today = Zoned::now().date();
-            let name = image.repository().to_owned();
-            let target = DeliveryTarget {
-                naming: self.tags.naming(name, Some(tag.clone())),
-                destinations: destinations(self.prefix(&image)?, self.output.as_ref()),
-                named_after: None,
-                flavour: self.manifest_format,
-                existing: self.tags.existing(),
-                documents,
-                review: &|outlooks| check_served(outlooks, &hosts.nodes, today, session),
-                permit: BuildPermit::default(),
-            };
+            let review: &TagValidator<'_> =
+                &|outlooks| check_served(outlooks, &hosts.nodes, today, session);
+            let target = self.target(&image, tag.clone(), documents, review)?;
             let mut delivered = update::deliver(&updates, &image, target, &ctx).await?;
             delivered.failed.extend(none.failed);
             print(Some(&updates), delivered)
         };
         registry_args::run(work)
+    }
+
+    /// Plans the updates, and prints the warnings.
+    async fn plan(
+        &self,
+        request: &UpdateRequest<'_>,
+        tag: &str,
+        session: &Session,
+        ctx: &BuildContext<'_>,
+    ) -> Result<(Option<UpdatePlan>, Vec<UnservedHost>), Failure> {
+        // One host alone has nothing to continue with.
+        let is_whole = self.all_or_nothing || request.hosts.len() == 1;
+        let command = &repeated_without_index;
+        let planned = update::plan_served(request, tag, is_whole, command, ctx).await;
+        for warning in ctx.library.take_warnings() {
+            session.warn(warning);
+        }
+        let planned = planned.inspect_err(|error| {
+            if let Some(error) = search(error) {
+                report_searched_tags(error, session);
+            }
+        })?;
+        if let (Some(updates), _) = &planned {
+            warn(updates, session);
+        }
+        Ok(planned)
+    }
+
+    /// Returns true if the tag has all images already, and nothing else is to be written.
+    fn is_done(&self, updates: &UpdatePlan, image: &Reference, tag: &str) -> bool {
+        let is_same_tag = Some(tag) == image.tag() && image.digest().is_none();
+        updates.are_up_to_date() && is_same_tag && self.output.is_none()
+    }
+
+    fn target<'r>(
+        &self,
+        image: &Reference,
+        tag: String,
+        documents: AttachmentOptions,
+        review: &'r TagValidator<'r>,
+    ) -> Result<DeliveryTarget<'r>, Failure> {
+        let name = image.repository().to_owned();
+        Ok(DeliveryTarget {
+            naming: self.tags.naming(name, Some(tag)),
+            destinations: destinations(self.prefix(image)?, self.output.as_ref()),
+            named_after: None,
+            flavour: self.manifest_format,
+            existing: self.tags.existing(),
+            documents,
+            review,
+            permit: BuildPermit::default(),
+        })
     }
 
     fn image(&self) -> Result<Reference, Failure> {
