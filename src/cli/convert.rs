@@ -11,9 +11,11 @@ use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
+use wincimg_dockerfile::stages::Stages;
 use wincimg_engine::base_contents::Purpose;
+use wincimg_engine::build::PlannedBuild;
 use wincimg_engine::origin::remote_url;
-use wincimg_engine::plans::PlannedImage;
+use wincimg_engine::plans::{BuildRequest, PlannedImage};
 
 use super::build::image_name;
 use super::error::NEEDS_WINDOWS;
@@ -74,10 +76,6 @@ impl Convert {
             let problem = "the input is already a recipe: expected a Dockerfile";
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
         };
-        let folder = match &self.output {
-            Some(file) => file.parent().unwrap_or(Path::new("")),
-            None => request.design.context.as_path(),
-        };
         let ctx = self.recipe.online(session)?;
         let planned = registry_args::run(async {
             // All obstacles count, and not only the first that a build would stop at.
@@ -85,35 +83,9 @@ impl Convert {
             planned.finish(Purpose::Layers, &ctx).await?;
             Ok(planned)
         });
-        let of_repository = repository_name(stages.file());
-        let name = self.name.as_deref().or(of_repository.as_deref());
         let mut needs_windows = false;
         let converted = match planned {
-            Ok(planned) => {
-                let convert = |image: &PlannedImage| {
-                    let conversion = Conversion {
-                        name: name.unwrap_or(request.design.name()),
-                        plan: &image.plan,
-                        inside: image.base.inside.as_ref(),
-                        looked: image.stages.depends_on(stages.base()),
-                        dockerfile: stages.file(),
-                        base: stages.base(),
-                        base_registry: &request.base_registry,
-                        folder,
-                        downloads: planned.downloads.files(),
-                        keeps_history: self.keep_history,
-                    };
-                    conversion.recipe()
-                };
-                let texts: Vec<_> = planned.images.iter().map(convert).collect();
-                if texts.windows(2).any(|pair| pair[0] != pair[1]) {
-                    let problem = "the Dockerfile converts to a different recipe for each host";
-                    return Err(
-                        Failure::no(problem).hint("convert it for one of them: --host-build B.R")
-                    );
-                }
-                texts.into_iter().next().unwrap_or(Ok(String::new()))
-            }
+            Ok(planned) => self.convert(&request, stages, &planned)?,
             Err(failure) => match failure.cause() {
                 Some(error) => {
                     needs_windows = failure.needs_windows();
@@ -133,6 +105,42 @@ impl Convert {
                 })
             }
         }
+    }
+
+    /// The recipe that the Dockerfile converts to for all hosts, or what prevents it.
+    fn convert(
+        &self,
+        request: &BuildRequest,
+        stages: &Stages,
+        planned: &PlannedBuild<'_>,
+    ) -> Result<Result<String, Vec<ConversionError>>, Failure> {
+        let folder = match &self.output {
+            Some(file) => file.parent().unwrap_or(Path::new("")),
+            None => request.design.context.as_path(),
+        };
+        let of_repository = repository_name(stages.file());
+        let name = self.name.as_deref().or(of_repository.as_deref());
+        let convert = |image: &PlannedImage| {
+            let conversion = Conversion {
+                name: name.unwrap_or(request.design.name()),
+                plan: &image.plan,
+                inside: image.base.inside.as_ref(),
+                looked: image.stages.depends_on(stages.base()),
+                dockerfile: stages.file(),
+                base: stages.base(),
+                base_registry: &request.base_registry,
+                folder,
+                downloads: planned.downloads.files(),
+                keeps_history: self.keep_history,
+            };
+            conversion.recipe()
+        };
+        let texts: Vec<_> = planned.images.iter().map(convert).collect();
+        if texts.windows(2).any(|pair| pair[0] != pair[1]) {
+            let problem = "the Dockerfile converts to a different recipe for each host";
+            return Err(Failure::no(problem).hint("convert it for one of them: --host-build B.R"));
+        }
+        Ok(texts.into_iter().next().unwrap_or(Ok(String::new())))
     }
 
     fn print(
