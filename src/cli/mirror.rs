@@ -233,29 +233,11 @@ impl Mirror {
                 }
                 MirrorImage::Base(repository) => repository,
             };
-            let opening = async {
-                let bases = BaseRepository::open(registry, repository).await?;
-                bases.with_single_flavour(hosts, self.matched.wanted)
-            };
-            let bases = match opening.await {
-                Ok(bases) => bases,
-                Err(error) => {
-                    let failure = Failure::from(error);
-                    missing.push(MissingBase::new(repository, None, failure));
-                    continue;
-                }
-            };
-            for host in hosts {
-                match bases.resolve(*host, self.matched.wanted).await {
-                    Ok(found) => {
-                        let image = report_found(&found, *host, &bases, session);
-                        images.push(self.base_source(image));
-                    }
-                    Err(error) => {
-                        report_searched_tags(&error, session);
-                        let failure = Failure::from(error);
-                        missing.push(MissingBase::new(repository, Some(*host), failure));
-                    }
+            let resolving = self.resolve_base(registry, repository, hosts, session);
+            for base in resolving.await {
+                match base {
+                    Ok(image) => images.push(image),
+                    Err(base) => missing.push(base),
                 }
             }
         }
@@ -287,6 +269,36 @@ impl Mirror {
             }
         }
         Ok((images, missing))
+    }
+
+    /// The base image for each host.
+    async fn resolve_base(
+        &self,
+        registry: &RegistryClient,
+        name: &BaseName,
+        hosts: &[HostBuild],
+        session: &Session,
+    ) -> Vec<Result<MirrorSource, MissingBase>> {
+        let opening = async {
+            let bases = BaseRepository::open(registry, name).await?;
+            bases.with_single_flavour(hosts, self.matched.wanted)
+        };
+        let bases = match opening.await {
+            Ok(bases) => bases,
+            Err(error) => return vec![Err(MissingBase::new(name, None, error.into()))],
+        };
+        let mut resolved = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            let found = bases.resolve(*host, self.matched.wanted).await;
+            if let Err(error) = &found {
+                report_searched_tags(error, session);
+            }
+            resolved.push(match found {
+                Ok(found) => Ok(self.base_source(report_found(&found, *host, &bases, session))),
+                Err(error) => Err(MissingBase::new(name, Some(*host), error.into())),
+            });
+        }
+        resolved
     }
 
     /// A base image, whose path below the registry of bases is the one below the target: the target
