@@ -214,15 +214,7 @@ impl Build {
         request.origin = Some(request.design.origin());
         request.windows = self.windows_steps(&request, &naming);
         request.downloads = self.mode();
-        request.options = EngineOptions {
-            compression: self.compression,
-            created,
-            reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
-            docker_host: self.daemon.host(),
-            cluster: self.recipe.cluster(),
-            docker: self.daemon.options(),
-            daemon_flags: self.daemon_flags(&request.design),
-        };
+        request.options = self.engine_options(&request.design, created);
         let ctx = self.recipe.online(session)?;
         let today = Zoned::now().date();
         let file_flag = self.file_flag();
@@ -262,6 +254,22 @@ impl Build {
             let printed = self.finish(&delivered, &hosts.left_out, session);
             Ok((report_failed(&delivered.failed, session), printed?))
         })
+    }
+
+    fn engine_options(
+        &self,
+        design: &BuildDefinition,
+        created: Option<Timestamp>,
+    ) -> EngineOptions {
+        EngineOptions {
+            compression: self.compression,
+            created,
+            reuse: (!self.daemon.no_cache).then(|| self.cache_from.clone()),
+            docker_host: self.daemon.host(),
+            cluster: self.recipe.cluster(),
+            docker: self.daemon.options(),
+            daemon_flags: self.daemon_flags(design),
+        }
     }
 
     /// The steps of a Dockerfile that a named daemon runs, if no engine was chosen.

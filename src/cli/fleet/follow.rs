@@ -110,18 +110,7 @@ fn lease_name(text: &str) -> Result<(Option<String>, String), &'static str> {
 
 impl FollowArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        if !self.cluster.is_set() {
-            let problem = "fleet follow requires --kube: it watches the nodes of a cluster";
-            let file = self.file.display().to_string();
-            return Err(Failure::usage(problem).hint(format!(
-                "{}; `wincimg fleet build` takes nodes from a file",
-                command_line(&["wincimg", "fleet", "follow", &file, "--kube"])
-            )));
-        }
-        if self.lease_duration < SHORTEST_LEASE {
-            let problem = "invalid --lease-duration: expected at least 1s";
-            return Err(Failure::usage(problem));
-        }
+        self.check_flags()?;
         let mut fleet = Fleet::read(&self.file)?;
         fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
         let reporter = DedupReporter {
@@ -174,6 +163,22 @@ impl FollowArgs {
         });
         drop(undoing);
         ended.map(|()| CommandOutcome::Yes)
+    }
+
+    fn check_flags(&self) -> Result<(), Failure> {
+        if !self.cluster.is_set() {
+            let problem = "fleet follow requires --kube: it watches the nodes of a cluster";
+            let file = self.file.display().to_string();
+            return Err(Failure::usage(problem).hint(format!(
+                "{}; `wincimg fleet build` takes nodes from a file",
+                command_line(&["wincimg", "fleet", "follow", &file, "--kube"])
+            )));
+        }
+        if self.lease_duration < SHORTEST_LEASE {
+            let problem = "invalid --lease-duration: expected at least 1s";
+            return Err(Failure::usage(problem));
+        }
+        Ok(())
     }
 
     fn settings(&self, namespace: &str) -> ControllerConfig {
