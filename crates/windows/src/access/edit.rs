@@ -189,14 +189,11 @@ impl DescriptorEdit {
             return Ok(after);
         }
         if let Self::Replace(other) = self {
-            let mut other = other.clone();
-            if let Some(list) = other.dacl.as_mut().filter(|_| !is_folder) {
-                // A file passes nothing on.
-                list.entries
-                    .retain(|it| it.flags & ace_flags::INHERIT_ONLY == 0);
-                list.entries.iter_mut().for_each(|it| it.flags = 0);
-            }
-            return Ok(descriptor.replaced_by(&other));
+            return Ok(if is_folder {
+                descriptor.replaced_by(other)
+            } else {
+                descriptor.replaced_by(&of_file(other))
+            });
         }
         let no_list = after.dacl.is_none();
         match self {
@@ -250,6 +247,17 @@ impl RemovedEntries {
             Self::Denied => matches!(kind, DENIES | DENIES_IF),
         }
     }
+}
+
+/// The descriptor of a file in place of that of a folder: a file passes nothing on.
+fn of_file(folder: &SecurityDescriptor) -> SecurityDescriptor {
+    let mut file = folder.clone();
+    if let Some(list) = &mut file.dacl {
+        list.entries
+            .retain(|it| it.flags & ace_flags::INHERIT_ONLY == 0);
+        list.entries.iter_mut().for_each(|it| it.flags = 0);
+    }
+    file
 }
 
 const fn is_inherited(entry: &Ace) -> bool {
