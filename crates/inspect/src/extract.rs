@@ -120,6 +120,47 @@ pub(super) struct SearchedLayers {
     pub(super) hives: Vec<LayerHives>,
 }
 
+/// Contents of layers, merged from the top.
+#[derive(Default)]
+struct LayerMerger {
+    found: SearchedLayers,
+    /// Found paths in lower case.
+    known: BTreeSet<String>,
+    /// Paths in lower case that lower layers no longer have.
+    hidden: BTreeSet<String>,
+}
+
+impl LayerMerger {
+    /// Adds the next lower layer.
+    fn add(&mut self, layer: LayerFiles, number: usize, digest: &Digest, layout: Layout) {
+        // Anything but a folder hides everything that lower layers have at its path and below.
+        let mut hides: Vec<String> = Vec::new();
+        for (path, seen) in layer.entries {
+            let key = path.to_lowercase();
+            // A file comes with its streams from one layer.
+            let is_stale = layout == Layout::Windows
+                && file_of_stream(&key).is_some_and(|file| is_below_any(file, &self.hidden));
+            if !is_stale && !is_below_any(&key, &self.hidden) && self.known.insert(key.clone()) {
+                if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
+                    hides.push(key);
+                }
+                self.found.entries.insert(path, seen);
+            }
+        }
+        self.hidden.extend(hides);
+        if !layer.hives.is_empty() {
+            self.found.hives.push(LayerHives {
+                layer: number,
+                digest: digest.clone(),
+                hives: layer.hives,
+                others: Vec::new(),
+            });
+        }
+        self.found.gone.extend(layer.gone.iter().cloned());
+        self.hidden.extend(layer.gone);
+    }
+}
+
 /// Searches layers, counted from 0 at the bottom of their image, for paths; the empty path matches
 /// everything, including hives.
 pub(super) async fn search(
@@ -129,9 +170,7 @@ pub(super) async fn search(
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<SearchedLayers, Problem> {
-    let mut found = SearchedLayers::default();
-    let mut known: BTreeSet<String> = BTreeSet::new();
-    let mut hidden: BTreeSet<String> = BTreeSet::new();
+    let mut merger = LayerMerger::default();
     let budget = Budget::default();
     let mut left = layer_limits().stream;
     if paths.contains("") {
@@ -156,36 +195,13 @@ pub(super) async fn search(
         };
         let layer = read_blob(reader, task.as_ref(), work).await;
         let layer = layer.map_err(failed)?;
-        // Anything but a folder hides everything that lower layers have at its path and below.
-        let mut hides: Vec<String> = Vec::new();
-        for (path, seen) in layer.entries {
-            let key = path.to_lowercase();
-            // A file comes with its streams from one layer.
-            let is_stale = layout == Layout::Windows
-                && file_of_stream(&key).is_some_and(|file| is_below_any(file, &hidden));
-            if !is_stale && !is_below_any(&key, &hidden) && known.insert(key.clone()) {
-                if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
-                    hides.push(key);
-                }
-                found.entries.insert(path, seen);
-            }
-        }
-        hidden.extend(hides);
-        if !layer.hives.is_empty() {
-            found.hives.push(LayerHives {
-                layer: number,
-                digest: blob.digest.clone(),
-                hives: layer.hives,
-                others: Vec::new(),
-            });
-        }
-        found.gone.extend(layer.gone.iter().cloned());
-        hidden.extend(layer.gone);
-        wanted.retain(|path| !is_below_any(path, &hidden));
         if paths.contains("") {
             left = left.saturating_sub(layer.size);
         }
+        merger.add(layer, number, &blob.digest, layout);
+        wanted.retain(|path| !is_below_any(path, &merger.hidden));
     }
+    let mut found = merger.found;
     found.hives.reverse();
     Ok(found)
 }

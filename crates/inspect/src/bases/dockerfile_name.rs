@@ -136,7 +136,7 @@ async fn resolve_exact(
     };
     let mut set_aside = Vec::new();
     let mut best = None;
-    let read = match read_tag(&repository, which, host.architecture).await {
+    match read_tag(&repository, which, host.architecture).await {
         Err(error) if error.is_not_found() => {
             return Err(ResolveError::NoTag {
                 repository: repository.to_string(),
@@ -144,25 +144,19 @@ async fn resolve_exact(
                 answer: Box::new(repository.with_suggestion(error, which).await),
             });
         }
-        read => read?,
-    };
-    match read {
-        Ok(seen) => {
+        Err(error) => return Err(error.into()),
+        Ok(Ok(seen)) => {
             for (version, found) in seen {
-                match Fit::of(version, host, wanted) {
-                    Some(fit) => {
-                        if best.as_ref().is_none_or(|(known, _, _)| *known < fit) {
-                            best = Some((fit, version, found));
-                        }
-                    }
-                    None => {
-                        let reason = format!("its image is {}", version.os_version());
-                        set_aside.push(rejected(reason));
-                    }
+                let Some(fit) = Fit::of(version, host, wanted) else {
+                    set_aside.push(rejected(format!("its image is {}", version.os_version())));
+                    continue;
+                };
+                if best.as_ref().is_none_or(|(known, _, _)| *known < fit) {
+                    best = Some((fit, version, found));
                 }
             }
         }
-        Err(reason) => {
+        Ok(Err(reason)) => {
             if let Some(systems) = other_systems(&repository, which).await? {
                 let image = format!("{repository}:{which}");
                 return Err(ResolveError::NotForWindows { image, systems });
