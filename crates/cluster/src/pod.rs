@@ -358,6 +358,14 @@ struct NodeSelector {
     node_selector_terms: Vec<Option<SelectorTerm>>,
 }
 
+impl NodeAffinity {
+    fn required_terms(self) -> Option<Vec<SelectorTerm>> {
+        let selector = self.required_during_scheduling_ignored_during_execution?;
+        let terms = selector.node_selector_terms.into_iter();
+        Some(terms.map(Option::unwrap_or_default).collect())
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 struct Os {
     name: String,
@@ -428,14 +436,7 @@ impl From<PodObject> for PodTemplate {
             scheduling: Scheduling {
                 node_name: spec.node_name.filter(|name| !name.is_empty()),
                 selector: spec.node_selector,
-                affinity: spec
-                    .affinity
-                    .node_affinity
-                    .required_during_scheduling_ignored_during_execution
-                    .map(|selector| {
-                        let terms = selector.node_selector_terms.into_iter();
-                        terms.map(Option::unwrap_or_default).collect()
-                    }),
+                affinity: spec.affinity.node_affinity.required_terms(),
                 tolerations: spec.tolerations,
             },
             os_name: spec.os.map(|os| os.name),

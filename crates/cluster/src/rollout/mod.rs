@@ -156,12 +156,7 @@ impl Rollout {
             others,
         } = nodes;
         let images = request.images.clone();
-        let places: BTreeMap<&str, usize> = images
-            .iter()
-            .enumerate()
-            .rev()
-            .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
-            .collect();
+        let places = places_by_reference(&images);
         let image::WorkloadsBySystem {
             for_windows: workloads,
             undecided,
@@ -171,12 +166,8 @@ impl Rollout {
         let mut selections = Selections::new(&hosts, &judge);
         let mut placements = Vec::with_capacity(workloads.len() + 1);
         if request.plain > 0 {
-            placements.push(Placement::for_images(
-                0..request.plain,
-                &selections.all(),
-                usual,
-                &mut judge,
-            ));
+            let (plain, all) = (0..request.plain, selections.all());
+            placements.push(Placement::for_images(plain, &all, usual, &mut judge));
         }
         for (index, workload) in workloads.iter().enumerate() {
             let selection = selections.select(&workload.template);
@@ -275,6 +266,14 @@ impl Rollout {
         names.sort_unstable_by(|a, b| b.cmp(a));
         names.join(", ")
     }
+}
+
+/// The first place of each reference among the images.
+fn places_by_reference(images: &[Image]) -> BTreeMap<&str, usize> {
+    let places = images.iter().enumerate().rev();
+    places
+        .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
+        .collect()
 }
 
 impl CheckCounts {
