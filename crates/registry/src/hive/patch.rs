@@ -12,8 +12,8 @@ use super::format::{
 use super::reader::{Fields, HiveReader};
 use super::record::Record;
 use super::{FileTime, Hive, WriteError};
-use crate::RegistryData;
 use crate::name_folding::eq_ignore_case;
+use crate::{DataType, RegistryData};
 
 /// Offset of a bin's own offset in its header.
 const BIN_OFFSET: usize = 4;
@@ -54,17 +54,7 @@ pub fn set_value(
             patch.put(*cell, 12, data.kind().0);
         }
         None => {
-            let (written, is_ascii) = encode_name(name);
-            let flags = u16::from(is_ascii) * value_flags::ASCII_NAME;
-            let record = Record::new(*b"vk")
-                .name_length(written.len())
-                .u32(length | inline)
-                .bytes(&place)
-                .u32(data.kind().0)
-                .u16(flags)
-                .u16(0)
-                .bytes(&written);
-            debug_assert!(record.as_bytes().len() >= VALUE_HEADER);
+            let record = value_record(name, length | inline, place, data.kind());
             let value = patch.add(record.as_bytes())?;
             let cells = known.iter().map(|(cell, _)| *cell).chain([value]);
             let list: Vec<u8> = cells.flat_map(u32::to_le_bytes).collect();
@@ -80,6 +70,21 @@ pub fn set_value(
     patch.raise(node.offset, 60, in_reach(utf16_len(name))?);
     patch.raise(node.offset, 64, length);
     patch.finish(time)
+}
+
+fn value_record(name: &str, size: u32, place: [u8; 4], kind: DataType) -> Record {
+    let (written, is_ascii) = encode_name(name);
+    let flags = u16::from(is_ascii) * value_flags::ASCII_NAME;
+    let record = Record::new(*b"vk")
+        .name_length(written.len())
+        .u32(size)
+        .bytes(&place)
+        .u32(kind.0)
+        .u16(flags)
+        .u16(0)
+        .bytes(&written);
+    debug_assert!(record.as_bytes().len() >= VALUE_HEADER);
+    record
 }
 
 fn find<'h>(reader: &mut HiveReader<'h>, root: u32, key: &str) -> Result<Fields<'h>, WriteError> {
