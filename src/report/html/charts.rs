@@ -65,6 +65,17 @@ impl Chart {
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" class=\"{class}\"/>"
         );
     }
+
+    /// The part of a bar for a status, with its sign if it is wide enough.
+    fn segment(&mut self, x: f64, y: f64, width: f64, starts: StartStatus) {
+        const HEIGHT: f64 = 14.0;
+        let class = format!("s{}", starts as usize);
+        self.bar(x, y, width, HEIGHT, &class);
+        if width > HEIGHT {
+            let class = format!("in {class}");
+            self.text(x + width / 2.0, y + 11.0, &class, sign(starts));
+        }
+    }
 }
 
 fn picture(caption: &'static str, note: String) -> Chart {
@@ -256,15 +267,7 @@ fn changes(rollout: &Rollout) -> Option<Chart> {
         let mut x = 0.0;
         for starts in there {
             let length = share(tally.get(*starts), total) * WIDTH;
-            drawn.bar(x, y + 19.0, length, 14.0, &format!("s{}", *starts as usize));
-            if length > 14.0 {
-                drawn.text(
-                    x + length / 2.0,
-                    y + 30.0,
-                    &format!("in s{}", *starts as usize),
-                    sign(*starts),
-                );
-            }
+            drawn.segment(x, y + 19.0, length, *starts);
             x += length;
         }
         let tally = format_tally(&tally, noun);
