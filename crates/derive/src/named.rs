@@ -33,12 +33,7 @@ pub(super) fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     };
     let of_fieldless = is_fieldless.then(|| {
         let count = names.len();
-        let list = match names.as_slice() {
-            [others @ .., last] if !others.is_empty() => {
-                format!("{} or {last}", others.join(", "))
-            }
-            names => names.concat(),
-        };
+        let list = alternatives(&names);
         quote! {
             /// All of them, in order.
             #visibility const ALL: [Self; #count] = [#(Self::#variants),*];
@@ -64,6 +59,13 @@ pub(super) fn implementation(input: &DeriveInput) -> Result<TokenStream> {
             }
         }
     })
+}
+
+fn alternatives(names: &[String]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        names => names.concat(),
+    }
 }
 
 /// A text option of `#[named(…)]` or `#[serde(…)]`.

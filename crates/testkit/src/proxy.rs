@@ -42,6 +42,16 @@ pub enum ProxyFault {
     Hide(&'static str),
 }
 
+impl ProxyFault {
+    /// Number of bytes of the response's body that are sent at most.
+    fn answer_limit(&self) -> usize {
+        match self {
+            Self::CutAnswer(limit) | Self::Stall(limit) | Self::Shorten(limit) => *limit,
+            _ => usize::MAX,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct ProxiedRequest {
     /// GET, PUT, …
@@ -243,13 +253,7 @@ impl Connection<'_> {
             _ => head,
         };
         self.client.write_all(with_close(&shown).as_bytes()).await?;
-        let limit = match fault {
-            ProxyFault::CutAnswer(limit)
-            | ProxyFault::Stall(limit)
-            | ProxyFault::Shorten(limit) => *limit,
-            _ => usize::MAX,
-        };
-        let end = length.unwrap_or(usize::MAX).min(limit);
+        let end = length.unwrap_or(usize::MAX).min(fault.answer_limit());
         let mut received = 0;
         while received < end {
             if chunk.is_empty() {
