@@ -70,7 +70,6 @@ impl CatalogArgs {
             words.extend(["--catalog".to_owned(), public_url(&self.catalog)]);
         }
         words.extend(http.to_words());
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         command_line(&words)
     }
 }

@@ -322,7 +322,6 @@ pub(super) fn lock_command(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["wincimg".to_owned()];
     words.extend(without_values(arguments));
     words.push(UPDATE_LOCK.to_owned());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
 }
 

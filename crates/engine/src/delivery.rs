@@ -64,19 +64,7 @@ pub struct DeliveryTarget<'a> {
 }
 
 /// A permit to build while others do, or none if no limit applies.
-#[derive(Debug, Default)]
-pub struct BuildPermit(Mutex<Option<OwnedSemaphorePermit>>);
-
-impl BuildPermit {
-    pub(crate) fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self(Mutex::new(permit))
-    }
-
-    /// Lets another build begin.
-    fn give_back(&self) {
-        lock(&self.0).take();
-    }
-}
+pub type BuildPermit = Mutex<Option<OwnedSemaphorePermit>>;
 
 impl<'a> DeliveryTarget<'a> {
     /// One registry.
@@ -426,7 +414,7 @@ impl<'a> Delivery<'a> {
         };
         let ((arrived, images), seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
         // What follows are a few documents, and a pause.
-        self.target.permit.give_back();
+        lock(&self.target.permit).take();
         let index = match &index {
             Some(location) => {
                 let expected = ExpectedIndex {

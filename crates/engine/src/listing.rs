@@ -167,13 +167,8 @@ pub(crate) fn source_digests<'a>(
 
 fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
     let mut hasher = Hasher::default();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match from.read(&mut buffer)? {
-            0 => return Ok(hasher.finish()),
-            count => hasher.update(&buffer[..count]),
-        }
-    }
+    hasher.read_all(from)?;
+    Ok(hasher.finish())
 }
 
 /// Paths on disk of a plan's files that may be secrets.

@@ -171,7 +171,6 @@ impl PrepullArgs {
         let words = words.chain(self.hosts.to_words()).chain(cluster);
         let words = words.chain(self.hosts.cluster.to_words());
         let words: Vec<String> = words.chain(self.connection.to_words()).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         command_line(&words)
     }
 

@@ -122,6 +122,8 @@ impl fmt::Display for BuildkitAddress {
 mod tests {
     use std::fs;
 
+    use wincimg_windows::table::read_rows;
+
     use super::*;
 
     fn read(text: &str) -> BuildkitAddress {
@@ -130,40 +132,13 @@ mod tests {
 
     #[test]
     fn addresses_are_those_of_buildctl() {
-        for (text, expected, is_here, is_readable) in [
-            ("buildkit://win01:1234", "tcp://win01:1234", false, true),
-            (
-                "buildkit+tcp://127.0.0.1:1234",
-                "tcp://127.0.0.1:1234",
-                true,
-                false,
-            ),
-            ("buildkit://[::1]:1234", "tcp://[::1]:1234", true, false),
-            (
-                "buildkit://[fd00::1]:1234",
-                "tcp://[fd00::1]:1234",
-                false,
-                true,
-            ),
-            (
-                "buildkit+unix:///run/b.sock",
-                "unix:///run/b.sock",
-                true,
-                false,
-            ),
-            (
-                "buildkit+npipe:////./pipe/buildkitd",
-                "npipe:////./pipe/buildkitd",
-                true,
-                false,
-            ),
-            (
-                "buildkit+kube-pod://b-0?namespace=ci",
-                "kube-pod://b-0?namespace=ci",
-                false,
-                false,
-            ),
-        ] {
+        let table = include_str!("../../tests/data/buildkit-addresses.tsv");
+        let rows = read_rows(table, |row| {
+            let (text, expected) = (row.text("address")?, row.text("buildctl")?);
+            let is_here = row.value::<bool>("here")?;
+            Ok((text, expected, is_here, row.value::<bool>("readable")?))
+        });
+        for (text, expected, is_here, is_readable) in rows.unwrap() {
             let address = read(text);
             assert!(BuildkitAddress::is_meant(text), "{text}");
             assert_eq!(address.for_buildctl(), expected);

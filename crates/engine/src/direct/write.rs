@@ -104,10 +104,7 @@ impl AddedLayer {
         };
         Some(match blob {
             BufferedBlob::Memory(bytes) => Ok(Box::new(Cursor::new(bytes.clone()))),
-            BufferedBlob::Disk(spool) => match File::open(spool.path()) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(error),
-            },
+            BufferedBlob::Disk(spool) => File::open(spool.path()).map(|file| Box::new(file) as _),
         })
     }
 }

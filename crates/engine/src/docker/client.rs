@@ -261,10 +261,7 @@ mod tests {
 
     use super::*;
 
-    const VERSION: ApiVersion = ApiVersion {
-        major: 1,
-        minor: 41,
-    };
+    const VERSION: ApiVersion = ApiVersion(1, 41);
 
     fn request(uri: &str) -> BollardRequest {
         let body = bollard::body_full(Bytes::new());

@@ -18,21 +18,12 @@ use super::error::{ApiVersion, DockerError, unexpected};
 use super::response::BodyChunks;
 
 /// API version of Docker 17.06, the first that reports an image's version of Windows.
-const OLDEST: ApiVersion = ApiVersion {
-    major: 1,
-    minor: 30,
-};
+const OLDEST: ApiVersion = ApiVersion(1, 30);
 /// The newest supported API version.
-const NEWEST: ApiVersion = ApiVersion {
-    major: 1,
-    minor: 47,
-};
+const NEWEST: ApiVersion = ApiVersion(1, 47);
 
 /// API version of Docker 20.10, the first whose `ARG` takes several names.
-const ARGUMENT_LISTS: ApiVersion = ApiVersion {
-    major: 1,
-    minor: 41,
-};
+const ARGUMENT_LISTS: ApiVersion = ApiVersion(1, 41);
 
 /// A connected daemon.
 pub struct Daemon {

@@ -233,28 +233,20 @@ fn unreachable_hint(source: &io::Error) -> String {
     hint.to_owned()
 }
 
-/// A version of Docker's API.
+/// A version of Docker's API: the major number, which was always 1, and the minor one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ApiVersion {
-    /// The first number, which was always 1.
-    pub major: u32,
-    /// The second number.
-    pub minor: u32,
-}
+pub struct ApiVersion(pub(super) u32, pub(super) u32);
 
 impl ApiVersion {
     /// Parses `1.41`.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once('.')?;
-        Some(Self {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        })
+        Some(Self(major.parse().ok()?, minor.parse().ok()?))
     }
 }
 
 impl fmt::Display for ApiVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
+        write!(f, "{}.{}", self.0, self.1)
     }
 }

@@ -166,12 +166,7 @@ mod tests {
     }
 
     fn hint(message: &str) -> Option<String> {
-        let failure = Failure {
-            message,
-            image: Some("repo.lan:5000/apps/web:1.4"),
-            ..Failure::default()
-        };
-        failure.hint()
+        advice(message, Some("repo.lan:5000/apps/web:1.4"))
     }
 
     #[test]
@@ -219,14 +214,7 @@ mod tests {
     #[test]
     fn a_hint_names_the_registry_and_the_image_that_it_is_about() {
         let denied = "denied: requested access to the resource is denied";
-        let hint_for = |image| {
-            let failure = Failure {
-                message: denied,
-                image,
-                ..Failure::default()
-            };
-            failure.hint().unwrap()
-        };
+        let hint_for = |image| advice(denied, image).unwrap();
         assert_eq!(
             hint_for(Some("repo.lan:5000/apps/web:1.4")),
             "repo.lan:5000 denied the daemon access: run `wincimg login repo.lan:5000` with an \

@@ -128,7 +128,7 @@ impl CheckPermit<'_> {
     pub(super) async fn into_build(self) -> BuildPermit {
         let builds = Arc::clone(self.builds);
         drop(self);
-        BuildPermit::new(builds.acquire_owned().await.ok())
+        Mutex::new(builds.acquire_owned().await.ok())
     }
 }
 
@@ -328,7 +328,7 @@ impl SyncContext<'_> {
         request.options.reuse = Some(Vec::new());
         let mut words = self.build_command(entry, named, &request.design, &request.hosts);
         words.push(UPDATE_LOCK.to_owned());
-        request.noting = join_command(&words);
+        request.noting = command_line(&words);
         request
     }
 
@@ -516,11 +516,6 @@ impl FleetEntry {
     }
 }
 
-fn join_command(words: &[String]) -> String {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    command_line(&words)
-}
-
 impl SyncContext<'_> {
     /// The command that builds an image of the fleet alone for these hosts, without its names.
     fn build_command(
@@ -570,7 +565,7 @@ impl SyncContext<'_> {
         words.extend(entry.target_words());
         words.extend(["--join", "--push", "--docker-host"].map(str::to_owned));
         words.push("tcp://HOST:2376".to_owned());
-        join_command(&words)
+        command_line(&words)
     }
 
     /// The error of a plan or a build. `fleet` has no flag for a daemon: where its hint names one, it
@@ -600,7 +595,7 @@ impl SyncContext<'_> {
 /// Command line that publishes an image under its version tag alone.
 pub(super) fn no_index_command(mut words: Vec<String>) -> String {
     words.extend(["--no-index", "--push"].map(str::to_owned));
-    join_command(&words)
+    command_line(&words)
 }
 
 /// Error for an image without a name.

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::json;
 use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_oci::document::sha256;
+use wincimg_windows::table::read_rows;
 
 use crate::docker::address::Address;
 use crate::docker::daemon::Daemon;
@@ -59,20 +60,9 @@ impl Config {
 
 #[test]
 fn addresses_are_read_as_docker_writes_them() {
-    for (text, expected) in [
-        ("unix:///run/docker.sock", "unix:///run/docker.sock"),
-        (
-            "npipe:////./pipe/docker_engine",
-            "npipe:////./pipe/docker_engine",
-        ),
-        ("npipe://", "npipe:////./pipe/docker_engine"),
-        ("tcp://build.lan:2375", "tcp://build.lan:2375"),
-        ("tcp://build.lan", "tcp://build.lan:2375"),
-        ("tcp://build.lan/", "tcp://build.lan:2375"),
-        ("10.0.0.5:2376", "tcp://10.0.0.5:2376"),
-        ("tcp://[fd00::1]:2375", "tcp://[fd00::1]:2375"),
-        ("http://build.lan", "tcp://build.lan:2375"),
-    ] {
+    let table = include_str!("../../../tests/data/daemon-addresses.tsv");
+    let rows = read_rows(table, |row| Ok((row.text("address")?, row.text("shown")?)));
+    for (text, expected) in rows.unwrap() {
         let endpoint = find(Some(text), &Environment::default());
         assert_eq!(endpoint.address.to_string(), expected, "{text}");
         assert_eq!(endpoint.tls, None);
@@ -91,41 +81,12 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
         assert!(error.diagnosis().hint.is_some(), "{text}");
     }
-    for (text, problem, hint) in [
-        (
-            "ssh://me@build.lan",
-            "SSH is not supported",
-            "`ssh -NL 2375:127.0.0.1:2375 me@build.lan`",
-        ),
-        (
-            "ssh://build.lan:2222/x",
-            "SSH is not supported",
-            r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]}"#,
-        ),
-        (
-            "ssh://build.lan:2222",
-            "SSH is not supported",
-            "`ssh -p 2222 -NL 2375:127.0.0.1:2375 build.lan`",
-        ),
-        (
-            "tcp://build.lan:1/prefix",
-            "a path after the port is not supported",
-            "tcp://HOST:PORT",
-        ),
-        (
-            "tcp://user:SECRET@build.lan",
-            "a daemon's address cannot have a user and a password",
-            "DOCKER_CERT_PATH",
-        ),
-        (
-            "tcp://SECRET@host:1",
-            "a daemon's address cannot have a user and a password",
-            "DOCKER_CERT_PATH",
-        ),
-        ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),
-        ("tcp://127.0.0.1:99999", "invalid port", "tcp://HOST:PORT"),
-        ("tcp://a b:2375", "invalid host", "tcp://HOST:PORT"),
-    ] {
+    let table = include_str!("../../../tests/data/refused-addresses.tsv");
+    let rows = read_rows(table, |row| {
+        let (text, problem) = (row.text("address")?, row.text("problem")?);
+        Ok((text, problem, row.text("hint")?))
+    });
+    for (text, problem, hint) in rows.unwrap() {
         let error = refusal(text);
         let printed = format!("{error} {}", error.diagnosis().hint.unwrap());
         assert!(

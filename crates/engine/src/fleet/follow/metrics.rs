@@ -116,22 +116,7 @@ impl Metrics {
     fn state_text(&self) -> String {
         let ready = self.readiness_error().is_none();
         let text = format!(
-            r#"# HELP wincimg_fleet_build_info The version of wincimg.
-# TYPE wincimg_fleet_build_info gauge
-wincimg_fleet_build_info{{version="{version}"}} 1
-# HELP wincimg_fleet_leader 1 if this replica is the leader, else 0.
-# TYPE wincimg_fleet_leader gauge
-wincimg_fleet_leader {leads}
-# HELP wincimg_fleet_ready 1 if the cluster and the lease answer, else 0.
-# TYPE wincimg_fleet_ready gauge
-wincimg_fleet_ready {ready}
-# HELP wincimg_fleet_windows_nodes Windows nodes of the cluster.
-# TYPE wincimg_fleet_windows_nodes gauge
-wincimg_fleet_windows_nodes {windows_nodes}
-# HELP wincimg_fleet_windows_builds Distinct Windows builds among the nodes.
-# TYPE wincimg_fleet_windows_builds gauge
-wincimg_fleet_windows_builds {builds}
-"#,
+            include_str!("state.prom"),
             version = self.version,
             leads = u8::from(self.leads),
             ready = u8::from(ready),
@@ -142,12 +127,7 @@ wincimg_fleet_windows_builds {builds}
             return text;
         };
         text + &format!(
-            r#"# HELP wincimg_fleet_images Required images, one for each entry and build; reported by the leader.
-# TYPE wincimg_fleet_images gauge
-wincimg_fleet_images{{state="ready"}} {ready}
-wincimg_fleet_images{{state="missing"}} {missing}
-wincimg_fleet_images{{state="unknown"}} {unknown}
-"#,
+            include_str!("images.prom"),
             ready = images.ready,
             missing = images.missing,
             unknown = images.unknown
@@ -155,7 +135,6 @@ wincimg_fleet_images{{state="unknown"}} {unknown}
     }
 
     fn work_text(&self) -> String {
-        let [complete, incomplete] = self.rounds;
         let success = self.last_success.map(|time| {
             format!(
                 "# HELP wincimg_fleet_last_success_timestamp_seconds Time of the last round that left \
@@ -165,38 +144,16 @@ wincimg_fleet_images{{state="unknown"}} {unknown}
                 time.as_second()
             )
         });
-        let success = success.unwrap_or_default();
         format!(
-            r#"# HELP wincimg_fleet_images_made_total Images built.
-# TYPE wincimg_fleet_images_made_total counter
-wincimg_fleet_images_made_total {made}
-# HELP wincimg_fleet_image_failures_total Attempts after which an image was still missing.
-# TYPE wincimg_fleet_image_failures_total counter
-wincimg_fleet_image_failures_total {failed}
-# HELP wincimg_fleet_rounds_total Rounds of work, by result.
-# TYPE wincimg_fleet_rounds_total counter
-wincimg_fleet_rounds_total{{result="complete"}} {complete}
-wincimg_fleet_rounds_total{{result="incomplete"}} {incomplete}
-# HELP wincimg_fleet_round_duration_seconds Duration of rounds.
-# TYPE wincimg_fleet_round_duration_seconds summary
-wincimg_fleet_round_duration_seconds_sum {seconds}
-wincimg_fleet_round_duration_seconds_count {rounds}
-# HELP wincimg_fleet_last_round_duration_seconds Duration of the last round.
-# TYPE wincimg_fleet_last_round_duration_seconds gauge
-wincimg_fleet_last_round_duration_seconds {last_seconds}
-{success}# HELP wincimg_fleet_events_total Events about nodes, by whether the cluster accepted them.
-# TYPE wincimg_fleet_events_total counter
-wincimg_fleet_events_total{{result="written"}} {events}
-wincimg_fleet_events_total{{result="failed"}} {lost_events}
-# HELP wincimg_fleet_cluster_failures_total Failed requests to the cluster.
-# TYPE wincimg_fleet_cluster_failures_total counter
-wincimg_fleet_cluster_failures_total {cluster_failures}
-"#,
+            include_str!("work.prom"),
             made = self.made,
             failed = self.failed,
             seconds = self.seconds,
-            rounds = complete + incomplete,
+            complete = self.rounds[0],
+            incomplete = self.rounds[1],
+            rounds = self.rounds.iter().sum::<u64>(),
             last_seconds = self.last_seconds,
+            success = success.unwrap_or_default(),
             events = self.events,
             lost_events = self.lost_events,
             cluster_failures = self.cluster_failures
