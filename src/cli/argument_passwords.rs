@@ -115,14 +115,10 @@ mod tests {
         assert_eq!(typed.registry.as_deref(), Some("repo.lan:5000"));
         let typed = [typed];
         let hidden = |text| hide_in(text, &typed).into_owned();
-        assert_eq!(
-            hidden(r#"invalid 'bob:a"b c@repo.lan'"#),
-            "invalid 'bob:***@repo.lan'"
-        );
-        assert_eq!(
-            hidden(r#"invalid "bob:a\"b c@repo.lan""#),
-            r#"invalid "bob:***@repo.lan""#
-        );
+        let expected = "invalid 'bob:***@repo.lan'";
+        assert_eq!(hidden(r#"invalid 'bob:a"b c@repo.lan'"#), expected);
+        let expected = r#"invalid "bob:***@repo.lan""#;
+        assert_eq!(hidden(r#"invalid "bob:a\"b c@repo.lan""#), expected);
         assert_eq!(hidden("bob: a"), "bob: a");
 
         let typed = [find("", "--to=https://TOKEN@repo.lan/x").unwrap()];

@@ -57,11 +57,8 @@ mod tests {
         };
         for inner in visible() {
             let name = inner.get_name();
-            assert_eq!(
-                listed.iter().filter(|listed| **listed == name).count(),
-                1,
-                "{name}"
-            );
+            let count = listed.iter().filter(|listed| **listed == name).count();
+            assert_eq!(count, 1, "{name}");
             let about = inner.get_about().unwrap().to_string();
             assert!(about.len() <= 64, "{name}: {about}");
         }

@@ -53,10 +53,8 @@ fn typed(example: &str) -> Vec<Vec<String>> {
         .env("PROFILE", "profile.ps1")
         .output()
         .unwrap();
-    assert!(
-        output.status.success() && output.stderr.is_empty(),
-        "{example}: {output:?}"
-    );
+    assert!(output.status.success(), "{example}: {output:?}");
+    assert!(output.stderr.is_empty(), "{example}: {output:?}");
     let mut commands = Vec::new();
     for program in ["wincimg", "kubectl", "docker", "tar", "echo"] {
         let words = fs::read_to_string(path(&format!("words.{program}"))).unwrap_or_default();

@@ -352,10 +352,8 @@ mod tests {
     #[test]
     fn what_moves_the_cursor_is_escaped_before_the_mark_is_placed() {
         let shown = at("\x1b[2J\u{202e} oops", 8);
-        assert_eq!(
-            shown,
-            "  1 | \\u{1b}[2J\\u{202e} oops\n    |                   ^^^^"
-        );
+        let expected = "  1 | \\u{1b}[2J\\u{202e} oops\n    |                   ^^^^";
+        assert_eq!(shown, expected);
     }
 
     #[test]
@@ -389,15 +387,11 @@ mod tests {
     #[test]
     fn what_a_message_quotes_is_marked_and_else_the_line() {
         let shown = |message| Excerpt::from_quoted(3, "COPY --form=x a b", message).to_string();
-        assert_eq!(
-            shown("unknown flag \"--form\""),
-            "  3 | COPY --form=x a b\n    |      ^^^^^^"
-        );
+        let expected = "  3 | COPY --form=x a b\n    |      ^^^^^^";
+        assert_eq!(shown("unknown flag \"--form\""), expected);
         assert_eq!(shown("no flag --form: x"), shown("no \"--form\""));
-        assert_eq!(
-            shown("it needs \"more\""),
-            "  3 | COPY --form=x a b\n    | ^^^^^^^^^^^^^^^^^"
-        );
+        let expected = "  3 | COPY --form=x a b\n    | ^^^^^^^^^^^^^^^^^";
+        assert_eq!(shown("it needs \"more\""), expected);
     }
 
     #[test]
@@ -411,19 +405,15 @@ mod tests {
     fn nothing_of_a_secret_is_shown() {
         let text = "{\"auths\": {\"repo.lan\": {\"auth\": SECRET=, \"password\": \"S:E\"}}}";
         let shown = Excerpt::redacted(text, 1, 33, &["auths", "auth"]).to_string();
-        assert_eq!(
-            shown,
-            "  1 | {\"auths\": {\"…\": {\"auth\": …, \"…\": \"…:…\"}}}\n    |                          ^"
-        );
+        let expected = "  1 | {\"auths\": {\"…\": {\"auth\": …, \"…\": \"…:…\"}}}\n    |                          ^";
+        assert_eq!(shown, expected);
     }
 
     #[test]
     fn colours_are_around_the_number_and_the_mark_alone() {
         let shown = Excerpt::at("a = b", 4).render(true);
-        assert_eq!(
-            shown,
-            "  \x1b[34m1 |\x1b[0m a = b\n  \x1b[34m  |\x1b[0m     \x1b[1;31m^\x1b[0m"
-        );
+        let expected = "  \x1b[34m1 |\x1b[0m a = b\n  \x1b[34m  |\x1b[0m     \x1b[1;31m^\x1b[0m";
+        assert_eq!(shown, expected);
     }
 
     proptest! {

@@ -256,11 +256,9 @@ mod tests {
                 folder.path(),
                 &[(".git/config", config), ("app/recipe.toml", "")],
             );
-            assert_eq!(
-                Origin::of_folder(&folder.path().join("app"), no_variable),
-                origin(Some("https://git.lan/shop.git"), Some(COMMIT)),
-                "{files:?}"
-            );
+            let found = Origin::of_folder(&folder.path().join("app"), no_variable);
+            let expected = origin(Some("https://git.lan/shop.git"), Some(COMMIT));
+            assert_eq!(found, expected, "{files:?}");
         }
     }
 

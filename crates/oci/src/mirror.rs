@@ -406,14 +406,10 @@ mod tests {
     #[test]
     fn an_image_keeps_its_path_and_tag_under_the_mirrors_host_and_prefix() {
         let image = "mcr.microsoft.com/windows/nanoserver:1809";
-        assert_eq!(
-            name("repo.lan:9999", image),
-            "repo.lan:9999/windows/nanoserver:1809"
-        );
-        assert_eq!(
-            name("repo.lan:9999/mcr.microsoft.com/", image),
-            "repo.lan:9999/mcr.microsoft.com/windows/nanoserver:1809"
-        );
+        let expected = "repo.lan:9999/windows/nanoserver:1809";
+        assert_eq!(name("repo.lan:9999", image), expected);
+        let expected = "repo.lan:9999/mcr.microsoft.com/windows/nanoserver:1809";
+        assert_eq!(name("repo.lan:9999/mcr.microsoft.com/", image), expected);
         assert_eq!(name("repo.lan", "nginx"), "repo.lan/library/nginx:latest");
     }
 
@@ -421,10 +417,8 @@ mod tests {
     fn a_digest_gets_no_tag_and_yields_to_one() {
         let alone = format!("host.io/a@{DIGEST}");
         assert_eq!(name("repo.lan", &alone), format!("repo.lan/a@{DIGEST}"));
-        assert_eq!(
-            name("repo.lan", &format!("host.io/a:1@{DIGEST}")),
-            "repo.lan/a:1"
-        );
+        let expected = "repo.lan/a:1";
+        assert_eq!(name("repo.lan", &format!("host.io/a:1@{DIGEST}")), expected);
     }
 
     #[test]

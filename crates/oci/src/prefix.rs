@@ -146,10 +146,8 @@ mod tests {
             assert_eq!((prefix.host(), prefix.to_string().as_str()), (host, shown));
         }
         let prefix: RegistryPrefix = "repo:8888/a".parse().unwrap();
-        assert_eq!(
-            prefix.join("web:1").unwrap().to_string(),
-            "repo:8888/a/web:1"
-        );
+        let expected = "repo:8888/a/web:1";
+        assert_eq!(prefix.join("web:1").unwrap().to_string(), expected);
     }
 
     #[test]
@@ -224,15 +222,11 @@ mod tests {
     #[test]
     fn a_url_with_a_scheme_is_rejected() {
         let printed = |text: &str| text.parse::<RegistryPrefix>().unwrap_err().to_string();
-        assert_eq!(
-            printed("https://repo.lan/apps/"),
-            "a registry has no scheme: type repo.lan/apps"
-        );
-        assert_eq!(
-            printed("http://repo.lan:8888/apps"),
-            "a registry has no scheme: type repo.lan:8888/apps, and --insecure-registry repo.lan:8888 \
-             if it uses plain HTTP"
-        );
+        let expected = "a registry has no scheme: type repo.lan/apps";
+        assert_eq!(printed("https://repo.lan/apps/"), expected);
+        let expected = "a registry has no scheme: type repo.lan:8888/apps, and --insecure-registry \
+                        repo.lan:8888 if it uses plain HTTP";
+        assert_eq!(printed("http://repo.lan:8888/apps"), expected);
     }
 
     #[test]

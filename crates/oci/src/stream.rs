@@ -370,12 +370,8 @@ mod tests {
         std::fs::write(file.path(), b"0123").unwrap();
         let range = FileRange::new(file.path(), 0, 5);
         let error = range.open(2).await.err().unwrap();
-        assert!(
-            error
-                .to_string()
-                .ends_with("has 4 bytes: expected at least 5"),
-            "{error}"
-        );
+        let words = "has 4 bytes: expected at least 5";
+        assert!(error.to_string().ends_with(words), "{error}");
     }
 
     #[tokio::test]

@@ -102,47 +102,35 @@ mod tests {
     fn names_lose_their_middle_and_digests_their_end() {
         let digest = format!("layer sha256:{}", "ab".repeat(32));
         assert_eq!(name(&digest, 40), "layer abababababab");
-        assert_eq!(
-            name("step 3/5 RUN powershell -File a.ps1", 20),
-            "step 3/5 …File a.ps1"
-        );
+        let expected = "step 3/5 …File a.ps1";
+        assert_eq!(name("step 3/5 RUN powershell -File a.ps1", 20), expected);
         assert_eq!(name("oci:/srv/images/pause", 14), "oci:/sr…/pause");
-        assert_eq!(
-            name(&"ä".repeat(20), 12),
-            format!("{0}…{0}ä", "ä".repeat(5))
-        );
+        let expected = format!("{0}…{0}ä", "ä".repeat(5));
+        assert_eq!(name(&"ä".repeat(20), 12), expected);
     }
 
     #[test]
     fn a_log_gets_sentences() {
         let quiet = Duration::from_secs(30);
         let printed = |figures| progress_text("nanoserver 1a2b", &figures, quiet);
-        assert_eq!(
-            printed(figures(1 << 30, Some(4 << 30))),
-            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, 85.00 MiB/s, 36s left"
-        );
-        assert_eq!(
-            printed(figures(1 << 30, None)),
-            "nanoserver 1a2b: 1.00 GiB, 85.00 MiB/s"
-        );
+        let expected = "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, 85.00 MiB/s, 36s left";
+        assert_eq!(printed(figures(1 << 30, Some(4 << 30))), expected);
+        let expected = "nanoserver 1a2b: 1.00 GiB, 85.00 MiB/s";
+        assert_eq!(printed(figures(1 << 30, None)), expected);
         let stalled = ProgressFigures {
             rate: 0,
             ..figures(1 << 30, Some(4 << 30))
         };
-        assert_eq!(
-            printed(stalled),
-            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, no progress for 30s"
-        );
+        let expected = "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, no progress for 30s";
+        assert_eq!(printed(stalled), expected);
         let step = ProgressFigures {
             rate: 0,
             ..figures(0, None)
         };
         assert_eq!(printed(step), "nanoserver 1a2b: 51s so far");
         let ended = |figures| finished("nanoserver 1a2b", "copied", &figures);
-        assert_eq!(
-            ended(figures(4 << 30, None)),
-            "nanoserver 1a2b: copied, 4.00 GiB in 51s, 85.00 MiB/s"
-        );
+        let expected = "nanoserver 1a2b: copied, 4.00 GiB in 51s, 85.00 MiB/s";
+        assert_eq!(ended(figures(4 << 30, None)), expected);
         assert_eq!(ended(ProgressFigures::default()), "nanoserver 1a2b: copied");
     }
 }

@@ -230,10 +230,8 @@ mod tests {
         // Resumed bytes, which do not count for the rate.
         first.set_position(1 << 19);
         let line = lines.recv_timeout(wait).unwrap();
-        assert!(
-            line.starts_with("nanoserver 1a2b: 512.00 KiB of 1.00 MiB, no progress for "),
-            "{line}"
-        );
+        let expected = "nanoserver 1a2b: 512.00 KiB of 1.00 MiB, no progress for ";
+        assert!(line.starts_with(expected), "{line}");
         let second = log.task("nanoserver 3c4d", Some(1 << 20));
         second.advance(1 << 18);
         let line = loop {
@@ -242,9 +240,7 @@ mod tests {
                 break line;
             }
         };
-        assert!(
-            line.starts_with("2 tasks: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left"),
-            "{line}"
-        );
+        let expected = "2 tasks: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left";
+        assert!(line.starts_with(expected), "{line}");
     }
 }

@@ -85,9 +85,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
         assert_eq!(similar_path(&link), None);
         let hint = missing_path_hint(&link).unwrap();
-        assert!(
-            hint.ends_with("dangling is a link to a missing file"),
-            "{hint}"
-        );
+        let expected = "dangling is a link to a missing file";
+        assert!(hint.ends_with(expected), "{hint}");
     }
 }

@@ -130,10 +130,8 @@ mod tests {
             ..LIMITS
         };
         let refused = |script, limits, is_stopped| answer(script, limits, is_stopped).unwrap_err();
-        assert_eq!(
-            refused("exec yes", LIMITS, false),
-            "printed more than 1000 bytes"
-        );
+        let expected = "printed more than 1000 bytes";
+        assert_eq!(refused("exec yes", LIMITS, false), expected);
         let late = refused("exec sleep 60", soon, false);
         assert_eq!(late, "did not answer within 0 seconds");
         // Nor is what it left behind with its pipes.

@@ -228,10 +228,8 @@ mod tests {
         assert!(error.step.instruction.starts_with("RUN "));
         assert_eq!(error.exit_code.unwrap().to_string(), "7");
         assert_eq!(error.output.lines, ["begin", "cannot install"]);
-        assert_eq!(
-            error.output.message,
-            "the command did not complete successfully: exit code: 7"
-        );
+        let expected = "the command did not complete successfully: exit code: 7";
+        assert_eq!(error.output.message, expected);
     }
 
     #[test]

@@ -372,10 +372,8 @@ mod tests {
         );
         let mut by_server = layer(&plan, &base_with(&denied)).unwrap();
         let server = text(&mut by_server, PATH).unwrap();
-        assert!(
-            server.contains("<location path=\"Default Web Site\">"),
-            "{server}"
-        );
+        let expected = "<location path=\"Default Web Site\">";
+        assert!(server.contains(expected), "{server}");
         assert_eq!(text(&mut by_server, "inetpub/wwwroot/web.config"), None);
         let mut by_site = layer(&plan, &base()).unwrap();
         assert_eq!(text(&mut by_site, PATH), None);
@@ -418,10 +416,8 @@ mod tests {
         let needs = plan.base_requirements();
         assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
         let unseen = check_base(&plan, &UnknownBase).unwrap_err();
-        assert!(
-            unseen.to_string().contains("its contents are not known"),
-            "{unseen}"
-        );
+        let expected = "its contents are not known";
+        assert!(unseen.to_string().contains(expected), "{unseen}");
         let none = check_base(&plan, &without_iis()).unwrap_err();
         assert!(none.to_string().contains("has no IIS"), "{none}");
         // Settings of a site alone do not require the contents, which the base's name may say.
@@ -448,15 +444,11 @@ mod tests {
         check_base(&of_site, &UnknownBase).unwrap();
         let broken = layer(&plan, &base_with("<configuration>")).unwrap_err();
         let printed = broken.to_string();
-        assert!(
-            printed.starts_with("cannot read the base's C:\\Windows"),
-            "{printed}"
-        );
+        let expected = "cannot read the base's C:\\Windows";
+        assert!(printed.starts_with(expected), "{printed}");
         let missing = self::plan("[iis.app_pool]\nname = \"api\"\nsettings = { autoStart = true }");
         let printed = error_chain(&layer(&missing, &base()).unwrap_err());
-        assert!(
-            printed.ends_with("applicationPools has no entry [name='api']"),
-            "{printed}"
-        );
+        let expected = "applicationPools has no entry [name='api']";
+        assert!(printed.ends_with(expected), "{printed}");
     }
 }

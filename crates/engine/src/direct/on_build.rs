@@ -212,10 +212,8 @@ mod tests {
         ] {
             let error = apply_on_build(&plan(&["ENV A=b", trigger])).unwrap_err();
             let printed = error.to_string();
-            assert!(
-                printed.contains(&format!("ONBUILD {trigger}")),
-                "{trigger}: {printed}"
-            );
+            let named = format!("ONBUILD {trigger}");
+            assert!(printed.contains(&named), "{trigger}: {printed}");
         }
     }
 }

@@ -215,11 +215,9 @@ mod tests {
     fn a_hint_names_the_registry_and_the_image_that_it_is_about() {
         let denied = "denied: requested access to the resource is denied";
         let hint_for = |image| advice(denied, image).unwrap();
-        assert_eq!(
-            hint_for(Some("repo.lan:5000/apps/web:1.4")),
-            "repo.lan:5000 denied the daemon access: run `wincimg login repo.lan:5000` with an \
-             account that has access"
-        );
+        let expected = "repo.lan:5000 denied the daemon access: run `wincimg login repo.lan:5000` \
+                        with an account that has access";
+        assert_eq!(hint_for(Some("repo.lan:5000/apps/web:1.4")), expected);
         assert!(hint_for(Some("apps/web:1")).contains("`wincimg login docker.io`"));
         let echoed = "The command 'cmd /S /C echo no such host' returned a non-zero code: 1";
         assert_eq!(hint(echoed), None);
@@ -228,18 +226,14 @@ mod tests {
         assert!(hint(hub).unwrap().contains("`wincimg login docker.io`"));
         let slow = "Get https://repo.lan:8888/v2/: dial tcp 10.0.0.5:8888: i/o timeout";
         let slow = hint(slow).unwrap();
-        assert!(
-            slow.contains("Test-NetConnection repo.lan -Port 8888"),
-            "{slow}"
-        );
+        let expected = "Test-NetConnection repo.lan -Port 8888";
+        assert!(slow.contains(expected), "{slow}");
         for row in ROWS.iter() {
             let failure = Failure::default();
             let printed = failure.fill_in(row);
-            assert!(
-                !printed.contains("{re")
-                    && !printed.contains("{image")
-                    && !printed.contains("{login")
-            );
+            for place in ["{re", "{image", "{login"] {
+                assert!(!printed.contains(place), "{printed}");
+            }
         }
     }
 

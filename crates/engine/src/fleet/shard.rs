@@ -108,10 +108,8 @@ mod tests {
     fn what_is_not_a_part_is_refused_with_the_way_to_count() {
         for text in ["", "8/8", "1", "/", "a/b", "-1/4", "0/0", "1/2/3", " 0/2"] {
             let error = text.parse::<Shard>().unwrap_err().to_string();
-            assert!(
-                error.starts_with(&format!("invalid shard {text:?}")),
-                "{error}"
-            );
+            let expected = format!("invalid shard {text:?}");
+            assert!(error.starts_with(&expected), "{error}");
         }
     }
 }

@@ -111,10 +111,8 @@ mod tests {
         for version in ["10.0.17763.973", "17763.973", "17763", "10.0.17763"] {
             let filter = format!("windows/amd64:{version}");
             assert!(matches(&filter, "10.0.17763.973"), "{version}");
-            assert_eq!(
-                filter.parse::<PlatformFilter>().unwrap().to_string(),
-                filter
-            );
+            let read: PlatformFilter = filter.parse().unwrap();
+            assert_eq!(read.to_string(), filter);
         }
         assert!(!matches("windows/amd64:17763.97", "10.0.17763.973"));
         assert!(!matches("windows/amd64:1776", "10.0.17763.973"));

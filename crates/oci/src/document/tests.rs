@@ -114,10 +114,8 @@ fn os_version_and_its_neighbours_survive_a_rewrite_of_the_index() {
         .unwrap();
     let mut expected = index_json();
     expected["manifests"][0]["digest"] = json!(new);
-    assert_eq!(
-        serde_json::from_slice::<Value>(rewritten.bytes()).unwrap(),
-        expected
-    );
+    let rewritten: Value = serde_json::from_slice(rewritten.bytes()).unwrap();
+    assert_eq!(rewritten, expected);
 }
 
 #[test]
@@ -154,10 +152,8 @@ fn every_foreign_type_has_an_ordinary_one() {
         assert_eq!(distributable(expected), expected);
         assert_eq!(compression(foreign), compression(expected));
     }
-    assert_eq!(
-        compression(media_type::OCI_LAYER_GZIP),
-        Some(LayerCompression::Gzip)
-    );
+    let gzip = compression(media_type::OCI_LAYER_GZIP);
+    assert_eq!(gzip, Some(LayerCompression::Gzip));
     assert_eq!(compression(media_type::OCI_CONFIG), None);
 }
 
@@ -168,10 +164,8 @@ fn types_have_the_same_meaning_in_both_flavours() {
     let oci = manifest.edit(|m| m.convert(ManifestFormat::Oci)).unwrap();
     assert_eq!(oci.media_type(), media_type::OCI_MANIFEST);
     assert_eq!(oci.config.media_type, media_type::OCI_CONFIG);
-    assert_eq!(
-        oci.layers[0].media_type,
-        "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
-    );
+    let expected = "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip";
+    assert_eq!(oci.layers[0].media_type, expected);
     let back = oci.edit(|m| m.convert(ManifestFormat::Docker)).unwrap();
     assert_eq!(*back, *manifest);
     let zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
@@ -237,10 +231,8 @@ fn what_an_entry_states_of_a_document_is_checked() {
         (entry(media_type::OCI_MANIFEST, size), "announced as"),
     ] {
         let error = read(&wrong).unwrap_err().to_string();
-        assert!(
-            error.contains("is ambiguous") && error.contains(reason),
-            "{error}"
-        );
+        assert!(error.contains("is ambiguous"), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -389,10 +381,8 @@ fn an_index_of_images_carries_their_os_versions() {
         let index = Verbatim::new(Index::new(flavour, vec![base().index_entry()])).unwrap();
         let value: Value = serde_json::from_slice(index.bytes()).unwrap();
         assert_eq!(value["mediaType"], flavour.index());
-        assert_eq!(
-            value["manifests"][0]["platform"]["os.version"],
-            "10.0.17763.973"
-        );
+        let expected = "10.0.17763.973";
+        assert_eq!(value["manifests"][0]["platform"]["os.version"], expected);
     }
 }
 

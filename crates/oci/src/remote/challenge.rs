@@ -232,10 +232,8 @@ mod tests {
             scope: "repository:a:pull".to_owned(),
         };
         assert_eq!(read(&["Basic realm=\"r\"", bearer]), Some(expected));
-        assert_eq!(
-            read(&["Negotiate", "basic realm=\"r\""]),
-            Some(Challenge::Basic)
-        );
+        let basic = read(&["Negotiate", "basic realm=\"r\""]);
+        assert_eq!(basic, Some(Challenge::Basic));
     }
 
     #[test]

@@ -469,10 +469,8 @@ mod tests {
     fn a_credential_tells_where_it_is_from_and_keeps_its_secret() {
         let (found, file) = with_config(AUTH, "repo.lan:5000");
         let found = found.unwrap();
-        assert_eq!(
-            found.to_string(),
-            format!("user \"bob\" from {}", file.display())
-        );
+        let expected = format!("user \"bob\" from {}", file.display());
+        assert_eq!(found.to_string(), expected);
         assert!(!format!("{found:?}").contains("sesame"));
     }
 
@@ -579,10 +577,8 @@ mod tests {
         let json = r#"{"credHelpers":{"repo.lan":"wincimg-test-missing"}}"#;
         let (found, _) = with_config(json, "repo.lan");
         let message = found.unwrap_err().to_string();
-        assert!(
-            message.contains("docker-credential-wincimg-test-missing"),
-            "{message}"
-        );
+        let expected = "docker-credential-wincimg-test-missing";
+        assert!(message.contains(expected), "{message}");
         assert!(message.contains("cannot be run"), "{message}");
     }
 

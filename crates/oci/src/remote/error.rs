@@ -449,14 +449,10 @@ mod tests {
             assert_eq!(diagnosis.code, "registry/not-found");
             assert!(diagnosis.hint.is_some(), "{detail}");
             assert!(error.is_not_found(), "{detail}");
-            assert_eq!(
-                error.is_repository_missing(),
-                detail.contains("NAME_UNKNOWN")
-            );
-            assert_eq!(
-                error.to_string(),
-                format!("cdn.lan failed to do it: 404 Not Found{detail}")
-            );
+            let is_missing = detail.contains("NAME_UNKNOWN");
+            assert_eq!(error.is_repository_missing(), is_missing);
+            let expected = format!("cdn.lan failed to do it: 404 Not Found{detail}");
+            assert_eq!(error.to_string(), expected);
         }
         let other = status(StatusCode::BAD_GATEWAY, "").in_repository();
         assert_eq!(other.diagnosis().code, "network/answer");
@@ -470,10 +466,8 @@ mod tests {
             url: "http://cdn.lan/layer".to_owned(),
             host: "cdn.lan".to_owned(),
         }));
-        assert_eq!(
-            insecure.to_string(),
-            "cannot upload blob sha256:00 to mirror.lan/app: its content cannot be read"
-        );
+        let expected = "cannot upload blob sha256:00 to mirror.lan/app: its content cannot be read";
+        assert_eq!(insecure.to_string(), expected);
         let hint = insecure.diagnosis().hint.unwrap();
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
         let gone = source(status(StatusCode::NOT_FOUND, ""));
@@ -508,10 +502,8 @@ mod tests {
             .diagnosis()
             .hint
             .unwrap();
-        assert!(
-            hint.contains("copy the image from another source"),
-            "{hint}"
-        );
+        let expected = "copy the image from another source";
+        assert!(hint.contains(expected), "{hint}");
         assert_eq!(status(StatusCode::BAD_REQUEST, "").diagnosis().hint, None);
     }
 

@@ -145,10 +145,8 @@ mod tests {
         let like = |name: &str| most_similar(name, &known);
         assert_eq!(like("shop/wbe").as_deref(), Some("shop/web"));
         assert_eq!(like("nanoserver").as_deref(), Some("windows/nanoserver"));
-        assert_eq!(
-            like("mcr/windows/nanosever").as_deref(),
-            Some("windows/nanoserver")
-        );
+        let meant = like("mcr/windows/nanosever");
+        assert_eq!(meant.as_deref(), Some("windows/nanoserver"));
         assert_eq!(like("team/ledger"), None);
         // Other images, not slips.
         assert_eq!(like("shop/ledger"), None);

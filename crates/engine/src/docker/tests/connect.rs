@@ -134,10 +134,8 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
         ..verified(other.path())
     };
     let daemon = connect(&address, &unverified).await.unwrap();
-    assert_eq!(
-        daemon.endpoint().tls.as_ref().unwrap().trust,
-        TlsVerification::Anyone
-    );
+    let tls = daemon.endpoint().tls.as_ref().unwrap();
+    assert_eq!(tls.trust, TlsVerification::Anyone);
 
     let anonymous = certificates.folder(&[("ca.pem", "ca.pem")]);
     let error = connect(&address, &verified(anonymous.path()))
@@ -215,10 +213,8 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
     };
     let daemon = connect("", &environment).await.unwrap();
     assert_eq!(daemon.endpoint().address.to_string(), address);
-    assert_eq!(
-        daemon.endpoint().tls.as_ref().unwrap().trust,
-        TlsVerification::Authority
-    );
+    let tls = daemon.endpoint().tls.as_ref().unwrap();
+    assert_eq!(tls.trust, TlsVerification::Authority);
 
     let environment = Environment {
         context: Some("local".to_owned()),
@@ -258,12 +254,8 @@ async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
         assert!(pushed.is_err(), "{status}");
         assert!(daemon.info().await.is_err(), "{status}");
         let reported = asked.all();
-        assert!(
-            reported
-                .iter()
-                .any(|one| one.header("x-registry-auth").is_some()),
-            "{reported:?}"
-        );
+        let mut headers = reported.iter().map(|one| one.header("x-registry-auth"));
+        assert!(headers.any(|header| header.is_some()), "{reported:?}");
         assert_eq!(received.lines(), [""; 0], "{status}");
     }
 }

@@ -89,10 +89,8 @@ fn what_is_no_address_is_refused_with_a_way_out() {
     for (text, problem, hint) in rows.unwrap() {
         let error = refusal(text);
         let printed = format!("{error} {}", error.diagnosis().hint.unwrap());
-        assert!(
-            printed.contains(problem) && printed.contains(hint),
-            "{printed}"
-        );
+        assert!(printed.contains(problem), "{printed}");
+        assert!(printed.contains(hint), "{printed}");
         assert!(!printed.contains("SECRET"), "{printed}");
     }
 }
@@ -107,10 +105,8 @@ async fn a_windows_pipe_elsewhere_gets_a_hint() {
     assert_eq!(endpoint.address.to_string(), pipe);
     let unreached = Daemon::connect(endpoint).await.unwrap_err();
     let printed = format!("{}: {}", unreached, unreached.source().unwrap());
-    assert!(
-        printed.contains("only Windows has named pipes"),
-        "{printed}"
-    );
+    let expected = "only Windows has named pipes";
+    assert!(printed.contains(expected), "{printed}");
     for hint in [
         missing.diagnosis().hint.unwrap(),
         unreached.diagnosis().hint.unwrap(),
@@ -135,10 +131,8 @@ fn a_context_with_null_for_what_is_empty_is_read() {
     write(
         r#"{"Name":"odd","Metadata":null,"Endpoints":{"kubernetes":null,"docker":{"Host":"tcp://a:1","SkipTLSVerify":null,"More":[1]}}}"#,
     );
-    assert_eq!(
-        find(None, &config.environment()).address.to_string(),
-        "tcp://a:1"
-    );
+    let found = find(None, &config.environment());
+    assert_eq!(found.address.to_string(), "tcp://a:1");
     write(r#"{"Endpoints":{"docker":{"Host":null}}}"#);
     assert!(find(None, &config.environment()).is_local());
     for text in [
@@ -148,10 +142,8 @@ fn a_context_with_null_for_what_is_empty_is_read() {
     ] {
         write(text);
         let error = Endpoint::find(None, &config.environment()).unwrap_err();
-        assert!(
-            error.to_string().contains("no endpoint \"docker\""),
-            "{text}: {error}"
-        );
+        let expected = "no endpoint \"docker\"";
+        assert!(error.to_string().contains(expected), "{text}: {error}");
     }
     for text in ["null", r#"{"currentContext":null}"#] {
         fs::write(config.0.path().join("config.json"), text).unwrap();
@@ -170,10 +162,8 @@ fn a_flag_comes_before_the_variables_and_these_before_the_chosen_context() {
     assert_eq!(endpoint.origin, "the Docker context \"chosen\"");
 
     environment.context = Some("named".to_owned());
-    assert_eq!(
-        find(None, &environment).address.to_string(),
-        "tcp://named:2"
-    );
+    let expected = "tcp://named:2";
+    assert_eq!(find(None, &environment).address.to_string(), expected);
 
     environment.host = Some("tcp://variable:3".to_owned());
     let endpoint = find(None, &environment);
@@ -209,10 +199,8 @@ fn nothing_chosen_means_the_platforms_own_daemon() {
 fn a_context_that_is_missing_or_broken_is_named() {
     let config = Config::new("gone");
     let error = Endpoint::find(None, &config.environment()).unwrap_err();
-    assert!(
-        error.to_string().contains("no Docker context \"gone\""),
-        "{error}"
-    );
+    let expected = "no Docker context \"gone\"";
+    assert!(error.to_string().contains(expected), "{error}");
     let hint = error.diagnosis().hint.unwrap();
     assert!(hint.contains("docker context ls"), "{hint}");
 

@@ -135,10 +135,8 @@ async fn a_bad_step_is_named_with_its_exit_code_and_its_last_lines() {
     let error = build(&daemon, &context(text, &[("p", &program)]))
         .await
         .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        r#"step 4 of 4 failed with exit code 7: RUN ["/p", "fail"]"#
-    );
+    let expected = r#"step 4 of 4 failed with exit code 7: RUN ["/p", "fail"]"#;
+    assert_eq!(error.to_string(), expected);
     let StepError { output, .. } = error.downcast_ref().unwrap();
     assert_eq!(output.lines.len(), 20);
     assert_eq!(output.lines[19], "line 30");
@@ -239,10 +237,7 @@ async fn a_dropped_build_ends_in_the_daemon() {
     work.abort();
     let deadline = Instant::now() + Duration::from_secs(30);
     while !dockerd.must(&["ps", "--all", "--quiet"]).is_empty() {
-        assert!(
-            Instant::now() < deadline,
-            "the step's container is still there"
-        );
+        assert!(Instant::now() < deadline, "a container is still there");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -257,8 +252,6 @@ async fn a_daemon_that_dies_in_a_build_is_reported_with_the_step() {
     until_a_container_runs(&dockerd).await;
     dockerd.kill();
     let error = work.await.unwrap().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the build was interrupted at step 3 of 3"
-    );
+    let expected = "the build was interrupted at step 3 of 3";
+    assert_eq!(error.to_string(), expected);
 }

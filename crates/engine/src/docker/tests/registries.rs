@@ -113,10 +113,8 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
         .unwrap();
     assert_eq!(credential.expose_secret()["username"], USER);
     let shown = format!("{credential:?}");
-    assert!(
-        !shown.contains(PASSWORD) && shown.contains(&host),
-        "{shown}"
-    );
+    assert!(!shown.contains(PASSWORD), "{shown}");
+    assert!(shown.contains(&host), "{shown}");
 
     let none = DockerBuildOptions::default();
     let image = build(&daemon, "FROM scratch\nLABEL a=b\n", &none)
@@ -125,10 +123,8 @@ async fn a_registry_with_a_password_gets_it_from_the_configuration_for_pushes_an
     let name = format!("{host}/team/base");
     daemon.tag(&image, &name, "1").await.unwrap();
     let error = daemon.push(&name, "1", None, &Silent).await.unwrap_err();
-    assert!(
-        error.to_string().contains("no basic auth credentials"),
-        "{error}"
-    );
+    let expected = "no basic auth credentials";
+    assert!(error.to_string().contains(expected), "{error}");
     daemon
         .push(&name, "1", Some(&credential), &Silent)
         .await
@@ -172,10 +168,8 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
         .await
         .unwrap_err();
     let printed = error.to_string();
-    assert!(
-        printed.contains("Docker daemon") && !printed.contains(PASSWORD),
-        "{printed}"
-    );
+    assert!(printed.contains("Docker daemon"), "{printed}");
+    assert!(!printed.contains(PASSWORD), "{printed}");
 
     // A registry without authentication gets a password only over a private connection.
     let open = DockerRegistry::start(Setup::default());

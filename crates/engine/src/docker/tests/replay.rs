@@ -207,15 +207,12 @@ async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
             script.builds = vec![vec![step, json!({"errorDetail": detail, "error": words})]];
         });
         let error = build_any(&daemon).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "step 1 of 1 failed with exit code 0xC0000135 (3221225781, STATUS_DLL_NOT_FOUND): RUN app.exe"
-        );
+        let expected = "step 1 of 1 failed with exit code 0xC0000135 (3221225781, \
+                        STATUS_DLL_NOT_FOUND): RUN app.exe";
+        assert_eq!(error.to_string(), expected);
         let hint = error.diagnosis().hint.unwrap();
-        assert!(
-            hint.contains("a DLL that the program needs is missing"),
-            "{hint}"
-        );
+        let expected = "a DLL that the program needs is missing";
+        assert!(hint.contains(expected), "{hint}");
     }
 }
 
@@ -302,10 +299,8 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let error = preflight.check_disk(u64::MAX).unwrap_err();
     let printed = error.to_string();
     assert!(printed.starts_with(&info.docker_root_dir), "{printed}");
-    assert!(
-        printed.contains("needs about 17592186044415 MiB"),
-        "{printed}"
-    );
+    let expected = "needs about 17592186044415 MiB";
+    assert!(printed.contains(expected), "{printed}");
     let hint = error.diagnosis().hint.unwrap();
     assert!(hint.contains("docker system prune"), "{hint}");
 }
@@ -344,10 +339,8 @@ async fn what_does_not_exist_or_changes_while_it_is_sent_ends_the_build_by_name(
         let odd = Path::new("/proc/self/stat");
         let listing = ContextListing::new(&context(odd)).unwrap();
         let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
-        assert!(
-            chain(error.as_ref()).contains("/proc/self/stat changed"),
-            "{error}"
-        );
+        let expected = "/proc/self/stat changed";
+        assert!(chain(error.as_ref()).contains(expected), "{error}");
     }
     // The daemon never took half a context for a complete one.
     assert!(windows.asked("/build").iter().all(is_cut));

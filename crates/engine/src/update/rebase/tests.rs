@@ -49,18 +49,14 @@ fn features_and_the_variant_stay_if_the_image_changed_them() {
     let plain = of(&json!({"architecture": "arm64", "os": "windows"}));
     let own = of(&json!({"architecture": "arm64", "os": "windows",
         "os.features": ["win32k"], "variant": "v8"}));
-    assert_eq!(
-        configuration(&own, &plain, &plain).platform(),
-        own.platform()
-    );
-    assert_eq!(
-        configuration(&plain, &plain, &own).platform(),
-        own.platform()
-    );
-    assert_eq!(
-        configuration(&own, &own, &plain).platform(),
-        plain.platform()
-    );
+    for (image, old, new, expected) in [
+        (&own, &plain, &plain, &own),
+        (&plain, &plain, &own, &own),
+        (&own, &own, &plain, &plain),
+    ] {
+        let made = configuration(image, old, new);
+        assert_eq!(made.platform(), expected.platform());
+    }
 }
 
 #[test]
