@@ -515,10 +515,8 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
         .and_then(|(format, file)| Some((ReportFormat::from_str(format, false).ok()?, file.into())))
         .ok_or_else(|| {
             let formats = ReportFormat::value_variants().iter();
-            let names: Vec<String> = formats
-                .filter_map(ValueEnum::to_possible_value)
-                .map(|value| value.get_name().to_owned())
-                .collect();
+            let names = formats.filter_map(ValueEnum::to_possible_value);
+            let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
             let typed = text.split(':').next().unwrap_or_default();
             let meant = closest_match(typed, names.iter().map(String::as_str));
             let meant = meant.filter(|meant| meant != typed);

@@ -308,10 +308,8 @@ impl File {
     fn warning(&self, matches: &ArgMatches, defaults: &Defaults) -> Option<String> {
         let typed = ParsedCommand::new(matches);
         let left_out = defaults.left_out.iter();
-        let mut flags: Vec<&str> = left_out
-            .filter(|default| default.counts(&typed))
-            .map(|default| default.flag.as_str())
-            .collect();
+        let flags = left_out.filter(|default| default.counts(&typed));
+        let mut flags: Vec<&str> = flags.map(|default| default.flag.as_str()).collect();
         flags.sort_unstable();
         flags.dedup();
         (!flags.is_empty()).then(|| {

@@ -45,11 +45,8 @@ mod tests {
 
     #[test]
     fn every_command_is_in_one_group_and_its_line_fits_a_terminal() {
-        let listed: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| *names)
-            .copied()
-            .collect();
+        let listed = GROUPS.iter().flat_map(|(_, names)| *names).copied();
+        let listed: Vec<&str> = listed.collect();
         let command = Cli::command();
         let visible = || {
             let all = command.get_subcommands();

@@ -196,10 +196,8 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
         };
     }
     let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut found: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| is_project(Path::new(name)))
-        .collect();
+    let found = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut found: Vec<String> = found.filter(|name| is_project(Path::new(name))).collect();
     found.sort();
     match (found.pop(), found.first()) {
         (Some(name), None) => Ok((path.to_owned(), name)),

@@ -245,10 +245,8 @@ impl Lint {
             options.base = Some(facts);
             return Ok(options);
         }
-        let images: BTreeSet<String> = texts
-            .iter()
-            .flat_map(|(_, text)| base_images(text))
-            .collect();
+        let images = texts.iter().flat_map(|(_, text)| base_images(text));
+        let images: BTreeSet<String> = images.collect();
         options.bases = registry_args::run(async {
             let mut bases = HashMap::new();
             for image in images {

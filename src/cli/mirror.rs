@@ -415,14 +415,11 @@ fn conclude(
     let is_worth_repeating = failed > 0
         || errors().any(may_pass)
         || missing.iter().any(|it| it.failure.is_unreachable());
-    let mut failures: Vec<Failure> = report
-        .images
-        .into_iter()
-        .filter_map(|image| {
-            let error = image.error?;
-            Some(Failure::from(error).context(format!("cannot mirror {}", image.source)))
-        })
-        .collect();
+    let failures = report.images.into_iter().filter_map(|image| {
+        let error = image.error?;
+        Some(Failure::from(error).context(format!("cannot mirror {}", image.source)))
+    });
+    let mut failures: Vec<Failure> = failures.collect();
     failures.extend(missing.into_iter().map(|missing| {
         let what = match missing.host {
             Some(host) => format!("cannot mirror {} for host {host}", missing.name),

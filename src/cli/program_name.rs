@@ -44,10 +44,8 @@ fn renamed(mut command: Command, name: &str) -> Command {
     if let Some(help) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(replaced(&help, name));
     }
-    let inner: Vec<String> = command
-        .get_subcommands()
-        .map(|inner| inner.get_name().to_owned())
-        .collect();
+    let inner = command.get_subcommands();
+    let inner: Vec<String> = inner.map(|inner| inner.get_name().to_owned()).collect();
     inner.iter().fold(command, |command, inner| {
         command.mut_subcommand(inner, |inner| renamed(inner, name))
     })

@@ -135,10 +135,8 @@ fn as_json(package: &InventoryPackage, inventory: &Inventory) -> Value {
 fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Untrusted(image))?;
     if let Some(system) = &inventory.system {
-        let kb = system
-            .kb
-            .map(|kb| format!(", with {kb}"))
-            .unwrap_or_default();
+        let kb = system.kb.map(|kb| format!(", with {kb}"));
+        let kb = kb.unwrap_or_default();
         writeln!(
             out,
             "  {} ({}){kb}",

@@ -42,10 +42,8 @@ pub(super) fn write(
     results: impl IntoIterator<Item = Result>,
     out: impl Write,
 ) -> io::Result<usize> {
-    let results: Vec<Option<Value>> = results
-        .into_iter()
-        .map(|result| result.into_value(rules))
-        .collect();
+    let results = results.into_iter().map(|result| result.into_value(rules));
+    let results: Vec<Option<Value>> = results.collect();
     let all = results.len();
     let results: Vec<Value> = results.into_iter().flatten().collect();
     let left_out = all - results.len();

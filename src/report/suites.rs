@@ -138,10 +138,8 @@ fn text(printed: &str) -> String {
 
 /// Numbers of skipped, failed and erroneous cases.
 fn counts<'c>(cases: impl Iterator<Item = &'c TestCase>) -> [String; 3] {
-    let outcomes: Vec<Outcome> = cases
-        .filter_map(|case| case.failure.as_ref())
-        .map(|failure| failure.outcome)
-        .collect();
+    let outcomes = cases.filter_map(|case| case.failure.as_ref());
+    let outcomes: Vec<Outcome> = outcomes.map(|failure| failure.outcome).collect();
     [Outcome::Skipped, Outcome::Failure, Outcome::Error].map(|outcome| {
         let of_it = outcomes.iter().filter(|it| **it == outcome);
         of_it.count().to_string()

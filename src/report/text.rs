@@ -103,10 +103,8 @@ fn write_answer(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
         writeln!(out, "{}", headline(rollout))?;
     }
     for parts in answers {
-        let words: Vec<String> = parts
-            .iter()
-            .map(|part| escape_untrusted(part.with_names()))
-            .collect();
+        let words = parts.iter().map(|part| escape_untrusted(part.with_names()));
+        let words: Vec<String> = words.collect();
         let mut line = screen.wrapped("", &words.join(" · "));
         for (part, words) in parts.iter().zip(&words) {
             // The part before the names is coloured.
@@ -382,9 +380,7 @@ fn rules_in_words(rollout: &Rollout) -> Option<String> {
     for notice in &rollout.notices {
         *counts.entry(notice.finding.rule).or_default() += 1;
     }
-    let words: Vec<String> = counts
-        .iter()
-        .map(|(rule, count)| format!("{rule} {count}"))
-        .collect();
+    let words = counts.iter().map(|(rule, count)| format!("{rule} {count}"));
+    let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| format!("by rule: {}", words.join(", ")))
 }

@@ -169,10 +169,8 @@ fn image(outlook: &PlannedTag<'_>) -> Image {
 
 /// `17763.973 (win-a) with containerd`.
 fn name(node: &Node) -> String {
-    let build = node
-        .build
-        .map(|build| build.to_string())
-        .unwrap_or_default();
+    let build = node.build.map(|build| build.to_string());
+    let build = build.unwrap_or_default();
     let node_name = node.name.as_ref();
     let node_name = node_name.map_or_else(String::new, |name| format!(" ({name})"));
     format!("{build}{node_name} with {}", node.runtime.name())

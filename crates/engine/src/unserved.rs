@@ -233,10 +233,8 @@ mod tests {
     }
 
     fn kept(hosts: &[(&str, usize)], existing: &[&str]) -> Vec<String> {
-        let hosts: Vec<_> = hosts
-            .iter()
-            .map(|(text, nodes)| host(text, *nodes))
-            .collect();
+        let hosts = hosts.iter().map(|(text, nodes)| host(text, *nodes));
+        let hosts: Vec<_> = hosts.collect();
         let existing: Vec<WindowsVersion> =
             existing.iter().map(|text| text.parse().unwrap()).collect();
         let images = hosts.iter().map(|(host, version)| (host, *version));

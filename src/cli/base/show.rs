@@ -231,13 +231,11 @@ impl Show {
         let is_kept = facts.content(path).map_err(Failure::operation)?;
         let is_kept = matches!(is_kept, Answered::Present(_));
         let children = facts.folder(path)?;
-        let children: Vec<(String, FileView)> = children
-            .iter()
-            .map(|listed| {
-                let name = listed.components.last().cloned().unwrap_or_default();
-                (name, FileView::new(&listed.file, listed.target.clone()))
-            })
-            .collect();
+        let children = children.iter().map(|listed| {
+            let name = listed.components.last().cloned().unwrap_or_default();
+            (name, FileView::new(&listed.file, listed.target.clone()))
+        });
+        let children: Vec<(String, FileView)> = children.collect();
         let shown = file.as_ref().map(|file| FileView::new(file, None));
         let answer = || {
             let children = children.iter();

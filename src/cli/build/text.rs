@@ -114,11 +114,8 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
             }
         }
     }
-    let own: Vec<_> = image
-        .layers
-        .iter()
-        .filter(|layer| layer.from != "base")
-        .collect();
+    let own = image.layers.iter().filter(|layer| layer.from != "base");
+    let own: Vec<_> = own.collect();
     // Layers in a daemon have no size.
     let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
     let bytes = sizes.map_or_else(String::new, |sizes| {

@@ -194,14 +194,11 @@ impl ImagesFromFiles {
     }
 
     fn add(&mut self, file: File) {
-        let images: Vec<(ImageEntry, Variant)> = file
-            .images
-            .into_iter()
-            .map(|entry| {
-                let variant = entry.variant();
-                (entry, variant)
-            })
-            .collect();
+        let images = file.images.into_iter().map(|entry| {
+            let variant = entry.variant();
+            (entry, variant)
+        });
+        let images: Vec<(ImageEntry, Variant)> = images.collect();
         for (entry, variant) in &images {
             let Some(reference) = &entry.reference else {
                 continue;
@@ -300,10 +297,8 @@ fn of_index(
         .iter()
         .filter_map(|(entry, variant)| Some((entry.digest.as_deref()?, variant)));
     let own: HashMap<&str, &Variant> = own.collect();
-    let others: HashMap<&str, &OtherEntry> = others
-        .iter()
-        .map(|other| (other.digest.as_str(), other))
-        .collect();
+    let others = others.iter().map(|other| (other.digest.as_str(), other));
+    let others: HashMap<&str, &OtherEntry> = others.collect();
     let variants = entries.into_iter().filter_map(|entry| {
         let own = own.get(entry.digest.as_str()).copied().cloned();
         let other = others.get(entry.digest.as_str());

@@ -124,11 +124,8 @@ impl<'a> Work<'a> {
     }
 
     fn unknown_table(&self, command: &Command, name: &str, span: Range<usize>) -> Failure {
-        let mut known: Vec<&str> = command
-            .get_subcommands()
-            .map(Command::get_name)
-            .filter(|name| !NOT_IN_FILE.contains(name))
-            .collect();
+        let known = command.get_subcommands().map(Command::get_name);
+        let mut known: Vec<&str> = known.filter(|name| !NOT_IN_FILE.contains(name)).collect();
         known.sort_unstable();
         let problem = match known[..] {
             [] => format!("unknown command {name:?}"),
@@ -196,10 +193,8 @@ impl<'a> Work<'a> {
         for setting in &settings {
             command = self.set(command, path, setting);
         }
-        let subcommands: Vec<String> = command
-            .get_subcommands()
-            .map(|sub| sub.get_name().to_owned())
-            .collect();
+        let subcommands = command.get_subcommands();
+        let subcommands: Vec<String> = subcommands.map(|sub| sub.get_name().to_owned()).collect();
         for name in subcommands {
             let path = [path, std::slice::from_ref(&name)].concat();
             let own = tables.iter().filter_map(|table| table.get(&name));

@@ -207,12 +207,8 @@ fn identity() -> String {
         .into_iter()
         .filter_map(|variable| std::env::var(variable).ok());
     let name = names.find(|name| !name.is_empty());
-    let name: String = name
-        .as_deref()
-        .unwrap_or("wincimg")
-        .chars()
-        .take(63)
-        .collect();
+    let name = name.as_deref().unwrap_or("wincimg").chars().take(63);
+    let name: String = name.collect();
     let chance = RandomState::new().hash_one(std::process::id());
     format!("{name}_{chance:016x}")
 }

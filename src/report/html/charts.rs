@@ -28,11 +28,8 @@ struct Chart {
 
 pub(super) fn charts(rollout: &Rollout) -> String {
     let pictures = [changes(rollout), support(rollout), ages(rollout)];
-    let figures: Vec<String> = pictures
-        .into_iter()
-        .flatten()
-        .map(Chart::into_html)
-        .collect();
+    let figures = pictures.into_iter().flatten().map(Chart::into_html);
+    let figures: Vec<String> = figures.collect();
     figures.concat()
 }
 
@@ -101,13 +98,11 @@ fn support(rollout: &Rollout) -> Option<Chart> {
     for build in rollout.hosts.iter().filter_map(|host| host.build) {
         *nodes.entry(build.version.build).or_default() += 1;
     }
-    let ends: Vec<_> = nodes
-        .iter()
-        .filter_map(|(build, nodes)| {
-            let release = release::from_build(*build)?;
-            Some((release, release.extended_end?, *nodes))
-        })
-        .collect();
+    let ends = nodes.iter().filter_map(|(build, nodes)| {
+        let release = release::from_build(*build)?;
+        Some((release, release.extended_end?, *nodes))
+    });
+    let ends: Vec<_> = ends.collect();
     let until = || ends.iter().map(|(_, end, _)| years(*end));
     let first = until().fold(years(today), f64::min) - 1.0;
     let last = until().fold(years(today) + 1.0, f64::max);

@@ -148,10 +148,8 @@ mod tests {
     fn headings_that_look_alike_get_more_room() {
         let columns = ["service-one-of-team:1", "service-two-of-team:1"].map(str::to_owned);
         let text = drawn(&["n".to_owned()], &columns, 40);
-        let heads: Vec<_> = text
-            .lines()
-            .filter(|line| line.starts_with("node"))
-            .collect();
+        let heads = text.lines().filter(|line| line.starts_with("node"));
+        let heads: Vec<_> = heads.collect();
         let expected = ["node  service-o…of-team:1", "node  service-t…of-team:1"];
         assert_eq!(heads, expected, "one below the other");
     }
@@ -161,10 +159,8 @@ mod tests {
         let rows = ["0-131", "0-132"].map(|node| format!("ip-10-240-{node}.eu.lan (20348.2402)"));
         let text = drawn(&rows, &["web:1.4".repeat(9)], 50);
         assert!(text.contains("\nip-10-240-0-131…"), "{text}");
-        let heads: Vec<&str> = text
-            .lines()
-            .filter_map(|line| line.split("  ").next())
-            .collect();
+        let heads = text.lines().filter_map(|line| line.split("  ").next());
+        let heads: Vec<&str> = heads.collect();
         assert_ne!(heads[1], heads[2], "{text}");
     }
 

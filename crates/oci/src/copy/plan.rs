@@ -313,10 +313,8 @@ impl Planner<'_> {
         if self.options.platforms.is_empty() {
             return Ok(entries.clone());
         }
-        let checks: Vec<_> = entries
-            .iter()
-            .map(|entry| self.includes(entry, depth))
-            .collect();
+        let checks = entries.iter().map(|entry| self.includes(entry, depth));
+        let checks: Vec<_> = checks.collect();
         let checked: Vec<bool> = stream::iter(checks)
             .buffered(PARALLEL)
             .try_collect()

@@ -19,11 +19,8 @@ pub(super) fn error_message(body: &[u8], secrets: &SentSecrets) -> String {
     };
     let text = secrets.hide(text);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = words
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(300)
-        .collect();
+    let line = words.chars().filter(|c| !c.is_control()).take(300);
+    let line: String = line.collect();
     if line.is_empty() {
         line
     } else {

@@ -374,14 +374,8 @@ async fn three_gigabytes_pass_through_little_memory() {
     assert!(windows.asked("/build")[0].bytes > 3 << 30);
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak: u64 = peak
-        .unwrap()
-        .trim()
-        .split(' ')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let peak = peak.unwrap().trim().split(' ').next().unwrap();
+    let peak: u64 = peak.parse().unwrap();
     // The replayed daemon keeps 16 MiB of what it receives.
     assert!(peak < 96 << 10, "{peak} KiB");
 }
