@@ -38,10 +38,8 @@ pub(super) fn parse_source(text: &str) -> Result<ImageSource, LocationError> {
     };
     let reference = parse_reference(name)?;
     // Without a tag, Docker exports all of them.
-    let is_tagged = name
-        .rsplit('/')
-        .next()
-        .is_some_and(|it| it.contains([':', '@']));
+    let last = name.rsplit('/').next();
+    let is_tagged = last.is_some_and(|it| it.contains([':', '@']));
     let tag = if is_tagged { "" } else { ":latest" };
     Ok(ImageSource {
         location: Location::Registry(reference),

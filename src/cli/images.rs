@@ -59,10 +59,8 @@ impl Schema {
 
 impl Images {
     pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
-        let recipes = recipes()
-            .iter()
-            .map(|recipe| Recipe::find(recipe.name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let recipes = recipes().iter().map(|recipe| Recipe::find(recipe.name));
+        let recipes = recipes.collect::<Result<Vec<_>, _>>()?;
         let answer = || json!({"images": recipes.iter().map(as_json).collect::<Vec<_>>()});
         self.format.print(answer, |out| {
             recipes

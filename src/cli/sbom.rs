@@ -154,10 +154,8 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
             .iter()
             .map(ToString::to_string)
             .collect();
-        let file = package
-            .files
-            .first()
-            .map(|file| display_path(inventory.path(*file)));
+        let first = package.files.first();
+        let file = first.map(|file| display_path(inventory.path(*file)));
         writeln!(
             out,
             "  {:<8} {:<names$}  {:<versions$}  {:>5}  {}",

@@ -220,10 +220,8 @@ impl Update {
 
     /// Refuses a base on this machine: newer ones are looked for in its repository.
     fn check_base(&self) -> Result<(), Failure> {
-        let place = self
-            .base
-            .as_deref()
-            .and_then(|base| parse_source(base).ok());
+        let base = self.base.as_deref();
+        let place = base.and_then(|base| parse_source(base).ok());
         match place {
             Some(place) if !matches!(place.stored(), Some(Location::Registry(_))) => {
                 let problem = format!("--base {place} is not in a registry");

@@ -59,10 +59,8 @@ pub(crate) fn write_html(
         .replace('<', "\\u003c")
         .replace("##", "#\\u0023");
     let script = SCRIPTS.concat();
-    let mut parts = answers(rollout)
-        .into_iter()
-        .flatten()
-        .map(|part| part.with_names());
+    let parts = answers(rollout).into_iter().flatten();
+    let mut parts = parts.map(|part| part.with_names());
     let answer = parts.next();
     let answer = answer.unwrap_or_else(|| "Nothing to check".to_owned());
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();

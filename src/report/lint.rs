@@ -66,11 +66,8 @@ fn excerpt(lines: &[&str], finding: &LintFinding) -> Excerpt {
         return Excerpt::from_line(finding.line, line);
     }
     let corrected = finding.fix.iter().flat_map(|fix| fix.lines());
-    let changed = own
-        .iter()
-        .zip(finding.line..)
-        .zip(corrected)
-        .find(|((line, _), fix)| *line != fix);
+    let changed = own.iter().zip(finding.line..);
+    let changed = changed.zip(corrected).find(|((line, _), fix)| *line != fix);
     match changed {
         Some(((line, number), fix)) => Excerpt::from_diff(number, line, fix),
         None => Excerpt::from_line(finding.line, own.first().copied().unwrap_or_default()),

@@ -389,10 +389,8 @@ impl<'a> WorkloadGroup<'a> {
             self.causes.push(cause);
             return;
         };
-        let new = cause
-            .hosts
-            .into_iter()
-            .filter(|host| !known.hosts.contains(host));
+        let hosts = cause.hosts.into_iter();
+        let new = hosts.filter(|host| !known.hosts.contains(host));
         let new: Vec<u32> = new.collect();
         known.hosts.extend(new);
     }

@@ -133,10 +133,8 @@ impl Excerpt {
         let flags = message
             .split([' ', ':', ',', ';'])
             .filter(|it| it.starts_with("--"));
-        let mut places = quoted
-            .chain(flags)
-            .filter(|word| !word.is_empty())
-            .filter_map(|word| Some((line.find(word)?, word.len())));
+        let places = quoted.chain(flags).filter(|word| !word.is_empty());
+        let mut places = places.filter_map(|word| Some((line.find(word)?, word.len())));
         match places.next() {
             Some((start, length)) => Self::from_span(line, start..start + length).numbered(number),
             None => Self::from_line(number, line),

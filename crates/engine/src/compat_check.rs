@@ -39,10 +39,8 @@ pub(crate) fn check_tag(
     today: Date,
 ) -> Result<Vec<String>, Problem> {
     // An image without Windows inside runs on any host.
-    let mut of_windows = outlook
-        .lines
-        .iter()
-        .filter(|it| it.platform.os == "windows");
+    let lines = outlook.lines.iter();
+    let mut of_windows = lines.filter(|it| it.platform.os == "windows");
     if of_windows.all(is_host_process) {
         return Ok(Vec::new());
     }

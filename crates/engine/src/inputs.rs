@@ -47,11 +47,8 @@ impl BuildRequest {
                 }
                 _ => Some(content_digest(plan)?),
             };
-            let bases = image
-                .stages
-                .bases
-                .iter()
-                .map(|(name, base)| (name, base.digest()));
+            let bases = image.stages.bases.iter();
+            let bases = bases.map(|(name, base)| (name, base.digest()));
             let bases: Vec<_> = bases.collect();
             let made_of = json!({
                 "edition": EDITION,

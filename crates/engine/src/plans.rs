@@ -218,15 +218,13 @@ impl BuildRequest {
                 .map(|found| self.planned(recipe, found.base, None, found.set_aside))
                 .collect();
         }
-        hosts
-            .iter()
-            .map(|host| {
-                let (base, place) = sharing.base_for(host.build, &found);
-                // Reported once.
-                let set_aside = std::mem::take(&mut found[place].set_aside);
-                self.planned(recipe, base, Some(host), set_aside)
-            })
-            .collect()
+        let hosts = hosts.iter().map(|host| {
+            let (base, place) = sharing.base_for(host.build, &found);
+            // Reported once.
+            let set_aside = std::mem::take(&mut found[place].set_aside);
+            self.planned(recipe, base, Some(host), set_aside)
+        });
+        hosts.collect()
     }
 
     /// The same for a Dockerfile, whose stages may have several bases.

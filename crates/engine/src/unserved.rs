@@ -72,10 +72,8 @@ impl PlannedBuild<'_> {
         if target.naming.index == IndexMode::Never {
             return Ok(());
         }
-        let planned = self
-            .images
-            .iter()
-            .filter_map(PlannedImage::host_and_version);
+        let images = self.images.iter();
+        let planned = images.filter_map(PlannedImage::host_and_version);
         if index_conflicts(planned, &[]).is_empty() {
             return Ok(());
         }

@@ -372,10 +372,8 @@ fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
     let Answered::Present(key) = facts.key_at(&ENVIRONMENT.parse()?)? else {
         return Ok(None);
     };
-    let value = key
-        .values
-        .iter()
-        .find(|(name, _)| eq_ignore_case(name, "Path"));
+    let mut values = key.values.iter();
+    let value = values.find(|(name, _)| eq_ignore_case(name, "Path"));
     Ok(match value.map(|(_, data)| data.typed()) {
         Some(TypedData::Text(text)) => Some(text),
         _ => None,

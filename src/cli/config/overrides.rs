@@ -30,10 +30,8 @@ pub(super) fn with_trusted(
     let typed = ParsedCommand::new(matches);
     let mut completed = arguments.to_vec();
     for flag in TRUSTED {
-        let mut of_flag = defaults
-            .iter()
-            .rev()
-            .filter(|default| default.flag == flag && default.is_for(&typed));
+        let latest = defaults.iter().rev();
+        let mut of_flag = latest.filter(|default| default.flag == flag && default.is_for(&typed));
         let Some(default) = of_flag.next() else {
             continue;
         };

@@ -71,10 +71,8 @@ impl FromStr for PathInImage {
             matches!(before, [.., b':', drive] if drive.is_ascii_alphabetic())
                 && matches!(rest, [_, b'/' | b'\\', ..])
         };
-        let at = starts
-            .filter(|at| !is_drive(*at))
-            .last()
-            .ok_or_else(expected)?;
+        let at = starts.filter(|at| !is_drive(*at)).last();
+        let at = at.ok_or_else(expected)?;
         let (image, path) = (&text[..at], &text[at + 1..]);
         if ["", "oci", "docker-archive", "docker-daemon", "docker"].contains(&image) {
             return Err(expected());

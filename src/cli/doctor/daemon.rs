@@ -23,10 +23,8 @@ pub(super) async fn check(
     let endpoint = match arguments.endpoint() {
         Ok(endpoint) => endpoint,
         Err(error) => {
-            let fix = error
-                .diagnosis()
-                .hint
-                .unwrap_or_else(|| "correct or remove the file".to_owned());
+            let fix = error.diagnosis().hint;
+            let fix = fix.unwrap_or_else(|| "correct or remove the file".to_owned());
             return vec![Check::problem(KIND, "unknown", error.to_string(), fix)];
         }
     };

@@ -222,10 +222,8 @@ fn changes(rollout: &Rollout) -> Option<Chart> {
     } else {
         "as it is"
     };
-    let plan = rollout
-        .plan
-        .as_ref()
-        .filter(|plan| !plan.actions.is_empty());
+    let plan = rollout.plan.as_ref();
+    let plan = plan.filter(|plan| !plan.actions.is_empty());
     let stages: Vec<(&str, OutcomeCounts)> = [
         rollout.as_it_is.map(|tally| ("as it is", tally)),
         Some((now, rollout.count_outcomes())),

@@ -132,10 +132,8 @@ fn part_of<'a>(
             .images
             .iter()
             .map(|placed| {
-                let own = placed
-                    .findings
-                    .iter()
-                    .map(|finding| findings.place(finding));
+                let own = placed.findings.iter();
+                let own = own.map(|finding| findings.place(finding));
                 (placed.image, own.collect())
             })
             .collect(),

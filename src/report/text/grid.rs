@@ -38,10 +38,8 @@ impl Grid {
         // The headings of the rows get the width that the columns leave, or at least half of it, up
         // to their maximum.
         let least = (width / 2).min(MOST).max(width / 3).max(LEAST);
-        let row_width = longest(rows)
-            .unwrap_or(0)
-            .max(CORNER.len())
-            .min(least.max(width.saturating_sub(total)));
+        let row_width = longest(rows).unwrap_or(0).max(CORNER.len());
+        let row_width = row_width.min(least.max(width.saturating_sub(total)));
         let room = width.saturating_sub(row_width).max(GAP + MARK);
         let even = room / columns.len().max(1);
         let most = longest(columns).unwrap_or(0).min(room - GAP);

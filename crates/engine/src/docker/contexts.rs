@@ -51,10 +51,8 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFile
         no_context(name, &contexts, nearest.as_deref())
     })?;
     let mut endpoints = meta.endpoints.unwrap_or_default();
-    let endpoint = endpoints
-        .remove("docker")
-        .flatten()
-        .ok_or_else(|| unusable(&file, &"it names no endpoint \"docker\""))?;
+    let endpoint = endpoints.remove("docker").flatten();
+    let endpoint = endpoint.ok_or_else(|| unusable(&file, &"it names no endpoint \"docker\""))?;
     let Some(host) = endpoint.host.filter(|host| !host.is_empty()) else {
         return Ok((Address::platform_default(), None));
     };

@@ -243,10 +243,8 @@ mod tests {
         let path = folder.path().join("t.tar");
         std::fs::write(&path, made.into_inner().unwrap()).unwrap();
         let archive = Archives::default().open(ArchiveLocation::Path(path.into()), "t.tar", None);
-        let unpacked = archive
-            .unwrap()
-            .unwrap()
-            .unpack(&UnpackSelection::default());
+        let archive = archive.unwrap().unwrap();
+        let unpacked = archive.unpack(&UnpackSelection::default());
         let mut context = vec![ContextEntry {
             path: "files".to_owned(),
             content: ContextContent::Folder,

@@ -235,10 +235,8 @@ impl ImageReport {
     /// The report for a host.
     pub(super) fn for_host(&mut self, host: Option<&TargetHost>) -> &mut BuildReport {
         let name = host.map(|host| host.build.to_string());
-        let known = self
-            .builds
-            .iter()
-            .position(|build| build.host_build == name);
+        let mut builds = self.builds.iter();
+        let known = builds.position(|build| build.host_build == name);
         let place = known.unwrap_or_else(|| {
             self.builds.push(BuildReport {
                 host_build: name,

@@ -103,10 +103,8 @@ impl Challenge {
             let text = in_plain_words(value);
             for challenge in ChallengeParser::new(&text).map_while(Result::ok) {
                 let parameter = |name: &str| {
-                    let found = challenge
-                        .params
-                        .iter()
-                        .find(|(key, _)| key.eq_ignore_ascii_case(name));
+                    let mut params = challenge.params.iter();
+                    let found = params.find(|(key, _)| key.eq_ignore_ascii_case(name));
                     found.map(|(_, value)| value.to_unescaped())
                 };
                 // A challenge without a realm is unusable; another one may follow.

@@ -163,10 +163,8 @@ fn named(image: &ImageTable, build: &str, folder: &Path) -> BuildInput {
     } else {
         folder.join(build).display().to_string()
     };
-    let file = image
-        .file
-        .as_ref()
-        .map(|file| TextFile::named(folder.join(file)));
+    let file = image.file.as_ref();
+    let file = file.map(|file| TextFile::named(folder.join(file)));
     let context = image.context.as_ref().map(|context| folder.join(context));
     let is_recipe = dockerfile_of(&place, file.clone()).is_none();
     let stages = image.stage.iter();

@@ -119,10 +119,8 @@ fn lines() -> impl Strategy<Value = Vec<String>> {
     let line = ("[A-E]", "[a-c;\\\\]{0,6}").prop_map(|(name, value)| format!("{name}={value}"));
     proptest::collection::btree_map("[A-E]|Path", line, 0..5).prop_map(|map| {
         let named = |(name, line): (String, String)| {
-            let value = line
-                .split_once('=')
-                .map_or("", |(_, value)| value)
-                .to_owned();
+            let value = line.split_once('=').map_or("", |(_, value)| value);
+            let value = value.to_owned();
             format!("{name}={value}")
         };
         map.into_iter().map(named).collect()
