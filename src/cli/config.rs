@@ -343,10 +343,8 @@ impl File {
 
     fn problem(&self, span: Range<usize>, problem: &str) -> Failure {
         let (line, column) = line_and_column(&self.text, span.start);
-        Failure::usage(format!(
-            "{}:{line}:{column}: {problem}",
-            self.path.display()
-        ))
-        .excerpt(Excerpt::from_span(&self.text, span).in_file(&self.path.display().to_string()))
+        let path = self.path.display();
+        Failure::usage(format!("{path}:{line}:{column}: {problem}"))
+            .excerpt(Excerpt::from_span(&self.text, span).in_file(&self.path.display().to_string()))
     }
 }

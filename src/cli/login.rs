@@ -72,10 +72,8 @@ pub(super) fn host(text: &str) -> Result<String, String> {
         other @ PrefixError::Refused(_) => other.to_string(),
     })?;
     if prefix.to_string() != prefix.host() {
-        return Err(format!(
-            "credentials are stored per host: expected {}",
-            prefix.host()
-        ));
+        let host = prefix.host();
+        return Err(format!("credentials are stored per host: expected {host}"));
     }
     Ok(prefix.host().to_owned())
 }

@@ -503,12 +503,8 @@ fn write_image(
         (false, true) => "would be published",
         (false, false) => "published",
     };
-    writeln!(
-        out,
-        "{} -> {}",
-        Untrusted(&image.source),
-        Untrusted(&image.target)
-    )?;
+    let (source, target) = (Untrusted(&image.source), Untrusted(&image.target));
+    writeln!(out, "{source} -> {target}")?;
     writeln!(out, "  {} {state}", copied.digest)?;
     for recorded in &image.facts {
         let what = match recorded.outcome {

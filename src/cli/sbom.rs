@@ -137,12 +137,8 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
     if let Some(system) = &inventory.system {
         let kb = system.kb.map(|kb| format!(", with {kb}"));
         let kb = kb.unwrap_or_default();
-        writeln!(
-            out,
-            "  {} ({}){kb}",
-            Untrusted(&system.name),
-            Untrusted(&system.version)
-        )?;
+        let (name, version) = (Untrusted(&system.name), Untrusted(&system.version));
+        writeln!(out, "  {name} ({version}){kb}")?;
     }
     let packages = || inventory.packages.iter();
     let width = |text: fn(&InventoryPackage) -> usize| packages().map(text).max().unwrap_or(0);

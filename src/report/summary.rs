@@ -354,10 +354,8 @@ impl Cause<'_> {
             return format!("{words}: {}", self.finding.reason);
         }
         let others = count(self.others, "more node");
-        format!(
-            "{words}: {}; other reasons on {others}",
-            self.finding.reason
-        )
+        let reason = &self.finding.reason;
+        format!("{words}: {reason}; other reasons on {others}")
     }
 }
 

@@ -166,10 +166,8 @@ impl BuildInput {
         reporter: &dyn Progress,
     ) -> Result<BuildDefinition, BoxError> {
         if let Some((variable, _)) = self.values.first() {
-            let problem = format!(
-                "--set is for recipes, and {} is a Dockerfile",
-                file.path().display()
-            );
+            let path = file.path().display();
+            let problem = format!("--set is for recipes, and {path} is a Dockerfile");
             let hint = format!("give a build argument its value: --build-arg {variable}=VALUE");
             return Err(misplaced_option(problem, hint));
         }

@@ -60,12 +60,8 @@ fn write_results(hits: &[SearchResult], out: &mut dyn Write) -> io::Result<()> {
     )?;
     for hit in hits {
         let (date, size) = (or_dash(hit.date), or_dash(hit.size.map(BinaryBytes)));
-        writeln!(
-            out,
-            "{date:<10} {size:>11} {:<36} {}",
-            Untrusted(&hit.update_id),
-            Untrusted(&hit.title)
-        )?;
+        let (update_id, title) = (Untrusted(&hit.update_id), Untrusted(&hit.title));
+        writeln!(out, "{date:<10} {size:>11} {update_id:<36} {title}")?;
     }
     Ok(())
 }

@@ -95,10 +95,8 @@ fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()>
     let product = &plan.product;
     writeln!(out, "{}", Untrusted(file.display()))?;
     let mut rows = Rows { out, width: 14 };
-    let named = format!(
-        "{} {} ({})",
-        product.name, product.version, product.manufacturer
-    );
+    let (name, version, manufacturer) = (&product.name, &product.version, &product.manufacturer);
+    let named = format!("{name} {version} ({manufacturer})");
     rows.row("product", named)?;
     rows.row("code", &product.code)?;
     rows.row("platform", &product.platform)?;

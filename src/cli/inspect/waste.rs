@@ -98,11 +98,8 @@ pub(super) fn check(inspection: &Inspection, limit: WasteLimit, session: &Sessio
 
 fn in_words(waste: &ImageWaste) -> String {
     let percent = waste.ratio() * 100.0;
-    format!(
-        "{} of {} ({percent:.1}%)",
-        BinaryBytes(waste.bytes),
-        BinaryBytes(waste.of)
-    )
+    let (bytes, of) = (BinaryBytes(waste.bytes), BinaryBytes(waste.of));
+    format!("{bytes} of {of} ({percent:.1}%)")
 }
 
 pub(super) fn write(waste: &ImageWaste, out: &mut dyn Write) -> io::Result<()> {

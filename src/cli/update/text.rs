@@ -107,12 +107,8 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
             writeln!(out, "      made by {}", Untrusted(in_one_line(instruction)))?;
         }
         for obstacle in of_layer.iter().take(MOST) {
-            writeln!(
-                out,
-                "      {}: {}",
-                Untrusted(&obstacle.place),
-                Untrusted(&obstacle.conflict)
-            )?;
+            let (place, conflict) = (Untrusted(&obstacle.place), Untrusted(&obstacle.conflict));
+            writeln!(out, "      {place}: {conflict}")?;
         }
         match of_layer.len().saturating_sub(MOST) {
             0 => {}

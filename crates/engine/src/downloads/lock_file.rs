@@ -214,10 +214,8 @@ fn parse(text: &str) -> Result<Entries, (usize, String)> {
         (line_and_column(text, offset).0, error.message().to_owned())
     })?;
     if parsed.version != VERSION {
-        let problem = format!(
-            "unsupported version {}: expected version {VERSION}",
-            parsed.version
-        );
+        let version = &parsed.version;
+        let problem = format!("unsupported version {version}: expected version {VERSION}");
         return Err((1, problem));
     }
     let line = |sha256: &str| {

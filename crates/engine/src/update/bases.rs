@@ -331,11 +331,9 @@ impl Planner<'_> {
 
     /// Error for a base that the user named, and that the image is not on.
     fn other_base_error(&self, base: &str, version: WindowsVersion) -> Problem {
-        let problem = format!(
-            "{base} has no image of {} whose layers {} begins with",
-            version.os_version(),
-            self.request.image
-        );
+        let (os_version, image) = (version.os_version(), &self.request.image);
+        let problem =
+            format!("{base} has no image of {os_version} whose layers {image} begins with");
         let hint = format!(
             "name the repository of its base with {0}, or omit {0} if the image names its base itself",
             self.request.base_setting.name()
