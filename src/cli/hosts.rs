@@ -71,10 +71,8 @@ fn unknown_host(text: &str, error: &InvalidText) -> String {
         .iter()
         .filter(|release| release.kind == ReleaseKind::Ltsc);
     let tags: Vec<&str> = named.filter_map(|release| release.base_tag).collect();
-    format!(
-        "expected 17763.973 or a release: {}, latest",
-        tags.join(", ")
-    )
+    let tags = tags.join(", ");
+    format!("expected 17763.973 or a release: {tags}, latest")
 }
 
 impl HostName {

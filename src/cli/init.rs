@@ -206,10 +206,8 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
                 .hint("name a .csproj, .fsproj or .vbproj, or its folder"),
         ),
         (Some(last), Some(first)) => {
-            let problem = format!(
-                "{} has several projects: {first}, …, {last}",
-                path.display()
-            );
+            let folder = path.display();
+            let problem = format!("{folder} has several projects: {first}, …, {last}");
             let named = quote(&path.join(first).to_string_lossy());
             Err(Failure::usage(problem).hint(format!("name one: --dotnet {named}")))
         }

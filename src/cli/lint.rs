@@ -169,11 +169,9 @@ impl Lint {
         let errors = summarize(session, &linted);
         for (file, offers) in linted.iter().zip(&offers) {
             for offer in offers {
+                let (file, key, lines) = (&file.file, offer.key, on_lines(&offer.lines));
                 session.note(format_args!(
-                    "{}: a recipe's {} can replace {} without Windows",
-                    file.file,
-                    offer.key,
-                    on_lines(&offer.lines)
+                    "{file}: a recipe's {key} can replace {lines} without Windows"
                 ));
             }
         }
@@ -328,10 +326,8 @@ fn conclude(
         return Err(last);
     }
     if unread.in_folders > 0 {
-        let problem = format!(
-            "{} could not be read",
-            count(unread.in_folders, "Dockerfile")
-        );
+        let files = count(unread.in_folders, "Dockerfile");
+        let problem = format!("{files} could not be read");
         let hint = "correct it, or name the files to check in place of their folder";
         return Err(Failure::operation(problem).hint(hint));
     }

@@ -393,11 +393,8 @@ fn report_found(
     if let Some(warning) = found.base.warning(host) {
         session.warn(warning);
     }
-    session.note(format_args!(
-        "host {host}: {}:{}",
-        bases,
-        found.base.reference.tag().unwrap_or_default()
-    ));
+    let tag = found.base.reference.tag().unwrap_or_default();
+    session.note(format_args!("host {host}: {bases}:{tag}"));
     found.base.published_reference()
 }
 

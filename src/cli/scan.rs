@@ -411,12 +411,8 @@ fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io:
             )?;
         }
         for ignored in &image.ignored {
-            writeln!(
-                out,
-                "  {:<16} ignored: {}",
-                Untrusted(&ignored.fix.cve),
-                Untrusted(ignored.why())
-            )?;
+            let (cve, why) = (Untrusted(&ignored.fix.cve), Untrusted(ignored.why()));
+            writeln!(out, "  {cve:<16} ignored: {why}")?;
         }
         writeln!(out, "  {}", Untrusted(counts(image)))?;
     }

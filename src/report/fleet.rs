@@ -134,12 +134,8 @@ fn write_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     for image in report.images.iter().filter(|it| is_reportable(it)) {
         writeln!(out, "\n{}", Untrusted(&image.reference))?;
         for build in &image.builds {
-            let line = format!(
-                "  {:<12} {:<9} {}",
-                host(build),
-                build.state.name(),
-                details(build)
-            );
+            let (host, state, details) = (host(build), build.state.name(), details(build));
+            let line = format!("  {host:<12} {state:<9} {details}");
             writeln!(out, "{}", Untrusted(line.trim_end()))?;
             if let Some(failure) = &build.problem {
                 write_failure(failure, "    ", out)?;

@@ -78,11 +78,8 @@ pub(super) fn security_lines(fixes: &MissingFixes) -> Vec<String> {
             counts.push(format!("{} {what}", count(number, "image")));
         }
     }
-    let mut lines = vec![format!(
-        "By {}: {}",
-        age_in_words(&fixes.table),
-        counts.join(", ")
-    )];
+    let (age, counts) = (age_in_words(&fixes.table), counts.join(", "));
+    let mut lines = vec![format!("By {age}: {counts}")];
     lines.extend(lacking.iter().take(NAMED).map(|image| {
         let command = scan_command(image);
         let command = command.map(|command| format!("; `{command}`"));

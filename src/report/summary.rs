@@ -109,10 +109,8 @@ pub(super) fn headline(rollout: &Rollout) -> String {
 /// Tally of the workloads without the simulation, if there is one.
 pub(super) fn current_headline(rollout: &Rollout) -> Option<String> {
     let tally = rollout.as_it_is?;
-    Some(format!(
-        "Without the simulation: {}",
-        format_tally(&tally, noun(rollout))
-    ))
+    let tally = format_tally(&tally, noun(rollout));
+    Some(format!("Without the simulation: {tally}"))
 }
 
 /// `2 workloads start nowhere · 14 are safe`.

@@ -388,10 +388,8 @@ fn unused_arguments(given: &[(String, String)], stages: &Stages) -> Vec<String> 
             let file = stages.file().display();
             let meant = closest_match(name, names());
             let meant = meant.map(|meant| format!(": did you mean {meant}?"));
-            format!(
-                "unknown build argument {name}: no ARG of {file} has that name{}",
-                meant.unwrap_or_default()
-            )
+            let meant = meant.unwrap_or_default();
+            format!("unknown build argument {name}: no ARG of {file} has that name{meant}")
         })
         .collect()
 }

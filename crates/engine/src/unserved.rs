@@ -141,10 +141,8 @@ impl TargetIndex<'_> {
              requires another",
             self.tag
         );
-        let publish = format!(
-            "publish its image under a version tag: {}",
-            (self.command)(host)
-        );
+        let command = (self.command)(host);
+        let publish = format!("publish its image under a version tag: {command}");
         let hint = if version < kept && generation(version) != generation(kept) {
             format!("update the node: wincimg node hotfix script {kept}; or {publish}")
         } else {

@@ -55,10 +55,8 @@ struct IndexedImage {
 impl Index {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
-            let problem = format!(
-                "cannot push the index: {} is not in a registry",
-                self.base.image
-            );
+            let image = &self.base.image;
+            let problem = format!("cannot push the index: {image} is not in a registry");
             return Err(
                 Failure::usage(problem).hint("remove --push, or name the image in its registry")
             );

@@ -118,12 +118,8 @@ impl Show {
                     .iter()
                     .map(|image| image.config().platform().to_string())
                     .collect();
-                let problem = format!(
-                    "{} has {} images for Windows: {}",
-                    self.base.image,
-                    images.len(),
-                    platforms.join(", ")
-                );
+                let (image, count, all) = (&self.base.image, images.len(), platforms.join(", "));
+                let problem = format!("{image} has {count} images for Windows: {all}");
                 let first = platforms.first().map_or("", String::as_str);
                 Err(Failure::usage(problem).hint(format!("choose one with --platform {first}")))
             }

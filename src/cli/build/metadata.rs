@@ -10,10 +10,8 @@ pub(super) fn check_single(flag: &str, tags: &[PlannedTag<'_>]) -> Result<(), Pr
     if tags.len() < 2 {
         return Ok(());
     }
-    let problem = format!(
-        "{flag} is for one image: without an index, there are {}",
-        tags.len()
-    );
+    let count = tags.len();
+    let problem = format!("{flag} is for one image: without an index, there are {count}");
     Err(Problem::request("usage", problem).hint(format!(
         "build for one host at a time, or remove --no-index or {flag}"
     )))

@@ -171,10 +171,8 @@ impl TestImage {
                 Check::ok("manifest", subject, finding)
             }
             (Err(error), Ok(_)) => {
-                let finding = format!(
-                    "accepts OCI manifests, but no Docker manifests ({})",
-                    refused(error)
-                );
+                let error = refused(error);
+                let finding = format!("accepts OCI manifests, but no Docker manifests ({error})");
                 Check::problem(
                     "manifest",
                     subject,
@@ -194,10 +192,8 @@ impl TestImage {
             }
         }
         if !left.is_empty() {
-            let finding = format!(
-                "cannot delete {} ({reason}); nothing uses it",
-                left.join(", ")
-            );
+            let left = left.join(", ");
+            let finding = format!("cannot delete {left} ({reason}); nothing uses it");
             checks.push(Check::ok("left behind", subject, finding));
         }
         checks

@@ -145,12 +145,8 @@ fn write_image(image: &ImageFacts, rows: &mut Rows<'_>) -> io::Result<()> {
     for (number, layer) in (1..).zip(&image.layers) {
         let size = BinaryBytes(layer.size).to_string();
         let marks = marks(layer).join(", ");
-        writeln!(
-            rows.out,
-            "    {number:>3}  {}  {size:>11}  {}",
-            layer.digest,
-            Untrusted(marks)
-        )?;
+        let (digest, marks) = (&layer.digest, Untrusted(marks));
+        writeln!(rows.out, "    {number:>3}  {digest}  {size:>11}  {marks}")?;
     }
     if let Some(waste) = &image.waste {
         super::waste::write(waste, rows.out)?;
@@ -325,12 +321,8 @@ fn write_registry(report: &RegistryReport, rows: &mut Rows<'_>) -> io::Result<()
     let mut others = layers.iter().filter(|layer| !layer.other_hives.is_empty());
     others.try_for_each(|layer| {
         let names = layer.other_hives.join(", ");
-        writeln!(
-            rows.out,
-            "    layer {} also has {}, not shown",
-            layer.layer,
-            Untrusted(names)
-        )
+        let (number, names) = (layer.layer, Untrusted(names));
+        writeln!(rows.out, "    layer {number} also has {names}, not shown")
     })
 }
 

@@ -30,10 +30,8 @@ const CERTIFICATE: &str =
 
 /// Hint for the pipe of a daemon on Windows, on another system.
 fn from_elsewhere() -> String {
-    format!(
-        "run wincimg.exe on Windows; or there {LISTEN}, then here {}",
-        tunnel("ssh://HOST")
-    )
+    let tunnel = tunnel("ssh://HOST");
+    format!("run wincimg.exe on Windows; or there {LISTEN}, then here {tunnel}")
 }
 
 /// Command for an SSH tunnel to the machine in `ssh://bob@build01:22`.

@@ -225,10 +225,8 @@ fn compressed(
         let tar = bytes.open().map_err(unreadable)?;
         let written = recompress(tar, &mut blob, &options)?;
         if written.diff_id != layer.diff_id {
-            let problem = format!(
-                "the layer {} of {name} was saved with other content",
-                layer.diff_id
-            );
+            let diff_id = &layer.diff_id;
+            let problem = format!("the layer {diff_id} of {name} was saved with other content");
             return Err(Problem::new("daemon/answer", problem).into());
         }
         let layer = AddedLayer::from_blob(written, blob.finish());

@@ -97,12 +97,9 @@ impl<'a> Preflight<'a> {
         }
         match fs4::available_space(folder) {
             Ok(free) if free < needed => {
-                let problem = format!(
-                    "{} has {} MiB free, but the build needs about {} MiB",
-                    folder.display(),
-                    free >> 20,
-                    needed >> 20
-                );
+                let (folder, free, needed) = (folder.display(), free >> 20, needed >> 20);
+                let problem =
+                    format!("{folder} has {free} MiB free, but the build needs about {needed} MiB");
                 Err(Problem::new("daemon/disk-full", problem)
                     .hint("free disk space, for example with `docker system prune`"))
             }

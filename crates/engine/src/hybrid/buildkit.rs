@@ -158,11 +158,9 @@ impl BuildkitWorker {
         let (os, version) = (config.os.as_str(), config.os_version.as_deref());
         let expected = base.version_text();
         if os != "windows" || version != expected.as_deref() {
-            let problem = format!(
-                "BuildKit built an image of {os} {}: expected windows {}",
-                version.unwrap_or_default(),
-                expected.unwrap_or_default()
-            );
+            let (version, expected) = (version.unwrap_or_default(), expected.unwrap_or_default());
+            let problem =
+                format!("BuildKit built an image of {os} {version}: expected windows {expected}");
             return Err(Problem::new("daemon/other-base", problem).into());
         }
         Ok(digest)

@@ -184,11 +184,9 @@ impl Contents {
         let members = image.layers.as_deref().unwrap_or_default();
         let diff_ids = &config.rootfs.diff_ids;
         if members.len() != diff_ids.len() {
+            let (config, layers, named) = (&image.config, diff_ids.len(), members.len());
             return Err(self.broken(format!(
-                "{} has {} layers, manifest.json names {}",
-                image.config,
-                diff_ids.len(),
-                members.len()
+                "{config} has {layers} layers, manifest.json names {named}"
             )));
         }
         let mut layers = Vec::with_capacity(members.len());

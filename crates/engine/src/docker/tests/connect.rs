@@ -196,12 +196,8 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
         assert!(output.status.success(), "docker {arguments:?}: {printed}");
     };
     let file = |name| certificates.file(name).display().to_string();
-    let secured = format!(
-        "host={address},ca={},cert={},key={}",
-        file("ca.pem"),
-        file("cert.pem"),
-        file("key.pem")
-    );
+    let [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"].map(file);
+    let secured = format!("host={address},ca={ca},cert={cert},key={key}");
     run(&["context", "create", "secured", "--docker", &secured]);
     let local = format!("host={}", dockerd.host());
     run(&["context", "create", "local", "--docker", &local]);

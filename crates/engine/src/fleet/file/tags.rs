@@ -69,10 +69,8 @@ pub(super) fn check_tags(
     let twice = |reference: &Reference, one: usize, other: usize| {
         let (first, second) = (one.min(other), one.max(other));
         let start = file.image[second].start();
-        let problem = format!(
-            "duplicate tag {reference}: the image in line {} has it too",
-            entries[first].line
-        );
+        let line = entries[first].line;
+        let problem = format!("duplicate tag {reference}: the image in line {line} has it too");
         let hint = "set another name or tag for one of them".to_owned();
         origin.error(start, problem).hint(hint)
     };
