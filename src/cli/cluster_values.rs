@@ -24,11 +24,8 @@ pub(super) fn object_name(text: &str) -> Result<String, &'static str> {
 }
 
 pub(super) fn quantity(text: &str) -> Result<String, &'static str> {
-    checked(
-        text,
-        is_quantity,
-        "expected a quantity, such as 500m, 2 or 4Gi",
-    )
+    let expected = "expected a quantity, such as 500m, 2 or 4Gi";
+    checked(text, is_quantity, expected)
 }
 
 pub(super) fn label(text: &str) -> Result<(String, String), &'static str> {

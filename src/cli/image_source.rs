@@ -182,22 +182,12 @@ mod tests {
     #[test]
     fn an_image_of_a_daemon_has_a_name_and_a_tag() {
         for (text, shown, name) in [
-            (
-                "docker-daemon:app",
-                "docker-daemon:app:latest",
-                "docker.io/library/app",
-            ),
-            (
-                "docker-daemon:app:1.4", "docker-daemon:app:1.4", "docker.io/library/app",
-            ),
-            (
-                "docker-daemon:repo.lan:5000/app",
-                "docker-daemon:repo.lan:5000/app:latest",
-                "repo.lan:5000/app",
-            ),
+            ("app", "app:latest", "docker.io/library/app"),
+            ("app:1.4", "app:1.4", "docker.io/library/app"),
+            ("repo.lan:5/app", "repo.lan:5/app:latest", "repo.lan:5/app"),
         ] {
-            let read = parse_source(text).unwrap();
-            assert_eq!(read.to_string(), shown);
+            let read = parse_source(&format!("docker-daemon:{text}")).unwrap();
+            assert_eq!(read.to_string(), format!("docker-daemon:{shown}"));
             assert_eq!(read.document_name(), name);
             assert_eq!((read.stored(), read.tag_or_digest()), (None, None));
         }

@@ -439,30 +439,25 @@ impl Layout {
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let layout = self.clone();
-        match tokio::task::spawn_blocking(move || work(&layout)).await {
-            Ok(result) => result,
-            Err(error) => Err(LAYOUT.unreadable(&self.root)(io::Error::other(error)).into()),
-        }
+        let done = tokio::task::spawn_blocking(move || work(&layout)).await;
+        done.map_err(|error| LAYOUT.unreadable(&self.root)(io::Error::other(error)))?
     }
 
     fn check(&self) -> Result<(), StoreError> {
         let path = self.root.join("oci-layout");
         let header = match files::read(&path, MAX_DOCUMENT) {
             Ok(header) => header,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                let reason = match (self.root.exists(), self.root.is_dir()) {
-                    (true, true) => "it has no file oci-layout",
-                    (true, false) => "it is a file",
-                    (false, _) => "it does not exist",
-                };
-                return Err(self.not_a_layout(reason));
-            }
-            Err(error) => return Err(LAYOUT.unreadable(&path)(error).into()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                    let reason = match (self.root.exists(), self.root.is_dir()) {
+                        (true, true) => "it has no file oci-layout",
+                        (true, false) => "it is a file",
+                        (false, _) => "it does not exist",
+                    };
+                    return Err(self.not_a_layout(reason));
+                }
+                _ => return Err(LAYOUT.unreadable(&path)(error).into()),
+            },
         };
         let version = serde_json::from_slice::<Value>(&header)
             .ok()

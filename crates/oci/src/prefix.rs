@@ -154,17 +154,9 @@ mod tests {
     fn names_on_docker_hub_have_two_parts() {
         for (prefix, name, expected) in [
             ("docker.io/me", "web:1", "docker.io/me/web:1"),
-            (
-                "docker.io/me",
-                "windows/nanoserver:1809",
-                "docker.io/me/windows-nanoserver:1809",
-            ),
+            ("docker.io/me", "win/nano:1", "docker.io/me/win-nano:1"),
             ("index.docker.io/me/", "a/b/c:1", "docker.io/me/a-b-c:1"),
-            (
-                "registry-1.docker.io/me/mcr",
-                "a/b:1",
-                "docker.io/me/mcr-a-b:1",
-            ),
+            ("registry-1.docker.io/me/m", "a/b:1", "docker.io/me/m-a-b:1"),
             ("docker.io", "me/app:1", "docker.io/me/app:1"),
             ("repo.lan/me", "a/b:1", "repo.lan/me/a/b:1"),
         ] {

@@ -55,19 +55,9 @@ mod tests {
         for (text, registry, name, tag) in [
             ("1.4", None, None, "1.4"),
             ("app:1.4", None, Some("app"), "1.4"),
-            (
-                "repo.lan:5000/app:1.4",
-                Some("repo.lan:5000"),
-                Some("app"),
-                "1.4",
-            ),
+            ("repo.lan:5/app:1.4", Some("repo.lan:5"), Some("app"), "1.4"),
             ("repo.lan/a/b/app:1", Some("repo.lan/a/b"), Some("app"), "1"),
-            (
-                "localhost:5000/app",
-                Some("localhost:5000"),
-                Some("app"),
-                "latest",
-            ),
+            ("localhost/app", Some("localhost"), Some("app"), "latest"),
             ("me/app:1", Some("docker.io/me"), Some("app"), "1"),
         ] {
             let expected = ImageName {

@@ -124,11 +124,7 @@ mod tests {
     #[test]
     fn the_last_colon_before_a_path_ends_the_image() {
         for (text, image, path) in [
-            (
-                r"repo.lan:5000/app:1:C:\a\b",
-                "repo.lan:5000/app:1",
-                r"C:\a\b",
-            ),
+            (r"repo.lan:5/app:1:C:\a\b", "repo.lan:5/app:1", r"C:\a\b"),
             ("repo.lan:5000/app:/a", "repo.lan:5000/app:latest", r"C:\a"),
             (r"oci:/tmp/x:1:c:\a", "oci:/tmp/x:1", r"C:\a"),
             (r"oci:./x:C:\", "oci:./x", r"C:\"),

@@ -238,10 +238,8 @@ impl BuildFolder {
     /// The digest of the pushed image.
     fn digest(&self) -> Result<String, Problem> {
         let unexpected = |problem: &str| {
-            Problem::new(
-                "daemon/answer",
-                format!("unexpected answer from {PROGRAM}: {problem}"),
-            )
+            let problem = format!("unexpected answer from {PROGRAM}: {problem}");
+            Problem::new("daemon/answer", problem)
         };
         let bytes = files::read(&self.metadata(), MAX_DOCUMENT)
             .map_err(|error| unexpected("no metadata").source(error))?;

@@ -53,10 +53,8 @@ fn tunnel(address: &str) -> String {
 
 /// Error for an unusable file of Docker's.
 pub(super) fn unusable(path: &Path, problem: &dyn fmt::Display) -> Problem {
-    Problem::new(
-        "file/io",
-        format!("cannot use {}: {problem}", path.display()),
-    )
+    let problem = format!("cannot use {}: {problem}", path.display());
+    Problem::new("file/io", problem)
 }
 
 /// Error for a call without an answer.

@@ -183,6 +183,8 @@ pub(crate) fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_windows::table::read_rows;
+
     use super::*;
 
     fn read(line: &str) -> Message {
@@ -214,31 +216,15 @@ mod tests {
 
     #[test]
     fn an_error_fails_whatever_it_looks_like_and_nothing_else_does() {
-        let complaint = |line| read(line).complaint.map(|it| (it.message, it.exit_code));
-        let printed = |words: &str, code| Some((words.to_owned(), code));
-        for (line, expected) in [
-            (r#"{"error":"no"}"#, printed("no", None)),
-            (
-                r#"{"error":"no","errorDetail":{"message":"really","code":7}}"#,
-                printed("really", Some(7)),
-            ),
-            (r#"{"errorDetail":{"message":"no"}}"#, printed("no", None)),
-            (r#"{"errorDetail":"no","error":""}"#, printed("no", None)),
-            (r#"{"error":{"message":"no"}}"#, printed("no", None)),
-            (r#"{"error":{"code":5}}"#, printed("{\"code\":5}", None)),
-            (
-                r#"{"error":"no","errorDetail":{"code":0}}"#,
-                printed("no", None),
-            ),
-            (
-                r#"{"error":"","errorDetail":{"code":1,"message":""}}"#,
-                printed("{\"code\":1,\"message\":\"\"}", Some(1)),
-            ),
-            (r#"{"error":null,"errorDetail":{}}"#, None),
-            (r#"{"error":""}"#, None),
-            (r#"{"stream":"error: no"}"#, None),
-        ] {
-            assert_eq!(complaint(line), expected, "{line}");
+        let table = include_str!("../../tests/data/daemon-errors.tsv");
+        let rows = read_rows(table, |row| {
+            let (line, message) = (row.text("line")?, row.text("message")?);
+            Ok((line, message, row.optional::<i64>("code")?))
+        });
+        for (line, message, code) in rows.unwrap() {
+            let found = read(line).complaint.map(|it| (it.message, it.exit_code));
+            let expected = (message != "-").then(|| (message.to_owned(), code));
+            assert_eq!(found, expected, "{line}");
         }
     }
 }

@@ -359,28 +359,18 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_reported_with_its_line() {
+        let download = |sha256: &str, size: u64| {
+            format!("version = 1\n[[download]]\nurl = 'a'\nsha256 = '{sha256}'\nsize = {size}")
+        };
+        let image = "version = 1\n[[image]]\nname = 'a'\nbuild = 1\nsha256 = 'ab'";
         for (text, line, printed) in [
             ("", 1, "version"),
             ("version = 2", 1, "version 2"),
             ("version = 1\n\nother = 3", 3, "unknown field"),
-            (
-                "version = 1\n[[download]]\nurl = 'a'\nsha256 = 'xyz'\nsize = 1",
-                4,
-                "expected 64",
-            ),
-            (
-                "version = 1\n[[image]]\nname = 'a'\nbuild = 1\nsha256 = 'ab'",
-                5,
-                "expected 64",
-            ),
+            (&download("xyz", 1), 4, "expected 64"),
+            (image, 5, "expected 64"),
             ("version = 1\n<<<<<<< ours", 2, ""),
-            (
-                "version = 1\n[[download]]\nurl = 'a'\n\
-                 sha256 = '0000000000000000000000000000000000000000000000000000000000000000'\n\
-                 size = 18446744073709551615",
-                4,
-                "invalid size",
-            ),
+            (&download(&"0".repeat(64), u64::MAX), 4, "invalid size"),
         ] {
             let (found, problem) = parse(text).unwrap_err();
             assert!(problem.contains(printed), "{text}: {problem}");

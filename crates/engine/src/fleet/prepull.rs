@@ -1,7 +1,5 @@
 //! The images of a fleet as nodes are to pull them: by digest, with the layers that they share.
 
-use std::fmt;
-
 use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::nodes::Node;
@@ -37,19 +35,14 @@ pub struct FleetPrepull {
 }
 
 /// The reason why nodes do not pull an image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPulled {
     /// The registry has none for them: `has no image for build 17763`.
+    #[error("{0}")]
     Missing(String),
     /// Their runtime does not run it.
+    #[error("{0}")]
     Runtime(String),
-}
-
-impl fmt::Display for NotPulled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Missing(reason) | Self::Runtime(reason)) = self;
-        f.write_str(reason)
-    }
 }
 
 impl FleetEntry {

@@ -137,10 +137,8 @@ impl BuildkitWorker {
         let repository = build.repository.ok_or_else(|| no_place(NOT_KEPT))?;
         let reference = repository.reference(build.tag)?;
         let name = format!("{}:{}", repository_of(&reference), build.tag);
-        let (arguments, credentials) = (
-            self.proxies()?,
-            self.credentials(build, repository, ctx).await?,
-        );
+        let arguments = self.proxies()?;
+        let credentials = self.credentials(build, repository, ctx).await?;
         let image = BuildctlBuild {
             dockerfile: &dockerfile,
             layers: &layers,

@@ -86,10 +86,8 @@ impl DockerArchive {
     pub async fn read(&self, digest: &Digest) -> Result<Bytes, Problem> {
         let (contents, digest) = (self.0.clone(), digest.clone());
         let read = tokio::task::spawn_blocking(move || contents.read_blob(&digest));
-        match read.await {
-            Ok(result) => result,
-            Err(error) => Err(self.0.unreadable(io::Error::other(error))),
-        }
+        let read = read.await;
+        read.map_err(|error| self.0.unreadable(io::Error::other(error)))?
     }
 
     /// Returns true if the archive has the blob.

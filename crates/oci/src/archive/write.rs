@@ -150,10 +150,8 @@ impl ArchiveWriter {
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let writer = self.clone();
-        match tokio::task::spawn_blocking(move || work(&writer)).await {
-            Ok(result) => result,
-            Err(error) => Err(stream::unwritable(&self.0.path)(io::Error::other(error))),
-        }
+        let done = tokio::task::spawn_blocking(move || work(&writer)).await;
+        done.map_err(|error| stream::unwritable(&self.0.path)(io::Error::other(error)))?
     }
 
     fn images(&self) -> MutexGuard<'_, Vec<(Document, Option<String>)>> {

@@ -306,14 +306,8 @@ mod tests {
             are_of_one_site(&one.parse().unwrap(), &other.parse().unwrap())
         };
         for (registry, server) in [
-            (
-                "https://registry-1.docker.io/v2/",
-                "https://auth.docker.io/token",
-            ),
-            (
-                "https://registry.gitlab.com/",
-                "https://gitlab.com/jwt/auth",
-            ),
+            ("https://registry-1.docker.io/v2/", "https://auth.docker.io"),
+            ("https://registry.gitlab.com/", "https://gitlab.com/jwt/a"),
             ("http://127.0.0.1:5000/", "http://127.0.0.1:5001/token"),
             ("https://registry:5000/", "https://registry/token"),
             ("https://a.shop.co.uk/", "https://b.shop.co.uk/"),

@@ -73,16 +73,13 @@ pub(super) async fn serve(listener: TcpListener, metrics: Arc<Mutex<Metrics>>) {
 
 fn answer(metrics: &Mutex<Metrics>, method: &Method, path: &str) -> Response<Full<Bytes>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = plain(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "only GET is allowed\n".to_owned(),
-        );
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is allowed\n");
         let allowed = HeaderValue::from_static("GET, HEAD");
         response.headers_mut().insert(ALLOW, allowed);
         return response;
     }
     let health = |problem: Option<String>| match problem {
-        None => plain(StatusCode::OK, "ok\n".to_owned()),
+        None => plain(StatusCode::OK, "ok\n"),
         Some(problem) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")),
     };
     match path {
@@ -96,13 +93,13 @@ fn answer(metrics: &Mutex<Metrics>, method: &Method, path: &str) -> Response<Ful
         "/readyz" => health(lock(metrics).readiness_error()),
         _ => plain(
             StatusCode::NOT_FOUND,
-            "not found: expected /metrics, /healthz or /readyz\n".to_owned(),
+            "not found: expected /metrics, /healthz or /readyz\n",
         ),
     }
 }
 
-fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
