@@ -449,6 +449,6 @@ fn counts(image: &ScannedImage) -> String {
     let names = Severity::ALL.into_iter().rev().map(Severity::name);
     let numbers = names.map(|name| (image.summary[name], name));
     let (total, severities) = (image.missing.len(), tally(numbers, "none"));
-    let exploited = &image.exploited;
+    let exploited = image.exploited;
     format!("{total} missing: {severities}; {exploited} exploited{ignored}")
 }

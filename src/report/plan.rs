@@ -47,7 +47,7 @@ fn nodes_in_words(changes: &[CapacityChange], names: &[String]) -> Option<String
             of => format!("on {} of {of}", after.starts),
         };
         let name = &names[*workload];
-        let starts = &before.starts;
+        let starts = before.starts;
         format!("{name} starts on {starts} of {nodes}, then {of_after}")
     });
     let mut words: Vec<String> = words.collect();

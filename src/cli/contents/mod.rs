@@ -82,7 +82,7 @@ fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Sess
     report_foreign(image, &foreign, session);
     for layer in &contents.layers {
         if let Err(problem) = layer.check_diff_id() {
-            let number = &layer.number;
+            let number = layer.number;
             session.warn(format_args!("no runtime unpacks layer {number}: {problem}"));
         }
         for (place, problem) in layer.problems() {

@@ -214,7 +214,7 @@ fn parse(text: &str) -> Result<Entries, (usize, String)> {
         (line_and_column(text, offset).0, error.message().to_owned())
     })?;
     if parsed.version != VERSION {
-        let version = &parsed.version;
+        let version = parsed.version;
         let problem = format!("unsupported version {version}: expected version {VERSION}");
         return Err((1, problem));
     }

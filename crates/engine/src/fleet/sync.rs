@@ -600,7 +600,7 @@ pub(super) fn no_index_command(mut words: Vec<String>) -> String {
 
 /// Error for an image without a name.
 fn nameless(entry: &FleetEntry) -> ReportedError {
-    let (line, registry) = (&entry.line, &entry.registry);
+    let (line, registry) = (entry.line, &entry.registry);
     let problem = format!("the image in line {line} has no name to push to {registry}");
     let error = Problem::request("fleet/invalid", problem).hint("set one: name = \"…\"");
     ReportedError::from(error)
