@@ -110,47 +110,30 @@ impl Metrics {
 
     /// All metrics in Prometheus' text format.
     pub(super) fn to_text(&self) -> String {
-        self.state_text() + &self.work_text()
-    }
-
-    fn state_text(&self) -> String {
-        let ready = self.readiness_error().is_none();
-        let text = format!(
-            include_str!("state.prom"),
-            version = self.version,
-            leads = u8::from(self.leads),
-            ready = u8::from(ready),
-            windows_nodes = self.windows_nodes,
-            builds = self.builds
-        );
-        let Some(images) = self.images else {
-            return text;
-        };
-        text + &format!(
-            include_str!("images.prom"),
-            ready = images.ready,
-            missing = images.missing,
-            unknown = images.unknown
-        )
-    }
-
-    fn work_text(&self) -> String {
-        let success = self.last_success.map(|time| {
+        let images = self.images.map(|images| {
             format!(
-                "# HELP wincimg_fleet_last_success_timestamp_seconds Time of the last round that left \
-                 no image missing.\n\
-                 # TYPE wincimg_fleet_last_success_timestamp_seconds gauge\n\
-                 wincimg_fleet_last_success_timestamp_seconds {}\n",
-                time.as_second()
+                include_str!("images.prom"),
+                ready = images.ready,
+                missing = images.missing,
+                unknown = images.unknown
             )
         });
+        let success = self
+            .last_success
+            .map(|time| format!(include_str!("success.prom"), seconds = time.as_second()));
         format!(
-            include_str!("work.prom"),
+            include_str!("metrics.prom"),
+            version = self.version,
+            leads = u8::from(self.leads),
+            ready = u8::from(self.readiness_error().is_none()),
+            windows_nodes = self.windows_nodes,
+            builds = self.builds,
+            images = images.unwrap_or_default(),
             made = self.made,
             failed = self.failed,
-            seconds = self.seconds,
             complete = self.rounds[0],
             incomplete = self.rounds[1],
+            seconds = self.seconds,
             rounds = self.rounds.iter().sum::<u64>(),
             last_seconds = self.last_seconds,
             success = success.unwrap_or_default(),
