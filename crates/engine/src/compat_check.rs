@@ -140,13 +140,9 @@ fn hosts_of(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
 /// The tag as the check would read it.
 fn image(outlook: &PlannedTag<'_>) -> Image {
     let variant = |line: &PlannedTagEntry| Variant {
-        os: line.platform.os.clone(),
-        architecture: line.platform.architecture.clone(),
-        processor_variant: line.platform.variant.clone(),
-        os_version: line.platform.os_version.clone(),
         version: line.version,
         host_process: is_host_process(line),
-        ..Variant::default()
+        ..Variant::of_platform(&line.platform)
     };
     // An entry without a platform is a companion of an image, which no runtime pulls.
     let images = outlook.lines.iter();

@@ -2,22 +2,16 @@
 
 use std::error::Error;
 
-use futures_util::future::BoxFuture;
-use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::{Serialize, Serializer};
 use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, EntryCount, Image, Index, Manifest, Platform, Verbatim,
-    media_type,
+    Descriptor, Digest, Document, Image, Manifest, Platform, Verbatim, media_type,
 };
-use wincimg_oci::store::{Source, StoreError};
+use wincimg_oci::store::{EntryReader, EntryTarget, Source, StoreError};
 
 use super::InspectError;
-use super::inspection::PARALLEL;
 
-/// Real indexes contain images; the specification allows one more level, which some use.
-const DEPTH: usize = 3;
 /// Annotation of buildx for attestations of images.
 const ATTESTATION: &str = "vnd.docker.reference.type";
 
@@ -120,11 +114,7 @@ pub(super) async fn choose(
     document: Document,
     filters: &[PlatformFilter],
 ) -> Result<SelectedImages, InspectError> {
-    let choice = Choice {
-        source,
-        filters,
-        read: EntryCount::default(),
-    };
+    let choice = Choice { source, filters };
     let mut chosen = SelectedImages {
         images: Vec::new(),
         others: Vec::new(),
@@ -134,7 +124,7 @@ pub(super) async fn choose(
         Document::Manifest(manifest) => chosen.images.push(choice.only_image(*manifest).await?),
         Document::Index(index) => {
             let entries = chosen.entries.insert(Vec::new());
-            for (stated, selected) in choice.entries(&index, 1).await? {
+            for (stated, selected) in source.entries(&index, &choice).await? {
                 entries.push(stated);
                 match selected {
                     Ok(image) => chosen.images.push(*image),
@@ -165,8 +155,36 @@ pub(super) async fn choose(
 struct Choice<'a> {
     source: &'a Source,
     filters: &'a [PlatformFilter],
-    /// The entries read so far.
-    read: EntryCount,
+}
+
+impl EntryReader for Choice<'_> {
+    type Item = SelectedEntry;
+    type Error = InspectError;
+
+    async fn read(
+        &self,
+        entry: &Descriptor,
+        is_nested: bool,
+    ) -> Result<EntryTarget<SelectedEntry>, InspectError> {
+        let is_index = media_type::is_index(&entry.media_type);
+        let (mut stated, selected) = if entry.annotations.contains_key(ATTESTATION) {
+            let image = entry.attested().map(str::to_owned);
+            other(entry, EntryKind::Attestation { image })
+        } else if let (false, Some(platform)) = (is_index, &entry.platform)
+            && !self.includes(platform)
+            && !self.filters.iter().any(|it| it.may_match(platform))
+        {
+            other(entry, EntryKind::Image)
+        } else {
+            match self.source.document(entry).await {
+                Ok(Document::Index(inner)) => return Ok(EntryTarget::Index(inner)),
+                Ok(Document::Manifest(manifest)) => self.image(entry, *manifest).await,
+                Err(problem) => other(entry, EntryKind::unread(problem)),
+            }
+        };
+        stated.platform = stated.platform.filter(|_| !is_nested);
+        Ok(EntryTarget::Items(vec![(stated, selected)]))
+    }
 }
 
 impl Choice<'_> {
@@ -185,62 +203,6 @@ impl Choice<'_> {
         } else {
             Err(self.no_platform(vec![platform.to_string()]).into())
         }
-    }
-
-    async fn entries(
-        &self,
-        index: &Verbatim<Index>,
-        depth: usize,
-    ) -> Result<Vec<SelectedEntry>, InspectError> {
-        if depth > DEPTH {
-            let problem = format!(
-                "{} is nested too deeply: expected an index of images",
-                index.digest()
-            );
-            return Err(Problem::new("image/not-an-image", problem).into());
-        }
-        self.source.count_entries(index, &self.read)?;
-        let visits: Vec<_> = index
-            .manifests
-            .iter()
-            .map(|entry| self.entry(entry, depth))
-            .collect();
-        let found: Vec<Vec<SelectedEntry>> = stream::iter(visits)
-            .buffered(PARALLEL)
-            .try_collect()
-            .await?;
-        Ok(found.into_iter().flatten().collect())
-    }
-
-    fn entry<'a>(
-        &'a self,
-        entry: &'a Descriptor,
-        depth: usize,
-    ) -> BoxFuture<'a, Result<Vec<SelectedEntry>, InspectError>> {
-        Box::pin(async move {
-            let is_index = media_type::is_index(&entry.media_type);
-            if entry.annotations.contains_key(ATTESTATION) {
-                let image = entry.attested().map(str::to_owned);
-                return Ok(vec![other(entry, EntryKind::Attestation { image })]);
-            }
-            if let (false, Some(platform)) = (is_index, &entry.platform)
-                && !self.includes(platform)
-                && !self.filters.iter().any(|it| it.may_match(platform))
-            {
-                return Ok(vec![other(entry, EntryKind::Image)]);
-            }
-            match self.source.document(entry).await {
-                Ok(Document::Index(index)) => {
-                    let mut inner = self.entries(&index, depth + 1).await?;
-                    for (stated, _) in &mut inner {
-                        stated.platform = None;
-                    }
-                    Ok(inner)
-                }
-                Ok(Document::Manifest(manifest)) => Ok(vec![self.image(entry, *manifest).await]),
-                Err(problem) => Ok(vec![other(entry, EntryKind::unread(problem))]),
-            }
-        })
     }
 
     /// An entry that may be a requested image: if the index does not name its platform, or no

@@ -4,6 +4,7 @@
 //! Sources and sinks are separate types because an archive that is being written cannot be read
 //! yet.
 
+mod entries;
 mod location;
 mod loose;
 
@@ -11,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub use entries::{EntryReader, EntryTarget};
 pub use location::{LOCAL_SCHEMES, Location, LocationError, how_to_build};
 pub use loose::LooseLayers;
 use tokio::io::AsyncReadExt;
@@ -19,8 +21,8 @@ use wincimg_common::progress::Task;
 
 use super::archive::{ArchiveWriter, DockerArchive};
 use super::document::{
-    Artifact, Descriptor, Digest, Document, DocumentType, EntryCount, Image, ImageConfig, Index,
-    MAX_DOCUMENT, Manifest, Verbatim,
+    Artifact, Descriptor, Digest, Document, DocumentType, Image, ImageConfig, MAX_DOCUMENT,
+    Manifest, Verbatim,
 };
 use super::layout::Layout;
 use super::remote::{
@@ -369,16 +371,6 @@ impl Source {
             source: unreadable(blob, bytes.len() as u64, error),
         })?;
         Ok(bytes.into())
-    }
-
-    /// Adds the entries of an index from this store to those read so far; fails if they are too
-    /// many.
-    pub fn count_entries(
-        &self,
-        index: &Verbatim<Index>,
-        read: &EntryCount,
-    ) -> Result<(), StoreError> {
-        read.add(index).map_err(|error| self.unusable(error))
     }
 
     fn check_size(&self, blob: &Descriptor, most: u64) -> Result<(), StoreError> {

@@ -3,22 +3,17 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use futures_util::future::BoxFuture;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_oci::document::{
-    self, Descriptor, Document, ENTRIES_AT_ONCE, EntryCount, Index, Manifest, Verbatim, media_type,
-};
+use wincimg_oci::document::{self, Descriptor, Document, Manifest, Verbatim, media_type};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, LocationError, Source, StoreError};
+use wincimg_oci::store::{EntryReader, EntryTarget, Location, LocationError, Source, StoreError};
 
 use super::image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 
 /// Images fetched at once. Each takes one or two small documents, so latency dominates.
 pub(super) const PARALLEL: usize = 64;
-/// Depth to which indexes in an index are read, as by `image inspect`.
-const DEPTH: usize = 3;
 
 /// An image to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,11 +80,8 @@ async fn fetch_content(
     match source.resolve(location.tag_or_digest()).await? {
         Document::Manifest(manifest) => single(&source, *manifest).await.map(ImageContent::Single),
         Document::Index(index) => {
-            let reader = IndexReader {
-                source: &source,
-                read: EntryCount::default(),
-            };
-            reader.entries(&index, 1).await.map(ImageContent::Index)
+            let variants = source.entries(&index, &VariantReader(&source)).await;
+            variants.map(ImageContent::Index)
         }
     }
 }
@@ -131,87 +123,58 @@ pub(super) fn unread(error: &StoreError) -> EntryContent {
     }
 }
 
-/// An index that is read, with the indexes in it.
-struct IndexReader<'a> {
-    source: &'a Source,
-    read: EntryCount,
+/// Reads the images of an index. The manifests of entries with a platform are read by
+/// [`super::Details`].
+struct VariantReader<'a>(&'a Source);
+
+impl EntryReader for VariantReader<'_> {
+    type Item = Variant;
+    type Error = StoreError;
+
+    /// An entry for an unknown platform is an attestation or another attachment, which no runtime
+    /// selects.
+    async fn read(
+        &self,
+        entry: &Descriptor,
+        is_nested: bool,
+    ) -> Result<EntryTarget<Variant>, StoreError> {
+        let variant = match &entry.platform {
+            Some(platform) if platform.os == "unknown" => None,
+            Some(platform) if !is_read_at_once(entry) => Some(Variant::of_platform(platform)),
+            stated => {
+                let own = match self.0.document(entry).await {
+                    Ok(Document::Index(inner)) => return Ok(EntryTarget::Index(inner)),
+                    Ok(Document::Manifest(manifest)) => single(self.0, *manifest).await,
+                    Err(error) => Err(error),
+                };
+                inside(stated.as_ref().map(Variant::of_platform), own)?
+            }
+        };
+        let variant = variant.map(|variant| Variant {
+            manifest: Some(Box::new(entry.clone())),
+            without_platform: is_nested || entry.platform.is_none(),
+            ..variant
+        });
+        Ok(EntryTarget::Items(variant.into_iter().collect()))
+    }
 }
 
-impl IndexReader<'_> {
-    /// The images of an index and of the indexes in it. The manifests of entries with a platform
-    /// are read by [`super::Details`].
-    fn entries<'a>(
-        &'a self,
-        index: &'a Verbatim<Index>,
-        depth: usize,
-    ) -> BoxFuture<'a, Result<Vec<Variant>, StoreError>> {
-        Box::pin(async move {
-            self.source.count_entries(index, &self.read)?;
-            let mut reads = Vec::with_capacity(index.manifests.len());
-            for entry in &index.manifests {
-                reads.push(self.entry(entry, depth));
-            }
-            let found: Vec<Vec<Variant>> = stream::iter(reads)
-                .buffered(ENTRIES_AT_ONCE)
-                .try_collect()
-                .await?;
-            Ok(found.into_iter().flatten().collect())
-        })
-    }
-
-    /// The images of an entry. One for an unknown platform is an attestation or another attachment,
-    /// which no runtime selects.
-    async fn entry(&self, entry: &Descriptor, depth: usize) -> Result<Vec<Variant>, StoreError> {
-        match &entry.platform {
-            Some(platform) if platform.os == "unknown" => Ok(Vec::new()),
-            Some(platform) if !is_read_at_once(entry) => Ok(vec![Variant {
-                manifest: Some(Box::new(entry.clone())),
-                ..Variant::of_platform(platform)
-            }]),
-            _ => self.inside(entry, depth).await,
+/// The image of an entry that is read; none for an attestation or an artifact.
+fn inside(
+    stated: Option<Variant>,
+    own: Result<Variant, StoreError>,
+) -> Result<Option<Variant>, StoreError> {
+    match (stated, own) {
+        (Some(stated), Ok(own)) => Ok(Some(stated.with_image(own))),
+        (Some(stated), Err(error)) => Ok(Some(Variant {
+            content: unread(&error),
+            ..stated
+        })),
+        (None, Ok(own)) => {
+            let is_image = !matches!(own.os.as_str(), "" | "unknown") && own.artifact().is_none();
+            Ok(Some(own).filter(|_| is_image))
         }
-    }
-
-    /// The images behind an entry.
-    async fn inside(&self, entry: &Descriptor, depth: usize) -> Result<Vec<Variant>, StoreError> {
-        let read = async {
-            match self.source.document(entry).await? {
-                Document::Index(inner) if depth < DEPTH => {
-                    self.entries(&inner, depth + 1).await.map(Err)
-                }
-                Document::Index(_) => Ok(Err(Vec::new())),
-                Document::Manifest(manifest) => single(self.source, *manifest).await.map(Ok),
-            }
-        };
-        let stated = entry.platform.as_ref().map(Variant::of_platform);
-        let variant = match (stated, read.await) {
-            (_, Ok(Err(mut variants))) => {
-                for variant in &mut variants {
-                    variant.without_platform = true;
-                }
-                return Ok(variants);
-            }
-            (Some(stated), Ok(Ok(own))) => stated.with_image(own),
-            (Some(stated), Err(error)) => Variant {
-                content: unread(&error),
-                ..stated
-            },
-            // An attestation or an artifact.
-            (None, Ok(Ok(own)))
-                if matches!(own.os.as_str(), "" | "unknown") || own.artifact().is_some() =>
-            {
-                return Ok(Vec::new());
-            }
-            (None, Ok(Ok(own))) => Variant {
-                without_platform: true,
-                ..own
-            },
-            (None, Err(error)) => return Err(error),
-        };
-        Ok(vec![Variant {
-            manifest: Some(Box::new(entry.clone())),
-            ..variant
-        }])
+        (None, Err(error)) => Err(error),
     }
 }
 

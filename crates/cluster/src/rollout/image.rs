@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::document::{Descriptor, Platform};
+use wincimg_oci::document::{Descriptor, Platform, needed_variant};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
@@ -197,7 +197,7 @@ impl Image {
 
 impl Variant {
     /// An entry of an index whose manifest was not read.
-    pub(super) fn of_platform(platform: &Platform) -> Self {
+    pub fn of_platform(platform: &Platform) -> Self {
         let os_version = platform.os_version.as_deref();
         Self {
             os: platform.os.clone(),
@@ -266,7 +266,7 @@ impl Variant {
         IndexEntry {
             os,
             architecture,
-            variant: self.processor_variant.as_deref(),
+            variant: needed_variant(&self.architecture, self.processor_variant.as_deref()),
             os_version: self.os_version.as_deref(),
             is_missing: matches!(self.content, EntryContent::Missing),
         }

@@ -306,8 +306,7 @@ fn better(
 fn filtered(host: &HostKind, variants: &[Variant], finding: &Finding, by: &str) -> Finding {
     let mut reason = format!("{}, but {by} refuses to pull it there", finding.reason);
     let entry = finding.variant.map(|place| variants[place].entry());
-    let refused = entry.filter(|entry| !entry.is_for_all_processors());
-    let refused = refused.and_then(|entry| entry.variant);
+    let refused = entry.and_then(|entry| entry.variant);
     if let Some(variant) = refused {
         reason.push_str(": its entry is for the variant ");
         reason.push_str(variant);

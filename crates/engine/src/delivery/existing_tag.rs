@@ -2,23 +2,17 @@
 
 use std::fmt;
 
-use futures_util::future::BoxFuture;
-use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::copy::CopyPlan;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, ENTRIES_AT_ONCE, EntryCount, Index, Manifest, Platform, Verbatim,
-    media_type,
+    Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim, media_type, needed_variant,
 };
 use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, Source, StoreError};
+use wincimg_oci::store::{EntryReader, EntryTarget, Location, Source, StoreError};
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::publication::PlannedTagEntry;
-
-/// Real indexes contain images; the specification allows one more level, which some use.
-const DEPTH: usize = 3;
 
 /// Policy for existing tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,9 +75,13 @@ impl ExistingTag {
         source: &Source,
         index: Verbatim<Index>,
     ) -> Result<Self, StoreError> {
+        let reader = TagReader {
+            source,
+            planned: &[],
+        };
         Ok(Self {
             digest: index.digest().clone(),
-            entries: EntryReader::new(source, &[]).entries(&index, 1).await?,
+            entries: source.entries(&index, &reader).await?,
             index: Some(index.into_value()),
         })
     }
@@ -251,7 +249,10 @@ pub async fn removed_entries(
     }
     let entries = match root {
         Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
-        Document::Index(index) => EntryReader::new(source, planned).entries(index, 1).await?,
+        Document::Index(index) => {
+            let reader = TagReader { source, planned };
+            source.entries(index, &reader).await?
+        }
     };
     let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
     let removed = standing.removed_images(&new).into_iter();
@@ -330,58 +331,29 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntr
     Ok(TagEntry::new(descriptor))
 }
 
-/// Reads the entries of an index and of those in it, which runtimes read, too.
-struct EntryReader<'a> {
+/// Reads the images that a tag leads to.
+struct TagReader<'a> {
     source: &'a Source,
     /// Documents that are planned, which the source may lack.
     planned: &'a [Document],
-    read: EntryCount,
 }
 
-impl<'a> EntryReader<'a> {
-    fn new(source: &'a Source, planned: &'a [Document]) -> Self {
-        Self {
-            source,
-            planned,
-            read: EntryCount::default(),
-        }
-    }
+impl EntryReader for TagReader<'_> {
+    type Item = TagEntry;
+    type Error = StoreError;
 
-    fn entries<'r>(
-        &'r self,
-        index: &'r Verbatim<Index>,
-        depth: usize,
-    ) -> BoxFuture<'r, Result<Vec<TagEntry>, StoreError>> {
-        Box::pin(async move {
-            self.source.count_entries(index, &self.read)?;
-            let mut reads = Vec::with_capacity(index.manifests.len());
-            for descriptor in &index.manifests {
-                reads.push(self.entry(descriptor, depth));
-            }
-            let found: Vec<Vec<TagEntry>> = stream::iter(reads)
-                .buffered(ENTRIES_AT_ONCE)
-                .try_collect()
-                .await?;
-            Ok(found.into_iter().flatten().collect())
-        })
-    }
-
-    /// An entry, or those of an index in its place. If it does not state its platform or version of
-    /// Windows, its configuration does.
-    async fn entry(
+    /// If an entry does not state its platform or version of Windows, its configuration does.
+    async fn read(
         &self,
         descriptor: &Descriptor,
-        depth: usize,
-    ) -> Result<Vec<TagEntry>, StoreError> {
+        _: bool,
+    ) -> Result<EntryTarget<TagEntry>, StoreError> {
         let mut entry = TagEntry::new(descriptor.clone());
         if entry.is_stated() {
-            return Ok(vec![entry]);
+            return Ok(EntryTarget::Items(vec![entry]));
         }
         match self.document(descriptor).await {
-            Ok(Document::Index(inner)) if depth < DEPTH => {
-                return self.entries(&inner, depth + 1).await;
-            }
-            Ok(Document::Index(_)) => {}
+            Ok(Document::Index(inner)) => return Ok(EntryTarget::Index(inner)),
             Ok(Document::Manifest(manifest)) => {
                 if self.source.is_image(&manifest).await? {
                     let image = self.source.image(*manifest).await?;
@@ -396,9 +368,11 @@ impl<'a> EntryReader<'a> {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
-        Ok(vec![entry])
+        Ok(EntryTarget::Items(vec![entry]))
     }
+}
 
+impl TagReader<'_> {
     async fn document(&self, descriptor: &Descriptor) -> Result<Document, StoreError> {
         let mut planned = self.planned.iter();
         match planned.find(|document| *document.digest() == descriptor.digest) {
@@ -408,14 +382,10 @@ impl<'a> EntryReader<'a> {
     }
 }
 
-/// Operating system, architecture and variant, as runtimes compare them: an architecture's usual
-/// variant need not be stated.
-fn system(platform: &Platform) -> (&str, &str, &str) {
+/// Operating system, architecture and variant, as runtimes compare them.
+fn system(platform: &Platform) -> (&str, &str, Option<&str>) {
     let architecture = platform.architecture.as_str();
-    let variant = match (architecture, platform.variant.as_deref()) {
-        (_, None) | ("amd64", Some("v1")) | ("arm64", Some("8" | "v8")) => "",
-        (_, Some(variant)) => variant,
-    };
+    let variant = needed_variant(architecture, platform.variant.as_deref());
     (&platform.os, architecture, variant)
 }
 

@@ -6,7 +6,9 @@ use wincimg_cluster::nodes::Node;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
 use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::BoxError;
-use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim};
+use wincimg_oci::document::{
+    Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim, needed_variant,
+};
 use wincimg_oci::reference::repository_of;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
@@ -169,11 +171,12 @@ impl PublishedImage {
                 by: node.runtime.name().to_owned(),
             }];
         }
-        let entries = self.variants.iter().map(|variant| IndexEntry {
-            os: &variant.platform.os,
-            architecture: &variant.platform.architecture,
-            variant: variant.platform.variant.as_deref(),
-            os_version: variant.platform.os_version.as_deref(),
+        let platforms = self.variants.iter().map(|variant| &variant.platform);
+        let entries = platforms.map(|platform| IndexEntry {
+            os: &platform.os,
+            architecture: &platform.architecture,
+            variant: needed_variant(&platform.architecture, platform.variant.as_deref()),
+            os_version: platform.os_version.as_deref(),
             is_missing: false,
         });
         let entries: Vec<IndexEntry<'_>> = entries.collect();

@@ -9,15 +9,13 @@ use wincimg_common::diagnose::Problem;
 
 use super::platform::PlatformFilter;
 use crate::document::{
-    Descriptor, Digest, Document, ImageConfig, Index, Manifest, ManifestFormat, Platform, Verbatim,
-    media_type,
+    Descriptor, Digest, Document, ImageConfig, Index, MAX_DEPTH, Manifest, ManifestFormat,
+    Platform, Verbatim, media_type, too_deep,
 };
 use crate::store::{Source, StoreError};
 
 /// Manifests read at once.
 const PARALLEL: usize = 4;
-/// Real indexes contain images; the specification allows one more level, which some use.
-const DEPTH: usize = 3;
 
 /// Handling of foreign layers, found in older Windows base images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -223,10 +221,8 @@ impl Planner<'_> {
         index: Verbatim<Index>,
         depth: usize,
     ) -> Result<PlanNode, StoreError> {
-        if depth == DEPTH {
-            let digest = index.digest();
-            let problem = format!("{digest} is nested too deeply: expected an index of images");
-            return Err(Problem::new("image/document", problem).into());
+        if depth == MAX_DEPTH {
+            return Err(too_deep(&index).into());
         }
         let source = index.digest().clone();
         let chosen = self.chosen(&index, depth).await?;
@@ -370,7 +366,7 @@ impl Planner<'_> {
                     let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
                     Ok(self.options.includes(&config.platform()))
                 }
-                Document::Index(inner) if depth + 1 < DEPTH => {
+                Document::Index(inner) if depth + 1 < MAX_DEPTH => {
                     for entry in &inner.manifests {
                         if self.includes(entry, depth + 1).await? {
                             return Ok(true);

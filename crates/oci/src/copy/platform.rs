@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::document::Platform;
+use crate::document::{Platform, needed_variant};
 
 /// A platform as given on the command line, `OS/ARCHITECTURE[/VARIANT][:OSVERSION]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,11 +70,6 @@ impl PlatformFilter {
     }
 }
 
-/// The variant, without that which every processor of the architecture has.
-fn needed_variant<'a>(architecture: &str, variant: Option<&'a str>) -> Option<&'a str> {
-    variant.filter(|variant| !variant.is_empty() && (architecture, *variant) != ("arm64", "v8"))
-}
-
 fn version_matches(wanted: &str, actual: Option<&str>) -> bool {
     let short = |version| str::strip_prefix(version, "10.0.").unwrap_or(version);
     actual
@@ -120,16 +115,24 @@ mod tests {
     }
 
     #[test]
-    fn the_first_variant_of_arm64_is_none() {
-        let filter: PlatformFilter = "windows/arm64/v8".parse().unwrap();
-        let variant = |variant: Option<&str>| Platform {
-            architecture: "arm64".to_owned(),
-            variant: variant.map(str::to_owned),
-            ..Platform::windows("10.0.26100.4349")
-        };
-        assert!(filter.matches(&variant(None)));
-        assert!(filter.matches(&variant(Some("v8"))));
-        assert!(!filter.matches(&variant(Some("v9"))));
+    fn the_usual_variant_is_none() {
+        for (architecture, usual, other) in [
+            ("arm64", &["", "8", "v8", "v8.0"][..], "v9"),
+            ("amd64", &["", "v1"][..], "v2"),
+        ] {
+            let variant = |variant: Option<&str>| Platform {
+                architecture: architecture.to_owned(),
+                variant: variant.map(str::to_owned),
+                ..Platform::windows("10.0.26100.4349")
+            };
+            let typed = usual.last().unwrap();
+            let filter: PlatformFilter = format!("windows/{architecture}/{typed}").parse().unwrap();
+            assert!(filter.matches(&variant(None)));
+            for usual in usual {
+                assert!(filter.matches(&variant(Some(usual))), "{usual}");
+            }
+            assert!(!filter.matches(&variant(Some(other))));
+        }
     }
 
     #[test]

@@ -134,6 +134,16 @@ impl fmt::Display for Platform {
     }
 }
 
+/// The variant of an architecture, unless it is the usual one, which containerd drops: `v8` of arm64.
+pub fn needed_variant<'a>(architecture: &str, variant: Option<&'a str>) -> Option<&'a str> {
+    variant.filter(|variant| {
+        !matches!(
+            (architecture, *variant),
+            (_, "") | ("amd64", "v1") | ("arm64", "8" | "v8" | "v8.0")
+        )
+    })
+}
+
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let size = u64::deserialize(deserializer)?;
     if size > LARGEST {

@@ -9,7 +9,7 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::json::or_default;
 
 use super::descriptor::Descriptor;
-use super::error::damaged;
+use super::error::{damaged, unusable};
 use super::image::annotations;
 use super::media_type;
 use super::media_type::ManifestFormat;
@@ -36,16 +36,28 @@ pub struct Index {
 /// and small enough that a request for each costs little.
 const MAX_ENTRIES: usize = 1000;
 
+/// Depth to which the indexes in an index are read. Real ones contain images; the specification
+/// allows one more level, which some use.
+pub(crate) const MAX_DEPTH: usize = 3;
+
+/// Error for an index below [`MAX_DEPTH`].
+pub(crate) fn too_deep(index: &Verbatim<Index>) -> Problem {
+    let digest = index.digest();
+    unusable(format!(
+        "{digest} is nested too deeply: expected an index of images"
+    ))
+}
+
 /// Entries of an index to read at once, as few indexes require.
 pub const ENTRIES_AT_ONCE: usize = 8;
 
 /// The entries that are read for one image, with those of nested indexes.
 #[derive(Debug, Default)]
-pub struct EntryCount(AtomicUsize);
+pub(crate) struct EntryCount(AtomicUsize);
 
 impl EntryCount {
     /// Adds the entries of an index; fails if they are too many.
-    pub fn add(&self, index: &Verbatim<Index>) -> Result<(), Problem> {
+    pub(crate) fn add(&self, index: &Verbatim<Index>) -> Result<(), Problem> {
         let own = index.manifests.len();
         if self.0.fetch_add(own, Ordering::Relaxed).saturating_add(own) <= MAX_ENTRIES {
             return Ok(());

@@ -121,7 +121,7 @@ impl Containerd {
     }
 
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
-        entry.is_for_all_processors()
+        entry.variant.is_none()
             && match entry.version() {
                 Some(image) => self.accepts(host, image.build),
                 None => entry.is_unspecified() && self.selects_unversioned(),
@@ -238,7 +238,8 @@ pub struct IndexEntry<'a> {
     pub os: &'a str,
     /// `amd64`, `arm64`, …
     pub architecture: &'a str,
-    /// Variant of the architecture, if the index has it: `v8`.
+    /// Variant of the architecture, unless it is the usual one: containerd refuses another on
+    /// Windows, and Docker does not distinguish them.
     pub variant: Option<&'a str>,
     /// `10.0.17763.973`, if the index has it.
     pub os_version: Option<&'a str>,
@@ -254,15 +255,6 @@ impl IndexEntry<'_> {
             build: parts.next()?.parse().ok()?,
             revision: parts.next().and_then(|part| part.parse().ok()),
         })
-    }
-
-    /// Returns true if it is for every processor of its architecture. Others containerd refuses on
-    /// Windows, and Docker does not distinguish.
-    pub fn is_for_all_processors(&self) -> bool {
-        matches!(
-            (self.architecture, self.variant.unwrap_or_default()),
-            (_, "") | ("amd64", "v1") | ("arm64", "8" | "v8" | "v8.0")
-        )
     }
 
     fn is_unspecified(&self) -> bool {
@@ -565,25 +557,16 @@ mod tests {
 
     #[test]
     fn containerd_refuses_entries_for_a_variant_of_the_architecture() {
-        for (variant, architecture, is_taken) in [
-            ("v1", "amd64", true),
-            ("v2", "amd64", false),
-            ("v8", "arm64", true),
-            ("v9", "arm64", false),
+        let entries = [IndexEntry {
+            variant: Some("v2"),
+            ..windows("10.0.20348.1")
+        }];
+        for (runtime, expected) in [
+            (ContainerRuntime::CONTAINERD, None),
+            (ContainerRuntime::Docker, Some(0)),
         ] {
-            let entry = IndexEntry {
-                architecture,
-                variant: Some(variant),
-                ..windows("10.0.20348.1")
-            };
-            for (runtime, expected) in [
-                (ContainerRuntime::CONTAINERD, is_taken),
-                (ContainerRuntime::Docker, true),
-            ] {
-                let entries = [entry.clone()];
-                let found = choose(&entries, host("20348.1"), architecture, runtime);
-                assert_eq!(found[0].entry.is_some(), expected, "{variant} {runtime:?}");
-            }
+            let found = choose(&entries, host("20348.1"), "amd64", runtime);
+            assert_eq!(found[0].entry, expected, "{runtime:?}");
         }
     }
 
