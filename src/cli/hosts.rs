@@ -145,12 +145,18 @@ impl HostArgs {
 
     /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
+        let pair = |flag: &str, value: String| [flag.to_owned(), value];
         let builds = self.builds.iter().map(ToString::to_string);
-        let builds = builds.map(|build| ("--host-build", build));
         let nodes = self.nodes.iter().map(|path| path.display().to_string());
-        let words = builds.chain(nodes.map(|path| ("--nodes", path)));
+        let selector = self.selector.iter().map(ToString::to_string);
+        // Without --kube, the context is that of a builder.
+        let kube = self.cluster.is_set().then(|| ["--kube".to_owned()]);
+        let kube = kube.map(|kube| kube.into_iter().chain(self.cluster.to_words()));
+        let words = builds.flat_map(|build| pair("--host-build", build));
+        let words = words.chain(nodes.flat_map(|path| pair("--nodes", path)));
+        let words = words.chain(kube.into_iter().flatten());
         words
-            .flat_map(|(flag, value)| [flag.to_owned(), value])
+            .chain(selector.flat_map(|labels| pair("--selector", labels)))
             .collect()
     }
 
@@ -357,4 +363,27 @@ impl Builds {
 fn read(path: &Path) -> Result<NodeList, Failure> {
     read_nodes(&input::read_text(path)?)
         .map_err(|error| Failure::from(error).at(&input::name(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        hosts: HostArgs,
+    }
+
+    #[test]
+    fn the_words_of_a_hint_choose_the_same_hosts() {
+        let typed = [
+            "wincimg", "--host-build", "win2019", "--nodes", "nodes.json", "--kube", "--context",
+            "production", "--selector", "pool=web,tier!=cache",
+        ];
+        let Typed { hosts } = Typed::parse_from(typed);
+        assert_eq!(hosts.to_words(), typed[1..]);
+    }
 }

@@ -39,9 +39,7 @@ fn is_kustomization(path: &Path) -> bool {
 fn build_command(kustomization: &Path, hosts: &HostArgs) -> String {
     let folder = files::folder_of(kustomization).display().to_string();
     let build = command_line(&["kubectl", "kustomize", &folder]);
-    let cluster = hosts.cluster.is_set().then(|| "--kube".to_owned());
-    let flags = hosts.to_words().into_iter().chain(cluster);
-    let flags: Vec<String> = flags.chain(hosts.cluster.to_words()).collect();
+    let flags = hosts.to_words();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let check = [&["wincimg", "check-compat"], &flags[..], &["-f", "-"]].concat();
     format!("{build} | {}", command_line(&check))

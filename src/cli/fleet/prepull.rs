@@ -167,9 +167,7 @@ impl PrepullArgs {
     fn command(&self, words: &[&str]) -> String {
         let words = std::iter::once(&"wincimg").chain(words);
         let words = words.map(|&word| word.to_owned());
-        let cluster = self.hosts.cluster.is_set().then(|| "--kube".to_owned());
-        let words = words.chain(self.hosts.to_words()).chain(cluster);
-        let words = words.chain(self.hosts.cluster.to_words());
+        let words = words.chain(self.hosts.to_words());
         let words: Vec<String> = words.chain(self.connection.to_words()).collect();
         command_line(&words)
     }
