@@ -178,7 +178,7 @@ impl Failure {
             command: &step.command,
             code: self.diagnosis.code,
             message: &step.message,
-            hint: self.diagnosis.hint.as_deref(),
+            hint: self.diagnosis.hint.clone(),
         });
         let lines = error.into_iter().flat_map(StageError::failed_lines);
         lines.chain(step)
@@ -194,7 +194,7 @@ impl Failure {
                 "command": redacted(line.command),
                 "code": line.code,
                 "message": redacted(line.message),
-                "hint": line.hint.map(redacted),
+                "hint": line.hint.as_deref().map(redacted),
             })
         });
         lines.collect()

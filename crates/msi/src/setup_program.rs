@@ -45,16 +45,12 @@ impl SetupProgram {
         match self {
             Self::Burn => {
                 "install the MSI of the vendor with msiexec, or unpack the bundle with `dark -x` \
-                 and install its MSI; else run the line on Windows with --docker-host"
+                 and install its MSI"
             }
             Self::InstallShield => {
-                "unpack its MSI with `setup.exe /a` or `/b`, and install that with msiexec; else \
-                 run the line on Windows with --docker-host"
+                "unpack its MSI with `setup.exe /a` or `/b`, and install that with msiexec"
             }
-            Self::Inno | Self::Nsis => {
-                "unpack the zip or install the MSI of the vendor; else run the line on Windows \
-                 with --docker-host"
-            }
+            Self::Inno | Self::Nsis => "unpack the zip or install the MSI of the vendor",
             Self::SevenZip => "unpack it with 7z x FILE -oDIR",
         }
     }

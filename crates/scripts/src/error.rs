@@ -18,6 +18,8 @@ pub struct ScriptError {
     pub why: String,
     /// Hint, in addition to a stage's folder and a Docker daemon, which always work.
     pub help: Option<&'static str>,
+    /// True if the hint is an alternative to Windows, which runs the line.
+    pub runs_on_windows: bool,
     /// What a failure ends in PowerShell.
     pub(super) ends: Ends,
 }
@@ -70,6 +72,7 @@ impl ScriptError {
             at: usize::MAX,
             why: why.into(),
             help: None,
+            runs_on_windows: false,
             ends: Ends::Command,
         }
     }
@@ -109,9 +112,21 @@ impl ScriptError {
 
     /// Adds a hint.
     #[must_use]
-    pub fn help(mut self, help: &'static str) -> Self {
-        self.help = Some(help);
-        self
+    pub fn help(self, help: &'static str) -> Self {
+        Self {
+            help: Some(help),
+            runs_on_windows: false,
+            ..self
+        }
+    }
+
+    /// Adds a hint that is an alternative to Windows, which runs the line.
+    #[must_use]
+    pub fn instead(self, help: &'static str) -> Self {
+        Self {
+            runs_on_windows: true,
+            ..self.help(help)
+        }
     }
 
     /// Makes a failure end at least this.

@@ -110,7 +110,7 @@ pub fn obstacles(error: &StageError, dockerfile: &Path) -> Vec<ConversionError> 
                 line: Some(*line),
                 command: text.clone(),
                 why: error.problem.clone(),
-                help: error.hint.clone(),
+                help: error.hint(None),
             },
             other => ConversionError {
                 file: dockerfile.display().to_string(),

@@ -27,7 +27,7 @@ pub enum StageError {
     Request(String, Option<String>),
     /// A line is invalid or unsupported.
     #[error("{file}:{line}: {}", error.problem)]
-    #[diagnose(code = code_of(error.kind), blame = blame_of(error.kind, further), hint = error.hint.clone(), excerpt = Some(Excerpt::from_quoted(*line, text, &error.problem).in_file(file)))]
+    #[diagnose(code = code_of(error.kind), blame = blame_of(error.kind, further), hint = error.hint(None), excerpt = Some(Excerpt::from_quoted(*line, text, &error.problem).in_file(file)))]
     Line {
         /// File.
         file: String,
@@ -47,8 +47,10 @@ pub enum StageError {
 pub struct StepError {
     /// Message.
     pub problem: String,
-    /// Hint.
+    /// Hint, without what Windows can do.
     pub hint: Option<String>,
+    /// What Windows can do, as an alternative.
+    pub on_windows: Option<OnWindows>,
     /// Workaround without changing the Dockerfile.
     pub workaround: Workaround,
     /// Kind of error of a `RUN` line.
@@ -65,6 +67,15 @@ impl StepError {
             problem: problem.into(),
             hint: Some(hint.into()),
             ..Self::default()
+        }
+    }
+
+    /// The whole hint.
+    pub(crate) fn hint(&self, command: Option<&str>) -> Option<String> {
+        let on_windows = self.on_windows.map(|it| it.hint(command));
+        match (&self.hint, on_windows) {
+            (Some(hint), Some(on_windows)) => Some(format!("{hint}, or {on_windows}")),
+            (hint, on_windows) => hint.clone().or(on_windows),
         }
     }
 
@@ -86,6 +97,33 @@ impl From<String> for StepError {
     }
 }
 
+/// What a Docker daemon on Windows can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnWindows {
+    /// It runs the line.
+    Line,
+    /// It builds the image.
+    Image,
+    /// It builds the image, with the triggers of its base.
+    Trigger,
+}
+
+impl OnWindows {
+    /// The hint, with a command that uses a daemon, or else with flags of `build`.
+    fn hint(self, command: Option<&str>) -> String {
+        let what = match self {
+            Self::Line => {
+                let how = command.unwrap_or("--docker-host tcp://HOST:2375");
+                return format!("let Windows run the line: {how}");
+            }
+            Self::Image => "build with Docker on Windows",
+            Self::Trigger => "build with Docker on Windows, which runs triggers of the base",
+        };
+        let command = command.map_or_else(String::new, |command| format!("{command} "));
+        format!("{what}: {command}--engine docker")
+    }
+}
+
 /// A line that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedLine<'a> {
@@ -100,7 +138,7 @@ pub struct FailedLine<'a> {
     /// Message.
     pub message: &'a str,
     /// Hint.
-    pub hint: Option<&'a str>,
+    pub hint: Option<String>,
 }
 
 /// Workaround for a line that cannot be evaluated.
@@ -124,6 +162,12 @@ impl StageError {
             error: Box::new(error.into()),
             further: Vec::new(),
         }
+    }
+
+    /// The hint about an instruction with the command that builds with a Docker daemon on Windows,
+    /// in place of the flags of `build`.
+    pub fn hint_with_daemon(&self, command: &str) -> Option<String> {
+        self.step()?.hint(Some(command))
     }
 
     /// What is wrong with an instruction, if it is the error of one.
@@ -175,7 +219,7 @@ impl StageError {
                 command: text,
                 code: code_of(error.kind),
                 message: &error.problem,
-                hint: error.hint.as_deref(),
+                hint: error.hint(None),
             }),
             _ => None,
         })

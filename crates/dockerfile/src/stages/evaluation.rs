@@ -16,7 +16,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::copy::Draft;
 use super::drive::Tree;
-use super::error::{StepError, Workaround};
+use super::error::{OnWindows, StepError, Workaround};
 use super::files::{Files, Folder, ImageSource, fixed_part};
 use super::paths::CopyTarget;
 use super::run::BaseFiles;
@@ -30,10 +30,6 @@ use crate::expand::Lexer;
 use crate::instruction::{
     CopyInstruction, InstructionKind, ParsedInstruction, RunInstruction, read_trigger,
 };
-
-/// Hint for a trigger of a base, which is in no segment.
-const TRIGGER: &str =
-    "build with Docker on Windows, which runs triggers of the base: --engine docker";
 
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
@@ -325,7 +321,9 @@ impl<'a> Evaluation<'a> {
         if !may_wait {
             let is_trigger = state.place.is_none();
             if is_trigger && trouble.kind.is_for_windows() {
-                error.hint = Some(TRIGGER.to_owned());
+                // It is in no segment.
+                error.hint = None;
+                error.on_windows = Some(OnWindows::Trigger);
             }
             return Err(error);
         }

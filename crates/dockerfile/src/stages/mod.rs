@@ -29,7 +29,7 @@ pub(crate) use arguments::BuildArguments;
 use choco_feed::ChocoFeed;
 pub(crate) use copy::target as copy_target;
 pub use error::{FailedLine, StageError};
-use error::{StepError, Workaround, heading};
+use error::{OnWindows, StepError, Workaround, heading};
 use evaluation::Evaluation;
 pub use files::ExtractedFiles;
 use files::{Files as _, Folder};
@@ -472,6 +472,7 @@ impl Stages {
         StepError {
             problem: format!("{}: {failure}", heading(failure.kind).1),
             hint: Some(self.run_hint(index, failure)),
+            on_windows: self.on_windows(index, failure),
             workaround,
             kind: Some(failure.kind),
             at: Some(failure.at),
@@ -488,12 +489,20 @@ impl Stages {
         })
     }
 
-    /// What to do about a `RUN` line.
+    /// What Windows can do about a `RUN` line.
+    fn on_windows(&self, index: usize, failure: &ScriptError) -> Option<OnWindows> {
+        match (failure.help, failure.kind) {
+            (_, ScriptErrorKind::NeedsLinux) | (None, ScriptErrorKind::Fails) => None,
+            (Some(_), _) => failure.runs_on_windows.then_some(OnWindows::Line),
+            (None, kind) if kind.is_for_windows() => Some(OnWindows::Line),
+            (None, _) => (index == self.target).then_some(OnWindows::Image),
+        }
+    }
+
+    /// What to do about a `RUN` line without Windows.
     fn run_hint(&self, index: usize, failure: &ScriptError) -> String {
-        const OUTSIDE: &str = "let Windows run the line: --docker-host tcp://HOST:2375";
         let is_target = index == self.target;
         let instead = self.replacement_of(index);
-        let is_for_windows = failure.kind.is_for_windows();
         match (failure.help, failure.kind) {
             (_, ScriptErrorKind::NeedsLinux) if self.is_below_target(index) => {
                 "use a base for Windows, and its programs".to_owned()
@@ -508,16 +517,8 @@ impl Stages {
             (None, ScriptErrorKind::Fails) => {
                 "correct the line: it fails in a container too".to_owned()
             }
-            (None, _) if !is_target && is_for_windows => {
-                format!("build the stage beforehand, and use {instead}; or {OUTSIDE}")
-            }
             (None, _) if !is_target => format!("build the stage beforehand, and use {instead}"),
-            (None, _) if is_for_windows => {
-                format!("use COPY, ENV or the keys of a recipe instead, or {OUTSIDE}")
-            }
-            (None, _) => "use COPY, ENV or the keys of a recipe instead, or build with Docker on \
-                          Windows: --engine docker"
-                .to_owned(),
+            (None, _) => "use COPY, ENV or the keys of a recipe instead".to_owned(),
         }
     }
 

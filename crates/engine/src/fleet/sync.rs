@@ -16,6 +16,7 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
+use wincimg_dockerfile::stages::StageError;
 use wincimg_inspect::bases::{BaseRegistry, HOST_PROCESS};
 use wincimg_layer::Compression;
 use wincimg_oci::reference::Reference;
@@ -568,8 +569,8 @@ impl SyncContext<'_> {
         command_line(&words)
     }
 
-    /// The error of a plan or a build. `fleet` has no flag for a daemon: where its hint names one, it
-    /// names the whole command.
+    /// The error of a plan or a build. `fleet` has no flag for a daemon: its hint names the whole
+    /// command.
     fn with_build_command(
         &self,
         entry: &FleetEntry,
@@ -577,17 +578,11 @@ impl SyncContext<'_> {
         request: &BuildRequest,
         error: BoxError,
     ) -> ReportedError {
+        let of_line = error.downcast_ref::<StageError>();
+        let hint = of_line
+            .and_then(|error| error.hint_with_daemon(&self.daemon_command(entry, named, request)));
         let mut error = ReportedError::from(error);
-        let hint = error.hint.as_deref();
-        let (flag, engine) = ("--docker-host", "--engine docker");
-        if let Some((before, after)) = hint.and_then(|hint| hint.split_once(flag)) {
-            let after = after.trim_start_matches(" tcp://HOST:2375");
-            let command = self.daemon_command(entry, named, request);
-            error.hint = Some(format!("{before}{command}{after}"));
-        } else if let Some((before, after)) = hint.and_then(|hint| hint.split_once(engine)) {
-            let command = self.daemon_command(entry, named, request);
-            error.hint = Some(format!("{before}{command} {engine}{after}"));
-        }
+        error.hint = hint.or(error.hint);
         error
     }
 }

@@ -389,7 +389,7 @@ impl Cmd<'_, '_> {
                 "start runs {:?}, which requires Windows",
                 program.replace('"', "")
             );
-            return Err(ScriptError::windows(why).help(tools::INSTALLER));
+            return Err(ScriptError::windows(why).instead(tools::INSTALLER));
         }
         if !waits {
             let why = "it does not wait for the program, and the build may end before it";

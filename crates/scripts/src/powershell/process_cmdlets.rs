@@ -44,11 +44,10 @@ impl Shell<'_, '_> {
             return Ok(PsValue::Null);
         }
         let why = format!("it runs a script that is known only at run time: {url}");
-        Err(ScriptError::windows(why).help(if is_chocolatey {
-            "add the folder or URL of a feed of the packages (--choco-feed DIR), or let Windows \
-             run the line: --docker-host tcp://HOST:2375"
+        Err(ScriptError::windows(why).instead(if is_chocolatey {
+            "add the folder or URL of a feed of the packages (--choco-feed DIR)"
         } else {
-            "copy the script with the Dockerfile, or let Windows run the line: --docker-host tcp://HOST:2375"
+            "copy the script with the Dockerfile"
         }))
     }
 
@@ -62,7 +61,7 @@ impl Shell<'_, '_> {
         let is_msiexec = tools::program_name(&program) == "msiexec" && !is_package;
         if !is_msiexec && !tools::may_be_installer(self.machine, &program) {
             let why = format!("it starts the program {program}");
-            return Err(ScriptError::windows(why).help(tools::INSTALLER));
+            return Err(ScriptError::windows(why).instead(tools::INSTALLER));
         }
         for parameter in ["workingdirectory", "verb"] {
             if given.value(parameter).is_some() {

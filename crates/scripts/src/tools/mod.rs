@@ -38,8 +38,8 @@ const INETSRV: &str = r"C:\Windows\System32\inetsrv";
 pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
 
 /// Hint for an installer.
-pub(super) const INSTALLER: &str = "unpack the vendor's zip or install its .msi (msiexec /i FILE \
-    /qn) instead, or let Windows run the line: --docker-host tcp://HOST:2375";
+pub(super) const INSTALLER: &str =
+    "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead";
 
 /// Package managers of Linux.
 const OF_LINUX: [&str; 8] = [
@@ -221,7 +221,7 @@ fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Res
             }
             Lookup::Present(found) => {
                 let why = format!("{name} is {}", found.kind);
-                return Err(ScriptError::windows(why).help(found.help));
+                return Err(ScriptError::windows(why).instead(found.help));
             }
             // It may be a bundle of packages.
             Lookup::Deferred(Deferred) if is_quiet(words) => {
@@ -241,7 +241,7 @@ fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Res
     }
     let error = unknown_program(&program_name(name), words);
     Err(match error.help {
-        None if is_installer => error.help(INSTALLER),
+        None if is_installer => error.instead(INSTALLER),
         _ => error,
     })
 }
@@ -285,22 +285,17 @@ fn unknown_program(program: &str, words: &[String]) -> ScriptError {
     let first = words.first().map(|word| word.to_ascii_lowercase());
     match (program, first.as_deref().unwrap_or_default()) {
         ("dism", _) => feature(),
-        ("winget" | "scoop", _) => ScriptError::windows("the package manager runs installers").help(
-            "download and unpack a zip of the program, or let Windows run the line: --docker-host",
-        ),
+        ("winget" | "scoop", _) => ScriptError::windows("the package manager runs installers")
+            .instead("download and unpack a zip of the program"),
         ("net" | "net1", "start" | "stop") => services::not_running(),
-        ("net" | "net1", _) => ScriptError::windows("it works only on Windows").help(
-            "use ContainerUser or ContainerAdministrator instead of own accounts, or let Windows \
-             run the line: --docker-host",
-        ),
+        ("net" | "net1", _) => ScriptError::windows("it works only on Windows")
+            .instead("use ContainerUser or ContainerAdministrator instead of own accounts"),
         ("netsh", "advfirewall" | "firewall") => {
-            ScriptError::windows("it works only on Windows").help(
-                "leave the line out if it opens a port: containers have no firewall of their own; \
-                 or let Windows run the line: --docker-host",
+            ScriptError::windows("it works only on Windows").instead(
+                "leave the line out if it opens a port, as containers have no firewall of their own",
             )
         }
-        ("netsh", _) => ScriptError::windows("it works only on Windows")
-            .help("let Windows run the line: --docker-host tcp://HOST:2375"),
+        ("netsh", _) => ScriptError::windows("it works only on Windows"),
         ("regedit", _) => ScriptError::windows(PROGRAM).help("use reg import FILE"),
         _ => ScriptError::windows(PROGRAM),
     }
@@ -308,10 +303,9 @@ fn unknown_program(program: &str, words: &[String]) -> ScriptError {
 
 /// Error for a change of Windows features.
 pub(super) fn feature() -> ScriptError {
-    ScriptError::windows("a Windows feature can be changed only on Windows").help(
+    ScriptError::windows("a Windows feature can be changed only on Windows").instead(
         "use a base image that has the feature, such as windows/servercore/iis for Web-Server, \
-         dotnet/framework/aspnet for ASP.NET and dotnet/framework/wcf for NET-WCF, or let Windows \
-         run the line: --docker-host",
+         dotnet/framework/aspnet for ASP.NET and dotnet/framework/wcf for NET-WCF",
     )
 }
 

@@ -51,9 +51,8 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 
 /// Error for starting or stopping a service.
 pub(in super::super) fn not_running() -> ScriptError {
-    ScriptError::windows("no services run in a build without Windows").help(
-        "set the start type instead (sc config NAME start= TYPE, or Set-Service -StartupType), or \
-         let Windows run the line: --docker-host tcp://HOST:2375",
+    ScriptError::windows("no services run in a build without Windows").instead(
+        "set the start type instead (sc config NAME start= TYPE, or Set-Service -StartupType)",
     )
 }
 

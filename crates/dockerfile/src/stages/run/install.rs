@@ -213,7 +213,7 @@ fn halfway(mut error: ScriptError) -> ScriptError {
 /// Error for a bundle that only Windows can run.
 fn of_bundle(why: String) -> ScriptError {
     let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
-    error.help(SetupProgram::Burn.help())
+    error.instead(SetupProgram::Burn.help())
 }
 
 /// Refuses a plan that is not complete.

@@ -231,10 +231,36 @@ fn a_trigger_for_windows_names_the_engine_that_runs_it() {
     let mut inputs = inputs(&stages);
     let base = inputs.bases.get_mut(BASE).unwrap();
     base.config.on_build.push("RUN one.exe".to_owned());
-    let error = stages.evaluate(&inputs).unwrap_err().diagnosis();
-    assert_eq!(error.blame, Blame::Windows);
-    let hint = error.hint.unwrap();
-    assert!(hint.ends_with("--engine docker"), "{hint}");
+    let error = stages.evaluate(&inputs).unwrap_err();
+    assert_eq!(error.diagnosis().blame, Blame::Windows);
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.ends_with(" base: --engine docker"), "{hint}");
+    let hint = error.hint_with_daemon(DAEMON).unwrap();
+    let end = format!(" base: {DAEMON} --engine docker");
+    assert!(hint.ends_with(&end), "{hint}");
+}
+
+const DAEMON: &str = "wincimg build . --docker-host tcp://HOST:2376";
+
+#[test]
+fn a_hint_ends_with_the_daemon_that_runs_the_line() {
+    for (line, hint) in [
+        (
+            "x.exe one",
+            "use COPY, ENV or the keys of a recipe instead, or let Windows run the line: ",
+        ),
+        (
+            "winget install one",
+            "download and unpack a zip of the program, or let Windows run the line: ",
+        ),
+    ] {
+        let text = format!("FROM {BASE}\nRUN {line}\n");
+        let error = read(&text, &[]).check(false).unwrap_err();
+        let flag = format!("{hint}--docker-host tcp://HOST:2375");
+        assert_eq!(error.diagnosis().hint, Some(flag));
+        let command = format!("{hint}{DAEMON}");
+        assert_eq!(error.hint_with_daemon(DAEMON), Some(command));
+    }
 }
 
 #[test]
@@ -450,7 +476,7 @@ fn lines_with_a_flag_of_buildkit_are_neither_evaluated_nor_sent_to_a_daemon() {
         let message = "RUN requires Windows: only BuildKit supports --mount";
         assert_eq!(lines[0].message, message);
         assert_eq!(
-            lines[0].hint,
+            lines[0].hint.as_deref(),
             Some("omit the flag, and COPY what it mounts")
         );
         assert_eq!(error.diagnosis().blame, Blame::Windows);
@@ -474,12 +500,12 @@ fn a_here_document_for_windows_is_sent_only_to_buildkit() {
         let found: Vec<usize> = lines.iter().map(|it| it.line).collect();
         assert_eq!(found, expected);
         assert!(lines.iter().all(|it| it.code == "dockerfile/needs-windows"));
-        assert_eq!(lines[0].hint, Some(run::AS_ONE_LINE));
+        assert_eq!(lines[0].hint.as_deref(), Some(run::AS_ONE_LINE));
     }
     // Not the address of a daemon, which would refuse it.
     let alone = stages.check(false).unwrap_err();
     let mut hints = alone.failed_lines().map(|it| it.hint);
-    assert_eq!(hints.next(), Some(Some(run::AS_ONE_LINE)));
+    assert_eq!(hints.next().flatten().as_deref(), Some(run::AS_ONE_LINE));
     inputs.windows.as_mut().unwrap().has_documents = true;
     let result = stages.evaluate(&inputs).unwrap();
     assert_eq!(lines(&result.segments[0]), [5]);
