@@ -312,7 +312,6 @@ pub(super) fn rebuild_command(
         }
         None => {}
     }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     command_line(&words)
 }
 

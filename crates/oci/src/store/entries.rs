@@ -61,11 +61,7 @@ impl<R: EntryReader> Walk<'_, R> {
         depth: usize,
     ) -> BoxFuture<'r, Result<Vec<R::Item>, R::Error>> {
         Box::pin(async move {
-            if depth > MAX_DEPTH {
-                return Err(StoreError::from(too_deep(index)).into());
-            }
-            let counted = self.count.add(index);
-            counted.map_err(|error| self.source.unusable(error))?;
+            self.check(index, depth)?;
             let mut reads = Vec::with_capacity(index.manifests.len());
             for entry in &index.manifests {
                 reads.push(self.entry(entry, depth));
@@ -76,6 +72,14 @@ impl<R: EntryReader> Walk<'_, R> {
                 .await?;
             Ok(found.into_iter().flatten().collect())
         })
+    }
+
+    fn check(&self, index: &Verbatim<Index>, depth: usize) -> Result<(), StoreError> {
+        if depth > MAX_DEPTH {
+            return Err(too_deep(index).into());
+        }
+        let counted = self.count.add(index);
+        counted.map_err(|error| self.source.unusable(error))
     }
 
     async fn entry(&self, entry: &Descriptor, depth: usize) -> Result<Vec<R::Item>, R::Error> {
@@ -110,7 +114,7 @@ mod tests {
             entry: &Descriptor,
             is_nested: bool,
         ) -> Result<EntryTarget<char>, StoreError> {
-            let letter = entry.digest.as_ref().chars().last();
+            let letter = entry.digest.to_string().chars().last();
             let letter = letter.map(|it| {
                 if is_nested {
                     it.to_ascii_uppercase()
