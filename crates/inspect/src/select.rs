@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{
@@ -83,7 +83,7 @@ pub struct StatedEntry {
 }
 
 /// A platform that an index states.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatedPlatform {
     /// `windows`, `linux`, …
     pub os: String,

@@ -112,21 +112,16 @@ impl ScriptError {
 
     /// Adds a hint.
     #[must_use]
-    pub fn help(self, help: &'static str) -> Self {
-        Self {
-            help: Some(help),
-            runs_on_windows: false,
-            ..self
-        }
+    pub fn help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
     }
 
     /// Adds a hint that is an alternative to Windows, which runs the line.
     #[must_use]
-    pub fn instead(self, help: &'static str) -> Self {
-        Self {
-            runs_on_windows: true,
-            ..self.help(help)
-        }
+    pub fn instead(mut self, help: &'static str) -> Self {
+        self.runs_on_windows = true;
+        self.help(help)
     }
 
     /// Makes a failure end at least this.

@@ -11,6 +11,7 @@ use wincimg_cluster::rollout::{
 };
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
+use wincimg_inspect::StatedPlatform;
 use wincimg_oci::reference::parse_reference;
 
 use crate::cli::input::read_text;
@@ -82,14 +83,6 @@ struct File {
 struct StatedEntry {
     digest: String,
     platform: Option<StatedPlatform>,
-}
-
-#[derive(Deserialize)]
-struct StatedPlatform {
-    os: String,
-    os_version: Option<String>,
-    architecture: String,
-    variant: Option<String>,
 }
 
 #[derive(Deserialize)]
