@@ -7,7 +7,9 @@ use wincimg_oci::reference::parse_reference;
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
-use super::fix_text::{ITS_CONTAINERD, NEW_INDEX, is_fixable, refused_in_index};
+use super::fix_text::{
+    ITS_CONTAINERD, NEW_INDEX, is_fixable, is_of_host_process, refused_in_index,
+};
 use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction, to_a_build};
@@ -250,7 +252,8 @@ impl<'a> FixResolver<'a> {
             .workload
             .is_some_and(|workload| self.effects.pins.contains_key(&workload));
         // No other image helps a pod that is refused.
-        let is_of_others = !is_pinned && !finding.is_of_pod && self.rollout.of_others[about.place];
+        let is_refused = finding.is_of_pod || is_of_host_process(finding, about.image);
+        let is_of_others = !is_pinned && !is_refused && self.rollout.of_others[about.place];
         if is_of_others && finding.fix.as_deref() == Some(NEW_INDEX) {
             return Rc::new(self.without_index(finding, about));
         }

@@ -16,10 +16,8 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == WindowsEdition::Client && accepted_builds(build.version.build).count() == 1
     });
-    let needs_host_process = finding.rule == Concern::HostProcessUnsupported.name()
-        && !has_windows_inside(image.variants());
     finding.outcome != VerdictOutcome::Unknown
-        && !needs_host_process
+        && !is_of_host_process(finding, image)
         && finding.rule != Concern::NotWindows.name()
         && !finding.is_of_pod
         && !finding.is_hidden
@@ -28,6 +26,13 @@ pub(super) fn is_fixable(finding: &Finding, image: &Image, host: &HostKind) -> b
         && host.architecture == "amd64"
         && image.is_readable()
         && !refuses_rebuilt(host, image)
+}
+
+/// Returns true if no other image helps: the host runs no host process containers, or the image
+/// starts as one only.
+pub(super) fn is_of_host_process(finding: &Finding, image: &Image) -> bool {
+    finding.rule == Concern::HostProcessUnsupported.name()
+        && (finding.isolation == Isolation::HostProcess || !has_windows_inside(image.variants()))
 }
 
 /// The build of a host's base if the host's runtime refuses its images in an index.

@@ -354,7 +354,7 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
         let class = format!(
             "---\nkind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n"
         );
-        let pod = object("Pod", "i0", ", runtimeClassName: foo");
+        let pod = object("Pod", "i0", ", runtimeClassName: foo-hyperv");
         set_workloads(&mut request, &(pod + &class));
         let (rollout, _) = advise(&request);
         let finding = rollout.placements[0].findings().next().unwrap();
@@ -364,7 +364,7 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
     let containerd = "containerd://1.7.0";
     assert_eq!(judged(containerd, "bar", "17763.973"), (Unknown, true));
     assert_eq!(
-        judged(containerd, "foo", "17763.973"),
+        judged(containerd, "foo-hyperv", "17763.973"),
         (Incompatible, false)
     );
     // In either isolation it starts, or does not.
@@ -376,7 +376,7 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
     );
     // Docker starts nothing with a handler of containerd's.
     assert_eq!(
-        judged("docker://20.10.7", "foo", "17763.1158"),
+        judged("docker://20.10.7", "foo-hyperv", "17763.1158"),
         (Incompatible, false)
     );
 }
@@ -519,6 +519,37 @@ fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
         assert_eq!(seen(findings[0].finding), expected, "{runtime} {kubelet:?}");
         assert_eq!(seen(findings[1].finding), None, "{runtime} {kubelet:?}");
     }
+}
+
+#[test]
+fn no_tag_of_others_is_advised_for_host_process_containers() {
+    let image = "mcr.microsoft.com/windows/nanoserver:1809";
+    let fix = |runtime: ContainerRuntime, content: Variant, fields: &str| {
+        let mut request = request(&["17763.1158"], &["17763.1158"]);
+        request.images[0].reference = Some(image.to_owned());
+        request.images[0].content = ImageContent::Single(content);
+        request.nodes.windows[0].runtime = runtime;
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{hostNetwork: true, containers: [{{image: \
+             '{image}'{fields}}}]}}\n"
+        );
+        set_workloads(&mut request, &text);
+        let (rollout, _) = advise(&request);
+        let finding = rollout.placements[0].findings().next().unwrap();
+        assert_eq!(finding.rule, "host-process-unsupported");
+        finding.fix.clone().unwrap()
+    };
+    let host_process = ", securityContext: {windowsOptions: {hostProcess: true}}";
+    let moved = fix(ContainerRuntime::Docker, single("17763.1158"), host_process);
+    let expected =
+        "move the node to Kubernetes 1.23 and containerd 1.6 or newer, or keep these pods off it";
+    assert_eq!(moved, expected);
+    let without_windows = Variant {
+        host_process: true,
+        ..single("17763.1158")
+    };
+    let set = fix(ContainerRuntime::CONTAINERD, without_windows, "");
+    assert!(set.starts_with("set hostNetwork and "), "{set}");
 }
 
 #[test]
