@@ -233,18 +233,18 @@ impl PodTemplate {
         };
         let class = classes.iter().find(|class| class.name == *name);
         self.class_is_missing = class.is_none();
-        let handler = class.map_or(name.as_str(), |class| class.handler.as_str());
-        if is_hyperv(handler) {
+        let Some(class) = class else {
+            return;
+        };
+        if is_hyperv(&class.handler) {
             self.hyperv = Hyperv::OfContainerd;
         }
-        if let Some(class) = class {
-            self.handler = Some(class.handler.clone()).filter(|handler| !handler.is_empty());
-            for (label, value) in &class.selector {
-                self.scheduling.require(label, value);
-            }
-            let tolerations = class.tolerations.iter().cloned();
-            self.scheduling.tolerations.extend(tolerations);
+        self.handler = Some(class.handler.clone()).filter(|handler| !handler.is_empty());
+        for (label, value) in &class.selector {
+            self.scheduling.require(label, value);
         }
+        let tolerations = class.tolerations.iter().cloned();
+        self.scheduling.tolerations.extend(tolerations);
     }
 }
 

@@ -57,12 +57,13 @@ fn a_pod_that_contradicts_its_runtime_class_lands_nowhere() {
 }
 
 #[test]
-fn an_unknown_runtime_class_is_judged_by_its_name() {
-    let hyperv = |class: &str| {
+fn the_name_of_an_unknown_runtime_class_says_nothing() {
+    for class in ["no-hyperv", "windows-hyperv", "windows-2019"] {
         let pod =
             format!("kind: Pod\nspec: {{runtimeClassName: {class}, containers: [{{image: i}}]}}");
-        read(&pod)[0].template.hyperv
-    };
-    assert_eq!(hyperv("windows-hyperv"), Hyperv::OfContainerd);
-    assert_eq!(hyperv("windows-2019"), Hyperv::No);
+        let workloads = read(&pod);
+        let template = &workloads[0].template;
+        assert_eq!(template.hyperv, Hyperv::No, "{class}");
+        assert_eq!(template.missing_class(), Some(class));
+    }
 }
