@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 use wincimg_common::json::or_default;
-use wincimg_windows::compat::{ContainerRuntime, Isolation};
+use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation};
 
 use super::nodes::Node;
 use super::null_is_empty;
@@ -19,6 +19,35 @@ const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-ty
 /// on Windows without configuration.
 const DOCKER_HANDLERS: [&str; 3] = ["docker", "com.docker.hcsshim.v1", "io.containerd.runhcs.v1"];
 
+/// Fields of a pod's security context that the API server refuses with `os.name: windows`.
+const LINUX_POD_FIELDS: [&str; 11] = [
+    "appArmorProfile",
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "runAsGroup",
+    "runAsUser",
+    "seLinuxChangePolicy",
+    "seLinuxOptions",
+    "seccompProfile",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "sysctls",
+];
+
+/// Fields of a container's security context that it refuses then.
+const LINUX_CONTAINER_FIELDS: [&str; 10] = [
+    "allowPrivilegeEscalation",
+    "appArmorProfile",
+    "capabilities",
+    "privileged",
+    "procMount",
+    "readOnlyRootFilesystem",
+    "runAsGroup",
+    "runAsUser",
+    "seLinuxOptions",
+    "seccompProfile",
+];
+
 /// A pod template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodTemplate {
@@ -30,6 +59,8 @@ pub struct PodTemplate {
     pub scheduling: Scheduling,
     /// `spec.os.name`.
     pub(crate) os_name: Option<String>,
+    /// If that is `windows`, the fields that the API server then refuses.
+    pub(crate) linux_fields: Vec<String>,
     /// Hyper-V isolation that it requests.
     pub hyperv: Hyperv,
     pub(crate) runtime_class: Option<String>,
@@ -173,14 +204,41 @@ impl PodTemplate {
             .then_some(handler)
     }
 
-    /// Why the API server refuses it for its host process containers, and the fix.
-    pub(crate) fn refused_host_process(&self) -> Option<(String, String)> {
+    /// Why the API server refuses it, and the fix.
+    pub(crate) fn refusal(&self) -> Option<(Concern, String, String)> {
+        let mut problems = self.host_process_problems();
+        let concern = if problems.is_empty() {
+            Concern::ForbiddenField
+        } else {
+            Concern::HostProcessUnsupported
+        };
+        if !self.linux_fields.is_empty() {
+            let fields = self.linux_fields.join(", ");
+            problems.push((
+                format!("os.name windows forbids {fields}"),
+                format!("remove from the pod's spec: {fields}"),
+            ));
+        }
+        if problems.is_empty() {
+            return None;
+        }
+        let (reasons, fixes): (Vec<String>, Vec<String>) = problems.into_iter().unzip();
+        let reasons = reasons.join(", and ");
+        Some((
+            concern,
+            format!("the API server refuses the pod: {reasons}"),
+            fixes.join(", and "),
+        ))
+    }
+
+    /// What the API server refuses about its host process containers, each with the fix.
+    fn host_process_problems(&self) -> Vec<(String, String)> {
         let (own, others): (Vec<&Container>, Vec<&Container>) = self
             .containers
             .iter()
             .partition(|container| container.host_process);
         if own.is_empty() {
-            return None;
+            return Vec::new();
         }
         let network = (!self.host_network).then(|| {
             (
@@ -200,15 +258,7 @@ impl PodTemplate {
                     .to_owned(),
             )
         });
-        let (reasons, fixes): (Vec<String>, Vec<String>) =
-            network.into_iter().chain(beside).unzip();
-        (!reasons.is_empty()).then(|| {
-            let reasons = reasons.join(", and ");
-            (
-                format!("the API server refuses the pod: {reasons}"),
-                fixes.join(", and "),
-            )
-        })
+        network.into_iter().chain(beside).collect()
     }
 
     /// Name of its runtime class if that is not in the input.
@@ -290,6 +340,14 @@ struct PodSpec {
     /// Of any type: text such as `${HOST_NETWORK}` is replaced before the API server reads it.
     #[serde(default)]
     host_network: Value,
+    #[serde(default, rename = "hostIPC")]
+    host_ipc: Value,
+    #[serde(default, rename = "hostPID")]
+    host_pid: Value,
+    #[serde(default)]
+    host_users: Value,
+    #[serde(default)]
+    share_process_namespace: Value,
     #[serde(default, deserialize_with = "or_default")]
     security_context: SecurityContext,
     /// Of any type: one kind of them matters.
@@ -329,6 +387,8 @@ struct ContainerObject {
 struct SecurityContext {
     #[serde(default, deserialize_with = "or_default")]
     windows_options: WindowsOptions,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -371,6 +431,50 @@ struct Os {
     name: String,
 }
 
+impl PodSpec {
+    /// The fields that the API server refuses with `os.name: windows`, named as it documents them.
+    fn linux_fields(&self) -> Vec<String> {
+        let own = [
+            ("hostIPC", self.host_ipc.as_bool() == Some(true)),
+            ("hostPID", self.host_pid.as_bool() == Some(true)),
+            ("hostUsers", !self.host_users.is_null()),
+            (
+                "shareProcessNamespace",
+                !self.share_process_namespace.is_null(),
+            ),
+        ];
+        let own = own.into_iter().filter(|(_, is_set)| *is_set);
+        let mut fields: Vec<String> = own.map(|(field, _)| field.to_owned()).collect();
+        for field in LINUX_POD_FIELDS {
+            if self.security_context.sets(field) {
+                fields.push(format!("securityContext.{field}"));
+            }
+        }
+        for (list, containers) in [
+            ("initContainers", &self.init_containers),
+            ("containers", &self.containers),
+        ] {
+            for field in LINUX_CONTAINER_FIELDS {
+                if containers.iter().any(|it| it.security_context.sets(field)) {
+                    fields.push(format!("{list}[*].securityContext.{field}"));
+                }
+            }
+        }
+        fields
+    }
+}
+
+impl SecurityContext {
+    /// Returns true if a field is set that only Linux has.
+    fn sets(&self, field: &str) -> bool {
+        match self.others.get(field) {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(_) => true,
+        }
+    }
+}
+
 impl PullPolicy {
     fn of(given: Option<&str>, image: &str) -> Self {
         match given {
@@ -388,6 +492,14 @@ fn is_latest(image: &str) -> bool {
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
+/// Hyper-V isolation that annotations request.
+fn requested_hyperv(annotations: &Value) -> Hyperv {
+    match annotations.get(HYPERV_ANNOTATION) {
+        Some(kind) if kind == "hyperv" => Hyperv::OfDocker,
+        _ => Hyperv::No,
+    }
+}
+
 /// Returns true for pods with an `emptyDir`, which a volume without a source is, too.
 fn has_empty_dir(volumes: &Value) -> bool {
     let volumes = volumes.as_array().into_iter().flatten();
@@ -402,6 +514,12 @@ impl From<PodObject> for PodTemplate {
     fn from(object: PodObject) -> Self {
         let spec = object.spec;
         let of_pod = spec.security_context.windows_options.host_process;
+        let is_windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
+        let linux_fields = if is_windows {
+            spec.linux_fields()
+        } else {
+            Vec::new()
+        };
         let (containers, without_image): (Vec<_>, Vec<_>) = spec
             .init_containers
             .into_iter()
@@ -410,11 +528,6 @@ impl From<PodObject> for PodTemplate {
                 let image = container.image.as_deref();
                 image.is_some_and(|image| !image.is_empty())
             });
-        let wants_hyperv = object
-            .metadata
-            .annotations
-            .get(HYPERV_ANNOTATION)
-            .is_some_and(|kind| kind == "hyperv");
         Self {
             containers: containers
                 .into_iter()
@@ -440,11 +553,8 @@ impl From<PodObject> for PodTemplate {
                 tolerations: spec.tolerations,
             },
             os_name: spec.os.map(|os| os.name),
-            hyperv: if wants_hyperv {
-                Hyperv::OfDocker
-            } else {
-                Hyperv::No
-            },
+            linux_fields,
+            hyperv: requested_hyperv(&object.metadata.annotations),
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
             handler: None,
             class_is_missing: false,

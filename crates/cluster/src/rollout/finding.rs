@@ -270,9 +270,19 @@ impl<'a> CompatibilityChecker<'a> {
         self.finding_of_pod(concern(Concern::HandlerUnsupported, reason, fix, isolation))
     }
 
-    /// The finding where the API server refuses a pod for its host process containers.
-    pub(super) fn finding_of_host_process(&mut self, reason: &str, fix: &str) -> Shared {
-        let (about, isolation) = (Concern::HostProcessUnsupported, Isolation::HostProcess);
+    /// The finding where the API server refuses a pod.
+    pub(super) fn finding_of_refusal(
+        &mut self,
+        about: Concern,
+        reason: &str,
+        fix: &str,
+        isolation: Isolation,
+    ) -> Shared {
+        // It is one finding also for containers beside those of the host.
+        let isolation = match about {
+            Concern::HostProcessUnsupported => Isolation::HostProcess,
+            _ => isolation,
+        };
         self.finding_of_pod(concern(about, reason, fix, isolation))
     }
 

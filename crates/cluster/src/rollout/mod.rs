@@ -214,6 +214,11 @@ impl Rollout {
         cordoned.filter_map(|host| host.name.as_deref()).collect()
     }
 
+    /// Number of workloads for Linux that a host admits.
+    pub fn strays(&self) -> usize {
+        self.astray.len()
+    }
+
     /// Returns true if everything will start; with `strict`, also without warnings.
     pub fn is_compatible(&self, strict: bool) -> bool {
         let mut outcomes = self.outcomes();

@@ -90,9 +90,7 @@ impl Placement {
     ) -> Self {
         let template = &workload.template;
         // An operator may add fields to the pods of a kind of its own.
-        let refused = template
-            .refused_host_process()
-            .filter(|_| workload.id.group.is_empty());
+        let refused = template.refusal().filter(|_| workload.id.group.is_empty());
         let mut images: Vec<PlacedImage> = Vec::with_capacity(template.containers.len());
         for container in &template.containers {
             let Some(&image) = places.get(container.image.as_str()) else {
@@ -114,8 +112,8 @@ impl Placement {
             let findings: Vec<Shared> = isolations
                 .into_iter()
                 .map(|(kind, isolation)| {
-                    if let Some((reason, fix)) = &refused {
-                        return judge.finding_of_host_process(reason, fix);
+                    if let Some((about, reason, fix)) = &refused {
+                        return judge.finding_of_refusal(*about, reason, fix, isolation);
                     }
                     let runtime = judge.kinds[kind].runtime;
                     if let Some(handler) = template.refused_handler(runtime) {

@@ -74,6 +74,8 @@ pub enum Concern {
     HostProcessUnsupported,
     /// The host's runtime does not know the handler of the workload's runtime class.
     HandlerUnsupported,
+    /// The pod sets a field that the API server refuses for its system.
+    ForbiddenField,
     /// A container of the workload has no image.
     NoImage,
     /// No node matches the workload.
@@ -123,7 +125,8 @@ impl Concern {
             | Self::NotWindows
             | Self::MissingManifest
             | Self::HostProcessUnsupported
-            | Self::HandlerUnsupported => VerdictOutcome::Incompatible,
+            | Self::HandlerUnsupported
+            | Self::ForbiddenField => VerdictOutcome::Incompatible,
             Self::ContradictingEntry
             | Self::NoImage
             | Self::NoHostSelected

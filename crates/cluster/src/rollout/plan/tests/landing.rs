@@ -618,6 +618,58 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
     }
 }
 
+#[test]
+fn a_pod_whose_os_is_windows_has_no_fields_of_linux() {
+    let check = |container: &str, fields: &str| {
+        let mut request = request(&["17763.1158", "20348.1"], &["17763.1158"]);
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: p0}}\nspec: {{containers: [{{image: \
+             'repo.example/i0:1'{container}}}]{fields}}}\n"
+        );
+        set_workloads(&mut request, &text);
+        let (rollout, plan) = advise(&request);
+        let starts = rollout.outcomes().next().unwrap().starts;
+        let finding = rollout.placements[0].findings().next().unwrap().clone();
+        (starts, finding, plan.actions.len())
+    };
+    let os = ", os: {name: windows}";
+    let of_pod = format!("{os}, securityContext: {{runAsUser: 0, fsGroup: 2000}}");
+    let of_both = "securityContext.fsGroup, securityContext.runAsUser, \
+                   containers[*].securityContext.privileged";
+    let of_init = format!(
+        "{os}, hostPID: true, initContainers: [{{image: 'repo.example/i0:1', securityContext: \
+         {{capabilities: {{}}}}}}]"
+    );
+    for (container, fields, refused) in [
+        (", securityContext: {privileged: false}", of_pod, of_both),
+        (
+            "",
+            of_init,
+            "hostPID, initContainers[*].securityContext.capabilities",
+        ),
+    ] {
+        let (starts, finding, actions) = check(container, &fields);
+        assert_eq!((starts, actions), (StartStatus::Nowhere, 0), "{fields}");
+        assert_eq!(finding.rule, "forbidden-field");
+        let reason = format!("the API server refuses the pod: os.name windows forbids {refused}");
+        let fix = format!("remove from the pod's spec: {refused}");
+        assert_eq!((finding.reason, finding.fix), (reason, Some(fix)));
+    }
+    let host_process = ", securityContext: {windowsOptions: {hostProcess: true}, runAsUser: 1}";
+    let (_, finding, _) = check(host_process, os);
+    assert_eq!(finding.rule, "host-process-unsupported");
+    let ending = ", and os.name windows forbids containers[*].securityContext.runAsUser";
+    assert!(finding.reason.ends_with(ending), "{}", finding.reason);
+    let not_set = ", hostPID: false, hostUsers: null, securityContext: {runAsNonRoot: true, \
+                   runAsUser: null, sysctls: [], windowsOptions: {runAsUserName: a}}";
+    // Without os.name, Windows ignores such fields.
+    let without_os = ", securityContext: {fsGroup: 2000}";
+    for fields in [format!("{os}{not_set}"), without_os.to_owned()] {
+        let (starts, ..) = check("", &fields);
+        assert_ne!(starts, StartStatus::Nowhere, "{fields}");
+    }
+}
+
 /// A workload without a selector, whose image is for Linux and for the build of n1, on nodes of both
 /// systems.
 fn for_both_systems(hosts: &[&str], kind: &str, spec: &str) -> RolloutRequest {
