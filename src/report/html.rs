@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
 use wincimg_common::untrusted::{Untrusted, is_harmful};
 
-use super::summary::{answers, checks_in_words, current_headline};
+use super::summary::{answers, checks_in_words, current_headline, without_answers};
 use super::{behind, remarks, security_lines};
 
 const PAGE: &str = include_str!("html/page.html");
@@ -62,7 +62,7 @@ pub(crate) fn write_html(
     let parts = answers(rollout).into_iter().flatten();
     let mut parts = parts.map(|part| part.with_names());
     let answer = parts.next();
-    let answer = answer.unwrap_or_else(|| "Nothing to check".to_owned());
+    let answer = answer.unwrap_or_else(|| without_answers(rollout));
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();
     let mut lines = vec![checks_in_words(&rollout.summary)];
     lines.extend(remarks(rollout));

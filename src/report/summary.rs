@@ -100,9 +100,20 @@ pub(super) fn headline(rollout: &Rollout) -> String {
     });
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
-        "Nothing to check".to_owned()
+        without_answers(rollout)
     } else {
         lines.join("; ")
+    }
+}
+
+/// The summary if no workload and no image is for Windows.
+pub(super) fn without_answers(rollout: &Rollout) -> String {
+    match rollout.strays() {
+        0 => "Nothing to check".to_owned(),
+        strays => {
+            let workloads = count(strays, WORKLOAD);
+            format!("{workloads} for Linux can land on Windows nodes")
+        }
     }
 }
 

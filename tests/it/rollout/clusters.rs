@@ -596,3 +596,32 @@ fn a_pod_of_another_system_than_the_nodes_that_it_selects_starts_nowhere() {
     assert_eq!(found, ["a", "b", "c"].map(refused));
     assert_eq!(each(&report["workloads"], "starts"), ["nowhere"; 3]);
 }
+
+#[test]
+fn workloads_for_linux_alone_are_counted_where_they_can_land_on_windows() {
+    let nodes = [
+        node("win-a", "windows", &json!({})),
+        node("linux", "linux", &json!({})),
+    ];
+    let first_line = |names: &[&str]| {
+        let pods = names.iter().map(|name| {
+            let mut spec = pod_spec();
+            spec["os"]["name"] = "linux".into();
+            spec["containers"][0]["image"] = "shop/other:1".into();
+            json!({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
+        });
+        let (mut command, _folder) = check_objects(&nodes, &pods.collect::<Vec<_>>());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        printed.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        first_line(&["a"]),
+        "1 workload for Linux can land on Windows nodes"
+    );
+    assert_eq!(
+        first_line(&["a", "b"]),
+        "2 workloads for Linux can land on Windows nodes"
+    );
+}
