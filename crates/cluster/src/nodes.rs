@@ -39,6 +39,8 @@ pub struct Node {
     pub runtime: ContainerRuntime,
     /// Minor version of its kubelet, if known.
     pub kubelet: Option<u32>,
+    /// True if its kubelet fails to give a pod's token to the pod's `runAsUser`.
+    pub fails_to_chown: bool,
     /// `amd64`, `arm64`, …
     pub architecture: String,
     /// Its labels.
@@ -340,6 +342,7 @@ impl NodeObject {
             build,
             runtime: ContainerRuntime::from_node(&info.container_runtime_version),
             kubelet: minor_version(&info.kubelet_version),
+            fails_to_chown: is_windows && fails_to_chown(&info.kubelet_version),
             architecture: architecture.to_owned(),
             name: Some(self.metadata.name),
             labels: self.metadata.labels,
@@ -354,6 +357,22 @@ impl NodeObject {
 fn minor_version(kubelet: &str) -> Option<u32> {
     let minor = kubelet.strip_prefix("v1.")?.split('.').next()?;
     minor.parse().ok()
+}
+
+/// Returns true for a kubelet that changes the owner of tokens on Windows, too, which fails. Those
+/// with a build of their own, such as `v1.27.6+f67aeb3` of OpenShift, may have the fix of a later
+/// one.
+fn fails_to_chown(kubelet: &str) -> bool {
+    if kubelet.contains('+') {
+        return false;
+    }
+    let patch = kubelet.split('.').nth(2).unwrap_or_default();
+    let digits = patch.split(|letter: char| !letter.is_ascii_digit()).next();
+    let patch: Option<u32> = digits.and_then(|digits| digits.parse().ok());
+    matches!(
+        (minor_version(kubelet), patch),
+        (Some(21..=28), _) | (Some(29), Some(..=12)) | (Some(30), Some(..=8))
+    )
 }
 
 impl Node {
@@ -407,6 +426,7 @@ impl Node {
             build: Some(build),
             runtime: ContainerRuntime::CONTAINERD,
             kubelet: None,
+            fails_to_chown: false,
             architecture: build.architecture.name().to_owned(),
             labels: labels
                 .into_iter()
@@ -500,6 +520,25 @@ mod tests {
         ] {
             let node = node_of(kubelet, runtime);
             assert_eq!(node.runs_host_process(), runs, "{kubelet} {runtime}");
+        }
+    }
+
+    #[test]
+    fn a_kubelet_leaves_the_owner_of_a_token_since_kubernetes_1_31_and_two_updates() {
+        for (kubelet, expected) in [
+            ("v1.20.15", false),
+            ("v1.21.2", true),
+            ("v1.28.15-eks-5e0fdde", true),
+            ("v1.29.12", true),
+            ("v1.29.13", false),
+            ("v1.30.8-gke.1000", true),
+            ("v1.30.9", false),
+            ("v1.31.0", false),
+            ("v1.24.0-2566+5157800f2a3bc3", false),
+            ("", false),
+        ] {
+            let node = node_of(kubelet, "containerd://1.7.22");
+            assert_eq!(node.fails_to_chown, expected, "{kubelet}");
         }
     }
 

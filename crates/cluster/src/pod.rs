@@ -61,6 +61,8 @@ pub struct PodTemplate {
     pub(crate) os_name: Option<String>,
     /// If that is `windows`, the fields that the API server then refuses.
     pub(crate) linux_fields: Vec<String>,
+    /// User to whom the kubelet gives the token of its service account; none with that `os.name`.
+    pub(crate) token_user: Option<i64>,
     /// Hyper-V isolation that it requests.
     pub hyperv: Hyperv,
     pub(crate) runtime_class: Option<String>,
@@ -348,6 +350,8 @@ struct PodSpec {
     host_users: Value,
     #[serde(default)]
     share_process_namespace: Value,
+    #[serde(default)]
+    automount_service_account_token: Value,
     #[serde(default, deserialize_with = "or_default")]
     security_context: SecurityContext,
     /// Of any type: one kind of them matters.
@@ -462,9 +466,25 @@ impl PodSpec {
         }
         fields
     }
+
+    /// The user to whom the kubelet gives the token: the one of all containers.
+    fn token_user(&self) -> Option<i64> {
+        if self.automount_service_account_token.as_bool() == Some(false) {
+            return None;
+        }
+        let of_pod = self.security_context.user();
+        let containers = self.init_containers.iter().chain(&self.containers);
+        let mut users = containers.map(|container| container.security_context.user().or(of_pod));
+        let first = users.next()??;
+        users.all(|user| user == Some(first)).then_some(first)
+    }
 }
 
 impl SecurityContext {
+    fn user(&self) -> Option<i64> {
+        self.others.get("runAsUser").and_then(Value::as_i64)
+    }
+
     /// Returns true if a field is set that only Linux has.
     fn sets(&self, field: &str) -> bool {
         match self.others.get(field) {
@@ -515,10 +535,10 @@ impl From<PodObject> for PodTemplate {
         let spec = object.spec;
         let of_pod = spec.security_context.windows_options.host_process;
         let is_windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
-        let linux_fields = if is_windows {
-            spec.linux_fields()
+        let (linux_fields, token_user) = if is_windows {
+            (spec.linux_fields(), None)
         } else {
-            Vec::new()
+            (Vec::new(), spec.token_user())
         };
         let (containers, without_image): (Vec<_>, Vec<_>) = spec
             .init_containers
@@ -554,6 +574,7 @@ impl From<PodObject> for PodTemplate {
             },
             os_name: spec.os.map(|os| os.name),
             linux_fields,
+            token_user,
             hyperv: requested_hyperv(&object.metadata.annotations),
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
             handler: None,

@@ -114,7 +114,27 @@ fn about_scheduling(rollout: &Rollout, workload: &Workload, placement: &Placemen
     }
     found.extend(no_windows_selector(rollout, workload, placement));
     found.extend(handler_of_docker(rollout, workload, placement));
+    found.extend(token_owner(rollout, workload, placement));
     found
+}
+
+/// The warning about a pod with a user of Linux on a node whose kubelet fails to give it the token.
+fn token_owner(rollout: &Rollout, workload: &Workload, placement: &Placement) -> Option<Finding> {
+    let user = workload.template.token_user?;
+    let hosts = placement.selection.hosts.iter();
+    let mut hosts = hosts.map(|(host, _)| &rollout.hosts[*host as usize]);
+    let host = hosts.find(|host| host.fails_to_chown)?;
+    Some(warn(
+        Concern::TokenOwner,
+        format!(
+            "its containers have runAsUser: {user}, and the kubelet of {} fails to give that user \
+             the token of the service account (chown: not supported by windows), so that its pods \
+             stay in ContainerCreating",
+            host_name(host)
+        ),
+        "remove runAsUser from pods for Windows, or set automountServiceAccountToken: false in the \
+         pod's spec, or update the node to Kubernetes 1.29.13, 1.30.9 or 1.31",
+    ))
 }
 
 /// The warning about a runtime class for Docker on a node with containerd, which only starts pods

@@ -86,6 +86,8 @@ pub enum Concern {
     NoLinuxSelector,
     /// The image is based on a release without further updates.
     EndOfSupport,
+    /// The kubelet cannot give the pod's token to its user.
+    TokenOwner,
     /// The kubelet may time out before the image is pulled.
     PullDeadline,
     /// The pod's grace period is longer than the image's shutdown timeout.
@@ -133,6 +135,7 @@ impl Concern {
             | Self::NoWindowsSelector
             | Self::NoLinuxSelector
             | Self::EndOfSupport
+            | Self::TokenOwner
             | Self::PullDeadline
             | Self::GracePeriod
             | Self::FloatingTag => VerdictOutcome::Warning,

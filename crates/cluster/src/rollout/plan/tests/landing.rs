@@ -670,6 +670,31 @@ fn a_pod_whose_os_is_windows_has_no_fields_of_linux() {
     }
 }
 
+#[test]
+fn a_user_of_linux_is_a_warning_where_the_kubelet_fails_to_give_it_the_token() {
+    let selector = ", nodeSelector: {kubernetes.io/os: windows}";
+    let rules = |fails_to_chown: bool, fields: &str| {
+        let mut request = request(&["17763.1158"], &["17763.1158"]);
+        request.nodes.windows[0].fails_to_chown = fails_to_chown;
+        set_workload(&mut request, "Pod", "i0", &format!("{selector}{fields}"));
+        let (starts, rules, _) = noticed(&request);
+        (starts, rules)
+    };
+    let user = ", securityContext: {runAsUser: 0}";
+    let warned = vec![("token-owner", VerdictOutcome::Warning)];
+    assert_eq!(rules(true, user), (StartStatus::Warned, warned));
+    let silent = (StartStatus::Everywhere, Vec::new());
+    assert_eq!(rules(false, user), silent);
+    for more in [
+        ", automountServiceAccountToken: false",
+        // Users that differ do not own the token.
+        ", initContainers: [{image: 'repo.example/i0:1', securityContext: {runAsUser: 1}}]",
+    ] {
+        assert_eq!(rules(true, &format!("{user}{more}")), silent, "{more}");
+    }
+    assert_eq!(rules(true, ""), silent);
+}
+
 /// A workload without a selector, whose image is for Linux and for the build of n1, on nodes of both
 /// systems.
 fn for_both_systems(hosts: &[&str], kind: &str, spec: &str) -> RolloutRequest {
