@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use kube::client::{AuthError, Client};
+use kube::client::Client;
 use kube::config::Kubeconfig;
 use kube::core::params::ListParams;
 use kube::core::request::Request;
@@ -130,6 +130,7 @@ impl Cluster {
     /// a pod, the pod's own cluster.
     pub async fn connect(context: &ClusterContext) -> Result<Self, LiveError> {
         let (mut config, proxy) = config::read(context).await?;
+        credentials::refuse_gcp(&config.auth_info)?;
         credentials::trim_tokens(&mut config.auth_info)?;
         let plugin = Plugin::start(&mut config.auth_info).await?;
         if let (Ok(name), Ok(value)) = ("user-agent".parse(), context.user_agent.parse()) {
@@ -137,16 +138,8 @@ impl Cluster {
         }
         let address = config.cluster_url.to_string();
         let namespace = config.default_namespace.clone();
-        let client = client::client(config, plugin).map_err(|error| {
-            let provider = match &error {
-                kube::Error::Auth(cause) => plugin::provider_error(cause),
-                _ => None,
-            };
-            provider.map_or_else(
-                || LiveError::Config(error.to_string().into()),
-                LiveError::from,
-            )
-        })?;
+        let client = client::client(config, plugin)
+            .map_err(|error| LiveError::Config(error.to_string().into()))?;
         Ok(Self {
             client,
             address: address.trim_end_matches('/').to_owned(),
@@ -312,14 +305,10 @@ impl Cluster {
             kube::Error::Api(status) => status,
             // The outer error only repeats its cause.
             kube::Error::Service(cause) => {
-                let cause = match cause.downcast::<Problem>() {
-                    Ok(plugin) => return LiveError::Other(*plugin),
-                    Err(cause) => cause,
+                return match cause.downcast::<Problem>() {
+                    Ok(plugin) => LiveError::Other(*plugin),
+                    Err(cause) => self.broken(what, cause),
                 };
-                let provider = cause
-                    .downcast_ref::<AuthError>()
-                    .and_then(plugin::provider_error);
-                return provider.map_or_else(|| self.broken(what, cause), LiveError::from);
             }
             other => return self.broken(what, other),
         };

@@ -27,6 +27,18 @@ pub(super) fn trim_tokens(auth: &mut AuthInfo) -> Result<(), LiveError> {
     Ok(())
 }
 
+/// Refuses the provider that kubectl 1.26 removed: kube would run its command without an end.
+pub(super) fn refuse_gcp(auth: &AuthInfo) -> Result<(), LiveError> {
+    let provider = auth.auth_provider.as_ref();
+    if provider.is_none_or(|provider| provider.name != "gcp") {
+        return Ok(());
+    }
+    let problem = "kubectl 1.26 removed the auth-provider gcp, which the kubeconfig names";
+    let hint = "install gke-gcloud-auth-plugin, then run: \
+                gcloud container clusters get-credentials CLUSTER";
+    Err(Problem::new("cluster/config", problem).hint(hint).into())
+}
+
 fn trimmed(token: &str) -> Result<&str, LiveError> {
     let token = token.trim();
     if token.contains(char::is_control) {
@@ -71,5 +83,19 @@ mod tests {
             ..AuthInfo::default()
         };
         assert!(trim_tokens(&mut auth).is_err());
+    }
+
+    #[test]
+    fn the_provider_that_kubectl_removed_is_refused() {
+        let user = |name: &str| AuthInfo {
+            auth_provider: Some(AuthProviderConfig {
+                name: name.to_owned(),
+                ..AuthProviderConfig::default()
+            }),
+            ..AuthInfo::default()
+        };
+        assert!(refuse_gcp(&user("gcp")).is_err());
+        assert!(refuse_gcp(&user("oidc")).is_ok());
+        assert!(refuse_gcp(&AuthInfo::default()).is_ok());
     }
 }

@@ -9,7 +9,6 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::HeaderValue;
 use jiff::{SignedDuration, Timestamp};
-use kube::client::AuthError;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
 use serde_json::json;
@@ -164,14 +163,6 @@ fn failed(output: &Output) -> Problem {
     let said: Vec<&str> = said.split_whitespace().take(100).collect();
     let what = format!("failed: {} {}", output.status, said.join(" "));
     problem(what.trim_end())
-}
-
-/// Error of the command of an `auth-provider`, which kube runs.
-pub(super) fn provider_error(error: &AuthError) -> Option<Problem> {
-    match error {
-        AuthError::AuthExecRun { out, .. } => Some(failed(out)),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
