@@ -28,8 +28,9 @@ enum TextUse {
 /// Reports backslashes that the parser removes from a path or value.
 pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let file = it.linted.file;
-    let is_readable =
-        file.escape == Escape::Backslash && !continues_by_mistake(file, it.step.instruction);
+    let is_readable = file.escape == Escape::Backslash
+        && !continues_by_mistake(file, it.step.instruction)
+        && !is_refused_copy(it);
     if !is_readable {
         return None;
     }
@@ -83,6 +84,13 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
          the line # escape=`"
     );
     Some(it.step.edited(message, &edits))
+}
+
+/// True for a copy that the parser refuses whatever its separators, as with spaces in quotes.
+fn is_refused_copy(it: &EvaluatedStep<'_>) -> bool {
+    let is_copy = matches!(it.kind, InstructionKind::Copy(_));
+    let mut all = texts(it.kind).into_iter();
+    is_copy && all.any(|(text, _)| it.expand(text).is_none())
 }
 
 /// True if the paths are in an array.
