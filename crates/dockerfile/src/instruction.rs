@@ -564,16 +564,20 @@ fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, Strin
         return Ok(vec![(name.to_owned(), value.trim_start().to_owned())]);
     }
     let pairs = words.iter().map(|word| match word.split_once('=') {
-        Some(("", _)) => Err(format!("{keyword} has no name before the = of {word:?}")),
+        Some(("", _)) => Err(no_name(keyword, word)),
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("{word:?} has no =: expected {keyword} NAME=VALUE")),
     });
     pairs.collect()
 }
 
+fn no_name(keyword: &str, word: &str) -> String {
+    format!("{keyword} has no name before the = of {word:?}: write NAME=VALUE without spaces")
+}
+
 fn arguments(words: &[String]) -> Result<Vec<(String, Option<String>)>, String> {
     let pairs = words.iter().map(|word| match word.split_once('=') {
-        Some(("", _)) => Err(format!("ARG has no name before the = of {word:?}")),
+        Some(("", _)) => Err(no_name("ARG", word)),
         Some((name, value)) => Ok((name.to_owned(), Some(value.to_owned()))),
         None => Ok((word.clone(), None)),
     });
