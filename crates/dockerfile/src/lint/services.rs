@@ -4,9 +4,10 @@ use std::cell::LazyCell;
 
 use super::Finding;
 use super::effects::is_shell;
+use super::entrypoint::has_extension;
 use super::reference::Reference;
 use super::stage::{LintStep, Stage};
-use super::words::LintCommand;
+use super::words::{LintCommand, program_name};
 
 /// Reports `ServiceMonitor` with arguments that it does not take, or where it is not.
 pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
@@ -22,19 +23,43 @@ pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
     under_monitor.chain(of_commands).collect()
 }
 
-/// Reports a `CMD` whose words become arguments of the base's `ServiceMonitor`.
+/// Reports a `CMD` whose words become arguments of the `ServiceMonitor` of `ENTRYPOINT`.
 fn check_command_under_monitor(stage: &Stage<'_>) -> Option<Finding> {
+    let step = stage.all("CMD").next_back()?;
+    let words = step.instruction.exec_form();
+    if let Some(entrypoint) = stage.all("ENTRYPOINT").next_back() {
+        let message = "ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and does not run \
+            it: remove CMD, or start it in ENTRYPOINT";
+        let is_lost = monitors_service(entrypoint) && words.is_none_or(|words| is_command(&words));
+        return is_lost.then(|| step.finding(message).warning());
+    }
     let has_monitor = stage.reference().is_some_and(Reference::has_iis);
-    let mut commands = stage
-        .all("CMD")
-        .filter(|_| has_monitor && !stage.has("ENTRYPOINT"));
-    let step = commands.next_back()?;
-    let words = step.instruction.exec_form().unwrap_or_default();
+    let words = words.unwrap_or_default();
     // Arguments of a service's name.
     let is_argument = words.first().is_some_and(|word| word.starts_with('-'));
     let message = "the base's ENTRYPOINT is ServiceMonitor, which gets this CMD as arguments and does \
         not run it: set ENTRYPOINT";
-    (!is_argument).then(|| step.finding(message).warning())
+    (has_monitor && !is_argument).then(|| step.finding(message).warning())
+}
+
+/// True for an `ENTRYPOINT` of `ServiceMonitor` with a service, in exec form.
+fn monitors_service(step: &LintStep<'_>) -> bool {
+    let words = step.instruction.exec_form().unwrap_or_default();
+    let is_monitor = |program: &String| program_name(program) == "servicemonitor";
+    let has_service = words.get(1).is_some_and(|word| !word.starts_with('-'));
+    words.first().is_some_and(is_monitor) && has_service
+}
+
+/// True for a program with its arguments; one word may be an application pool, with options behind it.
+fn is_command(words: &[String]) -> bool {
+    let Some((program, arguments)) = words.split_first() else {
+        return false;
+    };
+    let name = program_name(program);
+    let has_argument = arguments.first().is_some_and(|word| !word.starts_with('-'));
+    has_argument
+        || matches!(name.as_str(), "powershell" | "pwsh" | "cmd")
+        || has_extension(program, &["exe", "cmd", "bat", "ps1"])
 }
 
 fn check_command(
