@@ -200,11 +200,22 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
             let target = named.or_else(|| arguments.iter().rfind(|word| !is_option(word)));
             target.map(slice::from_ref).unwrap_or_default()
         }
+        "new-item" | "ni" if makes_file(command) => arguments,
         program if DOWNLOADERS.contains(&program) => arguments,
         _ => &[],
     };
     let output = command.files.iter().filter(move |_| !command.has_input);
     targets.iter().chain(output)
+}
+
+/// Returns true for a `New-Item` of a file without a value, which may be a path, and of no hidden one.
+fn makes_file(command: &LintCommand) -> bool {
+    let mut pairs = command.words.windows(2);
+    let is_file = pairs.any(|pair| {
+        let option = pair[0].value.to_ascii_lowercase();
+        matches!(option.as_str(), "-itemtype" | "-type") && pair[1].eq_ignore_case("file")
+    });
+    is_file && !command.any(|it| it == "-value" || it.starts_with('.'))
 }
 
 fn resolve(state: &StageState, text: &str) -> Option<ImagePath> {
