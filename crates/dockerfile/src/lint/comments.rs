@@ -4,7 +4,7 @@ use super::Finding;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::shells::is_known_cmdlet;
-use super::words::Grammar;
+use super::words::{Grammar, Word};
 use crate::instruction::InstructionKind;
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
@@ -36,6 +36,13 @@ fn is_commented(text: &str) -> bool {
     before.is_some_and(|before| !before.contains(['"', '\'', '[']))
 }
 
+/// Returns true for a `#` or `#word`; others, such as `#{name}`, are of templates.
+fn is_comment(word: &Word) -> bool {
+    let text = word.value.trim_start_matches('#');
+    let is_word = text.is_empty() || text.starts_with(|c: char| c.is_ascii_alphabetic());
+    word.value.starts_with('#') && is_word && !word.is_quoted
+}
+
 fn check_commands(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let step = it.step;
     // PowerShell has comments.
@@ -48,6 +55,11 @@ fn check_commands(it: &EvaluatedStep<'_>) -> Option<Finding> {
         let is_powershell = first.starts_with('$') || is_known_cmdlet(first);
         if command.grammar != Grammar::Cmd || prints || is_powershell {
             return None;
+        }
+        if is_comment(&command.words[0]) {
+            let message = "cmd has no comments that begin with #, and looks for a program of this name: \
+                write the comment on a line of its own";
+            return Some(step.finding_at(command.start(), message));
         }
         let mut words = command.words[..command.words.len() - 1].iter();
         let word = words.find(|word| word.value == "#" && word.range.len() == 1)?;
