@@ -77,6 +77,7 @@ fn installs_update(command: &LintCommand) -> bool {
     let is_update = match run.program() {
         "wusa" => run.any(|it| it.contains(".msu")) && !run.any(|it| it.contains("/extract")),
         "install-windowsupdate" => true,
+        "get-windowsupdate" => run.has(&["-install"]),
         _ => false,
     };
     is_update && command.next != NextOperator::Or
