@@ -387,6 +387,34 @@ fn check_set_value(step: &LintStep<'_>) -> Option<Finding> {
     })
 }
 
+/// Reports `echo set A=b > a.cmd`, which writes the space into the value. A list of options or folders
+/// may end in one.
+fn check_written_value(step: &LintStep<'_>) -> Option<Finding> {
+    step.commands().iter().find_map(|command| {
+        let [_, set, assigned] = command.words.as_slice() else {
+            return None;
+        };
+        let (name, value) = assigned.value.split_once('=')?;
+        let after = &step.instruction.full_text()[assigned.range.end..];
+        let is_batch = |file: &Word| has_extension(&file.value, &["bat", "cmd"]);
+        let ends_in_space = command.grammar == Grammar::Cmd
+            && command.program() == "echo"
+            && set.value.trim_start_matches('@').eq_ignore_ascii_case("set")
+            && command.files.iter().any(is_batch)
+            && after.starts_with([' ', '\t'])
+            && after.trim_start().starts_with('>');
+        let is_list = value.is_empty() || value.starts_with('-') || value.ends_with(';');
+        if !ends_in_space || is_list || assigned.is_quoted {
+            return None;
+        }
+        let message = format!(
+            "echo writes the space before > into the file, and the value of {name} ends in it: write \
+             set \"{name}=…\""
+        );
+        Some(step.finding_at(assigned.start(), message).warning())
+    })
+}
+
 /// Reports `ENV A = b`, which sets A to "= b".
 pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let instruction = step.instruction;
@@ -394,7 +422,9 @@ pub(super) fn check_equals(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding
     match keyword {
         "ARG" => return check_argument(step),
         "RUN" if step.shell == BaseShell::Cmd => {
-            return check_set(step).or_else(|| check_set_value(step));
+            return check_set(step)
+                .or_else(|| check_set_value(step))
+                .or_else(|| check_written_value(step));
         }
         "ENV" | "LABEL" => {}
         _ => return None,
