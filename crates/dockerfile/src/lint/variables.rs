@@ -176,11 +176,16 @@ fn is_for_start(step: &LintStep<'_>, command: &LintCommand) -> bool {
         })
 }
 
-/// Returns true for an `echo $env:NAME` that writes no file.
+/// Returns true for an `echo` of `$env:NAME`, `$NAME` or `${NAME}` that writes no file.
 fn shows_variable(step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let start = command.word(1).get(..5);
-    let is_variable = start.is_some_and(|start| start.eq_ignore_ascii_case("$env:"));
-    is_variable && command.words.len() == 2 && !step.instruction.text().contains(['>', '|'])
+    let word = command.word(1);
+    let start = word.get(..5);
+    let is_of_powershell = start.is_some_and(|start| start.eq_ignore_ascii_case("$env:"));
+    let name = dollar_names(word).next().unwrap_or_default();
+    let is_whole = word.trim_matches(['$', '{', '}']) == name;
+    (is_of_powershell || is_whole)
+        && command.words.len() == 2
+        && !step.instruction.text().contains(['>', '|'])
 }
 
 /// Position of a variable that stays as it is written, and the reason.
@@ -295,12 +300,17 @@ fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
         return Some((format!("$env:{name}"), format!("%{name}%")));
     }
     let name = dollar_names(word).find(|name| state.declares(name))?;
-    let written = if word.contains(&format!("${{{name}}}")) {
+    let written = if is_braced(word, name) {
         format!("${{{name}}}")
     } else {
         format!("${name}")
     };
     Some((written, format!("%{name}%")))
+}
+
+/// Returns true for a word with `${NAME}`, which letters may follow.
+fn is_braced(word: &str, name: &str) -> bool {
+    word.contains(&format!("${{{name}}}"))
 }
 
 fn foreign_to_powershell(
@@ -334,8 +344,13 @@ fn foreign_to_powershell(
         let own = name.to_ascii_lowercase();
         state.declares(name) && !AUTOMATIC.contains(&own.as_str()) && !is_assigned(lower, &own)
     })?;
+    let pair = if is_braced(word, name) {
+        (format!("${{{name}}}"), format!("${{env:{name}}}"))
+    } else {
+        (format!("${name}"), format!("$env:{name}"))
+    };
     // PowerShell expands nothing in single quotes.
-    (!whole.contains(&format!("'{word}'"))).then(|| (format!("${name}"), format!("$env:{name}")))
+    (!whole.contains(&format!("'{word}'"))).then_some(pair)
 }
 
 /// Further variables that Windows sets, which a build argument may be named like.
@@ -467,19 +482,17 @@ pub(super) fn dollar_names(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns true if a script sets a variable; both are in lower case.
 pub(super) fn is_assigned(script: &str, name: &str) -> bool {
-    script
-        .match_indices(&format!("${name}"))
-        .any(|(at, found)| {
-            let after = script[at + found.len()..].trim_start();
-            let before = script[..at].trim_end();
-            let is_set = after.starts_with('=') && !after.starts_with("==")
-                || ["+=", "-=", "["].iter().any(|it| after.starts_with(it))
-                || is_member(after);
-            is_set
-                || after.starts_with("in ")
-                || before.ends_with("param(")
-                || before.ends_with(']')
-        })
+    let (plain, braced) = (format!("${name}"), format!("${{{name}}}"));
+    let plain = script.match_indices(&plain);
+    let mut places = plain.chain(script.match_indices(&braced));
+    places.any(|(at, found)| {
+        let after = script[at + found.len()..].trim_start();
+        let before = script[..at].trim_end();
+        let is_set = after.starts_with('=') && !after.starts_with("==")
+            || ["+=", "-=", "["].iter().any(|it| after.starts_with(it))
+            || is_member(after);
+        is_set || after.starts_with("in ") || before.ends_with("param(") || before.ends_with(']')
+    })
 }
 
 /// Returns true for a method, or a property that is set, and not for an extension.

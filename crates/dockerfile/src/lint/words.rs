@@ -492,6 +492,8 @@ struct ScriptReader {
     has_input: bool,
     /// True if the next word is a redirection's file.
     is_redirected: bool,
+    /// True between the braces of `${NAME}`.
+    is_in_variable: bool,
     /// Open blocks of cmd.
     blocks: usize,
 }
@@ -504,11 +506,22 @@ impl ScriptReader {
         }
     }
 
-    fn is_operator(&self, c: char) -> bool {
+    fn is_operator(&mut self, c: char) -> bool {
         match self.grammar {
             Grammar::Cmd | Grammar::Exec | Grammar::Unknown => "&|()".contains(c),
-            Grammar::PowerShell | Grammar::PowerShellCore => ";|&(){}".contains(c),
+            Grammar::PowerShell | Grammar::PowerShellCore => {
+                ";|&(){}".contains(c) && !self.is_of_variable(c)
+            }
         }
+    }
+
+    /// True for a character of PowerShell's `${NAME}`, such as `${env:ProgramFiles(x86)}`.
+    fn is_of_variable(&mut self, c: char) -> bool {
+        let word = self.word.as_ref().filter(|word| !word.is_quoted);
+        let opens = c == '{' && word.is_some_and(|word| word.value.ends_with('$'));
+        let is_inside = opens || self.is_in_variable;
+        self.is_in_variable = is_inside && c != '}';
+        is_inside
     }
 
     /// In cmd a parenthesis is one of a block only where a command begins.
@@ -562,6 +575,7 @@ impl ScriptReader {
     }
 
     fn end_word(&mut self) {
+        self.is_in_variable = false;
         let Some(word) = self.word.take() else { return };
         if std::mem::take(&mut self.is_redirected) {
             self.files.push(word);
