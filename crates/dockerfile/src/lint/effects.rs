@@ -133,8 +133,14 @@ pub(super) fn check_robocopy(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
         "errorlevel", "exitcode", "exit 0", "exit /b", "|| ver", "|| rem", "|| echo", "|| cd",
         "|| (", "exit $",
     ]);
-    let message = "robocopy exits with 1 when it copies files, which ends the build: add \
-        `& if errorlevel 8 (exit 1) else exit 0`, or use xcopy";
+    let check = if command.grammar.is_powershell() {
+        "; if ($LASTEXITCODE -ge 8) { exit 1 } else { exit 0 }"
+    } else {
+        "& if errorlevel 8 (exit 1) else exit 0"
+    };
+    let message = format!(
+        "robocopy exits with 1 when it copies files, which ends the build: add `{check}`, or use xcopy"
+    );
     (!is_handled).then(|| step.finding_at(command.start(), message))
 }
 

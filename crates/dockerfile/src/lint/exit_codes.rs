@@ -89,7 +89,7 @@ fn lost(step: &LintStep<'_>, at: usize, name: &str, mend: &str) -> Finding {
 
 /// Position of an `%ERRORLEVEL%` that is to be the exit code of a program of the same line, and what
 /// follows from its 0.
-fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, String)> {
     let text = step.lower_text();
     // `call` and delayed expansion read it later, and a loop's commands are files of their own.
     let is_open = || text.contains_any(&["call ", "/v:", "setlocal", "^%"]);
@@ -104,23 +104,33 @@ fn early_errorlevel(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let is_check = matches!(it.program(), "if" | "exit");
         let mut words = it.words.iter();
         let word = words.find(|word| uses(word)).filter(|_| is_check)?;
-        let is_never = || {
-            let code = word.value.split_once("==").map_or("0", |(_, code)| code);
-            code.parse::<u32>().is_ok_and(|code| code > 0) && !it.has(&["not"])
-        };
-        let consequence = match it.program() {
-            "exit" => "this exits with 0 also after a failure: omit it after the last program",
-            _ if is_never() => {
-                "this is never true: write `if errorlevel N`, which is true from N on"
-            }
-            _ => {
-                "this compares 0 whatever the program returns: write `if errorlevel N`, which is true \
-                 from N on"
-            }
+        let consequence = if it.program() == "exit" {
+            "this exits with 0 also after a failure: omit it after the last program".to_owned()
+        } else if let Some(code) = compared_code(it, word) {
+            // `if errorlevel N` alone is true for the failures above N, too.
+            let next = code.saturating_add(1);
+            format!("this is never true: write `if errorlevel {code} if not errorlevel {next}`")
+        } else {
+            "this compares 0 whatever the program returns: write `if errorlevel N`, which is true from \
+             N on"
+                .to_owned()
         };
         Some((word.range.start, consequence))
     };
     commands.find_map(use_of)
+}
+
+/// The exit code, other than 0, that `%ERRORLEVEL%` in a word of an `if` has to be equal to.
+fn compared_code(command: &LintCommand, word: &Word) -> Option<u32> {
+    let place = command.words.iter().position(|it| it == word)?;
+    let (operator, operand) = (command.word(place + 1), command.word(place + 2));
+    let code = match word.value.split_once("==") {
+        Some((_, code)) => code,
+        None if operator == "==" || operator.eq_ignore_ascii_case("equ") => operand,
+        None => return None,
+    };
+    let code = code.parse::<u32>().ok().filter(|code| *code > 0)?;
+    (!command.has(&["not"])).then_some(code)
 }
 
 /// Position of an `if errorlevel 0` that no other condition follows.

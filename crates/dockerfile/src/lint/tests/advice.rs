@@ -422,7 +422,19 @@ fn a_condition_that_decides_nothing_is_named() {
     say(&[
         (
             "RUN C:\\a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
-            &["lost-exit-code", "before it runs the line"],
+            &[
+                "lost-exit-code",
+                "before it runs the line",
+                "`if errorlevel 3010 if not errorlevel 3011`",
+            ],
+        ),
+        (
+            "RUN C:\\a.exe & if %ERRORLEVEL% EQU 2 exit 0",
+            &["never true", "`if errorlevel 2 if not errorlevel 3`"],
+        ),
+        (
+            "RUN C:\\a.exe & if %ERRORLEVEL% NEQ 0 exit 1",
+            &["compares 0", "`if errorlevel N`, which is true from N on"],
         ),
         (
             "RUN C:\\a.exe || if \"%A%\"==\"3010\"",
@@ -435,9 +447,43 @@ fn a_condition_that_decides_nothing_is_named() {
     ]);
     silent(&[
         "RUN C:\\a.exe & if errorlevel 8 exit 1",
+        "RUN C:\\a.exe || if errorlevel 3010 if not errorlevel 3011 exit 0",
         "RUN cmd /V:ON /C C:\\a.exe ^& exit !ERRORLEVEL!",
         "RUN if not exist C:\\a md C:\\a",
         "RUN if not exist C:\\a (md C:\\a)",
+    ]);
+}
+
+#[test]
+fn advice_is_in_the_language_of_the_shell() {
+    let rule = "robocopy-exit-code";
+    let of_powershell = "add `; if ($LASTEXITCODE -ge 8) { exit 1 } else { exit 0 }`";
+    let argument = format!("{SHELL}ARG V=1\n");
+    say(&[
+        (
+            "RUN robocopy C:\\a C:\\b",
+            &[rule, "add `& if errorlevel 8"],
+        ),
+        (
+            &format!("{SHELL}RUN robocopy C:\\a C:\\b"),
+            &[rule, of_powershell],
+        ),
+        (
+            "RUN powershell robocopy C:\\a C:\\b",
+            &[rule, of_powershell],
+        ),
+        (
+            &format!("{argument}RUN C:/a.exe b-${{V}}c"),
+            &["foreign-variable: ${V}", "write ${env:V} for"],
+        ),
+        (
+            &format!("{argument}RUN C:/a.exe b-$V"),
+            &["foreign-variable: $V", "write $env:V for"],
+        ),
+        (
+            "ARG test = 1",
+            &["invalid-instruction", "write NAME=VALUE without spaces"],
+        ),
     ]);
 }
 
