@@ -61,12 +61,7 @@ pub fn change(
             location: Some(of.clone()),
             ..edit.clone()
         };
-        let is_inherited = match &edit.change {
-            ConfigChange::New { entry, .. } | ConfigChange::Take { entry } => {
-                server.has(&at_server, entry)?
-            }
-            _ => false,
-        };
+        let is_inherited = server.has(&at_server)?;
         let mut editing = SectionEditor {
             document: &mut document,
             schema: &schema,

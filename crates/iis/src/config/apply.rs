@@ -70,13 +70,13 @@ impl<'a> SectionEditor<'a> {
             ConfigChange::Add { entry, first } => self.add(entry, *first, false),
             ConfigChange::Ensure { entry } => self.add(entry, false, true),
             ConfigChange::New { entry, first } => {
-                if self.has(entry)? {
+                if self.has(change)? {
                     return Err(self.exists(entry));
                 }
                 self.add(entry, *first, false)
             }
             ConfigChange::Take { entry } => {
-                if !self.has(entry)? {
+                if !self.has(change)? {
                     return Err(self.of_entry(entry, "has no entry"));
                 }
                 self.remove(entry)
@@ -92,10 +92,16 @@ impl<'a> SectionEditor<'a> {
         }
     }
 
-    /// Returns true if an entry with the same keys exists on this level or above.
-    pub(crate) fn has(&self, entry: &ElementPath) -> Result<bool, EditError> {
+    /// Returns true if the entry that a change adds or removes exists on this level or above.
+    pub(crate) fn has(&self, change: &ConfigChange) -> Result<bool, EditError> {
+        let (ConfigChange::New { entry, .. } | ConfigChange::Take { entry }) = change else {
+            return Ok(false);
+        };
         let (steps, selector, collection) = self.entry(entry)?;
-        let keys = collection.keys(selector);
+        let keys = match change {
+            ConfigChange::New { .. } => collection.new_keys(selector),
+            _ => collection.keys(selector),
+        };
         Ok(self.current(steps, collection, &keys)?.is_some())
     }
 
@@ -191,7 +197,7 @@ impl<'a> SectionEditor<'a> {
         let (steps, selector, collection) = self.entry(entry)?;
         let owner = owner(self.section, steps);
         let new = collection.check_entry(&owner, selector)?;
-        let keys = collection.keys(&new);
+        let keys = collection.new_keys(&new);
         let local = self.state_on(&self.level.roots, steps, collection, &keys, Unmentioned)?;
         let above = self.above(steps, collection, &keys)?;
         let own = local.entry().or(above.and_then(EntryState::entry));
@@ -285,8 +291,8 @@ impl<'a> SectionEditor<'a> {
             .schema
             .collection(self.section, steps, &Selector::default())?;
         if let Some(place) = self.find(&self.level.roots, steps)? {
-            let wanted: Vec<Selector> =
-                entries.iter().map(|entry| collection.keys(entry)).collect();
+            let keys = |entry| collection.new_keys(entry);
+            let wanted: Vec<Selector> = entries.iter().map(keys).collect();
             for child in self.document.children(place).collect::<Vec<_>>() {
                 let is_entry = collection.is_entry(self.document.name(child));
                 let is_wanted = |entry: &Selector| self.is_meant(child, collection, entry);
@@ -519,7 +525,7 @@ impl<'a> SectionEditor<'a> {
         selector.attributes().all(|(name, value)| {
             let schema = collection.entry.attribute(name);
             let has = self.document.attribute(id, name);
-            has.or(schema.default.as_deref())
+            has.or(schema.unset())
                 .is_some_and(|has| schema.is_same(has, value))
         })
     }

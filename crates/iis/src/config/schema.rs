@@ -322,6 +322,20 @@ impl CollectionSchema {
         Selector(combined)
     }
 
+    /// The keys of a new entry, with the parts of a combined key that it leaves out.
+    pub(crate) fn new_keys(&self, entry: &Selector) -> Selector {
+        let has = |wanted: &str| entry.attributes().any(|(name, _)| name == wanted);
+        let mut whole = entry.clone();
+        for (name, schema) in &self.entry.attributes {
+            if let (KeyKind::Combined, Some(value)) = (schema.key, schema.unset())
+                && !has(name)
+            {
+                whole.0.push((name.clone(), value.to_owned()));
+            }
+        }
+        self.keys(&whole)
+    }
+
     /// All keys of an entry with these attributes: each may be that of one entry only.
     pub(crate) fn all_keys(&self, entry: &Selector) -> Vec<Selector> {
         let of = |key: KeyKind| {
@@ -329,7 +343,7 @@ impl CollectionSchema {
             let keys = keys.filter(move |(_, schema)| schema.key == key);
             keys.map(move |(name, schema)| {
                 let own = entry.attributes().find(|(own, _)| own == name);
-                let value = own.map(|(_, value)| value).or(schema.default.as_deref())?;
+                let value = own.map(|(_, value)| value).or(schema.unset())?;
                 Some((name.clone(), value.to_owned()))
             })
         };
@@ -356,7 +370,7 @@ impl CollectionSchema {
         let has = |wanted: &str| checked.iter().any(|(name, _)| name == wanted);
         for (name, attribute) in &self.entry.attributes {
             let is_needed = attribute.is_required && attribute.default.is_none();
-            let is_key = attribute.key != KeyKind::No && attribute.default.is_none();
+            let is_key = attribute.key == KeyKind::Unique && attribute.default.is_none();
             if (is_needed || is_key) && !has(name) {
                 let why = format!("an entry of {owner} requires {name}");
                 return Err(EditError::Refused(why));

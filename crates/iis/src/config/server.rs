@@ -276,8 +276,8 @@ impl Server {
         found
     }
 
-    /// Returns true if an entry with the same keys exists on the level of the edit or above.
-    pub fn has(&mut self, edit: &ConfigEdit, entry: &ElementPath) -> Result<bool, EditError> {
+    /// Returns true if the entry that an edit adds or removes exists on its level or above.
+    pub fn has(&mut self, edit: &ConfigEdit) -> Result<bool, EditError> {
         let level = self.found_level(edit.location.as_ref());
         let editing = SectionEditor {
             document: &mut self.document,
@@ -285,7 +285,7 @@ impl Server {
             section: &edit.section,
             level: &level,
         };
-        editing.has(entry)
+        editing.has(&edit.change)
     }
 
     /// The level of the server or of a location, which is created if absent.

@@ -87,6 +87,13 @@ impl AttributeSchema {
         Ok(value)
     }
 
+    /// The value in an entry without the attribute; none if the schema does not say it. A part of a
+    /// combined key may be left out, and is empty then.
+    pub(crate) fn unset(&self) -> Option<&str> {
+        let is_combined = self.key == KeyKind::Combined;
+        self.default.as_deref().or(is_combined.then_some(""))
+    }
+
     /// The text that IIS writes for a number.
     pub(crate) fn text_for_number(&self, number: i64) -> Option<String> {
         match &self.kind {

@@ -3,6 +3,8 @@
 use super::*;
 
 const DOCUMENTS: &str = "system.webServer/defaultDocument";
+const RULES: &str = "system.webServer/security/authorization";
+const ADDRESSES: &str = "system.webServer/security/ipSecurity";
 
 /// The error of the last change, after the others.
 fn refused(section: &str, location: &str, changes: &[&str]) -> Option<String> {
@@ -65,6 +67,12 @@ fn a_key_of_another_entry_is_refused() {
             ],
             "httpErrors already has the entry [statusCode='404',subStatusCode='-1']",
         ),
+        (
+            RULES,
+            "",
+            &["+[accessType='Deny',users='?']", "[users='?'].users:*"],
+            "authorization already has the entry [roles='',users='*',verbs='']",
+        ),
     ] {
         let found = refused(section, location, changes);
         assert_eq!(found.as_deref(), Some(printed), "{changes:?}");
@@ -102,4 +110,70 @@ fn other_keys_are_set() {
         value: "*:8080:".to_owned(),
     };
     server.apply(&edit(SITES, "", set)).unwrap();
+}
+
+/// As in Microsoft's samples.
+#[test]
+fn a_combined_key_is_empty_where_it_is_left_out() {
+    assert_eq!(
+        added(
+            RULES,
+            "",
+            &[
+                "+[accessType='Allow',roles='administrators']",
+                "+[accessType='Deny',users='?',verbs='POST']",
+                "+[accessType='Allow',users='?']",
+            ]
+        ),
+        [
+            "                <add accessType=\"Allow\" roles=\"administrators\" />",
+            "                <add accessType=\"Deny\" users=\"?\" verbs=\"POST\" />",
+            "                <add accessType=\"Allow\" users=\"?\" />",
+        ]
+    );
+    let address = "+[ipAddress='192.168.100.1',allowed='False']";
+    assert_eq!(
+        added(ADDRESSES, "Default Web Site", &[address])[4],
+        "                    <add ipAddress=\"192.168.100.1\" allowed=\"false\" />"
+    );
+    let new = |text: &str| ConfigChange::New {
+        entry: ElementPath::with_entry(text).unwrap(),
+        first: false,
+    };
+    let mut server = server(FILE);
+    for text in [
+        "[accessType='Deny',users='?',verbs='GET']",
+        "[accessType='Allow',users='?']",
+    ] {
+        server.apply(&edit(RULES, "", new(text))).unwrap();
+    }
+    let twice = new("[accessType='Deny',users='?',roles='']");
+    assert!(server.apply(&edit(RULES, "", twice)).is_err());
+    let take = ConfigChange::Take {
+        entry: ElementPath::with_entry("[users='*',roles='',verbs='']").unwrap(),
+    };
+    server.apply(&edit(RULES, "", take)).unwrap();
+    let after = String::from_utf8(server.finish().unwrap()).unwrap();
+    assert!(!after.contains("users=\"*\""), "{after}");
+}
+
+/// IIS rejects the same entry at a location, if it does not remove the one of the server.
+#[test]
+fn a_location_removes_the_entry_with_the_same_keys() {
+    let lines = added(
+        RULES,
+        "Default Web Site",
+        &[
+            "+[accessType='Deny',users='*',verbs='POST']",
+            "+[accessType='Deny',users='*']",
+        ],
+    );
+    assert_eq!(
+        lines[4..7],
+        [
+            "                    <add accessType=\"Deny\" users=\"*\" verbs=\"POST\" />",
+            "                    <remove users=\"*\" roles=\"\" verbs=\"\" />",
+            "                    <add accessType=\"Deny\" users=\"*\" />",
+        ]
+    );
 }
