@@ -4,7 +4,7 @@ use wincimg_windows::invalid::InvalidText;
 
 use super::config::{
     APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, EditError, ElementPath, SITES,
-    SectionPath, Selector, Server,
+    SectionPath, Selector, Server, UnknownName, is_of_iis,
 };
 
 /// The changes of a command: all of them are made, or none.
@@ -64,6 +64,12 @@ impl From<EditError> for IisChangeError {
         match error {
             // Windows would write it, and then answer no request.
             error @ EditError::NoPool(_) => Self::Unclear(error.to_string()),
+            EditError::Undeclared(UnknownName { name, .. }) if !is_of_iis(&name) => {
+                Self::Unclear(format!(
+                    "the section {name:?} is in another file than applicationHost.config, such as \
+                     those of .NET, which cannot be changed"
+                ))
+            }
             error => Self::Fails(error.to_string()),
         }
     }

@@ -26,8 +26,8 @@ pub(super) use self::encoding::DecodedText;
 pub(crate) use self::names::FilterTarget;
 pub use self::path::{ElementPath, PathStep, SectionPath, Selector};
 pub use self::schema::{EditError, Schema, SchemaError, UnknownName};
-pub(crate) use self::server::SITES;
 pub use self::server::{APP_POOLS, Server, SharedBinding};
+pub(crate) use self::server::{SITES, is_of_iis};
 
 /// A problem that prevents changes to a configuration file of IIS, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

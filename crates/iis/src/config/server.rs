@@ -141,12 +141,8 @@ impl Server {
         section: &SectionPath,
         of: &ConfigLocation,
     ) -> Result<bool, EditError> {
-        let of_iis = [
-            "system.applicationHost", "system.webServer", "system.ftpServer",
-        ];
-        let group = section.names().next().unwrap_or_default();
         match self.is_delegated(section, Some(of)) {
-            Err(EditError::Undeclared(_)) if !of_iis.contains(&group) => Ok(true),
+            Err(EditError::Undeclared(_)) if !is_of_iis(section.as_str()) => Ok(true),
             known => known,
         }
     }
@@ -503,6 +499,16 @@ impl Server {
         *entry = ElementPath::default().entry(attributes);
         Some(change)
     }
+}
+
+/// Returns true if a section is in the files of IIS rather than those of .NET.
+pub(crate) fn is_of_iis(section: &str) -> bool {
+    let groups = [
+        "system.applicationHost/",
+        "system.webServer/",
+        "system.ftpServer/",
+    ];
+    groups.iter().any(|group| section.starts_with(group))
 }
 
 /// Returns true if a location applies to the whole server.

@@ -272,6 +272,23 @@ proptest! {
 }
 
 #[test]
+fn sections_of_other_files_are_unclear_and_those_of_iis_fail() {
+    let schema = ["system.web/httpRuntime", "system.webServer/asp"].map(|name| {
+        format!("<sectionSchema name='{name}'><attribute name='a' type='string' /></sectionSchema>")
+    });
+    let schema = format!("<configSchema>{}</configSchema>", schema.concat());
+    let schema = Schema::read([("schema.xml", schema.as_bytes())]).unwrap();
+    let mut server = Server::read(FILE.as_bytes(), schema).unwrap();
+    for (section, is_unclear) in [("httpRuntime", true), ("asp", false)] {
+        let line = format!("set config /section:{section} /a:b");
+        let order = read(&words(&line), &server).unwrap();
+        let refused = IisChangeError::from(server.apply(&order.edits[0]).unwrap_err());
+        let found = matches!(refused, IisChangeError::Unclear(_));
+        assert_eq!(found, is_unclear, "{refused:?}");
+    }
+}
+
+#[test]
 fn selectors_survive_quotes() {
     let order = read(
         &words(
