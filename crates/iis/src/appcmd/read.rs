@@ -426,17 +426,27 @@ fn known_object(
         "apppool" => server.app_pools(),
         _ => return Ok(IisChange::default()),
     };
-    let name = match line.named(object) {
-        Ok(name) => name,
-        Err(_) if verb == "list" && line.switches.is_empty() => return Ok(IisChange::default()),
-        Err(error) => return Err(error),
-    };
-    let found = check_exists(object, &name, &known)?;
-    Ok(if verb == "list" {
-        IisChange::default()
-    } else {
-        found
-    })
+    if verb != "list" {
+        return check_exists(object, &line.named(object)?, &known);
+    }
+    let name = line.new_name(object).ok();
+    // It fails if no object fits.
+    let is_filter = |switch: &&Switch| matches!(switch, Switch::Set(name, _) if !is_output(name));
+    if let Some(filter) = line.switches.iter().find(is_filter) {
+        return unclear(format!(
+            "whether {filter} applies to any {object} is unknown"
+        ));
+    }
+    if let Some(name) = name {
+        check_exists(object, &name, &known)?;
+    }
+    Ok(IisChange::default())
+}
+
+/// Returns true if a switch of `list` only says what is printed.
+fn is_output(name: &str) -> bool {
+    let mut known = ["text", "config"].iter();
+    known.any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn sites() -> SectionPath {

@@ -146,7 +146,8 @@ impl FromStr for ElementPath {
             InvalidText::new(
                 "path in a section",
                 text,
-                "names and entries separated by dots, such as [name='api'].processModel",
+                "names and entries by their attributes, separated by dots, such as \
+                 [name='api'].processModel",
             )
         })
     }
