@@ -63,7 +63,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
     ) -> Result<PsValue> {
         let given = self.bind_parameters(command, takes)?;
-        self.iis(name, command, parameters(&given)?)
+        self.iis(name, command, parameters(command, &given)?)
     }
 
     fn iis(
@@ -121,7 +121,7 @@ impl Shell<'_, '_> {
     /// `New-Item IIS:\AppPools\x`
     pub(super) fn new_on_iis(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &ITEM)?;
-        let mut parameters = parameters(&given)?;
+        let mut parameters = parameters(command, &given)?;
         let name = given.text("name")?;
         for (parameter, value) in &mut parameters {
             if let ("path", ParameterValue::Text(path)) = (parameter.as_str(), value) {
@@ -154,7 +154,7 @@ impl Shell<'_, '_> {
         path: &str,
         given: &BoundParameters,
     ) -> Result<PsValue> {
-        let mut parameters = parameters(given)?;
+        let mut parameters = parameters(command, given)?;
         parameters.retain(|(name, _)| matches!(name.as_str(), "name" | "value"));
         let path = ParameterValue::Text(path.to_owned());
         parameters.push(("path".to_owned(), path));
@@ -162,7 +162,13 @@ impl Shell<'_, '_> {
     }
 }
 
-fn parameters(given: &BoundParameters) -> Result<Vec<(String, ParameterValue)>> {
+fn parameters(
+    command: &CommandAst,
+    given: &BoundParameters,
+) -> Result<Vec<(String, ParameterValue)>> {
+    if let Some(value) = given.value("value") {
+        command.check_number(value)?;
+    }
     let entries = given.entries.iter();
     entries
         .map(|(name, value)| Ok(((*name).to_owned(), parameter_value(value)?)))
