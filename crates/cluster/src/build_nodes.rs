@@ -105,14 +105,18 @@ impl BuildNodes {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_windows::compat::HostBuild;
+
     use super::*;
+
+    fn host() -> Node {
+        Node::from_build(HostBuild::new("20348.2402".parse().unwrap()))
+    }
 
     #[test]
     fn known_nodes_decide_what_is_tolerated() {
         let taint = |text: &str| serde_json::from_str::<Taint>(text).unwrap();
-        let mut node = Node::from_build(wincimg_windows::compat::HostBuild::new(
-            "20348.2402".parse().unwrap(),
-        ));
+        let mut node = host();
         let usual = BuildNodes::new(20348, &[&node]);
         assert_eq!(usual.tolerations.len(), 3);
         node.name = Some("win-a".to_owned());
@@ -124,54 +128,39 @@ mod tests {
         ];
         let same = node.clone();
         let nodes = BuildNodes::new(20348, &[&node, &same]);
-        assert_eq!(
-            nodes.tolerations,
-            [
-                json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"})
-            ]
-        );
+        let sku =
+            json!({"key": "sku", "operator": "Equal", "value": "Windows", "effect": "NoSchedule"});
+        assert_eq!(nodes.tolerations, [sku]);
     }
 
     #[test]
     fn nodes_without_a_selected_label_are_named() {
-        let typed = Node::from_build(wincimg_windows::compat::HostBuild::new(
-            "20348.2402".parse().unwrap(),
-        ));
+        fn owned(labels: &[(&str, &str)]) -> Vec<(String, String)> {
+            let labels = labels.iter();
+            let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            labels.collect()
+        }
         let node = |name: &str, labels: &[(&str, &str)]| Node {
             name: Some(name.to_owned()),
-            labels: labels
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect(),
+            labels: owned(labels).into_iter().collect(),
             labels_are_complete: true,
-            ..typed.clone()
+            ..host()
         };
         let (os, build) = ((OS_LABEL, "windows"), (BUILD_LABEL, "10.0.20348"));
         let nodes = [
             node("win-a", &[os]),
             node("win-b", &[os, build, ("pool", "old")]),
-            typed.clone(),
+            host(),
         ];
-        let of = |labels: &[(&str, &str)]| {
-            let labels = labels.iter();
-            let labels = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-            BuildNodes::of_each(&nodes, &labels.collect::<Vec<_>>()).remove(0)
-        };
+        let of = |labels: &[(&str, &str)]| BuildNodes::of_each(&nodes, &owned(labels)).remove(0);
         let build = format!("{BUILD_LABEL}=10.0.20348");
         let plain = of(&[]);
-        assert_eq!(
-            plain.missing_labels(&nodes),
-            [(build.clone(), vec!["win-a"])]
-        );
+        let expected = [(build.clone(), vec!["win-a"])];
+        assert_eq!(plain.missing_labels(&nodes), expected);
         assert!(plain.select_any(&nodes) && !plain.select_any(&nodes[..1]));
         let new = of(&[("pool", "new")]);
-        assert_eq!(
-            new.missing_labels(&nodes),
-            [
-                (build, vec!["win-a"]),
-                ("pool=new".to_owned(), vec!["win-a", "win-b"])
-            ]
-        );
+        let pool = ("pool=new".to_owned(), vec!["win-a", "win-b"]);
+        assert_eq!(new.missing_labels(&nodes), [(build, vec!["win-a"]), pool]);
         // A host that is only a build may have any label.
         assert!(new.select_any(&nodes) && !new.select_any(&nodes[..2]));
     }

@@ -90,7 +90,7 @@ impl NodeSnapshot {
 }
 
 impl NodeWatch {
-    /// Watches from a snapshot on.
+    /// Watches from a snapshot on; with the default one, the nodes are listed first.
     pub fn new(cluster: Cluster, nodes: NodeSnapshot) -> Self {
         Self {
             cluster,
@@ -101,11 +101,6 @@ impl NodeWatch {
             waits: waits(),
             waiting: VecDeque::new(),
         }
-    }
-
-    /// Watches without a snapshot: the nodes are listed first.
-    pub fn without_list(cluster: Cluster) -> Self {
-        Self::new(cluster, NodeSnapshot::default())
     }
 
     /// Current nodes.

@@ -271,6 +271,12 @@ impl Rollout {
         names.sort_unstable_by(|a, b| b.cmp(a));
         names.join(", ")
     }
+
+    /// Where the pods of a workload can be scheduled, if it is placed.
+    fn placement_of(&self, workload: usize) -> Option<&Placement> {
+        let mut placements = self.placements.iter();
+        placements.find(|placement| placement.workload == Some(workload))
+    }
 }
 
 /// The first place of each reference among the images.
@@ -314,14 +320,6 @@ pub fn host_label(host: &Node) -> String {
         (Some(name), None) => name.clone(),
         (None, Some(build)) => build.to_string(),
         (None, None) => "?".to_owned(),
-    }
-}
-
-impl Rollout {
-    /// Where the pods of a workload can be scheduled, if it is placed.
-    fn placement_of(&self, workload: usize) -> Option<&Placement> {
-        let mut placements = self.placements.iter();
-        placements.find(|placement| placement.workload == Some(workload))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use wincimg_common::Named;
 use wincimg_windows::compat::{Concern, VerdictOutcome};
 
-use super::{Placement, Rollout, Warning};
+use super::{Placement, Rollout};
 
 /// Outcome of a workload's pods, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
@@ -103,7 +103,8 @@ impl Rollout {
     fn worst_notices(&self) -> HashMap<Subject, VerdictOutcome> {
         let mut worst: HashMap<Subject, VerdictOutcome> = HashMap::new();
         for notice in &self.notices {
-            let Some(subject) = subject_of(notice) else {
+            let image = notice.image.map(Subject::Image);
+            let Some(subject) = notice.workload.map(Subject::Workload).or(image) else {
                 continue;
             };
             let outcome = notice.finding.outcome;
@@ -175,12 +176,6 @@ impl OutcomeCounts {
     pub fn get(&self, starts: StartStatus) -> usize {
         self.0[starts as usize]
     }
-}
-
-/// The workload of a notice, or its image if that is given by itself.
-fn subject_of(notice: &Warning) -> Option<Subject> {
-    let image = notice.image.map(Subject::Image);
-    notice.workload.map(Subject::Workload).or(image)
 }
 
 /// Returns true if a notice of this rule makes the outcome unknown, instead of being a mere

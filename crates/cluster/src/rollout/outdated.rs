@@ -96,6 +96,9 @@ mod tests {
         assert_eq!(lacks("26100.33438", "2026-09-20"), None);
         assert_eq!(lacks("26100.33296", "2026-09-07"), None);
         assert_eq!(lacks("26100", "2026-09-20"), None);
+        // Out of support, and of no release.
+        assert_eq!(lacks("18363.100", "2026-09-20"), None);
+        assert_eq!(lacks("12345.1", "2026-09-20"), None);
     }
 
     #[test]
@@ -111,11 +114,5 @@ mod tests {
         assert_eq!(behind("20348.2402", "2027-03-01"), Some((31, true)));
         assert_eq!(behind("26100.33296", "2027-01-01"), Some((1, true)));
         assert_eq!(behind("26100.33438", "2027-01-01"), None);
-    }
-
-    #[test]
-    fn what_is_not_served_any_more_lacks_nothing() {
-        assert_eq!(lacks("18363.100", "2026-09-20"), None);
-        assert_eq!(lacks("12345.1", "2026-09-20"), None);
     }
 }

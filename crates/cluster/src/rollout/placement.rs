@@ -125,9 +125,10 @@ impl Placement {
                     }
                 })
                 .collect();
-            let is_known = images
-                .iter()
-                .any(|placed| placed.image == image && same_findings(&placed.findings, &findings));
+            let is_known = images.iter().any(|placed| {
+                let mut pairs = placed.findings.iter().zip(&findings);
+                placed.image == image && pairs.all(|(a, b)| Rc::ptr_eq(a, b))
+            });
             if !is_known {
                 images.push(PlacedImage { image, findings });
             }
@@ -151,10 +152,6 @@ impl Placement {
             .iter()
             .flat_map(|placed| placed.findings.iter().map(Rc::as_ref))
     }
-}
-
-fn same_findings(a: &[Shared], b: &[Shared]) -> bool {
-    a.iter().zip(b).all(|(a, b)| Rc::ptr_eq(a, b))
 }
 
 /// Selects hosts for pods, once for pods with equal constraints.

@@ -224,9 +224,7 @@ impl PlanAction {
     pub fn steps(&self) -> Vec<ActionStep> {
         self.own_steps().to_vec()
     }
-}
 
-impl PlanAction {
     /// Adds the command that cordons the hosts where the new image does not start yet. A new tag
     /// takes effect with the change of a workload; a reused tag takes effect with the build.
     fn hold(&mut self, rollout: &Rollout, flags: &CommandFlags) {
@@ -276,9 +274,7 @@ impl PlanAction {
             Self::Patch { .. } => self.to_string(),
         }
     }
-}
 
-impl PlanAction {
     /// ` (keeps 3 of 5 nodes)`, with the nodes that are lost and why the rest may not do, if so; empty
     /// where it moves to nodes outside the check.
     fn nodes_left(&self) -> String {
@@ -336,15 +332,13 @@ impl fmt::Display for PlanAction {
                 })?;
                 write!(f, " to {to}")?;
                 kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.describe()))?;
-                f.write_str(AFTER_A_PATCH)
+                f.write_str(
+                    "; run the script there as an administrator, and kubectl uncordon it afterwards",
+                )
             }
         }
     }
 }
-
-/// Steps after a patch command.
-const AFTER_A_PATCH: &str =
-    "; run the script there as an administrator, and kubectl uncordon it afterwards";
 
 /// Maximum number of pins whose removal is tried one by one.
 const TRIED: usize = 50;

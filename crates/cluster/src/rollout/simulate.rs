@@ -58,11 +58,13 @@ impl Simulation {
     /// Sets the version of the matching nodes.
     pub fn apply(&self, nodes: &mut [Node]) -> SimulationMatches {
         let is_pattern = self.nodes.contains('*');
+        // No name has a `?`, which is not a wildcard here.
+        let fits = |name: &str| !self.nodes.contains('?') && wildcards::matches(&self.nodes, name);
         let mut named = SimulationMatches::default();
         for node in nodes {
             let version = node.build.map(|build| build.to_string());
             let name = node.name.as_deref().or(version.as_deref());
-            if !name.is_some_and(|name| self.fits(name)) {
+            if !name.is_some_and(fits) {
                 continue;
             }
             let has_build = node
@@ -76,11 +78,6 @@ impl Simulation {
             }
         }
         named
-    }
-
-    /// Returns true if it applies to this name. No name has a `?`, which is not a wildcard here.
-    fn fits(&self, name: &str) -> bool {
-        !self.nodes.contains('?') && wildcards::matches(&self.nodes, name)
     }
 }
 

@@ -54,6 +54,15 @@ fn plan(request: &RolloutRequest) -> ActionPlan {
     ActionPlan::new(request, &Rollout::new(request), &TagsByRepository::new())
 }
 
+/// The steps of an action: commands begin with `$`.
+fn steps_of(action: &PlanAction) -> Vec<String> {
+    let steps = action.own_steps().iter().map(|step| match step {
+        ActionStep::Command(command) => format!("$ {command}"),
+        ActionStep::Manual(text) => text.clone(),
+    });
+    steps.collect()
+}
+
 /// A plan, and the rollout whose findings have its actions as fixes.
 fn advise(request: &RolloutRequest) -> (Rollout, ActionPlan) {
     let mut rollout = Rollout::new(request);
@@ -114,15 +123,6 @@ fn one_image_is_built_rather_than_three_nodes_patched() {
     assert_eq!(
         short(&["17763.973", "17763.1012", "17763.914"], &["17763.1158"]),
         ["build i0 for 17763.914"]
-    );
-}
-
-#[test]
-fn a_shared_image_is_rebuilt_and_the_older_node_patched() {
-    // n1 needs the new side and shares its image with n0.
-    assert_eq!(
-        short(&["17763.973", "17763.1158"], &["17763.973"]),
-        ["build i0 for 17763.1158", "patch n0 to 17763.1158"]
     );
 }
 

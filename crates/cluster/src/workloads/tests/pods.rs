@@ -44,21 +44,7 @@ fn the_policy_of_an_image_is_that_of_its_tag_unless_it_is_given() {
 }
 
 #[test]
-fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
-    for (value, expected) in [
-        ("windows", System::Windows),
-        ("Windows", System::Windows),
-        ("linux", System::Unsaid),
-    ] {
-        let pod = format!(
-            "kind: Pod\nspec: {{tolerations: [{{key: os, value: {value}}}], containers: [{{image: i}}]}}"
-        );
-        assert_eq!(read(&pod)[0].template.system(), expected, "{value}");
-    }
-}
-
-#[test]
-fn nodes_or_the_system_of_a_pod_make_it_one_for_windows() {
+fn nodes_tolerations_or_the_system_of_a_pod_make_it_one_for_windows() {
     let windows = "nodeSelector: {kubernetes.io/os: windows}";
     let linux = "nodeSelector: {kubernetes.io/os: linux}";
     let tolerates = "tolerations: [{key: os, value: windows}]";
@@ -71,6 +57,9 @@ fn nodes_or_the_system_of_a_pod_make_it_one_for_windows() {
         (format!("os: {{name: windows}}, {linux}"), System::Windows),
         (format!("{linux}, {tolerates}"), System::Other),
         (windows.to_owned(), System::Windows),
+        (tolerates.to_owned(), System::Windows),
+        (tolerates.replace("windows", "Windows"), System::Windows),
+        (tolerates.replace("windows", "linux"), System::Unsaid),
     ] {
         let pod = format!("kind: Pod\nspec: {{{spec}, containers: [{{image: i}}]}}");
         assert_eq!(read(&pod)[0].template.system(), expected, "{spec}");

@@ -172,7 +172,7 @@ async fn watch_nodes(
         let mut metrics = lock(&metrics);
         (metrics.windows_nodes, metrics.builds) = (list.windows.len(), builds.len());
     };
-    let mut watch = NodeWatch::without_list(cluster);
+    let mut watch = NodeWatch::new(cluster, NodeSnapshot::default());
     let (mut has_seen, mut last_trouble) = (false, String::new());
     loop {
         match watch.poll().await {

@@ -85,11 +85,7 @@ fn a_patch_lists_every_step_of_its_nodes() {
         let mut actions = plan.actions.iter();
         let patch = actions.find(|action| matches!(action, PlanAction::Patch { .. }));
         let patch = patch.unwrap();
-        let texts = patch.steps().into_iter().map(|step| match step {
-            ActionStep::Command(command) => format!("$ {command}"),
-            ActionStep::Manual(text) => text,
-        });
-        (texts.collect::<Vec<_>>(), patch.commands().len())
+        (steps_of(patch), patch.commands().len())
     };
     let one = [
         "$ wincimg node hotfix script 17763.1158 --output KB4549949.ps1",
@@ -97,24 +93,13 @@ fn a_patch_lists_every_step_of_its_nodes() {
         "run KB4549949.ps1 on n0 as an administrator",
         "$ kubectl uncordon n0",
     ];
-    assert_eq!(
-        steps(&["17763.973", "17763.1158"]),
-        (one.map(str::to_owned).to_vec(), 2)
-    );
+    let expected = (one.map(str::to_owned).to_vec(), 2);
+    assert_eq!(steps(&["17763.973", "17763.1158"]), expected);
     let (two, commands) = steps(&["17763.973", "17763.973", "17763.1158"]);
     assert_eq!((two.len(), commands), (7, 1));
-    let (many, _) = steps(
-        &["17763.973"; 9]
-            .iter()
-            .copied()
-            .chain(["17763.1158"])
-            .collect::<Vec<_>>(),
-    );
-    assert_eq!(many.len(), 5);
-    assert_eq!(
-        many[4],
-        "repeat the last 3 steps for each of the other 8 nodes"
-    );
+    let (many, _) = steps(&[&["17763.973"; 9][..], &["17763.1158"]].concat());
+    let repeat = "repeat the last 3 steps for each of the other 8 nodes";
+    assert_eq!(many[4..], [repeat]);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_live_job_whose_pods_do_not_start_is_deleted_after_its_cron_job_is_changed()
          batch/v1, kind: CronJob, name: seed, controller: true}}]}}\nspec: {spec}\n"
     );
     let pod = |node: &str| {
-        let pod = owned("Pod", "seed-1-x", "kind: Job, name: seed-1", "");
+        let pod = owned("Pod", "seed-1-x", "Job seed-1", "");
         format!(
             "---\n{}",
             pod.replace("spec: {", &format!("spec: {{nodeName: {node}, "))
@@ -215,8 +215,9 @@ fn a_job_keeps_a_selector_that_is_the_users() {
     );
 }
 
-/// An object that another one owns, with labels.
+/// An object that another one owns, such as `Job seed`, with labels.
 fn owned(kind: &str, name: &str, owner: &str, labels: &str) -> String {
+    let (owner_kind, owner_name) = owner.split_once(' ').unwrap();
     let spec = "os: {name: windows}, containers: [{name: c0, image: repo.example/i0:1}]";
     let spec = match kind {
         "Pod" => spec.to_owned(),
@@ -224,61 +225,29 @@ fn owned(kind: &str, name: &str, owner: &str, labels: &str) -> String {
     };
     format!(
         "kind: {kind}\nmetadata:\n  name: {name}\n  namespace: shop\n  labels: {{{labels}}}\n  \
-         ownerReferences: [{{{owner}, controller: true}}]\nspec: {{{spec}}}\n"
+         ownerReferences: [{{kind: {owner_kind}, name: {owner_name}, controller: true}}]\nspec: \
+         {{{spec}}}\n"
     )
 }
 
 /// Objects by kind, name, owner and labels, each with the owner of its template and the arguments of
 /// `kubectl get` for that.
-const OWNED: [(&str, &str, &str, &str, &str, &str); 6] = {
-    const HASH: &str = "pod-template-hash: 5d4f8";
-    const SET: &str = "kind: ReplicaSet, name: web-5d4f8";
-    const WEB: &str = "kind: Deployment, name: web";
-    [
-        (
-            "Pod", "a", SET, HASH, "Deployment shop/web", "deployment web",
-        ),
-        (
-            "ReplicaSet", "web-5d4f8", WEB, HASH, "Deployment shop/web", "deployment web",
-        ),
-        (
-            "Pod",
-            "a",
-            SET,
-            "",
-            "ReplicaSet shop/web-5d4f8 or the object that owns it",
-            "replicaset web-5d4f8",
-        ),
-        (
-            "Job",
-            "seed-1",
-            "kind: CronJob, name: seed",
-            "",
-            "CronJob shop/seed",
-            "cronjob seed",
-        ),
-        (
-            "Pod",
-            "a",
-            "kind: Job, name: seed-1",
-            "",
-            "Job shop/seed-1 or the object that owns it",
-            "job seed-1",
-        ),
-        (
-            "Pod",
-            "a",
-            "kind: DaemonSet, name: logs",
-            "",
-            "DaemonSet shop/logs",
-            "daemonset logs",
-        ),
-    ]
-};
+const OWNED: &str = "\
+Pod | a | ReplicaSet web-5d4f8 | pod-template-hash: 5d4f8 | Deployment shop/web | deployment web
+ReplicaSet | web-5d4f8 | Deployment web | pod-template-hash: 5d4f8 | Deployment shop/web | deployment web
+Pod | a | ReplicaSet web-5d4f8 | | ReplicaSet shop/web-5d4f8 or the object that owns it | replicaset web-5d4f8
+Job | seed-1 | CronJob seed | | CronJob shop/seed | cronjob seed
+Pod | a | Job seed-1 | | Job shop/seed-1 or the object that owns it | job seed-1
+Pod | a | DaemonSet logs | | DaemonSet shop/logs | daemonset logs
+";
 
 #[test]
 fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
-    for (kind, name, owner, labels, template_owner, object) in OWNED {
+    for row in OWNED.lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [kind, name, owner, labels, template_owner, object] = cells[..] else {
+            panic!("{row}");
+        };
         let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
         set_workloads(&mut request, &owned(kind, name, owner, labels));
         request.flags.kubectl = vec!["--context".to_owned(), "test".to_owned()];
@@ -290,7 +259,7 @@ fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
         assert_eq!(
             plan.actions[0].steps(),
             [ActionStep::Manual(step.clone())],
-            "{kind} of {owner}"
+            "{row}"
         );
         assert_eq!(plan.then.incompatible, 0);
         let finding = rollout.checks().next().unwrap().finding;
@@ -308,8 +277,7 @@ fn what_another_object_owns_gets_no_command_but_the_name_of_its_owner() {
 #[test]
 fn an_owner_that_the_cluster_was_not_asked_for_is_changed_by_hand() {
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
-    let object = owned("Pod", "a", "kind: DaemonSet, name: logs", "");
-    set_workloads(&mut request, &object);
+    set_workloads(&mut request, &owned("Pod", "a", "DaemonSet logs", ""));
     request.flags.is_live = true;
     let step = "change DaemonSet shop/logs, which is not among the workloads that were read: \
                 change it by hand";
@@ -320,8 +288,7 @@ fn an_owner_that_the_cluster_was_not_asked_for_is_changed_by_hand() {
 #[test]
 fn what_another_object_owns_is_restarted_by_hand() {
     let mut request = request(&["18363.900"], &["17763.1158"]);
-    let object = owned("Pod", "a", "kind: DaemonSet, name: logs", "");
-    set_workloads(&mut request, &object);
+    set_workloads(&mut request, &owned("Pod", "a", "DaemonSet logs", ""));
     request.workloads[0].template.containers[0].pull_policy = PullPolicy::Always;
     let steps = plan(&request).actions[0].steps();
     let step = "restart DaemonSet shop/logs, which is not in the input: for a command, pass it to \
@@ -332,7 +299,7 @@ fn what_another_object_owns_is_restarted_by_hand() {
 #[test]
 fn the_selector_of_what_another_object_owns_is_added_by_hand() {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    let object = owned("Pod", "a", "kind: StatefulSet, name: db", "");
+    let object = owned("Pod", "a", "StatefulSet db", "");
     set_workloads(&mut request, &object.replace("os: {name: windows}, ", ""));
     let (rollout, _) = advise(&request);
     let finding = &rollout.notices[0].finding;
@@ -364,13 +331,8 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     set_workload(&mut request, "Deployment", "i0", "");
     request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
-    let mut rollout = Rollout::new(&request);
-    assert!(
-        rollout
-            .advise(&request, &TagsByRepository::new())
-            .actions
-            .is_empty()
-    );
+    let (rollout, plan) = advise(&request);
+    assert_eq!(plan.actions, []);
     assert_eq!(rollout.notices[0].finding.rule, "no-windows-selector");
     assert_eq!(
         rollout.notices[0].finding.commands,

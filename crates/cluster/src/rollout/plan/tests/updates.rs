@@ -18,14 +18,7 @@ fn steps_for(hosts: &[&str], image: &str, text: &str) -> Vec<Vec<String>> {
     set_workloads(&mut request, text);
     let plan = plan(&request);
     assert_eq!(plan.then.incompatible, 0, "{plan:?}");
-    let steps = |action: &PlanAction| {
-        let steps = action.steps().into_iter().map(|step| match step {
-            ActionStep::Command(command) => format!("$ {command}"),
-            ActionStep::Manual(text) => text,
-        });
-        steps.collect::<Vec<String>>()
-    };
-    plan.actions.iter().map(steps).collect()
+    plan.actions.iter().map(steps_of).collect()
 }
 
 const DELETE: &str = "delete the pods of StatefulSet shop/p0 one after the other: they are \
