@@ -526,29 +526,6 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_build_is_a_release() {
-        for update in Updates::embedded().all() {
-            assert!(
-                super::super::release::from_build(update.build).is_some(),
-                "{}",
-                update.build
-            );
-        }
-    }
-
-    #[test]
-    fn look_ups_go_both_ways() {
-        let updates = Updates::embedded();
-        let update = updates.exact(WindowsVersion::new(17763, 1158)).unwrap();
-        assert_eq!(update.kb, Some(kb("KB4549949")));
-        let versions: Vec<_> = updates
-            .by_kb(kb("4549949"))
-            .map(|update| update.version().to_string())
-            .collect();
-        assert_eq!(versions, ["17763.1158"]);
-    }
-
-    #[test]
     fn one_article_can_lead_to_several_revisions() {
         let revisions: Vec<_> = Updates::embedded()
             .by_kb(kb("KB5005625"))

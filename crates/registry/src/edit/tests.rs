@@ -154,6 +154,8 @@ fn data_reads_back_as_it_was_written() {
     }
     assert_eq!(RegistryData::dword_big_endian(4).bytes(), [0, 0, 0, 4]);
     assert_eq!(list.bytes().len(), (3 + 1 + 5 + 1 + 1) * 2);
+    let empty = RegistryData::multi_sz::<&str>(&[]).unwrap();
+    assert_eq!(empty.bytes(), [0, 0]);
 }
 
 #[test]

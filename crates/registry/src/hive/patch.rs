@@ -6,8 +6,8 @@
 use super::bins::Cells;
 use super::cells::{CellWriter, in_reach};
 use super::format::{
-    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, VALUE_HEADER, base, encode_name, number, put, seal,
-    utf16_len, value_flags,
+    BIN_HEADER, DATA_IN_PLACE, PAGE, SEGMENT, base, encode_name, number, put, seal, utf16_len,
+    value_flags,
 };
 use super::reader::{Fields, HiveReader};
 use super::record::Record;
@@ -75,16 +75,14 @@ pub fn set_value(
 fn value_record(name: &str, size: u32, place: [u8; 4], kind: DataType) -> Record {
     let (written, is_ascii) = encode_name(name);
     let flags = u16::from(is_ascii) * value_flags::ASCII_NAME;
-    let record = Record::new(*b"vk")
+    Record::new(*b"vk")
         .name_length(written.len())
         .u32(size)
         .bytes(&place)
         .u32(kind.0)
         .u16(flags)
         .u16(0)
-        .bytes(&written);
-    debug_assert!(record.as_bytes().len() >= VALUE_HEADER);
-    record
+        .bytes(&written)
 }
 
 fn find<'h>(reader: &mut HiveReader<'h>, root: u32, key: &str) -> Result<Fields<'h>, WriteError> {

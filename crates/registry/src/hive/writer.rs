@@ -138,6 +138,7 @@ impl Writer {
         };
         let subkey_names = node.subkeys.values().map(|key| utf16_len(&key.name));
         let value_names = node.values.values().map(|value| utf16_len(&value.name));
+        let value_data = node.values.values().filter_map(|value| value.data.as_ref());
         Record::new(*b"nk")
             .u16(flags)
             .bytes(&self.timestamp.0.to_le_bytes())
@@ -154,7 +155,7 @@ impl Writer {
             .longest(subkey_names)
             .u32(0)
             .longest(value_names)
-            .longest(node.values.values().map(ValueChange::data_len))
+            .longest(value_data.map(|data| data.bytes().len()))
             .u32(0)
             .name_length(name.len())
             .u16(0)
@@ -287,12 +288,6 @@ impl Writer {
             record = record.u32(self.leaf(leaf)?);
         }
         self.cells.add(record.as_bytes())
-    }
-}
-
-impl ValueChange {
-    fn data_len(&self) -> usize {
-        self.data.as_ref().map_or(0, |data| data.bytes().len())
     }
 }
 

@@ -148,47 +148,24 @@ fn errors_say_the_line_and_the_column() {
         error(&format!("{HEADER}[HKEY_LOCAL_MACHINE\\SOFTWARE")),
         "line 3, column 2: expected ] at the end of the key"
     );
-    assert_eq!(
-        body("\"ü\"=dword:xyz"),
-        "line 4, column 11: expected a number of up to 8 hexadecimal digits, found \"xyz\""
-    );
-    assert_eq!(
-        body("\"a\"=dword:123456789"),
-        "line 4, column 11: expected a number of up to 8 hexadecimal digits, found \"123456789\""
-    );
-    assert_eq!(
-        body("\"a\"=dword:1 2"),
-        "line 4, column 13: expected the end of the line"
-    );
-    assert_eq!(
-        body("\"a\"=\"b"),
-        "line 4, column 5: expected a closing \" on the same line"
-    );
-    assert_eq!(
-        body("\"a\\q\"=\"b\""),
-        "line 4, column 3: expected one of \\\\ \\\" \\n \\r \\0"
-    );
-    assert_eq!(
-        body("\"a\"=hex:01,\\\r\n  02,1ff"),
-        "line 5, column 9: expected a byte in hexadecimal, found \"1ff\""
-    );
-    assert_eq!(
-        body("\"a\"=hex:01,\\"),
-        "line 4, column 13: expected another line with bytes"
-    );
-    assert_eq!(
-        body("\"a\"=hex(2:01"),
-        "line 4, column 10: expected ): after the type number"
-    );
-    assert_eq!(
-        body("\"a\"=1"),
-        "line 4, column 5: expected \"text\", dword:, hex:, hex(type): or -"
-    );
-    assert_eq!(
-        body("a=1"),
-        "line 4, column 1: expected [key], \"name\"=, @= or a comment"
-    );
-    assert_eq!(body("\"a\":1"), "line 4, column 4: expected =");
+    // A pilcrow is a line break.
+    let faults = r#"
+"ü"=dword:xyz → line 4, column 11: expected a number of up to 8 hexadecimal digits, found "xyz"
+"a"=dword:123456789 → line 4, column 11: expected a number of up to 8 hexadecimal digits, found "123456789"
+"a"=dword:1 2 → line 4, column 13: expected the end of the line
+"a"="b → line 4, column 5: expected a closing " on the same line
+"a\q"="b" → line 4, column 3: expected one of \\ \" \n \r \0
+"a"=hex:01,\¶  02,1ff → line 5, column 9: expected a byte in hexadecimal, found "1ff"
+"a"=hex:01,\ → line 4, column 13: expected another line with bytes
+"a"=hex(2:01 → line 4, column 10: expected ): after the type number
+"a"=1 → line 4, column 5: expected "text", dword:, hex:, hex(type): or -
+a=1 → line 4, column 1: expected [key], "name"=, @= or a comment
+"a":1 → line 4, column 4: expected =
+"#;
+    for fault in faults.trim().lines() {
+        let (text, error) = fault.split_once(" → ").unwrap();
+        assert_eq!(body(&text.replace('¶', "\r\n")), error);
+    }
     assert_eq!(
         error(&format!(
             "{HEADER}[-HKEY_LOCAL_MACHINE\\SOFTWARE\\x]\r\n@=\"\""

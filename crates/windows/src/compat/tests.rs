@@ -12,6 +12,14 @@ fn under(isolation: Isolation, host: &str, image: &str) -> CompatVerdict {
     )
 }
 
+/// A host with Windows Server, whatever has its build.
+fn server(version: WindowsVersion) -> HostBuild {
+    HostBuild {
+        edition: WindowsEdition::Server,
+        ..HostBuild::new(version)
+    }
+}
+
 fn process(host: &str, image: &str) -> CompatVerdict {
     under(Isolation::Process, host, image)
 }
@@ -132,19 +140,16 @@ fn a_fix_that_keeps_the_image_makes_it_start() {
         .flat_map(|host| versions.iter().map(move |image| (*host, *image)));
     for (version, image) in pairs {
         for edition in [WindowsEdition::Server, WindowsEdition::Client] {
-            let host = HostBuild {
-                edition,
-                ..HostBuild::new(version)
+            let on = |version, isolation| {
+                let host = HostBuild {
+                    edition,
+                    ..HostBuild::new(version)
+                };
+                check(Some(host), Some(image), isolation)
             };
-            let fixed = match check(Some(host), Some(image), Isolation::Process).fix {
-                Some(Fix::PatchHost { to, .. }) => {
-                    let patched = HostBuild {
-                        edition,
-                        ..HostBuild::new(to)
-                    };
-                    check(Some(patched), Some(image), Isolation::Process)
-                }
-                Some(Fix::UseHyperV) => check(Some(host), Some(image), Isolation::HyperV),
+            let fixed = match on(version, Isolation::Process).fix {
+                Some(Fix::PatchHost { to, .. }) => on(to, Isolation::Process),
+                Some(Fix::UseHyperV) => on(version, Isolation::HyperV),
                 _ => continue,
             };
             assert!(
@@ -185,12 +190,8 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
     let mut crossings = 0_u32;
     for &host in &versions {
         for &image in &versions {
-            let hosted = HostBuild {
-                edition: WindowsEdition::Server,
-                ..HostBuild::new(host)
-            };
-            let process = check(Some(hosted), Some(image), Isolation::Process);
-            let hyperv = check(Some(hosted), Some(image), Isolation::HyperV);
+            let process = check(Some(server(host)), Some(image), Isolation::Process);
+            let hyperv = check(Some(server(host)), Some(image), Isolation::HyperV);
             let runs = process.is_startable();
             let pair = format!("host {host}, image {image}: {process:?}");
 
@@ -215,14 +216,7 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
             );
             if process.rule == CompatRule::Baseline202002 {
                 crossings += 1;
-                let other_way = check(
-                    Some(HostBuild {
-                        edition: WindowsEdition::Server,
-                        ..HostBuild::new(image)
-                    }),
-                    Some(host),
-                    Isolation::Process,
-                );
+                let other_way = check(Some(server(image)), Some(host), Isolation::Process);
                 assert_eq!(other_way.rule, CompatRule::Baseline202002, "{pair}");
             }
         }
@@ -235,47 +229,32 @@ fn the_invariants_hold_for_every_pair_of_listed_versions() {
 
 #[test]
 fn the_edition_comes_from_the_product_name_or_the_build() {
-    assert_eq!(
-        WindowsEdition::from_product_name("Windows Server 2019 Datacenter"),
-        Some(WindowsEdition::Server)
-    );
-    assert_eq!(
-        WindowsEdition::from_product_name("Windows 10 Enterprise"),
-        Some(WindowsEdition::Client)
-    );
-    assert_eq!(
-        WindowsEdition::from_product_name("Microsoft Windows Version 23H2 (OS Build 22631.3447)"),
-        Some(WindowsEdition::Client)
-    );
-    // What `ver` prints, which old kubelets pass on.
-    assert_eq!(
-        WindowsEdition::from_product_name("Microsoft Windows [Version 10.0.14393]"),
-        None
-    );
-    assert_eq!(WindowsEdition::from_product_name("Ubuntu 22.04 LTS"), None);
-    assert_eq!(
-        HostBuild::new(version("19045")).edition,
-        WindowsEdition::Client
-    );
-    assert_eq!(
-        HostBuild::new(version("17763")).edition,
-        WindowsEdition::Server
-    );
+    use WindowsEdition::{Client, Server};
+
+    let daemon = "Microsoft Windows Version 23H2 (OS Build 22631.3447)";
+    for (name, edition) in [
+        ("Windows Server 2019 Datacenter", Some(Server)),
+        ("Windows 10 Enterprise", Some(Client)),
+        (daemon, Some(Client)),
+        // What `ver` prints, which old kubelets pass on.
+        ("Microsoft Windows [Version 10.0.14393]", None),
+        ("Ubuntu 22.04 LTS", None),
+    ] {
+        assert_eq!(WindowsEdition::from_product_name(name), edition, "{name}");
+    }
+    for (build, edition) in [("19045", Client), ("17763", Server)] {
+        assert_eq!(HostBuild::new(version(build)).edition, edition, "{build}");
+    }
 }
 
 #[test]
 fn host_processes_start_whatever_the_versions_are() {
     let verdict = under(Isolation::HostProcess, "17763.973", "26100.1");
     assert_eq!(verdict.rule, CompatRule::HostProcess);
-    assert_eq!(
-        (verdict.outcome, verdict.fix),
-        (VerdictOutcome::Compatible, None)
-    );
-    assert!(
-        check(None, None, Isolation::HostProcess)
-            .reason()
-            .contains("on the host")
-    );
+    let (outcome, fix) = (verdict.outcome, verdict.fix);
+    assert_eq!((outcome, fix), (VerdictOutcome::Compatible, None));
+    let reason = check(None, None, Isolation::HostProcess).reason();
+    assert!(reason.contains("on the host"), "{reason}");
 }
 
 #[test]
@@ -284,18 +263,12 @@ fn versions_of_one_build_work_together_where_their_generations_are_equal() {
     for host in &listed {
         let same_build = listed.iter().filter(|image| image.build == host.build);
         for image in same_build {
-            let verdict = check(
-                Some(HostBuild::new(*host)),
-                Some(*image),
-                Isolation::Process,
-            );
+            let build = HostBuild::new(*host);
+            let verdict = check(Some(build), Some(*image), Isolation::Process);
             if verdict.rule != CompatRule::ClientProcessIsolation {
                 let is_fine = verdict.is_startable();
-                assert_eq!(
-                    is_fine,
-                    generation(*host) == generation(*image),
-                    "{host} {image}"
-                );
+                let is_same = generation(*host) == generation(*image);
+                assert_eq!(is_fine, is_same, "{host} {image}");
                 let alike = revisions_alike(*image).unwrap();
                 let own = host.revision.unwrap();
                 assert_eq!(is_fine, alike.contains(&own), "{host} {image}");
@@ -307,48 +280,19 @@ fn versions_of_one_build_work_together_where_their_generations_are_equal() {
 }
 
 #[test]
-fn the_builds_that_a_host_takes_are_those_that_are_judged_well() {
-    for host in listed_versions() {
-        for image in listed_versions() {
-            let verdict = check(Some(HostBuild::new(host)), Some(image), Isolation::Process);
-            if verdict.is_startable() {
-                assert!(
-                    accepted_builds(host.build).contains(&image.build),
-                    "{host} {image}"
-                );
-            }
-        }
-    }
-}
-
-#[test]
 fn a_host_that_lags_is_to_be_patched_first() {
     let verdict = process("26100.2894", "26100.3194");
     assert_eq!(verdict.outcome, VerdictOutcome::Warning);
-    assert!(
-        verdict.reason().contains("0xc0370106"),
-        "{}",
-        verdict.reason()
-    );
-    assert!(
-        verdict
-            .reason()
-            .contains("actions/runner-images/issues/11582")
-    );
-    assert_eq!(
-        verdict.fix.map(|fix| fix.to_string()).as_deref(),
-        Some("update the host to 26100.3194 with KB5051987")
-    );
-    let verdict = process("20348.1", "20348.2402");
-    assert!(
-        verdict.reason().contains("documented to work"),
-        "{}",
-        verdict.reason()
-    );
-    assert_eq!(
-        under(Isolation::HyperV, "26100.2894", "26100.3194").rule,
-        CompatRule::HypervOk
-    );
+    let reason = verdict.reason();
+    for words in ["0xc0370106", "actions/runner-images/issues/11582"] {
+        assert!(reason.contains(words), "{reason}");
+    }
+    let fix = verdict.fix.unwrap().to_string();
+    assert_eq!(fix, "update the host to 26100.3194 with KB5051987");
+    let reason = process("20348.1", "20348.2402").reason();
+    assert!(reason.contains("documented to work"), "{reason}");
+    let hyperv = under(Isolation::HyperV, "26100.2894", "26100.3194");
+    assert_eq!(hyperv.rule, CompatRule::HypervOk);
 }
 
 #[test]
@@ -357,16 +301,11 @@ fn windows_11_25h2_is_reported_to_refuse_images_of_server_2025_in_both_isolation
         let verdict = under(isolation, "26200.7171", "26100.7171");
         assert_eq!(verdict.rule, CompatRule::HostReportedBroken);
         assert_eq!(verdict.outcome, VerdictOutcome::Warning);
-        assert!(
-            verdict.reason().contains("hcsshim/issues/2566"),
-            "{}",
-            verdict.reason()
-        );
+        let reason = verdict.reason();
+        assert!(reason.contains("hcsshim/issues/2566"), "{reason}");
     }
-    assert_eq!(
-        under(Isolation::HyperV, "26200.7171", "20348.1").rule,
-        CompatRule::HypervOk
-    );
+    let older = under(Isolation::HyperV, "26200.7171", "20348.1");
+    assert_eq!(older.rule, CompatRule::HypervOk);
 }
 
 #[test]
@@ -406,34 +345,18 @@ fn platforms_start(host: u32, image: u32) -> bool {
 fn every_pair_of_builds_is_judged_as_containerd_judges_it() {
     let mut builds: Vec<u32> = release::all().iter().map(|release| release.build).collect();
     // Its neighbours, and unlisted builds.
-    builds.extend(
-        builds
-            .clone()
-            .iter()
-            .flat_map(|build| [build - 1, build + 1]),
-    );
+    let listed = builds.clone().into_iter();
+    builds.extend(listed.flat_map(|build| [build - 1, build + 1]));
     builds.extend([10240, 30000]);
     for &build in &builds {
-        let host = HostBuild {
-            edition: WindowsEdition::Server,
-            ..HostBuild::new(WindowsVersion::new(build, 100_000))
-        };
+        let host = server(WindowsVersion::new(build, 100_000));
         for &image in &builds {
-            let verdict = check(
-                Some(host),
-                Some(WindowsVersion::new(image, 100_000)),
-                Isolation::Process,
-            );
-            assert_eq!(
-                verdict.is_startable(),
-                platforms_start(build, image),
-                "host {build}, image {image}: {verdict:?}"
-            );
-            assert_eq!(
-                accepted_builds(build).contains(&image),
-                platforms_start(build, image),
-                "host {build}, image {image}"
-            );
+            let version = WindowsVersion::new(image, 100_000);
+            let verdict = check(Some(host), Some(version), Isolation::Process);
+            let accepts = accepted_builds(build).contains(&image);
+            let expected = platforms_start(build, image);
+            let found = (verdict.is_startable(), accepts);
+            assert_eq!(found, (expected, expected), "host {build}: {verdict:?}");
         }
     }
 }

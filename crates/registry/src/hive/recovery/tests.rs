@@ -29,8 +29,7 @@ fn hive_of(values: &[(u8, u16)], time: u64) -> Vec<u8> {
     for at in [base::TIMESTAMP, PAGE + BIN_TIME] {
         file[at..at + 8].copy_from_slice(&time.to_le_bytes());
     }
-    let sum = checksum(&file);
-    put(&mut file, base::CHECKSUM, sum);
+    seal(&mut file);
     file
 }
 
@@ -383,8 +382,7 @@ fn damaged(file: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
             put(&mut file, at, number);
         }
         if is_sealed {
-            let sum = checksum(&file);
-            put(&mut file, base::CHECKSUM, sum);
+            seal(&mut file);
             if file[SECTOR..].starts_with(b"HvLE") {
                 let size = file[SECTOR + 4..].first_chunk().copied();
                 let size = size.map_or(0, u32::from_le_bytes) as usize;

@@ -34,8 +34,7 @@ fn outline_on(inside: &dyn BaseKeys, edits: &[RegistryEdit]) -> Vec<String> {
     if bytes.is_empty() {
         return Vec::new();
     }
-    let mut lines = Vec::new();
-    describe("", &Hive::read(&bytes).unwrap().root, &mut lines);
+    let mut lines = lines(&Hive::read(&bytes).unwrap().root);
     assert_eq!(lines[0], " 00");
     lines.split_off(1)
 }
