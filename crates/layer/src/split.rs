@@ -183,34 +183,14 @@ mod tests {
         let places = [r"C:\opt\app", r"C:\opt\app\LIB", r"C:\tools\tool.exe"].map(path);
         let parts = split(&whole, &places);
         let places: Vec<_> = parts.iter().map(|(place, _)| place.as_deref()).collect();
-        assert_eq!(
-            places,
-            [Some(r"C:\opt\app\LIB"), Some(r"C:\tools\tool.exe"), None]
-        );
-        assert_eq!(
-            parts[0].1,
-            [
-                "Hives",
-                "Files",
-                "Files/opt",
-                "Files/opt/app",
-                "Files/opt/app/lib",
-                "Files/opt/app/lib/a.dll",
-                "Files/opt/app/lib/b",
-                "Files/opt/app/lib/b/c.dll"
-            ]
-        );
-        assert_eq!(
-            parts[2].1,
-            [
-                "Hives",
-                "Hives/System_Delta",
-                "Files",
-                "Files/opt",
-                "Files/opt/app",
-                "Files/opt/app/web.config"
-            ]
-        );
+        let expected = [Some(r"C:\opt\app\LIB"), Some(r"C:\tools\tool.exe"), None];
+        assert_eq!(places, expected);
+        let expected = "Hives Files Files/opt Files/opt/app Files/opt/app/lib \
+                        Files/opt/app/lib/a.dll Files/opt/app/lib/b Files/opt/app/lib/b/c.dll";
+        assert_eq!(parts[0].1.join(" "), expected);
+        let expected = "Hives Hives/System_Delta Files Files/opt Files/opt/app \
+                        Files/opt/app/web.config";
+        assert_eq!(parts[2].1.join(" "), expected);
         let together = parts.into_iter().flat_map(|(_, names)| names);
         let together: BTreeSet<String> = together.collect();
         assert_eq!(together, names(&whole).into_iter().collect());
@@ -236,15 +216,10 @@ mod tests {
     #[test]
     fn the_drive_is_a_place_too_and_the_largest_come_first() {
         let names: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
-        let files: Vec<(&str, usize)> = names
-            .iter()
-            .enumerate()
-            .map(|(number, name)| (name.as_str(), 1000 + number))
-            .collect();
-        let places: Vec<ImagePath> = names
-            .iter()
-            .map(|name| path(&format!(r"C:\{name}")))
-            .collect();
+        let sized = names.iter().map(String::as_str).zip(1000..);
+        let files: Vec<(&str, usize)> = sized.collect();
+        let places = names.iter().map(|name| path(&format!(r"C:\{name}")));
+        let places: Vec<ImagePath> = places.collect();
         let parts = split(&layer(&files), &places);
         assert_eq!(parts.len(), MOST_PARTS + 1);
         assert_eq!(parts[0].0.as_deref(), Some(r"C:\f4"));

@@ -139,12 +139,9 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
         Link("m", "d/one"),
         File("/d/one", "later"),
     ]);
-    assert_eq!(
-        listed(&archive, &UnpackSelection::default()),
-        [
-            "d/", "d/one=later", "two=1", "d/l->../d true", "m->d/one false"
-        ]
-    );
+    let all = listed(&archive, &UnpackSelection::default()).join(", ");
+    let expected = "d/, d/one=later, two=1, d/l->../d true, m->d/one false";
+    assert_eq!(all, expected);
 }
 
 #[test]
@@ -251,10 +248,8 @@ fn a_zip_that_says_two_things_is_refused() {
     let crc = directory + 16;
     broken[crc] ^= 1;
     let error = unreadable(&unpacked(&broken, &UnpackSelection::default()).unwrap());
-    assert!(
-        error.starts_with(r#"cannot unpack "one" of a: "#),
-        "{error}"
-    );
+    let shown = r#"cannot unpack "one" of a: "#;
+    assert!(error.starts_with(shown), "{error}");
     let mut longer = sound;
     longer[directory + 24] = 9;
     let error = unreadable(&unpacked(&longer, &UnpackSelection::default()).unwrap());
@@ -362,8 +357,10 @@ fn a_path_has_a_length_that_folders_can_have() {
         ),
     ] {
         let error = printed(&archive);
-        assert!(error.contains("is too long"), "{error}");
-        assert!(error.contains(why), "{error}");
+        assert!(
+            error.contains("is too long") && error.contains(why),
+            "{error}"
+        );
         assert!(error.len() < 200, "{error}");
     }
 }

@@ -6,11 +6,6 @@ fn rules(text: &str) -> IgnoreRules {
     IgnoreRules::read(text, Path::new(FILE_NAME)).unwrap()
 }
 
-fn problem(text: &str) -> String {
-    let error = IgnoreRules::read(text, Path::new(FILE_NAME)).unwrap_err();
-    error.to_string()
-}
-
 #[track_caller]
 fn check(text: &str, left_out: &[&str], kept: &[&str]) {
     let rules = rules(text);
@@ -114,24 +109,19 @@ fn a_file_written_on_windows_has_backslashes_between_names() {
 #[test]
 fn what_is_no_pattern_is_named_with_its_line() {
     for (text, expected) in [
-        (
-            "a\n[a",
-            r#".dockerignore:2: invalid pattern "[a": a [ is not closed"#,
-        ),
-        (
-            "!",
-            r#".dockerignore:1: invalid pattern "!": no pattern after the !"#,
-        ),
+        ("a\n[a", r#"2: invalid pattern "[a": a [ is not closed"#),
+        ("!", r#"1: invalid pattern "!": no pattern after the !"#),
         (
             "[]a",
-            r#".dockerignore:1: invalid pattern "[]a": found ], expected a character"#,
+            r#"1: invalid pattern "[]a": found ], expected a character"#,
         ),
         (
             "[a-]",
-            r#".dockerignore:1: invalid pattern "[a-]": found ], expected a character"#,
+            r#"1: invalid pattern "[a-]": found ], expected a character"#,
         ),
     ] {
-        assert_eq!(problem(text), expected);
+        let error = IgnoreRules::read(text, Path::new(FILE_NAME)).unwrap_err();
+        assert_eq!(error.to_string(), format!(".dockerignore:{expected}"));
     }
 }
 

@@ -62,44 +62,32 @@ fn fit_and_list(inside: &dyn BaseContents, mut layer: Layer) -> WrittenEntries {
     names
 }
 
+fn names(entries: &WrittenEntries) -> Vec<&str> {
+    entries.keys().map(String::as_str).collect()
+}
+
+fn descriptor(entries: &WrittenEntries, name: &str) -> SecurityDescriptor {
+    read_descriptor(entries[name].1.as_ref().unwrap())
+}
+
 #[test]
 fn a_folder_of_the_base_is_repeated_where_something_lies_below_it_and_only_there() {
-    let found = fit_and_list(
-        &base(),
-        layer(&["users/containeruser/app/a.txt", "Program Files"]),
-    );
-    let names: Vec<&str> = found.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "Users",
-            "Users/ContainerUser",
-            "Users/ContainerUser/app",
-            "Users/ContainerUser/app/a.txt"
-        ]
-    );
+    let added = layer(&["users/containeruser/app/a.txt", "Program Files"]);
+    let found = fit_and_list(&base(), added);
+    let [folder, file] = ["Users/ContainerUser/app", "Users/ContainerUser/app/a.txt"];
+    let expected = ["Users", "Users/ContainerUser", folder, file];
+    assert_eq!(names(&found), expected);
     assert_eq!(found["Users"], (Some(0x11), Some(security(PROGRAMS))));
-    assert_eq!(
-        found["Users/ContainerUser"],
-        (Some(0x2012), Some(security(USER)))
-    );
-    let inherited = |name: &str, sddl: &str| {
-        let (attributes, bytes) = &found[name];
-        assert_eq!(*attributes, None);
-        assert_eq!(
-            read_descriptor(bytes.as_ref().unwrap()),
-            sddl.parse().unwrap(),
-            "{name}"
-        );
-    };
-    inherited(
-        "Users/ContainerUser/app",
-        "O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;S-1-5-93-2-2)",
-    );
-    inherited(
-        "Users/ContainerUser/app/a.txt",
-        "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;S-1-5-93-2-2)",
-    );
+    let user = (Some(0x2012), Some(security(USER)));
+    assert_eq!(found["Users/ContainerUser"], user);
+    for (name, inherited) in [
+        (folder, "(A;OICIID;FA;;;SY)(A;OICIID;FA;;;S-1-5-93-2-2)"),
+        (file, "(A;ID;FA;;;SY)(A;ID;FA;;;S-1-5-93-2-2)"),
+    ] {
+        assert_eq!(found[name].0, None);
+        let sddl = format!("O:BAG:SYD:AI{inherited}");
+        assert_eq!(descriptor(&found, name), sddl.parse().unwrap(), "{name}");
+    }
     let mut nothing = layer(&["Program Files", "USERS/ContainerUser"]);
     nothing.fit_to_base(&base()).unwrap();
     assert!(nothing.is_empty());
@@ -108,13 +96,10 @@ fn a_folder_of_the_base_is_repeated_where_something_lies_below_it_and_only_there
 #[test]
 fn what_is_new_inherits_from_the_nearest_folder() {
     let found = fit_and_list(&base(), layer(&["Program Files/shop/data", "top/x.txt"]));
-    let descriptor = |name: &str| read_descriptor(found[name].1.as_ref().unwrap());
     let folder = "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;OICIIOID;GA;;;SY)(A;ID;FA;;;BA)(A;OICIIOID;GA;;;BA)(A;ID;0x1200a9;;;BU)(A;OICIIOID;GXGR;;;BU)";
-    assert_eq!(descriptor("Program Files/shop"), folder.parse().unwrap());
-    assert_eq!(
-        descriptor("Program Files/shop/data"),
-        folder.parse().unwrap()
-    );
+    for name in ["Program Files/shop", "Program Files/shop/data"] {
+        assert_eq!(descriptor(&found, name), folder.parse().unwrap());
+    }
     // Of the drive's root no descriptor is known.
     assert_eq!(found["top"], (None, None));
     assert_eq!(found["top/x.txt"], (None, None));
@@ -127,22 +112,15 @@ fn what_another_user_makes_belongs_to_it() {
         let mut made = layer(&["top", "top/x.txt", "Users/ContainerUser/y.txt"]);
         made.set_owner(USER.parse().unwrap());
         let found = fit_and_list(inside, made);
-        let descriptor = |name: &str| read_descriptor(found[name].1.as_ref().unwrap());
         let all = "(A;ID;FA;;;BA)(A;ID;FA;;;SY)";
-        assert_eq!(
-            descriptor("top/x.txt"),
-            format!("O:{USER}G:SYD:AI{all}(A;ID;FA;;;{USER})(A;ID;0x1200a9;;;BU)")
-                .parse()
-                .unwrap()
-        );
-        let folder = descriptor("top").to_string();
-        for entry in [
-            format!("(A;ID;FA;;;{USER})"),
-            "(A;OICIIOID;GA;;;CO)".to_owned(),
-        ] {
-            assert!(folder.contains(&entry), "{folder}");
+        let file = format!("O:{USER}G:SYD:AI{all}(A;ID;FA;;;{USER})(A;ID;0x1200a9;;;BU)");
+        assert_eq!(descriptor(&found, "top/x.txt"), file.parse().unwrap());
+        let folder = descriptor(&found, "top").to_string();
+        let user = format!("(A;ID;FA;;;{USER})");
+        for entry in [user.as_str(), "(A;OICIIOID;GA;;;CO)"] {
+            assert!(folder.contains(entry), "{folder}");
         }
-        let own = descriptor("Users/ContainerUser/y.txt").to_string();
+        let own = descriptor(&found, "Users/ContainerUser/y.txt").to_string();
         assert!(own.starts_with(&format!("O:{USER}")), "{own}");
     }
     // The folder of an unknown base does not.
@@ -160,12 +138,9 @@ fn folders_that_windows_needs_are_neither_replaced_nor_deleted() {
             let mut deleted = Layer::new(0);
             deleted.delete(path(text));
             for mut layer in [replaced, deleted] {
-                let error = layer.fit_to_base(inside).unwrap_err();
-                let error = error.to_string();
-                assert!(
-                    error.ends_with("a folder that Windows needs"),
-                    "{text}: {error}"
-                );
+                let error = layer.fit_to_base(inside).unwrap_err().to_string();
+                let why = "a folder that Windows needs";
+                assert!(error.ends_with(why), "{text}: {error}");
             }
         }
     }
@@ -183,39 +158,22 @@ fn a_deletion_has_the_spelling_of_the_base() {
     let mut deleted = Layer::new(0);
     deleted.delete(path("USERS/HOSTS"));
     let found = fit_and_list(&base(), deleted);
-    let names: Vec<&str> = found.keys().map(String::as_str).collect();
-    assert_eq!(names, ["Users", "Users/.wh.hosts"]);
+    assert_eq!(names(&found), ["Users", "Users/.wh.hosts"]);
 }
 
 #[test]
 fn folders_of_every_windows_keep_their_rights_in_an_unknown_base() {
-    let found = fit_and_list(
-        &WindowsBase(&UnknownBase),
-        layer(&["app/a.txt", "users/ContainerUser/app/a.txt", "ProgramData"]),
-    );
-    let names: Vec<&str> = found.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "Users",
-            "Users/ContainerUser",
-            "Users/ContainerUser/app",
-            "Users/ContainerUser/app/a.txt",
-            "app",
-            "app/a.txt"
-        ]
-    );
-    let descriptor = |name: &str| found[name].1.as_deref().map(read_descriptor);
+    let added = layer(&["app/a.txt", "users/ContainerUser/app/a.txt", "ProgramData"]);
+    let found = fit_and_list(&WindowsBase(&UnknownBase), added);
+    let [user, folder] = ["Users/ContainerUser", "Users/ContainerUser/app"];
+    let file = "Users/ContainerUser/app/a.txt";
+    let expected = ["Users", user, folder, file, "app", "app/a.txt"];
+    assert_eq!(names(&found), expected);
     let full = "(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;S-1-5-93-2-2)";
-    assert_eq!(
-        descriptor("Users/ContainerUser"),
-        Some(format!("O:SYG:SYD:P{full}").parse().unwrap())
-    );
-    let inherited = full.replace("OICI;", "OICIID;");
-    assert_eq!(
-        descriptor("Users/ContainerUser/app"),
-        Some(format!("O:BAG:SYD:AI{inherited}").parse().unwrap())
-    );
+    let own = format!("O:SYG:SYD:P{full}");
+    assert_eq!(descriptor(&found, user), own.parse().unwrap());
+    let inherited = format!("O:BAG:SYD:AI{}", full.replace("OICI;", "OICIID;"));
+    assert_eq!(descriptor(&found, folder), inherited.parse().unwrap());
     // Of other folders nothing is known.
     assert_eq!(found["app"], (None, None));
 }
@@ -229,19 +187,17 @@ fn a_descriptor_that_was_asked_for_counts_and_is_passed_on() {
         secured.set_security(path("x"), &own);
         let found = fit_and_list(inside, secured);
         for folder in ["Users/ContainerUser", "x"] {
-            let bytes = found[folder].1.as_ref().unwrap();
-            assert_eq!(read_descriptor(bytes), own, "{folder}");
+            assert_eq!(descriptor(&found, folder), own, "{folder}");
         }
         for file in ["Users/ContainerUser/app/a.txt", "x/b.txt"] {
-            let bytes = found[file].1.as_ref().unwrap();
             let inherited = "O:BAG:SYD:AI(A;ID;FA;;;BA)".parse().unwrap();
-            assert_eq!(read_descriptor(bytes), inherited, "{file}");
+            assert_eq!(descriptor(&found, file), inherited, "{file}");
         }
     }
     let mut alone = Layer::new(0);
     alone.set_security(path("Program Files"), &own);
     let found = fit_and_list(&base(), alone);
-    assert_eq!(found.keys().collect::<Vec<_>>(), ["Program Files"]);
+    assert_eq!(names(&found), ["Program Files"]);
     assert_eq!(found["Program Files"].0, Some(0x11));
 }
 
@@ -321,56 +277,40 @@ proptest! {
     }
 }
 
-/// A layer below, and one that is written above it.
-struct Stack<'b> {
-    below: BaseOverlay<'b>,
-}
-
-impl<'b> Stack<'b> {
-    fn over(base: &'b dyn BaseContents) -> Self {
-        Self {
-            below: BaseOverlay::over(base),
-        }
-    }
-
-    /// Fits a layer and puts it on top.
-    fn fit_on_top(&mut self, mut layer: Layer) -> WrittenEntries {
-        layer.fit_to_base(&self.below).unwrap();
-        let found = written(&layer);
-        self.below.lay(&Arc::new(layer)).unwrap();
-        found
-    }
+/// Fits a layer and puts it on top.
+fn fit_on_top(below: &mut BaseOverlay<'_>, mut layer: Layer) -> WrittenEntries {
+    layer.fit_to_base(below).unwrap();
+    let found = written(&layer);
+    below.lay(&Arc::new(layer)).unwrap();
+    found
 }
 
 #[test]
 fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
     let own = OWN.parse::<SecurityDescriptor>().unwrap();
     for base in [&base() as &dyn BaseContents, &UnknownBase] {
-        let mut stack = Stack::over(base);
+        let mut below = BaseOverlay::over(base);
         let mut first = layer(&["Data", "plain/a.txt", "deep/er/a.txt"]);
         first.set_security(path("Data"), &own);
         first.set_security(path("deep/er"), &own);
-        stack.fit_on_top(first);
-        let found = stack.fit_on_top(layer(&[
-            "data/b.txt", "data/in/c.txt", "plain/b.txt", "deep",
-        ]));
-        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        fit_on_top(&mut below, first);
+        let second = layer(&["data/b.txt", "data/in/c.txt", "plain/b.txt", "deep"]);
+        let found = fit_on_top(&mut below, second);
         let expected = [
             "Data", "Data/b.txt", "Data/in", "Data/in/c.txt", "plain", "plain/b.txt",
         ];
-        assert_eq!(names, expected);
-        let descriptor = |name: &str| found[name].1.as_deref().map(read_descriptor);
-        assert_eq!(descriptor("Data"), Some(own.clone()));
-        let inherited = Some("O:BAG:SYD:AI(A;ID;FA;;;BA)".parse().unwrap());
-        assert_eq!(descriptor("Data/b.txt"), inherited);
-        assert_eq!(descriptor("Data/in/c.txt"), inherited);
-        assert_eq!(descriptor("plain"), None);
-        assert_eq!(descriptor("plain/b.txt"), None, "as in the layer below");
+        assert_eq!(names(&found), expected);
+        assert_eq!(descriptor(&found, "Data"), own);
+        let inherited = "O:BAG:SYD:AI(A;ID;FA;;;BA)".parse().unwrap();
+        assert_eq!(descriptor(&found, "Data/b.txt"), inherited);
+        assert_eq!(descriptor(&found, "Data/in/c.txt"), inherited);
+        assert_eq!(found["plain"].1, None);
+        assert_eq!(found["plain/b.txt"].1, None, "as in the layer below");
         // Deleted and made again.
         let mut gone = Layer::new(0);
         gone.delete(path("Data"));
-        stack.fit_on_top(gone);
-        let found = stack.fit_on_top(layer(&["Data/b.txt"]));
+        fit_on_top(&mut below, gone);
+        let found = fit_on_top(&mut below, layer(&["Data/b.txt"]));
         assert_eq!(found["Data"], (None, None));
     }
 }

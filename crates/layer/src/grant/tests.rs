@@ -7,6 +7,7 @@ use wincimg_registry::UnknownBase;
 use wincimg_registry::security::{Ace, ChildKind, Sid};
 use wincimg_windows::access::{
     AccessEdit, AccountRights, DescriptorEdit, Grant, Inherit, InheritanceMode, RemovedEntries,
+    Rights,
 };
 use wincimg_windows::testing::TestBaseContents;
 
@@ -14,9 +15,11 @@ use super::*;
 
 const PLAIN: &str = "O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)";
 
-fn access(path: &str, inherit: Inherit) -> AccessChange {
-    use wincimg_windows::access::Rights;
+fn access(path: &str) -> AccessChange {
+    modify(path, Inherit::All)
+}
 
+fn modify(path: &str, inherit: Inherit) -> AccessChange {
     AccessChange::Grant(Access {
         path: path.parse().unwrap(),
         grants: vec![Grant {
@@ -35,6 +38,23 @@ fn layer_of(files: &[&str]) -> Layer {
     layer
 }
 
+/// A layer of these files after changes.
+fn changed(files: &[&str], changes: &[AccessChange], base: &dyn BaseContents) -> Layer {
+    let mut layer = layer_of(files);
+    layer.change_access(changes, base).unwrap();
+    layer
+}
+
+fn refusal(files: &[&str], changes: &[AccessChange], base: &dyn BaseContents) -> LayerError {
+    let mut layer = layer_of(files);
+    layer.change_access(changes, base).unwrap_err()
+}
+
+#[track_caller]
+fn assert_starts(text: &str, start: &str) {
+    assert!(text.starts_with(start), "{text}");
+}
+
 /// Rights granted to the user below a path: flags of the entry, and of all others.
 fn granted(layer: &Layer) -> BTreeMap<String, String> {
     let user = "S-1-5-93-2-2".parse().unwrap();
@@ -46,16 +66,15 @@ fn granted(layer: &Layer) -> BTreeMap<String, String> {
         let list = security.descriptor().unwrap().dacl.unwrap();
         let entry = list.entries.iter().find(|entry| entry.sid == user).unwrap();
         let others = list.entries.len() - 1;
-        found.insert(
-            item.name,
-            format!("{:#04x} {:#x} +{others}", entry.flags, entry.mask),
-        );
+        let path = item.name.strip_prefix("Files/").unwrap().to_owned();
+        let rights = format!("{:#04x} {:#x} +{others}", entry.flags, entry.mask);
+        found.insert(path, rights);
     }
     found
 }
 
-fn expected(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-    let pair = |(path, what): &(&str, &str)| (format!("Files/{path}"), (*what).to_owned());
+fn reported(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let pair = |(path, what): &(&str, &str)| ((*path).to_owned(), (*what).to_owned());
     list.iter().map(pair).collect()
 }
 
@@ -71,37 +90,28 @@ fn what_the_layer_adds_gets_the_rights_and_nothing_next_to_it() {
             super::super::LinkTo::File,
         )
         .unwrap();
-    layer
-        .change_access(&[access(r"c:\APP\Data", Inherit::All)], &UnknownBase)
-        .unwrap();
+    let changes = [access(r"c:\APP\Data")];
+    layer.change_access(&changes, &UnknownBase).unwrap();
     assert_eq!(
         granted(&layer),
-        expected(&[
+        reported(&[
             ("App/data", "0x03 0x1301bf +7"),
             ("App/data/deep", "0x13 0x1301bf +7"),
             ("App/data/deep/y.txt", "0x10 0x1301bf +3"),
             ("App/data/x.txt", "0x10 0x1301bf +3"),
         ])
     );
-    let mut one = layer_of(&["app/a.txt"]);
-    one.change_access(&[access("/app/a.txt", Inherit::All)], &UnknownBase)
-        .unwrap();
-    assert_eq!(
-        granted(&one),
-        expected(&[("app/a.txt", "0x00 0x1301bf +3")])
-    );
+    let one = changed(&["app/a.txt"], &[access("/app/a.txt")], &UnknownBase);
+    let rights = reported(&[("app/a.txt", "0x00 0x1301bf +3")]);
+    assert_eq!(granted(&one), rights);
 }
 
 #[test]
 fn grants_add_up_in_their_order() {
-    let mut layer = layer_of(&["app/logs/x.txt"]);
-    let both = [
-        access("/app/logs", Inherit::All),
-        access("/app", Inherit::All),
-    ];
-    layer.change_access(&both, &UnknownBase).unwrap();
-    assert_eq!(granted(&layer)["Files/app/logs"], "0x03 0x1301bf +8");
-    assert_eq!(granted(&layer)["Files/app/logs/x.txt"], "0x10 0x1301bf +3");
+    let both = [access("/app/logs"), access("/app")];
+    let layer = changed(&["app/logs/x.txt"], &both, &UnknownBase);
+    assert_eq!(granted(&layer)["app/logs"], "0x03 0x1301bf +8");
+    assert_eq!(granted(&layer)["app/logs/x.txt"], "0x10 0x1301bf +3");
 }
 
 #[test]
@@ -109,20 +119,14 @@ fn a_grant_counts_what_an_earlier_one_adds_of_the_base() {
     let base = TestBaseContents::default()
         .with_folder("/data", 0x10, PLAIN)
         .with_folder("/data/a", 0x10, PLAIN);
-    let grants = [
-        access("/app/x.txt", Inherit::All),
-        access("/data/a", Inherit::All),
-        access("/data/a", Inherit::All),
-        access("/app", Inherit::All),
-    ];
-    let mut at_once = layer_of(&["app/x.txt"]);
-    at_once.change_access(&grants, &base).unwrap();
+    let grants = ["/app/x.txt", "/data/a", "/data/a", "/app"].map(access);
+    let at_once = changed(&["app/x.txt"], &grants, &base);
     let mut one_by_one = layer_of(&["app/x.txt"]);
     for grant in grants {
         one_by_one.change_access(&[grant], &base).unwrap();
     }
     assert_eq!(descriptors_of(&at_once), descriptors_of(&one_by_one));
-    assert_eq!(granted(&at_once)["Files/data/a"], "0x03 0x1301bf +2");
+    assert_eq!(granted(&at_once)["data/a"], "0x03 0x1301bf +2");
 }
 
 #[test]
@@ -132,9 +136,7 @@ fn many_grants_take_time_in_proportion() {
     for name in &names {
         layer.file(name.parse().unwrap(), b"x".to_vec());
     }
-    let grants = names
-        .iter()
-        .map(|name| access(&format!("/{name}"), Inherit::All));
+    let grants = names.iter().map(|name| access(&format!("/{name}")));
     let grants: Vec<AccessChange> = grants.collect();
     let started = Instant::now();
     layer.change_access(&grants, &UnknownBase).unwrap();
@@ -153,12 +155,10 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
         .with_folder("/data/ours", 0x10, "O:BAG:SYD:AI(A;OICIID;FA;;;SY)")
         .with_folder("/database", 0x10, PLAIN)
         .with_file("/data/file.txt", b"x", 0x20, PLAIN);
-    let mut made = layer_of(&["Data/ours/x.txt"]);
-    made.change_access(&[access(r"C:\data", Inherit::All)], &base)
-        .unwrap();
+    let made = changed(&["Data/ours/x.txt"], &[access(r"C:\data")], &base);
     assert_eq!(
         granted(&made),
-        expected(&[
+        reported(&[
             ("Data", "0x03 0x1301bf +2"),
             ("Data/a", "0x13 0x1301bf +2"),
             ("Data/a/b", "0x13 0x1301bf +2"),
@@ -166,20 +166,15 @@ fn folders_of_the_base_keep_what_they_have_and_pass_it_on() {
             ("Data/ours/x.txt", "0x10 0x1301bf +3"),
         ])
     );
-    let mut alone = layer_of(&[]);
-    alone
-        .change_access(&[access(r"C:\data\a", Inherit::None)], &base)
-        .unwrap();
-    assert_eq!(granted(&alone), expected(&[("data/a", "0x00 0x1301bf +2")]));
+    let alone = changed(&[], &[modify(r"C:\data\a", Inherit::None)], &base);
+    assert_eq!(granted(&alone), reported(&[("data/a", "0x00 0x1301bf +2")]));
 }
 
 #[test]
 fn what_is_missing_or_a_layer_cannot_change_is_refused() {
     let base = TestBaseContents::default().with_file("/hosts", b"x", 0x20, PLAIN);
     let refused = |path: &str, inside: &dyn BaseContents| {
-        let error = layer_of(&["app/x"])
-            .change_access(&[access(path, Inherit::All)], inside)
-            .unwrap_err();
+        let error = refusal(&["app/x"], &[access(path)], inside);
         let found = error.diagnosis();
         assert_eq!(found.blame, Blame::Request);
         format!("{error}; {}", found.hint.unwrap())
@@ -196,9 +191,7 @@ fn what_is_missing_or_a_layer_cannot_change_is_refused() {
     );
     let odd = TestBaseContents::default().with_folder("/odd", 0x10, PLAIN);
     let odd = odd.with_damaged_descriptors();
-    let error = layer_of(&[])
-        .change_access(&[access("/odd", Inherit::All)], &odd)
-        .unwrap_err();
+    let error = refusal(&[], &[access("/odd")], &odd);
     assert_eq!(error.diagnosis().code, "base/unreadable", "{error}");
 }
 
@@ -241,12 +234,12 @@ fn descriptors_of(layer: &Layer) -> BTreeMap<String, String> {
 
 /// Lists of entries, as text, of a layer on an unknown base after changes of `C:\data`.
 fn lists_after(changes: &[AccessChange]) -> BTreeMap<String, String> {
-    let mut layer = layer_of(&["data/sub/x.txt"]);
-    layer.change_access(changes, &UnknownBase).unwrap();
-    let after = descriptors_of(&layer).into_iter();
+    let layer = changed(&["data/sub/x.txt"], changes, &UnknownBase);
+    let mut after = descriptors_of(&layer);
+    for sddl in after.values_mut() {
+        *sddl = sddl.split_once("D:").unwrap().1.to_owned();
+    }
     after
-        .map(|(path, sddl)| (path, sddl.split_once("D:").unwrap().1.to_owned()))
-        .collect()
 }
 
 #[test]
@@ -272,11 +265,6 @@ fn a_list_replaces_the_one_of_a_folder_and_is_inherited() {
     );
 }
 
-fn reported(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-    let pair = |(path, sddl): &(&str, &str)| ((*path).to_owned(), (*sddl).to_owned());
-    list.iter().map(pair).collect()
-}
-
 #[test]
 fn what_a_new_folder_has_counts_as_inherited() {
     use InheritanceMode::{Copy, Enable, Remove};
@@ -289,15 +277,11 @@ fn what_a_new_folder_has_counts_as_inherited() {
         ("data/sub", "AI(A;OICIID;FR;;;BU)"),
         ("data/sub/x.txt", "AI(A;ID;FR;;;BU)"),
     ];
-    assert_eq!(
-        lists_after(&[inherit(Remove), grant("(OI)(CI)R", false)]),
-        reported(&closed)
-    );
+    let mut both = [inherit(Remove), grant("(OI)(CI)R", false)];
+    assert_eq!(lists_after(&both), reported(&closed));
     // Whether it was granted before makes no difference.
-    assert_eq!(
-        lists_after(&[grant("(OI)(CI)R", false), inherit(Remove)]),
-        reported(&closed)
-    );
+    both.reverse();
+    assert_eq!(lists_after(&both), reported(&closed));
     // What is kept is the folder's own, and can be taken away.
     let remove = removal(RemovedEntries::All);
     let kept = lists_after(&[inherit(Copy), remove.clone()]);
@@ -306,37 +290,23 @@ fn what_a_new_folder_has_counts_as_inherited() {
         "PAI(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;FA;;;BA)(A;OICIIO;GA;;;CO)"
     );
     assert!(!kept["data/sub/x.txt"].contains(";BU)"), "{kept:?}");
-    assert!(
-        kept["data/sub/x.txt"].starts_with("AI(A;ID;FA;;;BA)"),
-        "{kept:?}"
-    );
+    assert_starts(&kept["data/sub/x.txt"], "AI(A;ID;FA;;;BA)");
     // What is inherited stays.
     assert_eq!(lists_after(&[remove]), BTreeMap::new());
     let again = lists_after(&[inherit(Remove), grant("W", false), inherit(Enable)]);
-    assert!(
-        again["data"].starts_with("AI(A;;0x100116;;;BU)(A;OICIID;FA;;;BA)"),
-        "{again:?}"
-    );
+    assert_starts(&again["data"], "AI(A;;0x100116;;;BU)(A;OICIID;FA;;;BA)");
     let reset = lists_after(&[
         inherit(Remove),
         grant("(OI)(CI)W", false),
         of_data(DescriptorEdit::Reset),
     ]);
-    assert!(
-        reset["data"].starts_with("AI(A;OICIID;FA;;;BA)"),
-        "{reset:?}"
-    );
+    assert_starts(&reset["data"], "AI(A;OICIID;FA;;;BA)");
     assert!(!reset["data/sub/x.txt"].contains("0x100116"), "{reset:?}");
     // A replaced grant is replaced for the content, too.
     let replaced = lists_after(&[grant("(OI)(CI)F", false), grant("(CI)R", true)]);
-    assert!(
-        replaced["data"].starts_with("AI(A;CI;FR;;;BU)(A;OICIID"),
-        "{replaced:?}"
-    );
-    assert!(
-        !replaced["data/sub/x.txt"].contains("FA;;;BU"),
-        "{replaced:?}"
-    );
+    assert_starts(&replaced["data"], "AI(A;CI;FR;;;BU)(A;OICIID");
+    let below = &replaced["data/sub/x.txt"];
+    assert!(!below.contains("FA;;;BU"), "{below}");
 }
 
 #[test]
@@ -345,19 +315,14 @@ fn denials_come_first_and_take_what_was_granted() {
     let grant = |text| grant_of("Users", text, false);
     let after = lists_after(&[grant("(OI)(CI)M"), deny("(OI)(CI)W")]);
     let own = "AI(D;OICI;0x100116;;;BU)(A;OICI;0x300a9;;;BU)(A;OICIID;FA;;;BA)";
-    assert!(after["data"].starts_with(own), "{after:?}");
-    let below = &after["data/sub/x.txt"];
-    assert!(below.starts_with("AI(D;ID;0x100116;;;BU)"), "{after:?}");
+    assert_starts(&after["data"], own);
+    assert_starts(&after["data/sub/x.txt"], "AI(D;ID;0x100116;;;BU)");
     let after = lists_after(&[deny("(OI)(CI)W"), removal(RemovedEntries::Denied)]);
-    assert!(
-        after.values().all(|list| !list.contains("(D;")),
-        "{after:?}"
-    );
+    let is_denied = |list: &String| list.contains("(D;");
+    assert!(!after.values().any(is_denied), "{after:?}");
     // Which grant of several loses the rights, only Windows decides.
-    let mut layer = layer_of(&["data/x.txt"]);
-    let error = layer
-        .change_access(&[grant("(OI)(CI)M"), deny("W")], &UnknownBase)
-        .unwrap_err();
+    let both = [grant("(OI)(CI)M"), deny("W")];
+    let error = refusal(&["data/x.txt"], &both, &UnknownBase);
     assert!(error.to_string().contains("cannot change"), "{error}");
 }
 
@@ -385,23 +350,15 @@ fn flags_say_what_of_a_folder_rights_are_for() {
 
 #[test]
 fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
+    let own = "O:BAG:SYD:AI(A;OICI;FR;;;WD)(A;OICIID;FA;;;BA)";
+    let inherited = "O:BUG:SYD:AI(A;OICIID;FR;;;WD)(A;OICIID;FA;;;BA)";
     let base = TestBaseContents::default()
         .with_folder("/", 0x10, "O:BAG:SYD:PAI(A;OICI;FA;;;BA)")
-        .with_folder(
-            "/data",
-            0x10,
-            "O:BAG:SYD:AI(A;OICI;FR;;;WD)(A;OICIID;FA;;;BA)",
-        )
-        .with_folder(
-            "/data/a",
-            0x10,
-            "O:BUG:SYD:AI(A;OICIID;FR;;;WD)(A;OICIID;FA;;;BA)",
-        )
+        .with_folder("/data", 0x10, own)
+        .with_folder("/data/a", 0x10, inherited)
         .with_folder("/data/apart", 0x10, "O:BAG:SYD:PAI(A;OICI;FA;;;SY)")
         .with_folder("/data/apart/below", 0x10, "O:BAG:SYD:AI(A;OICIID;FA;;;SY)");
-    let mut layer = layer_of(&[]);
-    let all = of_data(DescriptorEdit::Reset);
-    layer.change_access(&[all], &base).unwrap();
+    let layer = changed(&[], &[of_data(DescriptorEdit::Reset)], &base);
     assert_eq!(
         descriptors_of(&layer),
         reported(&[
@@ -409,17 +366,12 @@ fn changes_reach_folders_of_the_base_and_not_what_is_closed() {
             ("data/a", "O:BUG:SYD:AI(A;OICIID;FA;;;BA)"),
         ])
     );
-    let mut layer = layer_of(&[]);
     let owner = DescriptorEdit::Owner("SYSTEM".parse().unwrap());
-    layer
-        .change_access(&[edit(r"C:\data", owner, true)], &base)
-        .unwrap();
-    let found = descriptors_of(&layer);
+    let found = descriptors_of(&changed(&[], &[edit(r"C:\data", owner, true)], &base));
     assert_eq!(found.len(), 4);
-    assert!(
-        found.values().all(|it| it.starts_with("O:SYG:SYD:")),
-        "{found:?}"
-    );
+    for sddl in found.values() {
+        assert_starts(sddl, "O:SYG:SYD:");
+    }
 }
 
 /// A folder or file of the model: its own entries, and whether it takes those from above.
@@ -599,15 +551,11 @@ proptest! {
 #[test]
 fn a_folder_of_windows_is_asked_of_the_base_whatever_is_put_there() {
     let path = r"C:\Program Files\App";
-    let mut layer = layer_of(&["Program Files/App/a.exe"]);
-    let error = layer
-        .change_access(&[access(path, Inherit::All)], &UnknownBase)
-        .unwrap_err();
+    let files = ["Program Files/App/a.exe"];
+    let error = refusal(&files, &[access(path)], &UnknownBase);
     assert!(error.to_string().contains("is unknown"), "{error}");
-    let file = access(r"C:\Program Files\App\a.exe", Inherit::All);
-    layer.change_access(&[file], &UnknownBase).unwrap();
+    let file = access(r"C:\Program Files\App\a.exe");
+    let mut layer = changed(&files, &[file], &UnknownBase);
     let base = TestBaseContents::default().with_folder("/Program Files", 0x10, PLAIN);
-    layer
-        .change_access(&[access(path, Inherit::All)], &base)
-        .unwrap();
+    layer.change_access(&[access(path)], &base).unwrap();
 }

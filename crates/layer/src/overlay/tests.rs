@@ -74,19 +74,10 @@ fn a_deleted_folder_takes_along_what_is_in_it_and_nothing_next_to_it() {
 fn new_values_of_a_key_follow_those_that_stay() {
     let mut below = BaseOverlay::over(&UnknownBase);
     let own = key("K");
-    let first = [
-        replaced("K"),
-        value(&own, "a"),
-        value(&own, "b"),
-        value(&own, "c"),
-    ];
-    below.lay(&layer_of(&first)).unwrap();
-    let (deleted, name) = (own.clone(), "C".to_owned());
-    let second = [
-        value(&own, "A"),
-        value(&own, "d"),
-        RegistryEdit::DeleteValue { key: deleted, name },
-    ];
+    let [a, b, c, upper, d] = ["a", "b", "c", "A", "d"].map(|name| value(&own, name));
+    below.lay(&layer_of(&[replaced("K"), a, b, c])).unwrap();
+    let (key, name) = (own.clone(), "C".to_owned());
+    let second = [upper, d, RegistryEdit::DeleteValue { key, name }];
     below.lay(&layer_of(&second)).unwrap();
     let found = below.key(&own).unwrap().present().unwrap().values;
     let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
