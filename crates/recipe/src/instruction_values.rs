@@ -123,28 +123,6 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_recipe_are_checked_like_instructions() {
-        use crate::tests::problem;
-        for (keys, expected) in [
-            ("volumes = [\"data\"]", "expected C:/FOLDER"),
-            ("volumes = [\"C:/\"]", "the drive C: cannot be a volume"),
-            ("on_build = [\"FOO x\"]", "unknown instruction \"FOO\""),
-            ("on_build = [\"from x\"]", "ONBUILD does not support FROM"),
-            ("stop_signal = \"TERMX\"", "invalid signal \"TERMX\""),
-            ("[healthcheck]\ntest = [\"CMD\"]", "invalid test"),
-            (
-                "shutdown_timeout = 90\n[[registry]]\n\
-                 key = 'HKLM\\SYSTEM\\CurrentControlSet\\Control'\n\
-                 values = { WaitToKillServiceTimeout = \"5000\" }",
-                "remove one of them",
-            ),
-        ] {
-            let problem = problem(keys);
-            assert!(problem.contains(expected), "{keys}: {problem}");
-        }
-    }
-
-    #[test]
     fn an_unknown_keyword_is_quoted_in_part_if_it_is_long() {
         let error = check_keyword("DEPLOY_TOKEN=S3CRET-AND-MORE-OF-IT").unwrap_err();
         assert_eq!(error, "unknown instruction \"DEPLOY_TOKEN=S3CRET-AND-…\"");

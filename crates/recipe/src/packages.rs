@@ -644,7 +644,6 @@ pub(super) const HIVES: [Root; 2] = [Root::System, Root::Software];
 mod tests {
     use wincimg_msi::Shortcut;
 
-    use super::super::tests::problem;
     use super::*;
 
     #[test]
@@ -706,36 +705,5 @@ mod tests {
         plan.notes.clear();
         keep_files(&mut plan);
         assert!(plan.notes.is_empty());
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_refused() {
-        for (body, expected) in [
-            ("[[msi]]\nextract = true\n", "either file or url"),
-            (
-                "[[msi]]\nfile = \"a.msi\"\nurl = \"http://x/a.msi\"\n",
-                "either file or url",
-            ),
-            (
-                "[[msi]]\nfile = \"a.msi\"\nsha256 = \"0\"\n",
-                "sha256 requires url",
-            ),
-            (
-                "[[msi]]\nurl = \"http://x/a.msi\"\nsha256 = \"0\"\n",
-                "invalid SHA-256",
-            ),
-            (
-                "[[msi]]\nfile = \"a.msi\"\nfeatures = [\"A\"]\nproperties.addlocal = \"B\"\n",
-                "features sets the property ADDLOCAL",
-            ),
-            (
-                "[[msi]]\nfile = \"a.msi\"\ntransforms = [\":a\"]\nproperties.TRANSFORMS = \":b\"\n",
-                "transforms sets the property TRANSFORMS",
-            ),
-            ("[[msi]]\nfile = \"../a.msi\"\n", "leads out of its folder"),
-        ] {
-            let printed = problem(body);
-            assert!(printed.contains(expected), "{body}: {printed}");
-        }
     }
 }

@@ -24,12 +24,9 @@ fn base() -> PlanBase {
 }
 
 fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, Problem> {
-    let values = values
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let settings = RecipeInputs {
-        values: &values,
+        values: &values.iter().map(owned).collect(),
         context: Path::new(env!("CARGO_MANIFEST_DIR")),
     };
     recipe.plan(base(), WindowsVersion::new(17763, 973), &settings)
@@ -40,8 +37,24 @@ pub(super) fn plan(body: &str) -> Result<Plan, Problem> {
     plan_with(&recipe, &[])
 }
 
-pub(super) fn problem(body: &str) -> String {
+fn problem(body: &str) -> String {
     plan(body).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_refused_is_named_with_its_place() {
+    for case in include_str!("refused.txt").split("\n### ").skip(1) {
+        let (expected, body) = case.split_once('\n').unwrap();
+        let found = problem(body);
+        let found = found.strip_prefix("recipe.toml:").unwrap_or(&found);
+        let is_expected = match expected.split_once('…') {
+            None => found == expected,
+            Some((start, rest)) => {
+                found.starts_with(start) && rest.split('…').all(|part| found.contains(part))
+            }
+        };
+        assert!(is_expected, "{body}\nfound: {found}\nexpected: {expected}");
+    }
 }
 
 #[test]
@@ -79,10 +92,8 @@ fn the_examples_for_mistakes_are_right() {
 fn equal_inputs_make_equal_plans() {
     let pause = Recipe::find("pause").unwrap();
     let plan = plan_with(&pause, &[]).unwrap();
-    assert_eq!(
-        plan,
-        plan_with(&pause, &[("shutdown_timeout", "30")]).unwrap()
-    );
+    let same = plan_with(&pause, &[("shutdown_timeout", "30")]).unwrap();
+    assert_eq!(plan, same);
     let other = plan_with(&pause, &[("shutdown_timeout", "31")]).unwrap();
     assert_ne!(plan, other);
     assert_eq!(other.shutdown_timeout, Some(31));
@@ -90,29 +101,19 @@ fn equal_inputs_make_equal_plans() {
 
 #[test]
 fn unknown_keys_are_refused_with_their_place() {
-    let error = recipe("name = \"x\"\nbase = \"y\"\nfiels = 1\n").unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("recipe.toml:3:1: unknown field `fiels`"),
-        "{error}"
-    );
-    let error =
-        recipe("name = \"x\"\nbase = \"y\"\n[[files]]\nfrom = \"a\"\n  too = \"b\"").unwrap_err();
-    assert!(
-        error.to_string().starts_with("recipe.toml:5:3: "),
-        "{error}"
-    );
-    let error = recipe("name = \"x\"").unwrap_err();
-    assert!(
-        error.to_string().contains("missing field `base`"),
-        "{error}"
-    );
-    let error = recipe("name = \"Über\"\nbase = \"y\"").unwrap_err();
-    assert!(
-        error.to_string().starts_with("recipe.toml:1:8: "),
-        "{error}"
-    );
+    let below = "name = \"x\"\nbase = \"y\"\n[[files]]\nfrom = \"a\"\n  too = \"b\"";
+    for (text, expected) in [
+        (
+            "name = \"x\"\nbase = \"y\"\nfiels = 1\n",
+            "recipe.toml:3:1: unknown field `fiels`",
+        ),
+        (below, "recipe.toml:5:3: "),
+        ("name = \"x\"", "missing field `base`"),
+        ("name = \"Über\"\nbase = \"y\"", "recipe.toml:1:8: "),
+    ] {
+        let error = recipe(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]
@@ -161,16 +162,9 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
         assert_eq!(excerpt.as_deref(), Some(mark), "{line}");
         assert_eq!(error.diagnosis().hint.as_deref(), Some(hint), "{line}");
     }
-    let error = plan("[labels]\na = \"${base.nme}\"").unwrap_err();
-    assert!(
-        error.to_string().contains("did you mean \"base.name\"?"),
-        "{error}"
-    );
     let error = recipe("name = \"x\"\nbase = nanoserver\n").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "recipe.toml:2:8: the string nanoserver has no quotes"
-    );
+    let expected = "recipe.toml:2:8: the string nanoserver has no quotes";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -180,16 +174,18 @@ fn a_setting_is_shown_as_it_was_typed() {
     let recipe = recipe.unwrap();
     let shown = |name, value| {
         let error = plan_with(&recipe, &[(name, value)]).unwrap_err();
-        (
-            error.diagnosis().excerpt.unwrap().to_string(),
-            error.diagnosis().hint,
-        )
+        let diagnosis = error.diagnosis();
+        (diagnosis.excerpt.unwrap().to_string(), diagnosis.hint)
     };
     let (excerpt, hint) = shown("prot", "secret");
     assert_eq!(excerpt, "  --set prot=…\n        ^^^^");
     assert_eq!(hint.as_deref(), Some("did you mean \"port\"?"));
     let (excerpt, _) = shown("port", "80\n80");
     assert_eq!(excerpt, "  --set port=80\\n80\n             ^^^^^^");
+}
+
+fn hint(error: &Problem) -> String {
+    error.diagnosis().hint.unwrap()
 }
 
 #[test]
@@ -213,29 +209,14 @@ fn a_program_that_no_file_adds_is_refused() {
         )
     };
     let error = set("nanoserver", "sevrer.exe").unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("program \"sevrer.exe\" not found in "),
-        "{error}"
-    );
-    assert_eq!(
-        error.diagnosis().hint.as_deref(),
-        Some("did you mean \"server.exe\"?")
-    );
-    assert!(
-        error
-            .diagnosis()
-            .excerpt
-            .unwrap()
-            .to_string()
-            .contains("entrypoint = ")
-    );
+    let problem = "program \"sevrer.exe\" not found in ";
+    assert!(error.to_string().contains(problem), "{error}");
+    let excerpt = error.diagnosis().excerpt.unwrap().to_string();
+    assert!(excerpt.contains("entrypoint = "), "{excerpt}");
+    assert_eq!(hint(&error), "did you mean \"server.exe\"?");
     let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
-    assert_eq!(
-        error.diagnosis().hint.as_deref(),
-        Some("the folder has these programs: Tool.exe")
-    );
+    let programs = "the folder has these programs: Tool.exe";
+    assert_eq!(hint(&error), programs);
     for program in [
         "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool",
     ] {
@@ -250,38 +231,21 @@ fn variables_have_types_defaults_and_places() {
                 [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";
     let needs_port = recipe(text).unwrap();
     let error = plan_with(&needs_port, &[]).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the recipe \"x\" requires a value for \"port\" (where it listens)"
-    );
-    assert_eq!(
-        error.diagnosis().hint.as_deref(),
-        Some("add --set port=VALUE")
-    );
+    let problem = "the recipe \"x\" requires a value for \"port\" (where it listens)";
+    assert_eq!(error.to_string(), problem);
+    assert_eq!(hint(&error), "add --set port=VALUE");
     let plan = plan_with(&needs_port, &[("port", "8080")]).unwrap();
     assert_eq!(plan.ports, ["8080/tcp"]);
     let error = plan_with(&needs_port, &[("port", "http")]).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("invalid value \"http\" for the variable \"port\": expected integer"),
-        "{error}"
-    );
+    let problem = "invalid value \"http\" for the variable \"port\": expected integer";
+    assert!(error.to_string().contains(problem), "{error}");
     let error = plan_with(&needs_port, &[("prt", "1")]).unwrap_err();
-    assert_eq!(
-        error.diagnosis().hint.as_deref(),
-        Some("did you mean \"port\"?")
-    );
+    assert_eq!(hint(&error), "did you mean \"port\"?");
     let error = plan_with(&needs_port, &[("region", "eu")]).unwrap_err();
-    assert_eq!(
-        error.diagnosis().hint.as_deref(),
-        Some("its variables are: port")
-    );
+    assert_eq!(hint(&error), "its variables are: port");
     let error = recipe(&format!("{text}default = \"http\"\n")).unwrap_err();
-    assert!(
-        error.to_string().starts_with("recipe.toml:7:11: "),
-        "{error}"
-    );
+    let error = error.to_string();
+    assert!(error.starts_with("recipe.toml:7:11: "), "{error}");
 }
 
 #[test]
@@ -300,52 +264,11 @@ fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
          [[files]]\ncontent = \"hello ${base.os_version}\"\nto = \"/hello.txt\"\n",
     )
     .unwrap();
-    let targets: Vec<String> = plan
-        .files
-        .iter()
-        .map(|file| file.path.to_string())
-        .collect();
+    let targets = plan.files.iter().map(|file| file.path.to_string());
+    let targets: Vec<String> = targets.collect();
     assert_eq!(targets, [r"C:\app\lib.rs", r"C:\site", r"C:\hello.txt"]);
-    assert_eq!(
-        plan.files[2].source(),
-        Some(&FileSource::Text("hello 10.0.17763.973".to_owned()))
-    );
-}
-
-#[test]
-fn files_that_cannot_be_are_refused_with_their_place() {
-    for (entry, printed) in [
-        (
-            "from = \"../Cargo.toml\"\nto = \"/x\"",
-            "5:8: \"../Cargo.toml\" leads out",
-        ),
-        (
-            "from = \"/etc/passwd\"\nto = \"/x\"",
-            "5:8: \"/etc/passwd\" leads out",
-        ),
-        ("from = \"nothing\"\nto = \"/x\"", "5:8: cannot read"),
-        (
-            "from = \"lib.rs\"\nto = \"/../x\"",
-            "6:6: invalid name \"..\"",
-        ),
-        (
-            "from = \"lib.rs\"\nto = \"/CON\"",
-            "6:6: invalid name \"CON\"",
-        ),
-        ("from = \"lib.rs\"\nto = 'D:\\x'", "not on C:"),
-        (
-            "from = \"lib.rs\"\nto = \"/\"\ncontent = \"\"",
-            "exactly one of",
-        ),
-        (
-            "content = \"x\"\nto = \"/folder/\"",
-            "add the file name to the folder",
-        ),
-        ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
-    ] {
-        let found = problem(&format!("#\n[[files]]\n{entry}\n"));
-        assert!(found.contains(printed), "{found}");
-    }
+    let text = FileSource::Text("hello 10.0.17763.973".to_owned());
+    assert_eq!(plan.files[2].source(), Some(&text));
 }
 
 #[test]
@@ -363,33 +286,6 @@ fn registry_values_get_the_type_that_they_look_like_or_say() {
 }
 
 #[test]
-fn registry_entries_that_cannot_be_are_refused() {
-    for (entry, printed) in [
-        ("key = 'HKCU\\Software\\X'", "4:7: "),
-        (
-            "key = 'HKLM\\SOFTWARE\\X'\nmode = \"mrge\"",
-            "invalid mode \"mrge\"",
-        ),
-        (
-            "key = 'HKLM\\SOFTWARE\\X'\ndelete = true\nvalues = { A = 1 }",
-            "delete cannot be combined",
-        ),
-        (
-            "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = -1 }",
-            "5:16: -1 does not fit",
-        ),
-        ("key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = 1.5 }", "5:16: "),
-        (
-            "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = { type = \"wrd\", data = 1 } }",
-            "unknown type \"wrd\"",
-        ),
-    ] {
-        let found = problem(&format!("[[registry]]\n{entry}\n"));
-        assert!(found.contains(printed), "{found}");
-    }
-}
-
-#[test]
 fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
     let folder = tempfile::tempdir().unwrap();
     let recipe_file = folder.path().join("recipe.toml");
@@ -400,41 +296,14 @@ fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
     reg(
         "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Acme]\n\"A\"=dword:0000000a\n",
     );
-    let edits: Vec<String> = plan()
-        .unwrap()
-        .registry
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert!(
-        edits.contains(&r#"set HKLM\SOFTWARE\Acme "A" = REG_DWORD 10"#.to_owned()),
-        "{edits:?}"
-    );
+    let registry = plan().unwrap().registry;
+    let edits: Vec<String> = registry.iter().map(ToString::to_string).collect();
+    let edit = r#"set HKLM\SOFTWARE\Acme "A" = REG_DWORD 10"#;
+    assert!(edits.iter().any(|found| found == edit), "{edits:?}");
     reg("Windows Registry Editor Version 5.00\n\n[HKEY_CURRENT_USER\\Acme]\n");
     let error = plan().unwrap_err().to_string();
-    assert!(
-        error.contains("recipe.toml:4:10: ") && error.contains("app.reg"),
-        "{error}"
-    );
-    assert!(problem("[[registry]]\n").contains("3:1: a registry entry requires either"));
-}
-
-#[test]
-fn names_of_variables_are_those_that_windows_tells_apart() {
-    for (env, printed) in [
-        (
-            r#"{ "A=B" = "x" }"#,
-            "recipe.toml:3:17: invalid name of a variable: \"A=B\"",
-        ),
-        (r#"{ "" = "x" }"#, "invalid name of a variable: \"\""),
-        (
-            r#"{ PATH = "x", Path = "y" }"#,
-            "PATH and Path are the same",
-        ),
-    ] {
-        let problem = problem(&format!("env = {env}\n"));
-        assert!(problem.contains(printed), "{problem}");
-    }
+    assert!(error.contains("recipe.toml:4:10: "), "{error}");
+    assert!(error.contains("app.reg"), "{error}");
 }
 
 #[test]
@@ -466,22 +335,11 @@ fn a_description_is_filled_in_before_a_label_takes_it() {
 }
 
 #[test]
-fn a_variable_cannot_take_the_name_of_one_that_is_always_there() {
-    let problem = problem("user = \"${name}\"\n[variables.name]\ndefault = \"me\"\n");
-    assert!(
-        problem.starts_with("recipe.toml:4:1: \"name\" is set by"),
-        "{problem}"
-    );
-}
-
-#[test]
 fn the_shim_finds_the_shutdown_timeout_in_the_images_environment() {
     let env = |text: &str| plan(text).unwrap().env;
     let variable = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
-    assert_eq!(
-        env("shutdown_timeout = 90"),
-        variable("WINCIMG_STOP_TIMEOUT", "90")
-    );
+    let given = variable("WINCIMG_STOP_TIMEOUT", "90");
+    assert_eq!(env("shutdown_timeout = 90"), given);
     let own = "shutdown_timeout = 90\nenv = { wincimg_stop_timeout = \"75\" }";
     assert_eq!(env(own), variable("wincimg_stop_timeout", "75"));
     assert_eq!(env(""), [].into());
@@ -505,14 +363,11 @@ fn the_shim_finds_the_log_files_in_the_images_environment() {
 
 #[test]
 fn a_shutdown_timeout_is_a_number_of_seconds() {
-    assert_eq!(
-        plan("shutdown_timeout = 90").unwrap().shutdown_timeout,
-        Some(90)
-    );
+    let plan = plan("shutdown_timeout = 90").unwrap();
+    assert_eq!(plan.shutdown_timeout, Some(90));
     for value in ["0", "-1", "\"30s\"", "30000000"] {
-        assert!(
-            problem(&format!("shutdown_timeout = {value}")).contains("invalid shutdown timeout")
-        );
+        let problem = problem(&format!("shutdown_timeout = {value}"));
+        assert!(problem.contains("invalid shutdown timeout"), "{problem}");
     }
 }
 
@@ -524,27 +379,19 @@ fn a_run_is_either_a_command_or_a_shell_line() {
     .unwrap();
     assert_eq!(plan.steps[0].command.to_string(), "cmd /c echo 17763.973");
     assert_eq!(plan.steps[1].command, CommandForm::Shell("dir".to_owned()));
-    assert!(problem("[[run]]\n").contains("either command or shell"));
-    assert!(problem("[[run]]\ncommand = []\n").contains("either command or shell"));
 }
 
 #[test]
 fn the_service_monitor_gets_a_pool_with_another_name() {
     let started = |body: &str| {
         let plan = plan(body).unwrap();
-        [
-            plan.entrypoint.unwrap_or_default(),
-            plan.cmd.unwrap_or_default(),
-        ]
-        .concat()
-        .join(" ")
+        let arguments = [plan.entrypoint, plan.cmd].into_iter().flatten();
+        arguments.collect::<Vec<_>>().concat().join(" ")
     };
     let pool = "[iis]\napp_pool = { name = \"Web Pool\" }\n";
     let monitor = r"entrypoint = ['C:\ServiceMonitor.exe', 'w3svc']";
-    assert_eq!(
-        started(&format!("{monitor}\n{pool}")),
-        r"C:\ServiceMonitor.exe w3svc Web Pool"
-    );
+    let line = r"C:\ServiceMonitor.exe w3svc Web Pool";
+    assert_eq!(started(&format!("{monitor}\n{pool}")), line);
     let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'c:/servicemonitor', 'W3SVC']";
     assert!(started(&format!("{shim}\n{pool}")).ends_with("W3SVC Web Pool"));
     let divided = "entrypoint = ['C:\\ServiceMonitor.exe']\ncmd = ['w3svc']";
@@ -572,13 +419,11 @@ fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
     .unwrap()
     .iis
     .unwrap();
+    let settings = "autoStart=true,processModel.idleTimeout=00:00:00";
     let texts = [
         ("extensions", "woff2, json,"),
         ("types", "json = application/json,woff2=font/woff2"),
-        (
-            "settings",
-            "autoStart=true,processModel.idleTimeout=00:00:00",
-        ),
+        ("settings", settings),
     ];
     let recipe = recipe(
         "name = \"x\"\nbase = \"iis\"\n[variables]\nextensions = {}\ntypes = {}\nsettings = {}\n\
@@ -592,69 +437,21 @@ fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
     assert_eq!(listed.path.to_string(), r"C:\inetpub\wwwroot");
     assert_eq!(listed.app_pool.as_str(), "DefaultAppPool");
     let printed = in_one.to_string();
-    assert!(
-        printed.contains("iis         may serve .woff2\n"),
-        "{printed}"
-    );
-    assert!(
-        printed.contains("iis         .json is application/json\n"),
-        "{printed}"
-    );
-    assert!(
-        printed.contains(
-            "iis         system.applicationHost/applicationPools \
-             [name='DefaultAppPool'].autoStart:true\n"
-        ),
-        "{printed}"
-    );
-}
-
-#[test]
-fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
-    for (entry, printed) in [
-        ("site_s = 1", "4:1: unknown field `site_s`"),
-        ("app_pool = { pool = 1 }", "4:14: unknown field `pool`"),
-        (
-            "file_extensions = [\"json\", \"a b\"]",
-            "4:28: invalid file extension \"a b\"",
-        ),
-        ("file_extensions = { a = \"b\" }", "4:19: "),
-        ("mime_types = [\"json\"]", "4:14: "),
-        ("mime_types = \"json\"", "4:14: \"json\" has no ="),
-        (
-            "mime_types = { json = \"json\" }",
-            "4:23: invalid content type \"json\"",
-        ),
-        (
-            "mime_types = { json = \"a/b\", \".JSON\" = \"a/b\" }",
-            "duplicate .json",
-        ),
-        (
-            "site = \"a/b\"",
-            "4:8: invalid name of a site or an application pool \"a/b\"",
-        ),
-        ("path = 'site'", "4:8: "),
-        (
-            "app_pool = { settings = { \"a b\" = 1 } }",
-            "invalid attribute of IIS's configuration \"a b\"",
-        ),
-        (
-            "app_pool = { settings = { a = \"\\n\" } }",
-            "expected a value on one line",
-        ),
+    for line in [
+        "may serve .woff2",
+        ".json is application/json",
+        "system.applicationHost/applicationPools [name='DefaultAppPool'].autoStart:true",
     ] {
-        let found = problem(&format!("[iis]\n{entry}\n"));
-        assert!(found.contains(printed), "{entry}: {found}");
+        let line = format!("iis         {line}\n");
+        assert!(printed.contains(&line), "{printed}");
     }
 }
 
 #[test]
 fn arguments_in_one_text_are_taken_apart_as_windows_does_it() {
     let cmd = |value: &str| plan(&format!("cmd = {value}\n")).unwrap().cmd.unwrap();
-    assert_eq!(
-        cmd(r#"'--name "my app" C:\x\'"#),
-        ["--name", "my app", r"C:\x\"]
-    );
+    let taken_apart = cmd(r#"'--name "my app" C:\x\'"#);
+    assert_eq!(taken_apart, ["--name", "my app", r"C:\x\"]);
     assert_eq!(cmd(r#"["--name", "my app"]"#), ["--name", "my app"]);
     assert!(cmd("\"\"").is_empty());
 }
@@ -698,11 +495,8 @@ fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
     assert_eq!(hives.into_iter().collect::<Vec<_>>(), [Root::Software]);
     let service = deleting(r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack");
     assert!(service.base_requirements().is_empty());
-    let all = plan("look_inside = true")
-        .unwrap()
-        .base_requirements()
-        .hives;
-    assert!(all.into_iter().eq(Root::ALL));
+    let inside = plan("look_inside = true").unwrap();
+    assert!(inside.base_requirements().hives.into_iter().eq(Root::ALL));
 }
 
 #[test]
@@ -714,11 +508,9 @@ fn a_value_that_a_variable_adds_is_refused_where_it_is_used() {
         error.to_string(),
         "recipe.toml:9:11: invalid start \"boot\": expected auto, delayed-auto, demand or disabled"
     );
-    let shown = error.diagnosis().excerpt.map(|it| it.to_string());
-    assert_eq!(
-        shown.as_deref(),
-        Some("  9 |   start = \"${start}\"\n    |           ^^^^^^^^^^")
-    );
+    let shown = error.diagnosis().excerpt.unwrap().to_string();
+    let excerpt = "  9 |   start = \"${start}\"\n    |           ^^^^^^^^^^";
+    assert_eq!(shown, excerpt);
     assert!(plan_with(&recipe(text).unwrap(), &[("start", "demand")]).is_ok());
     // An invalid default matters only if no other value is set.
     let site = recipe(&format!("{text}[iis]\nmime_types = \"${{types}}\"\n")).unwrap();
