@@ -120,21 +120,16 @@ mod tests {
     #[test]
     fn without_a_cache_the_embedded_table_is_in_force() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(
-            &load_updates(&folder.path().join("none")).unwrap(),
-            Updates::embedded()
-        );
+        let updates = load_updates(&folder.path().join("none")).unwrap();
+        assert_eq!(&updates, Updates::embedded());
     }
 
     #[test]
     fn a_cache_adds_rows_and_takes_none_away() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("updates.tsv");
-        fs::write(
-            &path,
-            "17763\t1158\tKB9999999\t2020-04-14\tB\n17763\t9999\tKB5555555\t2027-01-01\tB\n",
-        )
-        .unwrap();
+        let rows = "17763\t1158\tKB9999999\t2020-04-14\tB\n17763\t9999\tKB5555555\t2027-01-01\tB\n";
+        fs::write(&path, rows).unwrap();
         let updates = load_updates(&path).unwrap();
         assert_eq!(updates.all().len(), Updates::embedded().all().len() + 1);
         assert_eq!(updates.newest(17763).unwrap().revision, 9999);
@@ -146,12 +141,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("updates.tsv");
         fs::write(&path, "17763\t1158\n").unwrap();
-        let error = load_updates(&path).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("updates.tsv as a table of updates")
-        );
+        let error = load_updates(&path).unwrap_err().to_string();
+        assert!(error.contains("updates.tsv as a table of updates"));
     }
 
     #[test]

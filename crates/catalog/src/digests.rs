@@ -38,16 +38,13 @@ pub(super) fn describe(digest: &Digest) -> String {
 }
 
 fn decode<const N: usize>(text: &str) -> Result<[u8; N], DigestsError> {
-    STANDARD
-        .decode(text)
-        .ok()
-        .and_then(|bytes| bytes.try_into().ok())
-        .ok_or_else(|| {
-            let text: String = text.chars().take(100).collect();
-            DigestsError(format!(
-                "invalid digest {text:?}: expected base64 of its algorithm's length"
-            ))
-        })
+    let decoded = STANDARD.decode(text).ok();
+    let digest = decoded.and_then(|bytes| bytes.try_into().ok());
+    digest.ok_or_else(|| {
+        let text: String = text.chars().take(100).collect();
+        let problem = format!("invalid digest {text:?}: expected base64 of its algorithm's length");
+        DigestsError(problem)
+    })
 }
 
 /// `windows10.0-kb4549949-x64_90e8805e69944530b8d4d4877c7609b9a9e68d81.msu` ends in one.
@@ -91,9 +88,7 @@ mod tests {
     fn a_sha256_is_better_than_a_sha1() {
         let sha256 = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
         let digest = read_digest(Some(sha256), Some(SHA1), "a").unwrap();
-        assert_eq!(
-            describe(&digest.unwrap()),
-            "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        let expected = "SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(describe(&digest.unwrap()), expected);
     }
 }

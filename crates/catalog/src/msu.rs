@@ -412,15 +412,13 @@ mod tests {
     fn an_msu_is_a_cabinet_of_its_article_or_a_wim() {
         let found = check_bytes(&update(PROPERTIES.as_bytes()), "a.msu").unwrap();
         assert_eq!(found, PackageFormat::Cabinet);
-        assert_eq!(
-            check_bytes(b"MSWIM\0\0\0rest", "a.MSU").unwrap(),
-            PackageFormat::Wim
-        );
-        assert_eq!(check_bytes(b"MZ", "a.exe").unwrap(), PackageFormat::Program);
-        assert_eq!(
-            check_bytes(b"MSCF", "a.cab").unwrap(),
-            PackageFormat::Cabinet
-        );
+        for (bytes, name, format) in [
+            (&b"MSWIM\0\0\0rest"[..], "a.MSU", PackageFormat::Wim),
+            (b"MZ", "a.exe", PackageFormat::Program),
+            (b"MSCF", "a.cab", PackageFormat::Cabinet),
+        ] {
+            assert_eq!(check_bytes(bytes, name).unwrap(), format);
+        }
     }
 
     #[test]
@@ -432,22 +430,16 @@ mod tests {
 
     #[test]
     fn a_file_of_another_kind_is_refused_by_its_first_bytes() {
-        assert_eq!(
-            refusal(b"<html>", "a.msu"),
-            "it begins with 3c68746d6c3e, which is not a cabinet or WIM"
-        );
-        assert_eq!(
-            refusal(b"MSWIM\0\0\0", "a.cab"),
-            "it begins with 4d5357494d000000, which is not a cabinet"
-        );
-        assert_eq!(
-            refusal(b"", "a.msu"),
-            "it begins with nothing, which is not a cabinet or WIM"
-        );
-        assert_eq!(
-            refusal(b"MZ", "a.txt"),
-            "unknown file type: expected .msu, .cab or .exe"
-        );
+        for (bytes, name, begin, kinds) in [
+            (&b"<html>"[..], "a.msu", "3c68746d6c3e", "cabinet or WIM"),
+            (b"MSWIM\0\0\0", "a.cab", "4d5357494d000000", "cabinet"),
+            (b"", "a.msu", "nothing", "cabinet or WIM"),
+        ] {
+            let expected = format!("it begins with {begin}, which is not a {kinds}");
+            assert_eq!(refusal(bytes, name), expected);
+        }
+        let unknown = "unknown file type: expected .msu, .cab or .exe";
+        assert_eq!(refusal(b"MZ", "a.txt"), unknown);
     }
 
     #[test]
@@ -458,10 +450,8 @@ mod tests {
             ("KB Article", "Other"),
         ] {
             let words = refusal(&update(PROPERTIES.replace(from, to).as_bytes()), "a.msu");
-            assert!(
-                words.ends_with("expected article 4549949 and amd64"),
-                "{words}"
-            );
+            let expected = "expected article 4549949 and amd64";
+            assert!(words.ends_with(expected), "{words}");
         }
     }
 
@@ -484,24 +474,20 @@ mod tests {
         let xml = database("KB4549949", "17763.1158", "17763.1");
         let inner = packed(&[("LCUCompDB_KB4549949.xml", xml.as_bytes())]);
         let aggregated = packed(&[("LCUCompDB_KB4549949.xml.cab", &inner)]);
-        for msu in [
-            cabinet("LCUCompDB_KB4549949.xml", xml.as_bytes()),
-            cabinet("LCUCompDB_KB4549949.xml.cab", &inner),
-            cabinet(
-                "Metadata.cab",
-                &packed(&[("LCUCompDB_KB4549949.xml", xml.as_bytes())]),
-            ),
-            cabinet("onepackage.AggregatedMetadata.cab", &aggregated),
+        for (name, content) in [
+            ("LCUCompDB_KB4549949.xml", xml.as_bytes()),
+            ("LCUCompDB_KB4549949.xml.cab", &inner),
+            ("Metadata.cab", &inner),
+            ("onepackage.AggregatedMetadata.cab", &aggregated),
         ] {
+            let msu = cabinet(name, content);
             assert_eq!(check_bytes(&msu, "a.msu").unwrap(), PackageFormat::Cabinet);
         }
-        let refused = |xml: &str| {
-            let msu = cabinet(
-                "Metadata.cab",
-                &packed(&[("LCUCompDB_KB1.xml", xml.as_bytes())]),
-            );
-            refusal(&msu, "a.msu")
+        let with_metadata = |xml: &str| {
+            let metadata = packed(&[("LCUCompDB_KB1.xml", xml.as_bytes())]);
+            cabinet("Metadata.cab", &metadata)
         };
+        let refused = |xml: &str| refusal(&with_metadata(xml), "a.msu");
         assert_eq!(
             refused(&database("KB4549949", "17763.1159", "17763.1")),
             "it is a package for article 4549949 and amd64, which updates to 17763.1159, \
@@ -511,11 +497,7 @@ mod tests {
         assert!(refused(&database("KB4549950", "17763.1158", "17763.1")).contains("4549950"));
         // The same package for two builds.
         let twin = database("KB4549949", "17762.1158", "17762.1");
-        let msu = cabinet(
-            "Metadata.cab",
-            &packed(&[("LCUCompDB_KB1.xml", twin.as_bytes())]),
-        );
-        assert!(check_bytes(&msu, "a.msu").is_ok());
+        assert!(check_bytes(&with_metadata(&twin), "a.msu").is_ok());
     }
 
     #[test]
@@ -560,15 +542,9 @@ mod tests {
             ..wanted()
         };
         let silent = check_as(&cabinet("readme.txt", b"hello"), "a.msu", &verified).unwrap();
-        assert_eq!(
-            silent.unsaid.as_deref(),
-            Some("it does not state its update")
-        );
+        assert_eq!(silent.unsaid.unwrap(), "it does not state its update");
         let damaged = check_as(&update(PROPERTIES.as_bytes())[..60], "a.msu", &verified).unwrap();
-        assert_eq!(
-            damaged.unsaid.as_deref(),
-            Some("its cabinet cannot be read")
-        );
+        assert_eq!(damaged.unsaid.unwrap(), "its cabinet cannot be read");
         let other = PROPERTIES.replace("4549949", "4549950");
         assert!(check_as(&update(other.as_bytes()), "a.msu", &verified).is_err());
         let sound = check_as(&update(PROPERTIES.as_bytes()), "a.msu", &verified).unwrap();
@@ -592,15 +568,12 @@ mod tests {
 
     #[test]
     fn articles_are_found_in_names() {
-        let of = |name| kb_from_filename(name).map(|kb| kb.to_string());
-        assert_eq!(
-            of("windows10.0-kb4549949-x64_90e8.msu").as_deref(),
-            Some("KB4549949")
-        );
-        assert_eq!(
-            of("Windows11.0-KB5043080-x64.msu").as_deref(),
-            Some("KB5043080")
-        );
-        assert_eq!(of("kbd-driver.cab"), None);
+        for (name, article) in [
+            ("windows10.0-kb4549949-x64_90e8.msu", "KB4549949"),
+            ("Windows11.0-KB5043080-x64.msu", "KB5043080"),
+        ] {
+            assert_eq!(kb_from_filename(name).unwrap().to_string(), article);
+        }
+        assert_eq!(kb_from_filename("kbd-driver.cab"), None);
     }
 }

@@ -178,10 +178,8 @@ mod tests {
              for x64-based Systems (KB5037781)",
         );
         assert_eq!(title.kind, "2024-05 Cumulative Update");
-        assert_eq!(
-            title.product,
-            "Microsoft server operating system, version 23H2"
-        );
+        let product = "Microsoft server operating system, version 23H2";
+        assert_eq!(title.product, product);
         assert_eq!(title.arch, Some(Arch::X64));
         assert_eq!(title.kb, "KB5037781".parse().ok());
         assert_eq!(build_of(&title), Some(25398));
@@ -196,10 +194,8 @@ mod tests {
         let title = Title::read(
             "2019-02 Update for Removal of Adobe Flash Player for Windows 10 for x64 (KB123) x",
         );
-        assert_eq!(
-            title.product,
-            "Removal of Adobe Flash Player for Windows 10"
-        );
+        let product = "Removal of Adobe Flash Player for Windows 10";
+        assert_eq!(title.product, product);
         assert_eq!((title.arch, title.kb), (Some(Arch::X64), None));
         assert_eq!(Title::read("ä(KB").kb, None);
     }
@@ -212,9 +208,7 @@ mod tests {
         let title = |product: &str| Title::read(&format!("U for {product} for x64 (KB5037781)"));
         assert!(by_name.matches(&title("Microsoft server operating system, version 21H2")));
         assert!(!by_name.matches(&title("Microsoft server operating system version 22H2")));
-        assert!(
-            Product::from_name("Windows 10 Version 1809")
-                .matches(&title("Windows 10 Version 1809"))
-        );
+        let client = "Windows 10 Version 1809";
+        assert!(Product::from_name(client).matches(&title(client)));
     }
 }

@@ -229,9 +229,8 @@ mod tests {
 
     fn row_of(updates: &Updates, build: u32, revision: u32) -> String {
         let update = updates.exact(WindowsVersion::new(build, revision)).unwrap();
-        let kb = update
-            .kb
-            .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
+        let kb = update.kb.map(|kb| kb.to_string());
+        let kb = kb.as_deref().unwrap_or("-");
         format!("{kb} {} {}", update.date, update.kind)
     }
 
@@ -240,10 +239,8 @@ mod tests {
         let ReleaseInfo { updates, unread } = read(PAGE).unwrap();
         assert_eq!(unread, [""; 0]);
         assert_eq!(row_of(&updates, 17763, 9233), "KB5131001 2026-09-08 B");
-        assert_eq!(
-            row_of(&updates, 26100, 33401),
-            "KB5131010 2026-09-08 hotpatch"
-        );
+        let hotpatch = row_of(&updates, 26100, 33401);
+        assert_eq!(hotpatch, "KB5131010 2026-09-08 hotpatch");
         assert_eq!(row_of(&updates, 26100, 33450), "KB5131011 2026-09-21 OOB");
         assert_eq!(row_of(&updates, 29500, 1), "- 2026-10-01 A");
     }
@@ -256,10 +253,8 @@ mod tests {
             assert_eq!(unread, [""; 0]);
             assert_eq!(updates.all().len(), before.all().len() + 6);
             // In the calendar alone.
-            assert_eq!(
-                row_of(&updates, 20348, 5550),
-                "KB5131021 2026-09-08 hotpatch"
-            );
+            let hotpatch = row_of(&updates, 20348, 5550);
+            assert_eq!(hotpatch, "KB5131021 2026-09-08 hotpatch");
             // A baseline is the update of the release's own table, once.
             assert_eq!(row_of(&updates, 26100, 33500), "KB5131031 2026-10-13 B");
             let baseline = updates.by_kb("KB5131031".parse().unwrap());
@@ -278,16 +273,12 @@ mod tests {
 
     #[test]
     fn what_is_known_is_the_floor() {
-        let updates = read(&PAGE.replace("KB4549949", "KB9999999"))
-            .unwrap()
-            .updates;
+        let page = PAGE.replace("KB4549949", "KB9999999");
+        let updates = read(&page).unwrap().updates;
         assert_eq!(row_of(&updates, 17763, 1158), "KB4549949 2020-04-14 B");
-        assert!(
-            known()
-                .all()
-                .iter()
-                .all(|update| updates.all().contains(update))
-        );
+        let known = known();
+        let mut known = known.all().iter();
+        assert!(known.all(|update| updates.all().contains(update)));
     }
 
     #[test]
@@ -337,29 +328,25 @@ mod tests {
     fn of_two_articles_for_one_new_version_the_first_one_counts() {
         let ReleaseInfo { updates, unread } =
             read(&PAGE.replace("26100.33450", "26100.33401")).unwrap();
-        assert!(
-            unread[0].starts_with("another article for the same build in"),
-            "{unread:?}"
-        );
+        let problem = "another article for the same build in";
+        assert!(unread[0].starts_with(problem), "{unread:?}");
         assert_eq!(row_of(&updates, 26100, 33401), "KB5131011 2026-09-21 OOB");
     }
 
     #[test]
     fn kinds_are_read_from_type_and_servicing_option() {
-        let kind = |kind, servicing| read_kind(kind, servicing).map(|kind| kind.to_string());
-        assert_eq!(kind("2024-09 B", "LTSC").as_deref(), Some("B"));
-        assert_eq!(kind("2025-01 OOB", "LTSC").as_deref(), Some("OOB"));
-        assert_eq!(kind("2025-01 Preview", "").as_deref(), Some("preview"));
-        assert_eq!(
-            kind("2025-02 B", "LTSC • Hotpatch").as_deref(),
-            Some("hotpatch")
-        );
-        assert_eq!(kind("Out-of-band", "").as_deref(), Some("OOB"));
-        assert_eq!(
-            kind("2024.08 B *", "Baseline (Restart)").as_deref(),
-            Some("B")
-        );
-        assert_eq!(kind("2025.02 B", "Hotpatch").as_deref(), Some("hotpatch"));
-        assert_eq!(kind("Baseline", "LTSC"), None);
+        for (kind, servicing, expected) in [
+            ("2024-09 B", "LTSC", "B"),
+            ("2025-01 OOB", "LTSC", "OOB"),
+            ("2025-01 Preview", "", "preview"),
+            ("2025-02 B", "LTSC • Hotpatch", "hotpatch"),
+            ("Out-of-band", "", "OOB"),
+            ("2024.08 B *", "Baseline (Restart)", "B"),
+            ("2025.02 B", "Hotpatch", "hotpatch"),
+        ] {
+            let found = read_kind(kind, servicing).unwrap();
+            assert_eq!(found.to_string(), expected, "{kind}, {servicing}");
+        }
+        assert!(read_kind("Baseline", "LTSC").is_none());
     }
 }

@@ -86,12 +86,9 @@ fn files_are_found_where_the_source_has_them() {
     assert!(settings(&script).contains(url));
     script.source = FileLocation::Beside;
     let text = settings(&script);
-    for expected in [
-        "Folder   = \"$PSScriptRoot\\KB4549949\"",
-        "Beside   = $true",
-    ] {
-        assert!(text.contains(expected), "{text}");
-    }
+    let folder = "Folder   = \"$PSScriptRoot\\KB4549949\"";
+    assert!(text.contains(folder), "{text}");
+    assert!(text.contains("Beside   = $true"), "{text}");
     assert!(!text.contains("Url ="), "{text}");
 }
 
@@ -107,10 +104,8 @@ fn wusa_gets_what_comes_before_the_target_first() {
     let text = settings(&script);
     assert!(text.contains("Tool     = 'wusa'"), "{text}");
     assert!(text.contains("Stack    = '10.0.17763.1100'"), "{text}");
-    assert!(
-        text.contains("@('windows10.0-kb4549947-x64.msu', 'windows10.0-kb4549949-x64.msu')"),
-        "{text}"
-    );
+    let order = "@('windows10.0-kb4549947-x64.msu', 'windows10.0-kb4549949-x64.msu')";
+    assert!(text.contains(order), "{text}");
 }
 
 #[test]
