@@ -283,10 +283,8 @@ mod tests {
         };
         let local = "http://127.0.0.1:5000/";
         let remote = "https://repo.lan/";
-        assert_eq!(
-            policy(local, "http://127.0.0.1:9000/"),
-            AddressPolicy::ThisMachineToo
-        );
+        let neighbour = policy(local, "http://127.0.0.1:9000/");
+        assert_eq!(neighbour, AddressPolicy::ThisMachineToo);
         assert_eq!(policy(remote, local), AddressPolicy::OtherMachines);
         // Its own name may be in /etc/hosts.
         assert_eq!(policy(remote, remote), AddressPolicy::ThisMachineToo);
@@ -302,10 +300,8 @@ mod tests {
         assert_eq!(error.to_string(), "localhost is an address of this machine");
         let refused = error.downcast_ref::<RefusedAddress>().unwrap();
         let hint = refused.hint("localhost:8080").unwrap();
-        assert!(
-            hint.ends_with(" --insecure-registry localhost:8080"),
-            "{hint}"
-        );
+        let flag = " --insecure-registry localhost:8080";
+        assert!(hint.ends_with(flag), "{hint}");
         let found = resolved(AddressPolicy::ThisMachineToo).await.unwrap();
         assert!(found.count() > 0);
     }

@@ -438,18 +438,14 @@ mod tests {
 
     #[test]
     fn plain_http_is_for_listed_hosts_and_for_bytes_that_a_digest_vouches_for() {
+        use TrustSource::{ByConnection, ByDigest};
+
         let allowed = |url: &str, vouched| checked(&["catalog.lan:8080"], url, vouched).is_ok();
-        assert!(allowed(
-            "http://catalog.lan:8080/x",
-            TrustSource::ByConnection
-        ));
-        assert!(!allowed(
-            "http://catalog.lan:8081/x",
-            TrustSource::ByConnection
-        ));
-        assert!(!allowed("http://127.0.0.1/x", TrustSource::ByConnection));
-        assert!(allowed("http://elsewhere/x", TrustSource::ByDigest));
-        assert!(!allowed("ftp://elsewhere/x", TrustSource::ByDigest));
+        assert!(allowed("http://catalog.lan:8080/x", ByConnection));
+        assert!(!allowed("http://catalog.lan:8081/x", ByConnection));
+        assert!(!allowed("http://127.0.0.1/x", ByConnection));
+        assert!(allowed("http://elsewhere/x", ByDigest));
+        assert!(!allowed("ftp://elsewhere/x", ByDigest));
     }
 
     #[test]
@@ -480,10 +476,8 @@ mod tests {
         use wincimg_common::diagnose::Diagnose as _;
 
         let hint = |url: &str| {
-            checked(&[], url, TrustSource::ByConnection)
-                .unwrap_err()
-                .diagnosis()
-                .hint
+            let error = checked(&[], url, TrustSource::ByConnection).unwrap_err();
+            error.diagnosis().hint
         };
         for url in [
             "http://169.254.169.254/latest/meta-data",

@@ -469,14 +469,11 @@ mod tests {
         busy.try_lock().unwrap();
         put("url-e.part.json", 4);
         kept.evict(&newest, |_, _| CacheFileUse::Counted, remove_if_unlocked);
-        let mut left: Vec<_> = fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let left = fs::read_dir(folder.path()).unwrap();
+        let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut left: Vec<String> = left.collect();
         left.sort();
-        assert_eq!(
-            left,
-            ["sha256-a", "sha256-b", "url-e.part", "url-e.part.json"]
-        );
+        let expected = ["sha256-a", "sha256-b", "url-e.part", "url-e.part.json"];
+        assert_eq!(left, expected);
     }
 }

@@ -90,10 +90,8 @@ mod tests {
         for entry in [
             "http://repo.lan", "repo.lan:port", "repo.lan/prefix", "", "a b",
         ] {
-            assert!(
-                InsecureHosts::parse(&[entry.to_owned()]).is_err(),
-                "{entry}"
-            );
+            let parsed = InsecureHosts::parse(&[entry.to_owned()]);
+            assert!(parsed.is_err(), "{entry}");
         }
     }
 }

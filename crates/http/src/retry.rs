@@ -249,16 +249,22 @@ mod tests {
         }
     }
 
-    fn attempts(policy: RetryPolicy, deadline: Option<Instant>) -> RetryBudget {
-        RetryBudget::new(policy, deadline, Arc::new(Silent))
-    }
-
     fn retries(retries: usize) -> RetryBudget {
         let policy = RetryPolicy {
             retries,
             ..RetryPolicy::default()
         };
-        attempts(policy, None)
+        RetryBudget::new(policy, None, Arc::new(Silent))
+    }
+
+    /// Attempts with a default policy and a time limit.
+    fn within(seconds: u64, first_wait: Duration) -> RetryBudget {
+        let policy = RetryPolicy {
+            first_wait,
+            ..RetryPolicy::default()
+        };
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        RetryBudget::new(policy, Some(deadline), Arc::new(Silent))
     }
 
     #[test]
@@ -308,20 +314,11 @@ mod tests {
 
     #[tokio::test]
     async fn no_wait_goes_past_the_time_limit() {
-        let policy = RetryPolicy {
-            first_wait: Duration::from_secs(5),
-            ..RetryPolicy::default()
-        };
-        let mut attempts = attempts(policy, Some(Instant::now() + Duration::from_secs(1)));
+        let mut attempts = within(1, Duration::from_secs(5));
         assert!(attempts.wait(failure(None)).is_err());
-    }
-
-    #[tokio::test]
-    async fn a_wait_without_end_is_given_up() {
-        for seconds in [i64::MAX.unsigned_abs(), u64::MAX] {
-            let deadline = Instant::now() + Duration::from_secs(10);
-            let mut attempts = attempts(RetryPolicy::default(), Some(deadline));
-            assert!(attempts.wait(failure(Some(seconds))).is_err());
+        for endless in [i64::MAX.unsigned_abs(), u64::MAX] {
+            let mut attempts = within(10, RetryPolicy::default().first_wait);
+            assert!(attempts.wait(failure(Some(endless))).is_err());
         }
     }
 
@@ -382,10 +379,8 @@ mod tests {
             retry_after(&headers, now)
         };
         assert_eq!(read("120"), Some(Duration::from_mins(2)));
-        assert_eq!(
-            read("Sun, 06 Nov 1994 08:50:07 GMT"),
-            Some(Duration::from_secs(30))
-        );
+        let half_a_minute = read("Sun, 06 Nov 1994 08:50:07 GMT");
+        assert_eq!(half_a_minute, Some(Duration::from_secs(30)));
         assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(Duration::ZERO));
         assert_eq!(read("soon"), None);
     }
