@@ -33,13 +33,9 @@ fn inventory(layers: Vec<Arc<LayerContents>>) -> Inventory {
     let mut image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
     for number in 0..layers.len() {
         let digest = sha256(number.to_string().as_bytes());
-        image = image
-            .append_layer(
-                Descriptor::new("application/x", digest.clone(), 1),
-                digest,
-                History::default(),
-            )
-            .unwrap();
+        let blob = Descriptor::new("application/x", digest.clone(), 1);
+        let appended = image.append_layer(blob, digest, History::default());
+        image = appended.unwrap();
     }
     Inventory::new("repo.lan/app".to_owned(), &image, None, layers)
 }
@@ -61,10 +57,8 @@ fn a_file_has_both_digests_whether_it_is_small_or_large() {
     let expected = sha256(b"abc");
     assert_eq!(hex::encode(small.digests.sha256), expected.digest());
     let expected = sha256(large.as_bytes());
-    assert_eq!(
-        hex::encode(found.files[1].digests.sha256),
-        expected.digest()
-    );
+    let large = &found.files[1];
+    assert_eq!(hex::encode(large.digests.sha256), expected.digest());
 }
 
 #[test]
@@ -81,10 +75,8 @@ fn a_hard_link_is_the_file_that_it_leads_to() {
 
 #[test]
 fn packages_that_a_later_layer_replaced_or_took_away_are_gone() {
-    let (a, b) = (
-        "app/node_modules/a/package.json",
-        "app/node_modules/b/package.json",
-    );
+    let a = "app/node_modules/a/package.json";
+    let b = "app/node_modules/b/package.json";
     let c = "other/node_modules/c/package.json";
     let first = layer(&[
         (a, &package("a", "1")),
@@ -96,12 +88,8 @@ fn packages_that_a_later_layer_replaced_or_took_away_are_gone() {
     let found = inventory(vec![contents(&first), contents(&second)]);
     assert_eq!(purls(&found), ["pkg:npm/a@2", "pkg:npm/b@1"]);
     // All files of all layers stay listed.
-    let counts: Vec<usize> = found
-        .layers
-        .iter()
-        .map(|it| it.contents.files.len())
-        .collect();
-    assert_eq!(counts, [3, 1]);
+    let counts = found.layers.iter().map(|it| it.contents.files.len());
+    assert_eq!(counts.collect::<Vec<_>>(), [3, 1]);
 }
 
 #[test]

@@ -40,10 +40,8 @@ fn a_named_version_is_taken_without_a_question() {
         "ltsc2019", "1809", "1809-KB4534273", "10.0.17763.973-amd64", "10.0.17763.973",
         "10.0.17763.914",
     ];
-    assert_eq!(
-        asked("17763.973", &tags, &[]),
-        ["17763.973 as 10.0.17763.973"]
-    );
+    let named = ["17763.973 as 10.0.17763.973"];
+    assert_eq!(asked("17763.973", &tags, &[]), named);
 }
 
 #[test]
@@ -51,32 +49,26 @@ fn a_floating_tag_is_asked_about_only_by_a_host_newer_than_all_named_versions() 
     let tags = [
         "ltsc2022", "ltsc2022-amd64", "10.0.20348.100", "10.0.20348.200",
     ];
-    assert_eq!(
-        asked("20348.150", &tags, &[]),
-        ["20348.100 as 10.0.20348.100"]
-    );
-    assert_eq!(
-        asked("20348.300", &tags, &[("ltsc2022", "20348.200")]),
-        ["ltsc2022", "20348.200 as 10.0.20348.200"]
-    );
+    let older = ["20348.100 as 10.0.20348.100"];
+    assert_eq!(asked("20348.150", &tags, &[]), older);
+    let newer = ["ltsc2022", "20348.200 as 10.0.20348.200"];
+    let truth = [("ltsc2022", "20348.200")];
+    assert_eq!(asked("20348.300", &tags, &truth), newer);
 }
 
 #[test]
 fn a_kb_that_another_tag_gives_a_version_is_not_asked_about() {
     let tags = ["1809-KB4546852", "1809-KB4532691", "10.0.17763.1040"];
-    assert_eq!(
-        asked("17763.1039", &tags, &[]),
-        ["17763.1040 as 10.0.17763.1040"]
-    );
+    let named = ["17763.1040 as 10.0.17763.1040"];
+    assert_eq!(asked("17763.1039", &tags, &[]), named);
 }
 
 #[test]
 fn kb_tags_alone_are_asked_about_where_they_may_fit() {
     let tags = ["1809-KB4534273", "1809-KB4530715", "1809-KB4532691"];
-    assert_eq!(
-        asked("17763.973", &tags, &[("1809-KB4534273", "17763.973")]),
-        ["1809-KB4534273", "17763.973 as 1809-KB4534273"]
-    );
+    let truth = [("1809-KB4534273", "17763.973")];
+    let expected = ["1809-KB4534273", "17763.973 as 1809-KB4534273"];
+    assert_eq!(asked("17763.973", &tags, &truth), expected);
 }
 
 #[test]
@@ -91,10 +83,9 @@ fn of_dated_tags_the_hosts_month_is_asked_about_first() {
         "latest",
     ];
     let january = "4.8-20200114-windowsservercore-ltsc2019";
-    assert_eq!(
-        asked("17763.973", &tags, &[(january, "17763.973")]),
-        [january.to_owned(), format!("17763.973 as {january}")]
-    );
+    let found = format!("17763.973 as {january}");
+    let asked = asked("17763.973", &tags, &[(january, "17763.973")]);
+    assert_eq!(asked, [january, &found]);
 }
 
 #[test]
@@ -102,23 +93,16 @@ fn a_guess_that_was_wrong_yields_to_the_next() {
     let december = "20191210-windowsservercore-ltsc2019";
     let january = "20200114-windowsservercore-ltsc2019";
     let truth = [(january, "17763.1040"), (december, "17763.914")];
-    assert_eq!(
-        asked("17763.973", &[december, january], &truth),
-        [
-            january.to_owned(),
-            december.to_owned(),
-            format!("17763.914 as {december}")
-        ]
-    );
+    let found = format!("17763.914 as {december}");
+    let asked = asked("17763.973", &[december, january], &truth);
+    assert_eq!(asked, [january, december, &found]);
 }
 
 #[test]
 fn tags_that_say_nothing_are_the_last_resort() {
     let truth = [("latest", "17763.973"), ("latest", "20348.1")];
-    assert_eq!(
-        asked("17763.973", &["latest", "ltsc2022"], &truth),
-        ["latest", "17763.973 as latest"]
-    );
+    let asked = asked("17763.973", &["latest", "ltsc2022"], &truth);
+    assert_eq!(asked, ["latest", "17763.973 as latest"]);
 }
 
 #[test]
@@ -134,31 +118,21 @@ fn previews_and_other_architectures_are_not_offered() {
 
 #[test]
 fn neighbours_are_the_nearest_on_both_sides() {
-    let pool = pool(
-        "14393.3443",
-        &[
-            "10.0.14393.3326", "10.0.14393.3384", "10.0.14393.3504", "10.0.17763.973",
-        ],
-    );
+    let tags = [
+        "10.0.14393.3326", "10.0.14393.3384", "10.0.14393.3504", "10.0.17763.973",
+    ];
+    let pool = pool("14393.3443", &tags);
     let (below, above) = pool.nearest_versions();
-    assert_eq!(
-        below.unwrap().to_string(),
-        "14393.3384 (tag 10.0.14393.3384)"
-    );
-    assert_eq!(
-        above.unwrap().to_string(),
-        "14393.3504 (tag 10.0.14393.3504)"
-    );
+    let (below, above) = (below.unwrap().to_string(), above.unwrap().to_string());
+    assert_eq!(below, "14393.3384 (tag 10.0.14393.3384)");
+    assert_eq!(above, "14393.3504 (tag 10.0.14393.3504)");
 }
 
 /// The version that is chosen.
 fn found(host: &str, tags: &[String], truth: &[(String, String)]) -> Option<String> {
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-    let truth: Vec<(&str, &str)> = truth
-        .iter()
-        .map(|(tag, version)| (tag.as_str(), version.as_str()))
-        .collect();
-    let asked = asked(host, &tags, &truth);
+    let truth = truth.iter().map(|(tag, version)| (&**tag, &**version));
+    let asked = asked(host, &tags, &truth.collect::<Vec<_>>());
     let (version, _) = asked.last()?.split_once(" as ")?;
     Some(version.to_owned())
 }

@@ -136,37 +136,25 @@ fn an_assembly_has_the_name_in_its_metadata() {
         ecosystem: Ecosystem::Program,
         ..expected
     };
-    assert_eq!(
-        reported_by("Files/app/app.exe", &assembly_file()),
-        [expected]
-    );
+    let found = reported_by("Files/app/app.exe", &assembly_file());
+    assert_eq!(found, [expected]);
 }
 
 #[test]
 fn only_descriptions_of_packages_are_read() {
+    use PackageFileKind::{Executable, Npm, NuGet, Python};
+
     for (path, kind) in [
-        (
-            "Files/a/node_modules/x/package.json",
-            Some(PackageFileKind::Npm),
-        ),
-        (
-            "Files/a/node_modules/@s/x/package.json",
-            Some(PackageFileKind::Npm),
-        ),
+        ("Files/a/node_modules/x/package.json", Some(Npm)),
+        ("Files/a/node_modules/@s/x/package.json", Some(Npm)),
         ("Files/a/node_modules/x/lib/package.json", None),
         ("Files/a/package.json", None),
-        ("Files/a/App.deps.json", Some(PackageFileKind::NuGet)),
-        (
-            "Files/a/x-1.dist-info/METADATA",
-            Some(PackageFileKind::Python),
-        ),
-        (
-            "Files/a/x-1-py3.9.egg-info/PKG-INFO",
-            Some(PackageFileKind::Python),
-        ),
+        ("Files/a/App.deps.json", Some(NuGet)),
+        ("Files/a/x-1.dist-info/METADATA", Some(Python)),
+        ("Files/a/x-1-py3.9.egg-info/PKG-INFO", Some(Python)),
         ("Files/a/METADATA", None),
         ("Files/a/PKG-INFO", None),
-        ("Files/a/TOOL.EXE", Some(PackageFileKind::Executable)),
+        ("Files/a/TOOL.EXE", Some(Executable)),
         ("Files/é.deps.jso", None),
     ] {
         assert_eq!(PackageFileKind::from_path(path), kind, "{path}");
@@ -183,23 +171,20 @@ fn names_that_do_not_exist_are_left_out() {
     for name in ["", r"a\nb", &"x".repeat(513)] {
         assert_eq!(package(name), [], "{name}");
     }
-    for text in [
-        "",
-        "{}",
-        "[]",
-        "null",
-        r#"{"name": 1, "version": "1"}"#,
-        "{\"name\"",
-    ] {
-        for path in [
-            "node_modules/x/package.json",
-            "a.deps.json",
-            "x.dist-info/METADATA",
-        ] {
+    let number = r#"{"name": 1, "version": "1"}"#;
+    for text in ["", "{}", "[]", "null", number, "{\"name\""] {
+        for path in DESCRIPTIONS {
             assert_eq!(reported_by(path, text.as_bytes()), [], "{path} {text}");
         }
     }
 }
+
+/// A file of each ecosystem that describes a package.
+const DESCRIPTIONS: [&str; 3] = [
+    "node_modules/x/package.json",
+    "a.deps.json",
+    "x.dist-info/METADATA",
+];
 
 #[test]
 fn a_field_that_is_not_plausible_hides_no_package() {
@@ -209,10 +194,8 @@ fn a_field_that_is_not_plausible_hides_no_package() {
         let expected = FoundPackage::new(Ecosystem::Npm, "x", Some("1"));
         assert_eq!(found, [expected], "{licence}");
     }
-    let found = reported_by(
-        "node_modules/x/package.json",
-        br#"{"name": "x", "version": ""}"#,
-    );
+    let text = br#"{"name": "x", "version": ""}"#;
+    let found = reported_by("node_modules/x/package.json", text);
     assert_eq!(found, [FoundPackage::new(Ecosystem::Npm, "x", None)]);
     let bytes = with_version(&[("ProductName", "Tool"), ("CompanyName", "a\nb")]);
     let found = reported_by("tool.exe", &bytes);
@@ -252,7 +235,8 @@ proptest! {
 
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
-        for path in ["a.exe", "node_modules/x/package.json", "a.deps.json", "x.dist-info/METADATA"] {
+        reported_by("a.exe", &bytes);
+        for path in DESCRIPTIONS {
             reported_by(path, &bytes);
         }
     }
