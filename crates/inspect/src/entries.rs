@@ -300,19 +300,25 @@ fn memory_of(path: &str, target: Option<&str>, before: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use wincimg_layer::Limits;
 
     use super::*;
 
     /// Reads a layer with an empty file at each of these paths, and counts its entries.
     fn read_layer(paths: impl IntoIterator<Item = String>) -> Result<usize, String> {
+        read_tar(&tar_of(paths))
+    }
+
+    fn tar_of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Vec<u8> {
         let mut tar = tar::Builder::new(Vec::new());
         for path in paths {
             let mut header = tar::Header::new_gnu();
             header.set_size(0);
             tar.append_data(&mut header, path, &[][..]).unwrap();
         }
-        read_tar(&tar.into_inner().unwrap())
+        tar.into_inner().unwrap()
     }
 
     fn read_tar(tar: &[u8]) -> Result<usize, String> {
@@ -331,13 +337,7 @@ mod tests {
     #[test]
     fn backslashes_separate_names_in_layers_of_windows_alone() {
         let names = [r"Files\app\a.txt", r"Files\app/.wh.b", r"Files\..\c"];
-        let mut tar = tar::Builder::new(Vec::new());
-        for name in names {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(0);
-            tar.append_data(&mut header, name, &[][..]).unwrap();
-        }
-        let tar = tar.into_inner().unwrap();
+        let tar = tar_of(names);
         let read = |layout| {
             let reader = LayerReader::new(tar.as_slice(), Limits::default()).unwrap();
             let mut entries = LayerEntries::new(reader, layout);
@@ -345,21 +345,15 @@ mod tests {
             next.map(|entry| (entry.path().to_owned(), entry.leads_outside()))
                 .collect::<Vec<_>>()
         };
-        let paths = |expected: [(&str, bool); 3]| {
-            expected.map(|(path, leads_outside)| (path.to_owned(), leads_outside))
-        };
+        let owned = |path: &str, leads_outside: bool| (path.to_owned(), leads_outside);
         let windows = [
-            ("Files/app/a.txt", false),
-            ("Files/app/b", false),
-            ("Files/../c", true),
+            owned("Files/app/a.txt", false),
+            owned("Files/app/b", false),
+            owned("Files/../c", true),
         ];
-        assert_eq!(read(Layout::Windows), paths(windows));
-        let other = [
-            (names[0], false),
-            (r"Files\app/b", false),
-            (names[2], false),
-        ];
-        assert_eq!(read(Layout::Other), paths(other));
+        assert_eq!(read(Layout::Windows), windows);
+        let other = [names[0], r"Files\app/b", names[2]].map(|path| owned(path, false));
+        assert_eq!(read(Layout::Other), other);
     }
 
     #[test]
@@ -452,9 +446,8 @@ mod tests {
                     target: None,
                 });
             }
-            outside
-                .problem()
-                .map(|(path, why)| format!("{path}: {why}"))
+            let problem = outside.problem();
+            problem.map(|(path, why)| format!("{path}: {why}"))
         };
         let usual = [
             ("", Directory),

@@ -381,15 +381,13 @@ mod tests {
     #[test]
     fn hives_of_all_layers_share_one_bound_on_memory() {
         let budget = Budget::default();
+        let is_refused = |size| {
+            let reserved = budget.reserve(size);
+            matches!(reserved, Err(LayerProblem::TooMuch { .. }))
+        };
         budget.reserve(HIVE_MEMORY - 10).unwrap();
-        assert!(matches!(
-            budget.reserve(11),
-            Err(LayerProblem::TooMuch { .. })
-        ));
+        assert!(is_refused(11));
         budget.reserve(10).unwrap();
-        assert!(matches!(
-            budget.reserve(1),
-            Err(LayerProblem::TooMuch { .. })
-        ));
+        assert!(is_refused(1));
     }
 }

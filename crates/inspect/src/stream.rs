@@ -265,11 +265,8 @@ mod tests {
         for depth in [Depth::ToTheEnd, Depth::UntilFound] {
             let zeros = ZeroSource::new(300_000, AtEnd::Fail);
             let outcome = read(zeros.open(), depth, &Silent, count_all).await;
-            let error = outcome.err().unwrap();
-            assert_eq!(
-                error_chain(&error),
-                "cannot read its bytes: the line went dead"
-            );
+            let error = error_chain(&outcome.err().unwrap());
+            assert_eq!(error, "cannot read its bytes: the line went dead");
         }
     }
 
@@ -283,8 +280,8 @@ mod tests {
             Ok(())
         };
         let reading = read(zeros.open(), Depth::ToTheEnd, &Silent, work);
-        let abandoned_builds = tokio::time::timeout(Duration::from_millis(50), reading).await;
-        assert!(abandoned_builds.is_err());
+        let abandoned = tokio::time::timeout(Duration::from_millis(50), reading).await;
+        assert!(abandoned.is_err());
         let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
         assert_eq!(ended.unwrap(), Ok(true));
     }

@@ -190,13 +190,8 @@ mod tests {
         let registry: BaseRegistry = registry.parse().unwrap();
         match registry.parse_dockerfile_name(text).unwrap() {
             NamedBase::OfHost { name, build } => {
-                let repository = &name.repository;
-                format!(
-                    "{}/{} {:?} {build}",
-                    repository.registry(),
-                    repository.repository(),
-                    name.flavour
-                )
+                let (registry, path) = (name.repository.registry(), name.repository.repository());
+                format!("{registry}/{path} {:?} {build}", name.flavour)
             }
             NamedBase::Exact(reference) => reference.to_string(),
         }
@@ -231,15 +226,18 @@ mod tests {
 
     #[test]
     fn microsofts_images_come_from_the_mirror_and_others_do_not() {
-        let mirror = "repo.lan:9999/mcr";
-        assert_eq!(
-            named(mirror, "mcr.microsoft.com/windows/nanoserver:1809"),
-            "repo.lan:9999/mcr/windows/nanoserver Usual 17763"
-        );
-        assert_eq!(
-            named(mirror, "mcr.microsoft.com/own/tool:1"),
-            "repo.lan:9999/mcr/own/tool:1"
-        );
-        assert_eq!(named(mirror, "repo.lan/own:1"), "repo.lan/own:1");
+        for (text, expected) in [
+            (
+                "mcr.microsoft.com/windows/nanoserver:1809",
+                "repo.lan:9999/mcr/windows/nanoserver Usual 17763",
+            ),
+            (
+                "mcr.microsoft.com/own/tool:1",
+                "repo.lan:9999/mcr/own/tool:1",
+            ),
+            ("repo.lan/own:1", "repo.lan/own:1"),
+        ] {
+            assert_eq!(named("repo.lan:9999/mcr", text), expected);
+        }
     }
 }

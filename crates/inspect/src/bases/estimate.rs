@@ -90,10 +90,8 @@ mod tests {
         let estimate = Estimate::from_update(17763, "KB4532691".parse().unwrap()).unwrap();
         assert_eq!(estimate.possible.revisions, 1039..=1074);
         assert_eq!(estimate.likely, Some(WindowsVersion::new(17763, 1039)));
-        assert_eq!(
-            Estimate::from_update(14393, "KB4532691".parse().unwrap()),
-            None
-        );
+        let of_another_build = Estimate::from_update(14393, "KB4532691".parse().unwrap());
+        assert_eq!(of_another_build, None);
     }
 
     #[test]

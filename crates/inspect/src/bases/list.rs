@@ -93,18 +93,16 @@ fn version_of(build: u32, kb: Kb) -> WindowsVersion {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_windows::compat::Architecture;
+
     use super::*;
     use crate::bases::FlavourSelector;
 
     fn listing(tags: &[&str]) -> BaseListing {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
-        let named = FlavourSelector::Usual
-            .matching_tags(
-                "nanoserver",
-                &tags,
-                wincimg_windows::compat::Architecture::Amd64,
-            )
-            .unwrap();
+        let usual = FlavourSelector::Usual;
+        let named = usual.matching_tags("nanoserver", &tags, Architecture::Amd64);
+        let named = named.unwrap();
         let others = tags.len() - named.len();
         BaseListing::new(named, others)
     }
@@ -129,21 +127,16 @@ mod tests {
         let listing = listing(&[
             "latest", "ltsc2019", "10.0.17763.973", "ltsc2022", "10.0.20348.10",
         ]);
-        let rows: Vec<(&str, bool)> = listing
-            .images
-            .iter()
-            .map(|image| (image.tags[0].as_str(), image.floating))
-            .collect();
-        assert_eq!(
-            rows,
-            [
-                ("10.0.20348.10", false),
-                ("ltsc2022", true),
-                ("10.0.17763.973", false),
-                ("ltsc2019", true),
-                ("latest", true),
-            ]
-        );
+        let images = listing.images.iter();
+        let rows = images.map(|image| (image.tags[0].as_str(), image.floating));
+        let expected = [
+            ("10.0.20348.10", false),
+            ("ltsc2022", true),
+            ("10.0.17763.973", false),
+            ("ltsc2019", true),
+            ("latest", true),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
     }
 
     #[test]

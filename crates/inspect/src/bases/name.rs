@@ -176,43 +176,29 @@ mod tests {
 
     #[test]
     fn short_names_are_microsofts_repositories() {
-        let at_home = |name| {
+        for (name, path) in [
+            ("nanoserver", "windows/nanoserver"),
+            ("windows", "windows"),
+            ("dotnet/framework/runtime", "dotnet/framework/runtime"),
+        ] {
             let base = microsofts().repository(name).unwrap();
-            base.repository.to_string()
-        };
-        assert_eq!(
-            at_home("nanoserver"),
-            "mcr.microsoft.com/windows/nanoserver:latest"
-        );
-        assert_eq!(at_home("windows"), "mcr.microsoft.com/windows:latest");
-        assert_eq!(
-            at_home("dotnet/framework/runtime"),
-            "mcr.microsoft.com/dotnet/framework/runtime:latest"
-        );
+            let expected = format!("mcr.microsoft.com/{path}:latest");
+            assert_eq!(base.repository.to_string(), expected);
+        }
     }
 
     #[test]
-    fn a_mirrors_prefix_comes_before_the_path() {
-        assert_eq!(
-            repository("repo.mylan.k8s:9999/mcr.microsoft.com", "iis"),
-            "repo.mylan.k8s:9999/mcr.microsoft.com/windows/servercore/iis"
-        );
-        assert_eq!(
-            repository("repo:9999/", "servercore"),
-            "repo:9999/windows/servercore"
-        );
-        assert_eq!(
-            repository("docker.io/me", "iis"),
-            "docker.io/me/windows-servercore-iis"
-        );
-    }
-
-    #[test]
-    fn a_repository_with_a_host_stays_there() {
-        assert_eq!(
-            repository("mcr.microsoft.com", "repo:8888/base/nano"),
-            "repo:8888/base/nano"
-        );
+    fn a_mirrors_prefix_comes_before_the_path_unless_the_name_has_a_host() {
+        let mirror = "repo.mylan.k8s:9999/mcr.microsoft.com";
+        let iis = format!("{mirror}/windows/servercore/iis");
+        for (registry, name, expected) in [
+            (mirror, "iis", iis.as_str()),
+            ("repo:9999/", "servercore", "repo:9999/windows/servercore"),
+            ("docker.io/me", "iis", "docker.io/me/windows-servercore-iis"),
+            (mirror, "repo:8888/base/nano", "repo:8888/base/nano"),
+        ] {
+            assert_eq!(repository(registry, name), expected);
+        }
     }
 
     #[test]
@@ -223,18 +209,12 @@ mod tests {
         assert_eq!(aspnet.flavour, FlavourSelector::parse("8.0"));
         assert_eq!(base("aspnet:4.8").repository, base("aspnet").repository);
         assert_eq!(base("aspnet").flavour, FlavourSelector::Usual);
-        assert_eq!(
-            base("dotnet/framework/aspnet").flavour,
-            FlavourSelector::Usual
-        );
+        let framework = base("dotnet/framework/aspnet");
+        assert_eq!(framework.flavour, FlavourSelector::Usual);
         assert_eq!(base("dotnet/aspnet").flavour, FlavourSelector::Only);
         let temurin = base("localhost:5000/eclipse-temurin:21-jdk");
         assert_eq!(temurin.repository.registry(), "localhost:5000");
         assert_eq!(temurin.flavour, FlavourSelector::parse("21-jdk"));
-        for name in ["dotnet/aspnet:8.0-nanoserver-1809", "nanoserver:latest"] {
-            let error = microsofts().repository(name).unwrap_err();
-            assert!(matches!(error, BaseNameError::Tagged(_)), "{name}");
-        }
     }
 
     #[test]
@@ -254,15 +234,16 @@ mod tests {
             assert!(error.to_string().contains("HOST[:PORT][/PREFIX]"), "{text}");
         }
         let registry = microsofts();
-        for name in ["nanoserver:ltsc2019", "repo:8888/base@sha256:00"] {
-            assert!(
-                matches!(registry.repository(name), Err(BaseNameError::Tagged(_))),
-                "{name}"
-            );
+        for name in [
+            "dotnet/aspnet:8.0-nanoserver-1809",
+            "nanoserver:latest",
+            "nanoserver:ltsc2019",
+            "repo:8888/base@sha256:00",
+        ] {
+            let error = registry.repository(name).unwrap_err();
+            assert!(matches!(error, BaseNameError::Tagged(_)), "{name}");
         }
-        assert!(matches!(
-            registry.repository("Nano Server"),
-            Err(BaseNameError::Repository(_))
-        ));
+        let error = registry.repository("Nano Server").unwrap_err();
+        assert!(matches!(error, BaseNameError::Repository(_)), "{error}");
     }
 }

@@ -290,12 +290,8 @@ mod tests {
             let found = tree.below_with_sizes(path, depth);
             assert_eq!(found.len(), listed, "{path} {depth}");
             let plain: Vec<(usize, &FileEntry)> = tree.below(path, depth).collect();
-            assert!(
-                found
-                    .iter()
-                    .map(|(level, entry, _)| (*level, *entry))
-                    .eq(plain)
-            );
+            let levels = found.iter().map(|(level, entry, _)| (*level, *entry));
+            assert!(levels.eq(plain));
             for (_, entry, size) in found {
                 assert_eq!(size, tree.size_of(&entry.path), "{}", entry.path);
             }

@@ -209,10 +209,8 @@ mod tests {
         cache.store(&one, mirror, b"theirs").unwrap();
         assert_eq!(read(&cache, &one, LAYERS).unwrap(), b"own");
         assert_eq!(read(&cache, &one, mirror).unwrap(), b"theirs");
-        assert_eq!(
-            cache.find(&one, CacheNamespace::Repository("repo.lan/a")),
-            None
-        );
+        let other = CacheNamespace::Repository("repo.lan/a");
+        assert_eq!(cache.find(&one, other), None);
         assert_eq!(cache.find(&two, LAYERS), None);
         cache.store(&one, LAYERS, b"new").unwrap();
         assert_eq!(read(&cache, &one, LAYERS).unwrap(), b"new");
@@ -231,10 +229,8 @@ mod tests {
         // The oldest is used again, so that the middle one is the least recently used.
         assert!(cache.find(&bases[2], LAYERS).is_some());
         cache.store(&bases[3], LAYERS, b"abc").unwrap();
-        let kept: Vec<bool> = bases
-            .iter()
-            .map(|base| cache.find(base, LAYERS).is_some())
-            .collect();
+        let kept = bases.iter().map(|base| cache.find(base, LAYERS).is_some());
+        let kept: Vec<bool> = kept.collect();
         assert_eq!(kept, [true, false, true, true]);
         cache.store(&bases[1], LAYERS, &[0; 11]).unwrap();
         assert_eq!(cache.find(&bases[1], LAYERS), None);

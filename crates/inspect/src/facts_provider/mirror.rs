@@ -430,9 +430,7 @@ mod tests {
         timeout(Duration::from_secs(20), sends).await.unwrap();
         assert!(matches!(*slot.seen.borrow(), ObservedState::Coming));
         observer.verified.send(()).unwrap();
-        assert!(matches!(
-            slot.last_state().await,
-            ObservedState::Unreadable(_)
-        ));
+        let last = slot.last_state().await;
+        assert!(matches!(last, ObservedState::Unreadable(_)));
     }
 }

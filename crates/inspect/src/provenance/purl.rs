@@ -86,10 +86,9 @@ mod tests {
 
     #[test]
     fn an_image_is_named_with_its_place() {
-        assert_eq!(
-            of_image("repo.lan:8888/apps/web", "sha256:ab"),
-            "pkg:oci/web@sha256%3Aab?repository_url=repo.lan%3A8888/apps/web"
-        );
+        let placed = of_image("repo.lan:8888/apps/web", "sha256:ab");
+        let expected = "pkg:oci/web@sha256%3Aab?repository_url=repo.lan%3A8888/apps/web";
+        assert_eq!(placed, expected);
         assert_eq!(of_image("web", "sha256:ab"), "pkg:oci/web@sha256%3Aab");
     }
 }

@@ -207,17 +207,11 @@ mod tests {
 
     #[test]
     fn only_the_folders_of_an_installation_are_visible() {
-        assert_eq!(
-            installation(Path::new("/usr/lib/wine/wine64")),
-            [""; 0].map(PathBuf::from)
-        );
-        let own = [
-            "/opt/wine/lib", "/opt/wine/lib64", "/opt/wine/share", "/opt/wine/bin",
-        ];
-        assert_eq!(
-            installation(Path::new("/opt/wine/bin/wine")),
-            own.map(PathBuf::from)
-        );
+        let of_system = installation(Path::new("/usr/lib/wine/wine64"));
+        assert_eq!(of_system, [""; 0].map(PathBuf::from));
+        let own = ["lib", "lib64", "share", "bin"];
+        let own = own.map(|name| Path::new("/opt/wine").join(name));
+        assert_eq!(installation(Path::new("/opt/wine/bin/wine")), own);
     }
 
     #[test]
@@ -233,10 +227,8 @@ mod tests {
             };
             let (folder, writable) = (Path::new("/tmp/a"), [PathBuf::from("/tmp/a/prefix")]);
             let command = sandbox.command(&wine, folder, &writable).unwrap();
-            let words: Vec<_> = command
-                .get_args()
-                .map(|word| word.to_str().unwrap())
-                .collect();
+            let words = command.get_args().map(|word| word.to_str().unwrap());
+            let words: Vec<&str> = words.collect();
             assert_eq!(words.contains(&"/etc/resolv.conf"), expected);
             let writable: Vec<_> = words.windows(2).filter(|it| it[0] == "--bind").collect();
             assert_eq!(writable, [["--bind", "/tmp/a/prefix"]]);
@@ -252,9 +244,8 @@ mod tests {
             let program = "bwrap".into();
             let command = Bubblewrap { program, arguments }.command();
             let words: Vec<_> = command.get_args().collect();
-            let sized = words
-                .windows(3)
-                .filter(|it| it[0] == "--size" && it[2] == "--tmpfs");
+            let triples = words.windows(3);
+            let sized = triples.filter(|it| it[0] == "--size" && it[2] == "--tmpfs");
             assert_eq!(sized.count(), limits);
             let folders = words.iter().filter(|it| **it == "--tmpfs");
             assert_eq!(folders.count(), IN_MEMORY.len());

@@ -212,21 +212,16 @@ mod tests {
             let error = StartCommand::new(&image, None, &[]).unwrap_err();
             assert_eq!(error, StartError::NoProgram);
         }
-        let nul = config(&["a\0b"], &[], false);
-        assert!(matches!(
-            StartCommand::new(&nul, None, &[]),
-            Err(StartError::Nul { .. })
-        ));
+        let nul = StartCommand::new(&config(&["a\0b"], &[], false), None, &[]);
+        assert!(matches!(nul, Err(StartError::Nul { .. })));
     }
 
     #[test]
     fn powershell_is_known_by_its_name() {
+        let path = r"C:\Windows\System32\WindowsPowerShell\v1.0\PowerShell.exe";
         for (program, expected) in [
             ("powershell", true),
-            (
-                r"C:\Windows\System32\WindowsPowerShell\v1.0\PowerShell.exe",
-                true,
-            ),
+            (path, true),
             ("pwsh", false),
             (r"C:\powershell\app.exe", false),
         ] {
