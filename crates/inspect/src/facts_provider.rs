@@ -337,8 +337,8 @@ impl ResolvedFacts {
         problems.filter(move |problem| is_about(&problem.place))
     }
 
-    /// Removes the file of the facts if it is damaged, so that it is created again; returns true if
-    /// it was removed.
+    /// Reads all facts of a file of the cache, which removes the file if it is damaged, so that it
+    /// is created again; returns true if it was removed.
     pub fn remove_if_damaged(&self) -> bool {
         self.from == FactsSource::Cache && self.read_all().is_err()
     }

@@ -1,4 +1,4 @@
-//! Numbers for tests.
+//! Reproducible noise for tests: which numbers it has, the expected digests of layers depend on.
 
 /// Pseudorandom numbers, the same in every run.
 pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
