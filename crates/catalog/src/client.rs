@@ -13,7 +13,7 @@ use super::page::{Page, PageError, SearchResult, read_page};
 /// Address of Microsoft's catalog.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";
 
-/// Maximum size of a page; real pages have a tenth of a megabyte.
+/// Maximum size of a page; real ones have about 100 KB.
 pub(super) const PAGE_LIMIT: u64 = 16 << 20;
 /// Maximum number of pages; the real catalog stops at 40, so more is a loop.
 const MOST_PAGES: usize = 100;

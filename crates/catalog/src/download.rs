@@ -36,7 +36,8 @@ pub struct ExpectedUpdate {
     pub arch: Arch,
     /// Version of the host after the update, if known.
     pub version: Option<WindowsVersion>,
-    /// Accept files for which the catalog has no digest; of one file, it has none.
+    /// For an update: true to accept files for which the catalog has no digest. For a file: true if
+    /// the catalog has none for it.
     pub without_digest: bool,
 }
 

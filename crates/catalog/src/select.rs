@@ -1,8 +1,8 @@
 //! Selection of one update from search results.
 //!
 //! One article has a dozen similar updates: for clients and servers, three architectures, *Dynamic*
-//! updates for setup media, deltas. Installing a wrong one has no effect or the wrong one, so
-//! unless exactly one matches, the selection fails.
+//! updates for setup media, deltas. A wrong one changes nothing or the wrong thing, so the selection
+//! fails unless exactly one matches.
 
 use wincimg_common::diagnose::Problem;
 use wincimg_windows::update::Kb;

@@ -158,8 +158,8 @@ impl Remote {
 }
 
 impl Downloads {
-    /// Uses the folder of a cache; without one, and where one that is not named fails, a temporary
-    /// folder of this user alone.
+    /// Uses the folder of a cache. Without a cache, or after one that the user did not name failed,
+    /// downloads go to a temporary folder of this user alone.
     pub fn new(kept: Option<FileCache>, is_named: bool) -> Self {
         Self {
             kept,

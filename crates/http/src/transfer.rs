@@ -91,7 +91,7 @@ pub struct Transfer<'a> {
     pub digest: Option<&'a Digest>,
     /// The expected size, if known.
     pub size: Option<u64>,
-    /// The maximum size, if that is known of a file without an expected one.
+    /// The maximum size of a file whose size is unknown, if it has one.
     pub limit: Option<u64>,
     /// Redirects that are followed.
     pub redirects: RedirectPolicy,

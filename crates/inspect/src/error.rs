@@ -37,7 +37,7 @@ pub enum LayerProblem {
     /// It could not be read while it was transferred, and its bytes match the digest.
     #[error(transparent)]
     Observed(Arc<LayerProblem>),
-    /// Its uncompressed bytes are others than the image's configuration says.
+    /// The digest of its uncompressed bytes differs from the one in the image's configuration.
     #[error("its uncompressed content has digest {found}: the configuration says {expected}")]
     DiffId {
         /// The digest in the configuration.
