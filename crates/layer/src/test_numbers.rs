@@ -1,4 +1,4 @@
-//! Reproducible noise for tests: which numbers it has, the expected digests of layers depend on.
+//! Reproducible noise for tests. The digest of a layer that a test expects depends on it.
 
 /// Pseudorandom numbers, the same in every run.
 pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
