@@ -4,7 +4,6 @@
 use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
-use super::plan::RefusedAction;
 use super::session::Session;
 
 /// Bits of the type that say what an action runs.
@@ -16,6 +15,10 @@ const LIBRARY: u32 = 1;
 const ERROR: u32 = 19;
 const SET_DIRECTORY: u32 = 35;
 const SET_PROPERTY: u32 = 51;
+
+/// What the names of the libraries of `WiX` in a package begin with: `WixCA`, `WixUIWixca`,
+/// `WixFirewallCA`, `Wix4UtilCA_X64`, `IIsSchedule`.
+const OF_WIX: [&str; 2] = ["Wix", "IIs"];
 
 /// Entry points of libraries whose work leaves nothing in an image, with their source.
 const WITHOUT_EFFECT: [(&str, &str); 11] = [
@@ -65,7 +68,10 @@ impl Session<'_> {
         if kind & IN_SCRIPT != 0 && kind & ROLLBACK != 0 {
             return Ok(());
         }
-        let known = WITHOUT_EFFECT.iter().find(|(entry, _)| *entry == target);
+        // A vendor's library may have an entry point of the same name.
+        let is_of_wix = OF_WIX.iter().any(|prefix| source.starts_with(prefix));
+        let mut known = WITHOUT_EFFECT.iter();
+        let known = known.find(|(entry, _)| is_of_wix && *entry == target);
         let problem = match (kind & KIND, target) {
             (SET_PROPERTY, _) => {
                 let value = self.format(target)?;
@@ -80,9 +86,11 @@ impl Session<'_> {
                 }
                 return self.move_directory(source, &path);
             }
-            (ERROR, _) => return Err(MsiError::Fails(self.message(target)?)),
-            (LIBRARY, "SchedFirewallExceptionsInstall") => return self.note_firewall_rules(),
-            (LIBRARY, "InstallCertificates") if self.has_certificates() => {
+            (ERROR, _) => return self.fail(self.message(target)?),
+            (LIBRARY, "SchedFirewallExceptionsInstall") if is_of_wix => {
+                return self.note_firewall_rules();
+            }
+            (LIBRARY, "InstallCertificates") if is_of_wix && self.has_certificates() => {
                 match self.certificates() {
                     Ok(trusted) => return trusted.iter().try_for_each(|it| plan.edit(it.edit())),
                     Err(MsiError::Unsupported(why)) => format!(": {why}"),
@@ -96,12 +104,8 @@ impl Session<'_> {
             }
             _ => String::new(),
         };
-        plan.rest.refused.push(RefusedAction {
-            name: name.to_owned(),
-            kind,
-            condition: condition.to_owned(),
-            runs: self.describe(kind, source, target)? + &problem,
-        });
+        let runs = self.describe(kind, source, target)? + &problem;
+        self.add_refused(name, kind, condition, &runs, plan);
         Ok(())
     }
 

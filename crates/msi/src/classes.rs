@@ -8,6 +8,9 @@ use super::error::MsiError;
 use super::registry::{child, classes, parse_key};
 use super::session::Session;
 
+/// Attribute of a class that is registered by the name of its file alone.
+const RELATIVE_PATH: u32 = 1;
+
 /// Maximum depth of program identifiers.
 const DEPTH: usize = 16;
 
@@ -56,7 +59,13 @@ impl Session<'_> {
         let child = |name: &str| child(&key, name);
         plan.text(&key, "", &self.format(row.text("Description"))?)?;
         let arguments = self.format(row.text("Argument"))?;
-        let server = with_arguments(self.key_file(row)?, &arguments);
+        let mut program = self.key_file(row)?;
+        if row.flags("Attributes") & RELATIVE_PATH != 0
+            && let Some((_, name)) = program.rsplit_once('\\')
+        {
+            program = name.to_owned();
+        }
+        let server = with_arguments(program, &arguments);
         plan.text(&child(row.text("Context"))?, "", &server)?;
         if let Some(prog_id) = row.optional("ProgId_Default") {
             plan.text(&child("ProgID")?, "", prog_id)?;
@@ -204,7 +213,7 @@ impl Session<'_> {
     }
 
     /// `RegisterTypeLibraries`.
-    pub(crate) fn register_type_libraries(&self, plan: &mut Builder) -> Result<(), MsiError> {
+    pub(crate) fn register_type_libraries(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
         for row in self.database.rows("TypeLib") {
             let Some(component) = self.installed(row.text("Component_")) else {
                 continue;
@@ -224,7 +233,12 @@ impl Session<'_> {
             let is_64_bit = component.is_64_bit();
             let platform = if is_64_bit { "win64" } else { "win32" };
             let language = child(&key, &format!("{:x}", row.flags("Language")))?;
-            plan.text(&child(&language, platform)?, "", &self.key_file(&row)?)?;
+            let file = self.key_file(&row)?;
+            plan.text(&child(&language, platform)?, "", &file)?;
+            self.notes.push(format!(
+                "the interfaces of the type library {file} are not registered: calls to objects of \
+                 another thread or process need them"
+            ));
         }
         Ok(())
     }

@@ -42,7 +42,10 @@ impl Session<'_> {
     ) -> Result<(), MsiError> {
         let key = environment_key()?;
         let (sets, adds) = (prefixes.contains('='), prefixes.contains('+'));
-        let removes = prefixes.contains('!');
+        let is_set = sets || !adds && !prefixes.contains('-');
+        // A blank value removes a variable that the row would set.
+        // https://learn.microsoft.com/windows/win32/msi/environment-table
+        let removes = prefixes.contains('!') || is_set && value.is_empty();
         if !removes && !sets && !adds && prefixes.contains('-') {
             return Ok(());
         }

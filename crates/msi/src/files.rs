@@ -1,6 +1,6 @@
 //! Files: those of the `File` table with their cabinets, copies, removals, folders, `.ini` entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use wincimg_common::wildcards;
@@ -159,6 +159,7 @@ impl Session<'_> {
 
     /// `RemoveFiles`: of the image; nothing of the package is there yet.
     pub(crate) fn remove_files(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        let mut folders = Vec::new();
         for row in self.installed_rows("RemoveFile") {
             if row.flags("InstallMode") & REMOVE_ON_INSTALL == 0 {
                 continue;
@@ -168,10 +169,7 @@ impl Session<'_> {
             };
             let pattern = long_name(row.text("FileName"));
             if pattern.is_empty() {
-                // Only an empty folder is removed.
-                if self.system.names(&folder) == Presence::Present(Vec::new()) {
-                    plan.rest.removed.push(folder);
-                }
+                folders.push(folder);
                 continue;
             }
             for name in self.matches(&folder, pattern) {
@@ -181,6 +179,30 @@ impl Session<'_> {
                 }
             }
         }
+        for folder in folders {
+            self.remove_folder(folder, &mut plan.rest.removed)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a folder that is empty without what is removed, which needs no removal of its own.
+    fn remove_folder(
+        &mut self,
+        folder: ImagePath,
+        removed: &mut Vec<ImagePath>,
+    ) -> Result<(), MsiError> {
+        let names = self.system.names(&folder);
+        let Some(names) = self.known(names, || format!("whether {folder} is empty")) else {
+            return Ok(());
+        };
+        let gone: BTreeSet<&ImagePath> = removed.iter().collect();
+        for name in names {
+            if !gone.contains(&join(&folder, &name)?) {
+                return Ok(());
+            }
+        }
+        removed.retain(|path| path.strip_prefix(&folder).is_none());
+        removed.push(folder);
         Ok(())
     }
 

@@ -92,6 +92,7 @@ impl<R: Read + Seek> Package<R> {
             features: BTreeMap::new(),
             components: BTreeMap::new(),
             unknown: Vec::new(),
+            unknown_searches: BTreeSet::new(),
             unknown_values: RefCell::default(),
             formatted: Cell::default(),
             notes: Vec::new(),

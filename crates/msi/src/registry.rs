@@ -160,9 +160,13 @@ impl Session<'_> {
         &mut self,
         row: &Row<'_>,
     ) -> Result<Option<(KeyPath, String)>, MsiError> {
-        let root = self.root(row).unwrap_or(LOCAL_MACHINE);
-        let path = self.format(row.text("Key"))?;
+        let mut root = self.root(row).unwrap_or(LOCAL_MACHINE);
+        let mut path = self.format(row.text("Key"))?;
         let name = self.format(row.text("Name"))?;
+        if root == CLASSES_ROOT && !self.is_for_machine() {
+            root = CURRENT_USER;
+            path = format!(r"Software\Classes\{}", path.trim_matches('\\'));
+        }
         if let Some(key) = named_key(root, &path, self.is_64_bit(row))? {
             return Ok(Some((key, name)));
         }

@@ -36,8 +36,12 @@ impl<'a> Session<'a> {
         let database = self.database;
         for row in database.rows("AppSearch") {
             let (property, signature) = (row.text("Property"), row.text("Signature_"));
+            let before = self.unknown.len();
             if let Some(found) = self.located(signature, 0)? {
                 self.set(property, found);
+            }
+            if self.unknown.len() > before {
+                self.unknown_searches.insert(property.to_owned());
             }
         }
         Ok(())

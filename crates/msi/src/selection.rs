@@ -18,6 +18,7 @@ pub(crate) struct Component {
     pub(crate) is_disabled: bool,
 }
 
+const SOURCE_ONLY: u32 = 1;
 const REGISTRY_KEY_PATH: u32 = 4;
 const NEVER_OVERWRITE: u32 = 128;
 const IS_64_BIT: u32 = 256;
@@ -236,11 +237,16 @@ impl Session<'_> {
             let name = row.text("Component");
             let is_selected = of_selected.contains(name);
             let is_disabled = is_selected && !self.is_true(row.text("Condition"), name)?;
+            let attributes = row.flags("Attributes");
+            if is_selected && !is_disabled && attributes & SOURCE_ONLY != 0 {
+                let why = format!("component {name} is not installed but runs from its source");
+                return Err(MsiError::unsupported(why));
+            }
             let component = Component {
                 id: row.text("ComponentId").to_owned(),
                 directory: row.text("Directory_").to_owned(),
                 key_path: row.text("KeyPath").to_owned(),
-                attributes: row.flags("Attributes"),
+                attributes,
                 is_installed: is_selected && !is_disabled,
                 is_disabled,
             };

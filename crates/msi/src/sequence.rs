@@ -3,10 +3,12 @@
 use wincimg_registry::{RegistryData, TypedData};
 
 use super::builder::Builder;
+use super::database::Row;
 use super::error::MsiError;
 use super::permissions;
 use super::plan::{InstallPlan, Interaction, Product, RefusedAction};
 use super::registry::environment_key;
+use super::services::{SERVICE_CONFIG, is_delayed_start};
 use super::session::Session;
 
 /// Standard actions without effect on the image: they cost, check, remove older or advertised
@@ -54,7 +56,7 @@ const IDLE: [&str; 37] = [
 /// Standard actions that only Windows can run, with the table that they read.
 const OF_WINDOWS: [(&str, &str); 10] = [
     ("InstallODBC", "ODBCDriver"),
-    ("MsiConfigureServices", "MsiServiceConfig"),
+    ("MsiConfigureServices", SERVICE_CONFIG),
     ("MsiConfigureServices", "MsiServiceConfigFailureActions"),
     ("MsiPublishAssemblies", "MsiAssembly"),
     ("PublishComponents", "PublishComponent"),
@@ -63,6 +65,14 @@ const OF_WINDOWS: [(&str, &str); 10] = [
     ("InstallODBC", "ODBCDataSource"),
     ("InstallODBC", "ODBCTranslator"),
     ("InstallSFPCatalogFile", "FileSFPCatalog"),
+];
+
+/// Standard actions whose records, classes and file types are in the registry of the user that a
+/// package is installed for, if it is not for the machine.
+const OF_USER: [&str; 9] = [
+    "ProcessComponents", "PublishFeatures", "PublishProduct", "RegisterClassInfo",
+    "RegisterExtensionInfo", "RegisterMIMEInfo", "RegisterProduct", "RegisterProgIdInfo",
+    "RegisterTypeLibraries",
 ];
 
 /// Platforms whose programs do not run on AMD64.
@@ -113,7 +123,29 @@ impl Session<'_> {
         self.set("SOURCEDIR", folder.clone());
         let database = format!("{folder}{}", self.options.file_name);
         self.set("OriginalDatabase", database);
+        self.resolve_context();
         self.set_system_folders();
+    }
+
+    /// Runs an action whose condition is true, in one context: whom the package is for may change
+    /// only before the paths of its folders are known.
+    fn action_in_context(
+        &mut self,
+        name: &str,
+        condition: &str,
+        plan: &mut Builder,
+    ) -> Result<(), MsiError> {
+        let was_for_machine = self.is_for_machine();
+        self.action(name, condition, plan)?;
+        self.resolve_context();
+        if self.is_for_machine() != was_for_machine {
+            if !self.directories.is_empty() {
+                let why = format!("the action {name} changes ALLUSERS after CostFinalize");
+                return Err(MsiError::unsupported(why));
+            }
+            self.set_system_folders();
+        }
+        Ok(())
     }
 
     /// The product, by its properties.
@@ -154,13 +186,6 @@ impl Session<'_> {
         {
             return Ok(plan);
         }
-        if !self.is_for_machine() {
-            self.notes.push(
-                "the package is installed for one user, whose records an image does not have: add \
-                 ALLUSERS=1"
-                    .to_owned(),
-            );
-        }
         let mut actions: Vec<(i32, &str, &str)> = self
             .database
             .rows("InstallExecuteSequence")
@@ -173,11 +198,17 @@ impl Session<'_> {
         let mut plan = Builder::default();
         for (_, action, condition) in actions {
             if self.is_true(condition, action)? {
-                self.action(action, condition, &mut plan)?;
+                self.action_in_context(action, condition, &mut plan)?;
             }
+        }
+        if !self.is_for_machine() {
+            let note = "the package is installed for one user, whose records, classes and file \
+                        types an image does not have: add ALLUSERS=1";
+            self.notes.insert(0, note.to_owned());
         }
         self.set_permissions(&mut plan)?;
         self.check_chainers(&mut plan)?;
+        self.check_isolated(&mut plan);
         if self.is_reboot('F') {
             let why = "REBOOT=Force restarts Windows at the end: write REBOOT=ReallySuppress";
             return Err(MsiError::unsupported(why));
@@ -258,18 +289,48 @@ impl Session<'_> {
         Some(Interaction::Differs(why))
     }
 
+    /// True if a table that only Windows can apply has rows of an installed component.
+    fn is_for_windows(&self, table: &str) -> bool {
+        self.has_installed_rows(table)
+            && (table != SERVICE_CONFIG || !self.installed_rows(table).iter().all(is_delayed_start))
+    }
+
+    /// `IsolateComponents`, which comes before components are selected: copies of shared libraries.
+    fn check_isolated(&mut self, plan: &mut Builder) {
+        const TABLE: &str = "IsolatedComponent";
+        let is_installed =
+            |row: Row<'_>| self.installed(row.text("Component_Application")).is_some();
+        if self.database.rows(TABLE).any(is_installed) {
+            self.refuse("IsolateComponents", "", &format!("the table {TABLE}"), plan);
+        }
+    }
+
     /// Refuses what only Windows can do, unless it is to be left out.
     pub(crate) fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {
         if self.options.skipped_actions.iter().any(|it| it == name) {
             self.notes.push(format!("{name} is skipped as requested"));
             return;
         }
-        plan.rest.refused.push(RefusedAction {
-            name: name.to_owned(),
-            kind: 0,
-            condition: condition.to_owned(),
-            runs: runs.to_owned(),
-        });
+        self.add_refused(name, 0, condition, runs, plan);
+    }
+
+    /// Adds an action that only Windows can run, if it is known that it runs.
+    pub(crate) fn add_refused(
+        &self,
+        name: &str,
+        kind: u32,
+        condition: &str,
+        runs: &str,
+        plan: &mut Builder,
+    ) {
+        if !self.is_uncertain(condition) {
+            plan.rest.refused.push(RefusedAction {
+                name: name.to_owned(),
+                kind,
+                condition: condition.to_owned(),
+                runs: runs.to_owned(),
+            });
+        }
     }
 
     /// True if the property `REBOOT` begins with a letter, the only one that counts.
@@ -289,7 +350,7 @@ impl Session<'_> {
             return Ok(());
         }
         let mut tables = OF_WINDOWS.iter().filter(|(action, _)| *action == name);
-        if let Some((_, table)) = tables.find(|(_, table)| self.has_installed_rows(table)) {
+        if let Some((_, table)) = tables.find(|(_, table)| self.is_for_windows(table)) {
             self.refuse(name, condition, &format!("the table {table}"), plan);
             return Ok(());
         }
@@ -308,6 +369,7 @@ impl Session<'_> {
     /// Actions that change files and settings, or record the product.
     fn standard_action(&mut self, name: &str, plan: &mut Builder) -> Result<bool, MsiError> {
         match name {
+            _ if OF_USER.contains(&name) && !self.is_for_machine() => Ok(()),
             "AppSearch" => self.search(),
             "FindRelatedProducts" => self.find_related_products(),
             "LaunchConditions" => self.check_launch(),
@@ -324,6 +386,7 @@ impl Session<'_> {
             "WriteEnvironmentStrings" => self.write_environment(plan),
             "InstallServices" => self.install_services(plan),
             "DeleteServices" => self.delete_services(plan),
+            "MsiConfigureServices" => self.delay_services(plan),
             "StartServices" => self.start_services(plan),
             "CreateShortcuts" => self.create_shortcuts(plan),
             "RegisterClassInfo" => self.register_classes(plan),
@@ -334,12 +397,6 @@ impl Session<'_> {
             "RegisterFonts" => self.register_fonts(plan),
             "ForceReboot" | "ScheduleReboot" => {
                 plan.rest.restart_required = true;
-                Ok(())
-            }
-            // The records of a user are in the user's registry.
-            "ProcessComponents" | "PublishFeatures" | "PublishProduct" | "RegisterProduct"
-                if !self.is_for_machine() =>
-            {
                 Ok(())
             }
             "ProcessComponents" => self.record_components(plan),
@@ -367,12 +424,20 @@ impl Session<'_> {
         for row in self.database.rows("LaunchCondition") {
             let condition = row.text("Condition");
             let is_met = self.is_true(condition, "LaunchCondition")?;
-            // What is not known is reported at the end.
-            if !is_met && self.unknown_values.borrow().is_empty() {
+            if !is_met {
                 let message = self.format(row.text("Description"))?;
-                let why = format!("the package refuses this system ({condition}): {message}");
-                return Err(MsiError::Fails(why));
+                self.fail(format!(
+                    "the package refuses this system ({condition}): {message}"
+                ))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Ends the installation, unless what is not known may decide it, which is reported at the end.
+    pub(crate) fn fail(&self, why: String) -> Result<(), MsiError> {
+        if self.unknown.is_empty() && self.unknown_values.borrow().is_empty() {
+            return Err(MsiError::Fails(why));
         }
         Ok(())
     }

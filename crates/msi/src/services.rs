@@ -13,6 +13,13 @@ use super::session::Session;
 /// Bit of `ErrorControl` that makes the installation fail if the service cannot be installed.
 const VITAL: u32 = 0x8000;
 
+/// Table of settings of services.
+pub(crate) const SERVICE_CONFIG: &str = "MsiServiceConfig";
+/// `ConfigType` of the delayed start of an automatic service.
+const DELAYED_START: i32 = 3;
+/// `Event` of rows that are for an installation.
+const ON_INSTALL: u32 = 1;
+
 const START: u32 = 1;
 const DELETE: u32 = 8;
 
@@ -103,6 +110,21 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// `MsiConfigureServices`: the delayed start of automatic services.
+    pub(crate) fn delay_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        for row in self.installed_rows(SERVICE_CONFIG) {
+            if row.flags("Event") & ON_INSTALL == 0 || !is_delayed_start(&row) {
+                continue;
+            }
+            let key = service_key(&self.format(row.text("Name"))?)?;
+            if self.present_value(&key, "Start", plan) == Some(RegistryData::dword(AUTOMATIC)) {
+                let is_delayed = u32::from(row.text("Argument") == "1");
+                plan.set(&key, "DelayedAutostart", RegistryData::dword(is_delayed))?;
+            }
+        }
+        Ok(())
+    }
+
     /// `DeleteServices`.
     pub(crate) fn delete_services(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
         for row in self.installed_rows("ServiceControl") {
@@ -123,6 +145,11 @@ impl Session<'_> {
         let question = || format!("whether the service {name} exists");
         self.known(found, question).is_some()
     }
+}
+
+/// True for a row of [`SERVICE_CONFIG`] that only delays the start of a service, or does not.
+pub(crate) fn is_delayed_start(row: &Row<'_>) -> bool {
+    row.number("ConfigType") == Some(DELAYED_START) && ["0", "1"].contains(&row.text("Argument"))
 }
 
 pub(crate) fn service_key(name: &str) -> Result<KeyPath, MsiError> {

@@ -98,6 +98,8 @@ pub(crate) struct Session<'a> {
     pub(crate) components: BTreeMap<String, Component>,
     /// Things that are asked about the image and not known.
     pub(crate) unknown: Vec<String>,
+    /// Properties whose search has an unknown result.
+    pub(crate) unknown_searches: BTreeSet<String>,
     /// Variables and properties without a known value that were asked for.
     pub(crate) unknown_values: RefCell<BTreeSet<String>>,
     /// Length of the values in formatted texts so far.
@@ -106,14 +108,18 @@ pub(crate) struct Session<'a> {
 }
 
 /// Properties that Windows Installer takes from the machine and the moment of the installation.
-const OF_THE_MACHINE: [&str; 11] = [
+const OF_THE_MACHINE: [&str; 15] = [
     "ColorBits",
     "Date",
+    "MsiNTSuiteDataCenter",
+    "MsiNTSuiteEnterprise",
     "MsiNetAssemblySupport",
     "MsiWin32AssemblySupport",
     "PhysicalMemory",
+    "RemoteAdminTS",
     "ScreenX",
     "ScreenY",
+    "TerminalServer",
     "Time",
     "USERNAME",
     "UserSID",
@@ -202,6 +208,16 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// True if a condition asks for a property whose search has an unknown result.
+    pub(crate) fn is_uncertain(&self, condition: &str) -> bool {
+        let is_asked = Cell::new(false);
+        condition::evaluate(condition, &|symbol| {
+            is_asked.set(is_asked.get() || self.unknown_searches.contains(symbol));
+            String::new()
+        });
+        is_asked.get()
+    }
+
     /// Evaluates a condition of a table.
     pub(crate) fn is_true(&self, condition: &str, place: &str) -> Result<bool, MsiError> {
         condition::evaluate(condition, &|symbol| self.value(symbol))
@@ -210,10 +226,15 @@ impl<'a> Session<'a> {
 
     /// True if the package is installed for all users.
     pub(crate) fn is_for_machine(&self) -> bool {
-        match self.property("ALLUSERS") {
-            "1" => true,
-            "2" => self.property("MSIINSTALLPERUSER").is_empty(),
-            _ => false,
+        self.property("ALLUSERS") == "1"
+    }
+
+    /// Resets `ALLUSERS` from 2, which leaves the choice open, to 1 or to nothing.
+    /// <https://learn.microsoft.com/windows/win32/msi/allusers>
+    pub(crate) fn resolve_context(&mut self) {
+        if self.property("ALLUSERS") == "2" {
+            let is_for_machine = self.property("MSIINSTALLPERUSER").is_empty();
+            self.set("ALLUSERS", if is_for_machine { "1" } else { "" });
         }
     }
 

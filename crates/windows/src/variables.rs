@@ -24,11 +24,11 @@ const FIXED: [(&str, &str); 14] = [
 ];
 
 /// Variables of every container that its user or its host sets, at least in part.
-const UNRECORDED: [&str; 19] = [
+const UNRECORDED: [&str; 18] = [
     "APPDATA", "COMPUTERNAME", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "LOGONSERVER",
-    "NUMBER_OF_PROCESSORS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER",
-    "PROCESSOR_LEVEL", "PROCESSOR_REVISION", "PSModulePath", "Path", "TEMP", "TMP", "USERDOMAIN",
-    "USERNAME", "USERPROFILE",
+    "NUMBER_OF_PROCESSORS", "PATHEXT", "PROCESSOR_IDENTIFIER", "PROCESSOR_LEVEL",
+    "PROCESSOR_REVISION", "PSModulePath", "Path", "TEMP", "TMP", "USERDOMAIN", "USERNAME",
+    "USERPROFILE",
 ];
 
 /// The value of a variable that is the same in every container.

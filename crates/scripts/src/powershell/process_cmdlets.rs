@@ -57,11 +57,15 @@ impl Shell<'_, '_> {
             return error::windows("it starts a program");
         };
         let program = given.required("filepath")?;
-        let is_package = program.to_ascii_lowercase().ends_with(".msi");
+        let is_package = tools::is_package(&program);
         let is_msiexec = tools::program_name(&program) == "msiexec" && !is_package;
         if !is_msiexec && !tools::may_be_installer(self.machine, &program) {
             let why = format!("it starts the program {program}");
-            return Err(ScriptError::windows(why).instead(tools::INSTALLER));
+            return Err(ScriptError::windows(why).instead(if is_package {
+                tools::PACKAGE
+            } else {
+                tools::INSTALLER
+            }));
         }
         for parameter in ["workingdirectory", "verb"] {
             if given.value(parameter).is_some() {

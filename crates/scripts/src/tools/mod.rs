@@ -37,6 +37,9 @@ const INETSRV: &str = r"C:\Windows\System32\inetsrv";
 /// Reason for a program of the image.
 pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
 
+/// Hint for a package that is run as a program.
+pub(super) const PACKAGE: &str = "write msiexec /i FILE /qn";
+
 /// Hint for an installer.
 pub(super) const INSTALLER: &str =
     "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead";
@@ -93,15 +96,16 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
             powershell::run(machine, &rest.arguments(), shell == "pwsh")
         }
         _ if cmd::is_batch(&shell) => cmd::run_batch(machine, &name, rest.as_str()),
-        "msiexec"
-            if let Some(property) = msiexec::quoted_property(rest.as_str())
-                && !is_elsewhere(machine, &name, &shell) =>
-        {
-            let why = format!(
-                "Windows Installer refuses a quote before the name of a property (1639): write \
-                 {property}, which PowerShell keeps in -ArgumentList of Start-Process"
-            );
-            Ok(machine.fail(1639, why))
+        "msiexec" if !is_elsewhere(machine, &name, &shell) => {
+            if let Some(property) = msiexec::quoted_property(rest.as_str()) {
+                let why = format!(
+                    "Windows Installer refuses a quote before the name of a property (1639): write \
+                     {property}, which PowerShell keeps in -ArgumentList of Start-Process"
+                );
+                return Ok(machine.fail(1639, why));
+            }
+            let words = msiexec::words(rest.as_str());
+            words.and_then(|words| tool(machine, &name, &words, at))
         }
         _ => tool(machine, &name, &rest.words(), at),
     }
@@ -281,6 +285,11 @@ fn is_quiet(words: &[String]) -> bool {
     words.iter().any(is_option)
 }
 
+/// Returns true for the name of a package, which Windows gives to `msiexec`.
+pub(super) fn is_package(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".msi")
+}
+
 fn unknown_program(program: &str, words: &[String]) -> ScriptError {
     let first = words.first().map(|word| word.to_ascii_lowercase());
     match (program, first.as_deref().unwrap_or_default()) {
@@ -296,6 +305,7 @@ fn unknown_program(program: &str, words: &[String]) -> ScriptError {
             )
         }
         ("netsh", _) => ScriptError::windows("it works only on Windows"),
+        (package, _) if is_package(package) => ScriptError::windows(PROGRAM).instead(PACKAGE),
         ("regedit", _) => ScriptError::windows(PROGRAM).help("use reg import FILE"),
         _ => ScriptError::windows(PROGRAM),
     }

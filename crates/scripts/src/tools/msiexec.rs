@@ -9,6 +9,9 @@ use wincimg_windows::path::ImagePath;
 pub(in super::super) const HANDLE: &str = "handle the exit code: $p = Start-Process -Wait \
     -PassThru …; if ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }";
 
+/// Hint for the extraction of a package's files.
+const EXTRACT: &str = "a recipe extracts the files of a package: [[msi]] with extract = true";
+
 /// The property that allows restarts.
 const REBOOT: &str = "REBOOT";
 
@@ -63,6 +66,7 @@ impl Arguments {
                     return error::windows("only Windows Installer can remove a product");
                 }
                 "p" | "update" => return Err(patch()),
+                "a" => return Err(ScriptError::option(word).help(EXTRACT)),
                 _ => return error::option(word),
             }
         }
@@ -238,13 +242,39 @@ fn patch() -> ScriptError {
     error.help("install the updated package")
 }
 
-/// The right spelling of a property with a space whose quotes are around the name, too.
-/// `msiexec` reads its command line itself, in which quotes are only around a value.
-pub(super) fn quoted_property(line: &str) -> Option<String> {
-    // What it makes of an escaped quote is not known.
-    if line.contains("\\\"") {
-        return None;
+/// Splits a command line as `msiexec` does, which reads it itself: `""` inside quotes is a quote, and
+/// a backslash escapes nothing.
+/// <https://learn.microsoft.com/windows/win32/msi/command-line-options>
+pub(super) fn words(line: &str) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let (mut is_quoted, mut before) = (false, ' ');
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' if is_quoted && rest.next_if_eq(&'"').is_some() => {
+                word.get_or_insert_default().push(c);
+            }
+            // Meant as the quote that other programs make of it.
+            '"' if !is_quoted && before == '\\' => {
+                let why = "a quote after a backslash opens a value";
+                return Err(ScriptError::unclear(why).help("write NAME=\"VALUE\""));
+            }
+            '"' => {
+                is_quoted = !is_quoted;
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() && !is_quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+        before = c;
     }
+    words.extend(word);
+    Ok(words)
+}
+
+/// The right spelling of a property with a space whose quotes are around the name, too.
+pub(super) fn quoted_property(line: &str) -> Option<String> {
     let mut is_value = false;
     let mut rest = line.trim_start();
     while !rest.is_empty() {

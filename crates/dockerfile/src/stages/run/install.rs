@@ -1,5 +1,6 @@
 //! Windows Installer packages that a line installs.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
@@ -78,12 +79,20 @@ impl RunState<'_> {
             skipped_actions: self.stages.request.skipped_actions.clone(),
         };
         let transforms = self.transforms(&options)?;
-        let plan = package.plan_installation(&options, &ImageSystem(self));
-        let plan = plan.map_err(|error| refused(&error))?;
+        let system = ImageSystem {
+            image: self,
+            is_unknown: Cell::default(),
+        };
+        let plan = package.plan_installation(&options, &system);
+        let is_unknown = system.is_unknown.get();
+        let plan = plan.map_err(|error| match refused(&error) {
+            error if is_unknown => undecided(&error),
+            error => error,
+        })?;
         if let (Some(interaction), false) = (&plan.interactive, install.is_quiet) {
             return Err(not_quiet(interaction));
         }
-        check(&plan)?;
+        check(&plan, is_unknown)?;
         let is_missing = |name: &String| plan.missing_actions.contains(name);
         options.skipped_actions.retain(|name| !is_missing(name));
         let installed = PlannedPackage {
@@ -216,18 +225,27 @@ fn of_bundle(why: String) -> ScriptError {
     error.instead(SetupProgram::Burn.help())
 }
 
-/// Refuses a plan that is not complete.
-fn check(plan: &InstallPlan) -> Result<(), ScriptError> {
-    if let Some(action) = plan.refused.first() {
-        let why = format!("the action {action} requires Windows");
-        return Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why).help(SKIP));
+/// Refuses a plan that is not complete. What is unknown of the base comes first: it may decide which
+/// actions run.
+fn check(plan: &InstallPlan, is_unknown: bool) -> Result<(), ScriptError> {
+    match (plan.unknown.first(), plan.refused.first()) {
+        (None, None) => Ok(()),
+        (_, Some(action)) if !is_unknown => {
+            let why = format!("the action {action} requires Windows");
+            Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why).help(SKIP))
+        }
+        (question, _) => {
+            let question = question.map_or("what is in the base", String::as_str);
+            let why = format!("the package asks {question}, which is unknown");
+            Err(ScriptError::unknown(why))
+        }
     }
-    match plan.unknown.first() {
-        Some(question) => Err(ScriptError::unknown(format!(
-            "the package asks {question}, which is unknown"
-        ))),
-        None => Ok(()),
-    }
+}
+
+/// What is unknown of the base may decide an error.
+fn undecided(error: &ScriptError) -> ScriptError {
+    let why = &error.why;
+    ScriptError::unknown(format!("it depends on what is unknown of the base: {why}"))
 }
 
 fn refused(error: &MsiError) -> ScriptError {
@@ -245,47 +263,57 @@ fn refused(error: &MsiError) -> ScriptError {
 }
 
 /// The image, as packages ask about it.
-struct ImageSystem<'r, 'a>(&'r RunState<'a>);
+struct ImageSystem<'r, 'a> {
+    image: &'r RunState<'a>,
+    /// True if the package asks what is unknown, which another reading of the base may tell.
+    is_unknown: Cell<bool>,
+}
 
-impl InstalledSystem for ImageSystem<'_, '_> {
-    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
-        known(self.0.value(key, name))
-    }
-
-    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
-        known(self.0.registry.value_names(key))
-    }
-
-    fn key(&self, key: &KeyPath) -> Presence<()> {
-        known(self.0.key(key))
-    }
-
-    fn entry(&self, path: &ImagePath) -> Presence<bool> {
-        known(self.0.entry(path).map(|kind| kind == EntryKind::Folder))
-    }
-
-    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
-        known(self.0.names(folder))
-    }
-
-    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
-        if let Some(source) = self.0.created_file(file) {
-            let bytes = ContentSource::from(source).read(LARGEST_TRANSFORM);
-            return bytes.map_or(Presence::Unknown, Presence::Present);
+impl ImageSystem<'_, '_> {
+    /// What depends on a download is unknown to a package.
+    fn known<T, L>(&self, found: Presence<T, L>) -> Presence<T> {
+        match found {
+            Presence::Present(value) => Presence::Present(value),
+            Presence::Absent => Presence::Absent,
+            Presence::Unknown | Presence::Deferred(_) => {
+                self.is_unknown.set(true);
+                Presence::Unknown
+            }
         }
-        known(self.0.content(file))
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        self.0.state.variable(name)
     }
 }
 
-/// What depends on a download is unknown to a package.
-fn known<T, L>(found: Presence<T, L>) -> Presence<T> {
-    match found {
-        Presence::Present(value) => Presence::Present(value),
-        Presence::Absent => Presence::Absent,
-        Presence::Unknown | Presence::Deferred(_) => Presence::Unknown,
+impl InstalledSystem for ImageSystem<'_, '_> {
+    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
+        self.known(self.image.value(key, name))
+    }
+
+    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
+        self.known(self.image.registry.value_names(key))
+    }
+
+    fn key(&self, key: &KeyPath) -> Presence<()> {
+        self.known(self.image.key(key))
+    }
+
+    fn entry(&self, path: &ImagePath) -> Presence<bool> {
+        let found = self.image.entry(path);
+        self.known(found.map(|kind| kind == EntryKind::Folder))
+    }
+
+    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
+        self.known(self.image.names(folder))
+    }
+
+    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
+        if let Some(source) = self.image.created_file(file) {
+            let bytes = ContentSource::from(source).read(LARGEST_TRANSFORM);
+            return bytes.map_or(Presence::Unknown, Presence::Present);
+        }
+        self.known(self.image.content(file))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.image.state.variable(name)
     }
 }
