@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit, TypedData};
 use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_windows::path::ImagePath;
 
@@ -55,6 +55,8 @@ fn name(table: &str) -> &str {
 struct TestSystem {
     files: BareSystem,
     values: Vec<(KeyPath, &'static str, RegistryData)>,
+    /// True if the other values are unknown.
+    is_unread: bool,
 }
 
 impl TestSystem {
@@ -62,14 +64,14 @@ impl TestSystem {
         let files = vec![(path.parse().unwrap(), content.to_vec())];
         Self {
             files: BareSystem { files },
-            values: Vec::new(),
+            ..Self::default()
         }
     }
 
     fn with_value(key: &str, name: &'static str, data: RegistryData) -> Self {
         Self {
-            files: BareSystem::default(),
             values: vec![(key.parse().unwrap(), name, data)],
+            ..Self::default()
         }
     }
 }
@@ -77,10 +79,11 @@ impl TestSystem {
 impl InstalledSystem for TestSystem {
     fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
         let mut values = self.values.iter();
-        let own = values.find(|(own, value, _)| own == key && *value == name);
-        own.map_or(Presence::Absent, |(.., data)| {
-            Presence::Present(data.clone())
-        })
+        match values.find(|(own, value, _)| own == key && *value == name) {
+            Some((.., data)) => Presence::Present(data.clone()),
+            None if self.is_unread => Presence::Unknown,
+            None => Presence::Absent,
+        }
     }
 
     fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
@@ -104,8 +107,13 @@ impl InstalledSystem for TestSystem {
         })
     }
 
-    fn names(&self, _: &ImagePath) -> Presence<Vec<String>> {
-        Presence::Absent
+    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
+        let files = self.files.files.iter();
+        let inside = files.filter_map(|(file, _)| match file.strip_prefix(folder)? {
+            [name] => Some(name.clone()),
+            _ => None,
+        });
+        Presence::Present(inside.collect())
     }
 
     fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
@@ -120,20 +128,326 @@ impl InstalledSystem for TestSystem {
 const PACKAGE_CODE: &str = "{30000000-0000-0000-0000-000000000001}";
 
 /// Plans a package for a platform with these tables.
-fn plan(platform: &str, tables: &[&str], mut system: TestSystem) -> Result<InstallPlan, MsiError> {
+fn plan(platform: &str, tables: &[&str], system: TestSystem) -> Result<InstallPlan, MsiError> {
+    plan_with(&[("ALLUSERS", "1")], platform, tables, system)
+}
+
+/// Plans a package with properties of the command line.
+fn plan_with(
+    properties: &[(&str, &str)],
+    platform: &str,
+    tables: &[&str],
+    mut system: TestSystem,
+) -> Result<InstallPlan, MsiError> {
     let template = format!("{platform};1033");
     let package = TestTransform::new(PACKAGE_CODE, &template, 0).bytes();
     let mut transform = TestTransform::new("", &template, 0);
     add_tables(&mut transform, tables);
     let own = (r"C:\own.mst".parse().unwrap(), transform.bytes());
     system.files.files.push(own);
-    let properties = [("TRANSFORMS", r"C:\own.mst"), ("ALLUSERS", "1")];
+    let properties = properties.iter().chain(&[("TRANSFORMS", r"C:\own.mst")]);
     let options = InstallOptions {
-        properties: properties.map(|(a, b)| (a.into(), b.into())).to_vec(),
+        properties: properties
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
         ..InstallOptions::default()
     };
     let mut package = Package::read(Cursor::new(package)).unwrap();
     package.plan(&options, &system)
+}
+
+/// The key, name and text of values that a plan sets; deletions have no text.
+fn values_of(plan: &InstallPlan) -> Vec<String> {
+    let values = plan.registry.iter().map(|edit| match edit {
+        RegistryEdit::SetValue { key, name, data } => match data.typed() {
+            TypedData::Text(text) => format!("{key} {name}={text}"),
+            TypedData::Dword(number) => format!("{key} {name}={number}"),
+            other => panic!("{other:?}"),
+        },
+        RegistryEdit::DeleteValue { key, name } => format!("{key} {name}"),
+        other => panic!("{other:?}"),
+    });
+    values.collect()
+}
+
+const FOR_ONE_USER: &str = "the package is installed for one user";
+
+#[test]
+fn a_package_is_for_the_machine_or_for_one_user() {
+    const MENU: &str = r"Microsoft\Windows\Start Menu\Programs\";
+    let tables = |action: &str| {
+        format!(
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|2\nWriteRegistryValues|3\n\
+             RegisterClassInfo|4\nRegisterMIMEInfo|5{action}"
+        )
+    };
+    let planned = |properties: &[(&str, &str)], action: &str| {
+        let sequence = tables(action);
+        let tables = [
+            "CustomAction|Action|#Type|Source|Target\nSet|51|ALLUSERS|1",
+            "Registry|Registry|#Root|Key|Name|Value|Component_\n\
+             a|2|SYSTEM\\Acme|Users|<[ALLUSERS]>[ProgramMenuFolder]|Main\n\
+             b|-1|SYSTEM\\Acme|Own|x|Main\nc|0|.acme||x|Main",
+            "Class|CLSID|Component_|Context|Feature_\n{1}|Main|InprocServer32|All",
+            "Extension|Extension|Component_|Feature_\nacme|Main|All",
+            "MIME|ContentType|Extension_\nx/acme|acme",
+            sequence.as_str(),
+        ];
+        plan_with(properties, "x64", &tables, TestSystem::default())
+    };
+    let two = ("ALLUSERS", "2");
+    for (properties, action, is_for_machine) in [
+        (&[("ALLUSERS", "1")][..], "", true),
+        (&[two], "", true),
+        (&[two, ("MSIINSTALLPERUSER", "1")], "", false),
+        (&[], "", false),
+        (&[], "\nSet|1", true),
+    ] {
+        let plan = planned(properties, action).unwrap();
+        let values = values_of(&plan);
+        let expected = if is_for_machine {
+            format!(r"HKLM\SYSTEM\Acme Users=<1>C:\ProgramData\{MENU}")
+        } else {
+            let profile = r"C:\Users\ContainerAdministrator\AppData\Roaming";
+            format!(r"HKLM\SYSTEM\Acme Users=<>{profile}\{MENU}")
+        };
+        assert_eq!(values[0], expected, "{properties:?}");
+        assert_eq!(values.len() > 1, is_for_machine, "{values:?}");
+        let is_noted = plan.notes.iter().any(|it| it.starts_with(FOR_ONE_USER));
+        assert_eq!(is_noted, !is_for_machine, "{properties:?}");
+        let key = r"HKCU\Software\Classes\.acme is a key of the installing user";
+        let is_noted = plan.notes.iter().any(|it| it.starts_with(key));
+        assert_eq!(is_noted, !is_for_machine, "{:?}", plan.notes);
+    }
+    let error = planned(&[], "\nSet|9").unwrap_err();
+    assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+    assert!(planned(&[two], "\nSet|9").is_ok());
+}
+
+/// Plans a package that searches a value and has an action with a condition.
+fn with_search(action: &str, condition: &str, system: TestSystem) -> Result<InstallPlan, MsiError> {
+    let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|{action}");
+    let sequence = format!(
+        "InstallExecuteSequence|Action|#Sequence|Condition\nAppSearch|1|\nLaunchConditions|2|\n\
+         CostFinalize|3|\nOwn|4|{condition}"
+    );
+    let tables = [
+        "AppSearch|Property|Signature_\nFOUND|sig",
+        "RegLocator|Signature_|#Root|Key|Name|#Type\nsig|2|SOFTWARE\\Acme|Release|18",
+        action.as_str(),
+        sequence.as_str(),
+    ];
+    plan("x64", &tables, system)
+}
+
+#[test]
+fn what_a_search_decides_is_asked_before_a_refusal() {
+    let unread = || TestSystem {
+        is_unread: true,
+        ..TestSystem::default()
+    };
+    let read = || TestSystem::with_value(r"HKLM\SOFTWARE\Acme", "Release", RegistryData::dword(5));
+    let question = "the value \"Release\" of HKLM\\SOFTWARE\\Acme".to_owned();
+    let program = "3074|setup|/q";
+    for (action, condition, refused) in [
+        (program, "NOT FOUND", 0),
+        (program, "FOUND", 0),
+        (program, "NOT Installed", 1),
+        ("19||needs it", "NOT FOUND", 0),
+    ] {
+        let plan = with_search(action, condition, unread()).unwrap();
+        assert!(plan.unknown.contains(&question), "{:?}", plan.unknown);
+        assert_eq!(plan.refused.len(), refused, "{action} {condition}");
+    }
+    for (condition, refused) in [("NOT FOUND", 0), ("FOUND", 1)] {
+        let plan = with_search(program, condition, read()).unwrap();
+        assert_eq!(plan.refused.len(), refused, "{condition}");
+    }
+    let error = with_search("19||needs it", "FOUND", read()).unwrap_err();
+    assert!(matches!(error, MsiError::Fails(_)), "{error}");
+    let launch = "LaunchCondition|Condition|Description\nFOUND|not met";
+    let tables = [
+        "AppSearch|Property|Signature_\nFOUND|sig",
+        "RegLocator|Signature_|#Root|Key|Name|#Type\nsig|2|SOFTWARE\\Acme|Release|18",
+        launch,
+        "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nLaunchConditions|2",
+    ];
+    let planned = plan("x64", &tables, unread()).unwrap();
+    assert!(planned.unknown.contains(&question));
+    plan("x64", &tables, read()).unwrap();
+    let error = plan("x64", &tables, TestSystem::default()).unwrap_err();
+    assert!(matches!(error, MsiError::Fails(_)), "{error}");
+}
+
+#[test]
+fn a_blank_value_removes_a_variable() {
+    let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+    for (name, is_removed) in [
+        ("=*OWN", true),
+        ("=-*OWN", true),
+        ("*OWN", true),
+        ("!*OWN", true),
+        ("+*OWN", false),
+        ("-*OWN", false),
+        ("=*OTHER", false),
+    ] {
+        let variable = format!("Environment|Environment|Name|Value|Component_\ne|{name}||Main");
+        let tables = [
+            variable.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteEnvironmentStrings|2",
+        ];
+        let system = TestSystem::with_value(key, "OWN", RegistryData::sz("x"));
+        let plan = plan("x64", &tables, system).unwrap();
+        let expected = format!("{key} OWN");
+        let expected = is_removed.then_some(expected);
+        assert_eq!(values_of(&plan), Vec::from_iter(expected), "{name}");
+    }
+}
+
+#[test]
+fn only_libraries_of_wix_are_known_by_their_entry_points() {
+    for (library, entry, is_refused) in [
+        ("WixUIWixca", "ValidatePath", false),
+        ("VendorDll", "ValidatePath", true),
+        ("Wix4UtilCA_X64", "WixCloseApplications", false),
+        ("WixFirewallCA", "SchedFirewallExceptionsInstall", false),
+        ("VendorDll", "SchedFirewallExceptionsInstall", true),
+        ("IIsSchedule", "UninstallCertificates", false),
+    ] {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|1|{library}|{entry}");
+        let tables = [
+            action.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(
+            plan.refused.len(),
+            usize::from(is_refused),
+            "{library} {entry}"
+        );
+    }
+}
+
+/// A component with a file, `C:\a.dll`, and attributes.
+const WITH_FILE: [&str; 2] = [
+    "Component|Component|Directory_|KeyPath\nMain|TARGETDIR|f",
+    "File|File|Component_|FileName\nf|Main|a.dll",
+];
+
+#[test]
+fn a_class_may_have_the_name_of_its_file_alone() {
+    for (attributes, server) in [(0, r"C:\a.dll"), (1, "a.dll")] {
+        let columns = "Class|CLSID|Component_|Context|Feature_|#Attributes";
+        let class = format!("{columns}\n{{1}}|Main|InprocServer32|All|{attributes}");
+        let sequence =
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRegisterClassInfo|2";
+        let tables = [&WITH_FILE[..], &[class.as_str(), sequence]].concat();
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        let values = values_of(&plan);
+        assert!(values[1].ends_with(&format!(" ={server}")), "{values:?}");
+    }
+}
+
+#[test]
+fn a_note_says_that_interfaces_of_a_type_library_are_not_registered() {
+    let library = "TypeLib|LibID|#Version|#Language|Component_|Description\n{1}|512|0|Main|Own";
+    let sequence =
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRegisterTypeLibraries|2";
+    let tables = [&WITH_FILE[..], &[library, sequence]].concat();
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    let [note] = plan.notes.as_slice() else {
+        panic!("{:?}", plan.notes);
+    };
+    assert!(
+        note.contains(r"the type library C:\a.dll are not registered"),
+        "{note}"
+    );
+}
+
+#[test]
+fn only_the_delayed_start_of_a_service_is_set() {
+    for (start, kind, argument, expected) in [
+        (2, 3, "1", Ok(Some(1))),
+        (2, 3, "0", Ok(Some(0))),
+        (3, 3, "1", Ok(None)),
+        (2, 3, "[X]", Err(())),
+        (2, 5, "1", Err(())),
+    ] {
+        let columns = "ServiceInstall|ServiceInstall|Name|#ServiceType|#StartType|Component_";
+        let service = format!("{columns}\ns|Own|16|{start}|Main");
+        let columns =
+            "MsiServiceConfig|MsiServiceConfig|Name|#Event|#ConfigType|Argument|Component_";
+        let setting = format!("{columns}\nc|Own|1|{kind}|{argument}|Main");
+        let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n\
+                        InstallServices|2\nMsiConfigureServices|3";
+        let own = [service.as_str(), setting.as_str(), sequence];
+        let tables = [&WITH_FILE[..], &own].concat();
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(
+            plan.refused.len(),
+            usize::from(expected.is_err()),
+            "{kind} {argument}"
+        );
+        let values = values_of(&plan);
+        let delayed = values
+            .iter()
+            .find_map(|it| it.split_once(" DelayedAutostart="));
+        let delayed = delayed.map(|(_, number)| number.parse::<u32>().unwrap());
+        assert_eq!(
+            delayed,
+            expected.unwrap_or_default(),
+            "{start} {kind} {argument}"
+        );
+    }
+}
+
+#[test]
+fn isolated_components_require_windows() {
+    for (application, refused) in [("Main", 1), ("Other", 0)] {
+        let isolated = format!(
+            "IsolatedComponent|Component_Shared|Component_Application\nLibrary|{application}"
+        );
+        let tables = [
+            isolated.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nIsolateComponents|1\nCostFinalize|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.refused.len(), refused, "{application}");
+        assert!(plan.notes.is_empty(), "{:?}", plan.notes);
+    }
+}
+
+#[test]
+fn a_component_that_runs_from_its_source_is_not_supported() {
+    let component = "Component|Component|Directory_|#Attributes\nMain|TARGETDIR|1";
+    let error = plan("x64", &[component], TestSystem::default()).unwrap_err();
+    assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+}
+
+#[test]
+fn a_folder_without_the_removed_files_is_removed() {
+    for (pattern, expected) in [("*", r"C:\old"), ("*.log", r"C:\old\a.log")] {
+        let rows = format!("a||OLD|1|Main\nb|{pattern}|OLD|1|Main");
+        let columns = "RemoveFile|FileKey|FileName|DirProperty|#InstallMode|Component_";
+        let removed = format!("{columns}\n{rows}");
+        let tables = [
+            "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n\
+             OLD|TARGETDIR|old",
+            removed.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRemoveFiles|2",
+        ];
+        let files = [r"C:\old\a.log", r"C:\old\b.txt"];
+        let files = files.map(|path| (path.parse().unwrap(), Vec::new()));
+        let system = TestSystem {
+            files: BareSystem {
+                files: files.into(),
+            },
+            ..TestSystem::default()
+        };
+        let plan = plan("x64", &tables, system).unwrap();
+        let removed: Vec<String> = plan.removed.iter().map(ToString::to_string).collect();
+        assert_eq!(removed, [expected], "{pattern}");
+    }
 }
 
 /// Plans a folder in one of Windows, and returns its path. An action may move it.
@@ -242,10 +556,26 @@ fn properties_that_windows_sets_are_known_or_unknown() {
     for name in [
         "MsiNetAssemblySupport",
         "MsiWin32AssemblySupport",
+        "MsiNTSuiteDataCenter",
+        "RemoteAdminTS",
+        "TerminalServer",
         "USERNAME",
     ] {
         assert_eq!(launch(name).unknown, [format!("the property {name}")]);
     }
+}
+
+#[test]
+fn the_processor_is_that_of_the_registry() {
+    let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+    let data = RegistryData::sz("AMD64");
+    let system = TestSystem::with_value(key, "PROCESSOR_ARCHITECTURE", data);
+    let tables = [
+        "LaunchCondition|Condition|Description\n%PROCESSOR_ARCHITECTURE = \"AMD64\"|not met",
+        "InstallExecuteSequence|Action|#Sequence\nLaunchConditions|1",
+    ];
+    let plan = plan("x64", &tables, system).unwrap();
+    assert!(plan.unknown.is_empty(), "{:?}", plan.unknown);
 }
 
 #[test]

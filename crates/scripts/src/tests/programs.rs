@@ -3,7 +3,7 @@ use wincimg_windows::access::{
 };
 
 use super::tree::Tree;
-use super::{CMD, check, describe, image, in_cmd, refused, run_as, run_on};
+use super::{CMD, POWERSHELL, check, describe, image, in_cmd, refused, run_as, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood};
 use crate::{ImageAction, RunCommand, RunEnvironment, run_line};
 
@@ -38,12 +38,32 @@ fn an_installer_that_fails_or_restarts_ends_a_line_that_does_not_handle_it() {
         cmd> msiexec /i restart.msi /qn => Fails: …restarts Windows (1641)…
         cmd> msiexec /i a.msi /qn /l*v C:\none\i.log => Fails: …C:\none (1622)…
         cmd> msiexec /i a.msi /qn DIR=C:\a b c X=1 => Fails: …refuses the argument b (1639): write DIR="C:\a b c"…
+        cmd> msiexec /i a.msi /qn DIR="C:\Program Files\My App\" X="y z" => install C:\work\a.msi [("DIR", "C:\\Program Files\\My App\\"), ("X", "y z")]
+        cmd> msiexec /i a.msi /qn X="a ""b"" c" Y="" => install C:\work\a.msi [("X", "a \"b\" c"), ("Y", "")]
+        PS> Start-Process msiexec -Wait -ArgumentList '/i a.msi /qn DIR="C:\a b\" X=1' => install C:\work\a.msi [("DIR", "C:\\a b\\"), ("X", "1")]
+        cmd> msiexec /i a.msi /qn X=\"a\" => NotUnderstood: …a quote after a backslash…
         cmd> msiexec /i a.msi X=1 /qn b => Fails: …refuses the argument b (1639)…
         PS continue> Start-Process msiexec -Wait -ArgumentList '/i a.msi /qn', 'DIR=C:\a b' => Refused: …write DIR="C:\a b", and nothing…
     "#,
     );
     let error = run_on(with_packages(), &CMD, "msiexec /i restart.msi /qn").unwrap_err();
     assert_eq!(error.help, Some("add /norestart"));
+    for (shell, line, help) in [
+        (&CMD, r"C:\work\a.msi /qn", "write msiexec /i FILE /qn"),
+        (
+            &POWERSHELL,
+            r"Start-Process C:\work\a.msi -Wait",
+            "write msiexec /i FILE /qn",
+        ),
+        (
+            &CMD,
+            r"msiexec /a a.msi /qn TARGETDIR=C:\x",
+            "a recipe extracts the files of a package: [[msi]] with extract = true",
+        ),
+    ] {
+        let error = run_on(with_packages(), shell, line).unwrap_err();
+        assert_eq!(error.help, Some(help), "{line}");
+    }
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn is_flag(option: &str) -> bool {
         )
 }
 
-/// Reads `NAME=VALUE`; quotes around the value are not part of it.
+/// Reads `NAME=VALUE`.
 fn property(word: &str) -> Result<Option<(String, String)>> {
     let Some((name, value)) = word.split_once('=') else {
         return Ok(None);
@@ -326,18 +326,38 @@ fn property(word: &str) -> Result<Option<(String, String)>> {
     if name == "PATCH" {
         return Err(patch());
     }
-    let quoted = value
-        .strip_prefix('"')
-        .and_then(|value| value.strip_suffix('"'));
-    Ok(Some((name, quoted.unwrap_or(value).to_owned())))
+    Ok(Some((name, value.to_owned())))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::quoted_property;
+    use super::{quoted_property, words};
+
+    #[test]
+    fn a_backslash_escapes_nothing() {
+        for (line, expected) in [
+            ("/i a.msi  /qn", &["/i", "a.msi", "/qn"][..]),
+            (r#"A="C:\a b\" B=c"#, &[r"A=C:\a b\", "B=c"]),
+            (r#"/l*v "C:\log\" A=1"#, &["/l*v", r"C:\log\", "A=1"]),
+            (r#"A="" B=""#, &["A=", "B="]),
+            (
+                r#"A="Embedded ""Quotes"" x" B"#,
+                &[r#"A=Embedded "Quotes" x"#, "B"],
+            ),
+            (r#"A="C:\a\\" B=a"b c"d"#, &[r"A=C:\a\\", "B=ab cd"]),
+            ("", &[]),
+        ] {
+            assert_eq!(words(line).unwrap(), expected, "{line}");
+        }
+        for line in [r#"A=\"a b\""#, r#"/i \"C:\a.msi\""#, r#""A=\"a b\"""#] {
+            assert!(words(line).is_err(), "{line}");
+        }
+    }
 
     #[test]
     fn a_quote_before_the_name_of_a_property_is_found() {
+        let with_backslash = quoted_property(r#"/i a.msi "DIR=C:\a b\" /qn"#);
+        assert_eq!(with_backslash.as_deref(), Some(r#"DIR="C:\a b\""#));
         for line in [
             r#"/i C:\a.msi /qn "DIR=C:\a b""#,
             r#"/i "C:\a b.msi" "DIR=C:\a b" /qn"#,
