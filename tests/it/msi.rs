@@ -95,6 +95,47 @@ async fn a_line_installs_a_package() {
     }
 }
 
+/// A package that searches a value of every base, with a launch condition or an action.
+fn make_searching(folder: &Path, more: &str) -> Vec<u8> {
+    let search = "<Property Id='FOUND'><RegistrySearch Id='rs' Root='HKLM' \
+        Key='SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion' Name='ProductName' Type='raw' \
+        Win64='yes'/></Property>";
+    let source = SOURCE.replacen("<Media", &format!("{search}<Media"), 1);
+    make_of(folder, &source.replace("ACTION", more))
+}
+
+#[test(multi_thread)]
+async fn what_the_base_decides_is_read_before_a_package_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = r"COPY a.msi C:/
+RUN msiexec /i C:\a.msi /qn";
+    let condition = "<Condition Message='Needs Windows'>FOUND</Condition>";
+    let action = |condition: &str| ACTION.replace("NOT Installed", condition);
+    for more in [condition, &action("NOT FOUND")] {
+        for is_indexed in [false, true] {
+            let bench = Bench::new().await;
+            let bench = if is_indexed { bench.indexed() } else { bench };
+            bench.write("a.msi", make_searching(folder.path(), more));
+            let files = files_of(&bench.layers(line)[1]);
+            assert!(files.contains_key("Files/Program Files/Contoso/server.exe"));
+        }
+    }
+    let bench = Bench::new().await;
+    for (more, code, value) in [
+        (
+            condition.replace("FOUND", "NOT FOUND"),
+            "dockerfile/fails",
+            "Needs Windows",
+        ),
+        (action("FOUND"), "dockerfile/needs-windows", "Configure"),
+    ] {
+        bench.write("a.msi", make_searching(folder.path(), &more));
+        let failure = bench.refused(line);
+        assert!(failure.stderr.contains(value), "{failure:#?}");
+        failure.is(code, &[]);
+    }
+}
+
 #[test(multi_thread)]
 async fn what_only_windows_can_install_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -349,6 +390,9 @@ fn lint_names_the_action_that_stops_a_build() {
     write("setup/own.msi", &make(folder.path(), ""));
     write("setup/A.msi", &package);
     write("hidden/a.msi", &package);
+    let unless_found = ACTION.replace("NOT Installed", "NOT FOUND");
+    let searching = make_searching(folder.path(), &unless_found);
+    write("search/a.msi", &searching);
     write(".dockerignore", b"hidden");
     let outside = folder.path().join("a.msi");
     let inside = folder.path().join("context/outside.msi");
@@ -398,6 +442,8 @@ RUN ["msiexec", "/i", "C:\\b.msi", "/qn"]"#,
     }
     for nothing in [
         r"COPY setup/own.msi C:/a.msi
+RUN msiexec /i C:\a.msi /qn",
+        r"COPY search C:/
 RUN msiexec /i C:\a.msi /qn",
         r"COPY a.msi C:/
 RUN msiexec /i C:\b.msi /qn",
