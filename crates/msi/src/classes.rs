@@ -63,7 +63,7 @@ impl Session<'_> {
         if row.flags("Attributes") & RELATIVE_PATH != 0
             && let Some((_, name)) = program.rsplit_once('\\')
         {
-            program = name.to_owned();
+            program = String::from(name);
         }
         let server = with_arguments(program, &arguments);
         plan.text(&child(row.text("Context"))?, "", &server)?;
