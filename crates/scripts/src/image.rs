@@ -49,6 +49,11 @@ pub trait ImageState {
     /// Looks up a registry key.
     fn key(&self, key: &KeyPath) -> Lookup<()>;
 
+    /// Returns true for Nano Server, which has no Windows PowerShell.
+    fn is_nano_server(&self) -> bool {
+        false
+    }
+
     /// Returns true if the user of the lines created the path and may change it.
     fn is_own(&self, path: &ImagePath) -> bool;
 

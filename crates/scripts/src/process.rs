@@ -329,6 +329,11 @@ impl<'a> Process<'a> {
         resolve(text, &self.folder)
     }
 
+    /// Resolves the path of a file that is created or written.
+    pub(super) fn file_path(&self, text: &str) -> Result<ImagePath> {
+        resolve_file(text, &self.folder)
+    }
+
     /// Resolves a path with or without wildcards.
     pub(super) fn paths(&self, text: &str, wildcards: Wildcards) -> Result<Paths> {
         let is_wild = |c: char| match wildcards {
@@ -589,6 +594,15 @@ pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath> {
     format!(r"C:\{}", names.join(r"\"))
         .parse()
         .map_err(|error| ScriptError::unclear(format!("{error}")))
+}
+
+/// Resolves the path of a file that is created or written: a name with a separator at its end is that
+/// of a folder.
+pub(super) fn resolve_file(text: &str, folder: &ImagePath) -> Result<ImagePath> {
+    if text.trim_end_matches(' ').ends_with(['\\', '/']) {
+        return error::fails(format!("{text} is the name of a folder"));
+    }
+    resolve(text, folder)
 }
 
 /// Returns true if a name may be a short one: `PROGRA~1`.

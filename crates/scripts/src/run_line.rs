@@ -5,7 +5,7 @@ use wincimg_windows::path::ImagePath;
 use super::error::ScriptError;
 use super::image::ImageState;
 use super::process::Process;
-use super::tools;
+use super::tools::{self, Starter};
 use super::traced_text::TracedText;
 use super::variables::Variables;
 
@@ -47,7 +47,7 @@ pub fn run_line(
             let mut line = TracedText::from_one(&shell.join(" "), 0);
             line.push(' ', 0);
             line.append(&TracedText::new(text, 0));
-            tools::command_line(&mut machine, &line)
+            tools::command_line(&mut machine, Starter::Windows, &line)
         }
         RunCommand::Exec(words) => {
             let words: Vec<TracedText> = words

@@ -16,7 +16,6 @@ mod needs_system;
 mod services;
 mod user_variables;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use wincimg_common::diagnose::error_chain;
@@ -115,7 +114,6 @@ pub(super) fn execute(
         wants,
         changes: Changes::default(),
         server: ServerConfig::default(),
-        lacks_powershell: Cell::new(false),
         restart_required: false,
     };
     let folder = state.working_dir().map_err(ScriptError::unclear)?;
@@ -129,11 +127,7 @@ pub(super) fn execute(
     lacking.extend(running.base.lacking.take());
     performed?;
     let owner = running.owner()?;
-    let mut changes = running.changes;
-    if running.lacks_powershell.get() {
-        let note = "Nano Server has no Windows PowerShell: the line fails in a container";
-        changes.notes.push(note.to_owned());
-    }
+    let changes = running.changes;
     Ok(RunResult {
         created_by: created_by(program, &shell),
         layer: PlannedLayer {
@@ -184,8 +178,6 @@ struct RunState<'a> {
     wants: &'a mut DownloadRequests,
     changes: Changes,
     server: ServerConfig,
-    /// True if the line runs Windows PowerShell on a Nano Server whose contents are unknown.
-    lacks_powershell: Cell<bool>,
     /// True if the last installation requires a restart of Windows.
     restart_required: bool,
 }
@@ -415,15 +407,10 @@ impl ImageState for RunState<'_> {
             Ok(Presence::Present(PathKind::Folder)) => Lookup::Present(EntryKind::Folder),
             Ok(Presence::Present(PathKind::File(()))) => Lookup::Present(EntryKind::File(())),
             Ok(Presence::Absent) => Lookup::Absent,
-            Ok(Presence::Unknown) => {
-                let name = path.components().last().map(String::as_str);
-                if self.tree.is_nano_server() && name == Some("powershell.exe") {
-                    self.lacks_powershell.set(true);
-                }
+            // Links are not followed.
+            Ok(Presence::Unknown | Presence::Present(PathKind::Link(()))) | Err(_) => {
                 Lookup::Unknown
             }
-            // Links are not followed.
-            Ok(Presence::Present(PathKind::Link(()))) | Err(_) => Lookup::Unknown,
         }
     }
 
@@ -438,6 +425,10 @@ impl ImageState for RunState<'_> {
             }
             _ => Lookup::Unknown,
         }
+    }
+
+    fn is_nano_server(&self) -> bool {
+        self.tree.is_nano_server()
     }
 
     fn attributes(&self, path: &ImagePath) -> u32 {

@@ -239,7 +239,7 @@ fn unpack(
             machine.apply(ImageAction::MakeFolder(folder.clone()))?;
             let feed = feed.trim_end_matches('/');
             let url = format!("{feed}/package/{}/{version}", request.id);
-            tools::download(machine, &url, &archive.to_string(), true)?;
+            tools::download(machine, &url, archive.clone(), true)?;
         }
     }
     let unpack = UnpackAction::new(archive, UnpackFormat::Zip, folder.clone());

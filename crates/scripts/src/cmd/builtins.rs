@@ -400,7 +400,7 @@ impl Cmd<'_, '_> {
         let line = rest.from(at);
         let code = self
             .machine
-            .nested(|machine| tools::command_line(machine, &line))?;
+            .nested(|machine| tools::command_line(machine, tools::Starter::Windows, &line))?;
         Ok(code)
     }
 

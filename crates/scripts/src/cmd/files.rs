@@ -223,7 +223,7 @@ impl Cmd<'_, '_> {
             }
             PathState::Deferred => ImageAction::Unclear(path),
             PathState::File | PathState::Absent => ImageAction::Write {
-                path,
+                path: self.machine.file_path(to)?,
                 content: Vec::new(),
             },
         })

@@ -319,7 +319,7 @@ impl Cmd<'_, '_> {
             return self.batch(&file);
         }
         self.check_not_shadowed(name)?;
-        let code = tools::command_line(self.machine, whole)?;
+        let code = tools::command_line(self.machine, tools::Starter::Cmd, whole)?;
         self.succeeded += usize::from(code == 0);
         Ok(code)
     }

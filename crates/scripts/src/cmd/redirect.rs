@@ -55,7 +55,7 @@ impl Cmd<'_, '_> {
     /// Opens the target of a redirection before the command runs: cmd empties an existing file.
     /// Returns the file if output is appended to it.
     fn open(&mut self, name: &str, append: bool) -> Result<Option<ImagePath>> {
-        let path = self.machine.path(name)?;
+        let path = self.machine.file_path(name)?;
         if append {
             return Ok(Some(path));
         }
@@ -66,7 +66,7 @@ impl Cmd<'_, '_> {
     }
 
     fn write(&mut self, name: &str, append: bool, content: Vec<u8>) -> Result<()> {
-        let path = self.machine.path(name)?;
+        let path = self.machine.file_path(name)?;
         self.machine.ensure_parent(&path, false)?;
         if self.machine.path_state(&path)? == PathState::Folder {
             return error::fails(format!("{path} is a folder"));

@@ -187,7 +187,7 @@ impl Shell<'_, '_> {
             if let Some(folder) = parent(&path) {
                 self.apply(ImageAction::MakeFolder(folder))?;
             }
-            tools::download(self.machine, place, &path.to_string(), true)?;
+            tools::download(self.machine, place, path.clone(), true)?;
         } else if !self.machine.has_file(&path)? {
             return error::fails(format!("{path} not found"));
         }

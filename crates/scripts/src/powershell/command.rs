@@ -25,31 +25,30 @@ impl Shell<'_, '_> {
 
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let mut input: Option<PsValue> = None;
-        let mut all_ok = true;
-        let mut skipped = None;
+        let mut status = None;
         self.pipeline_length = pipeline.elements.len();
         for element in &pipeline.elements {
             input = Some(match element {
                 Element::Expression(expression) => {
                     let value = self.expression(expression)?;
-                    if !matches!(expression, Expression::Group(_)) {
-                        self.is_ok = true;
-                        self.left_out.command = None;
-                    }
                     let is_item = pipeline.elements.len() > 1 && self.is_not_set(expression);
                     match value {
                         PsValue::Null if is_item => PsValue::List(vec![PsValue::Null]),
                         value => value,
                     }
                 }
-                Element::Command(command) => self.command(command, input)?,
+                Element::Command(command) => {
+                    let run = |shell: &mut Self| shell.command(command, input);
+                    let (value, after) = self.in_pipeline(status.take(), run)?;
+                    status = Some(after);
+                    value
+                }
             });
-            // A pipeline fails if any element fails.
-            all_ok &= self.is_ok;
-            self.is_ok = all_ok;
-            skipped = skipped.or(self.left_out.command.take());
         }
-        self.left_out.command = skipped;
+        // An expression at its begin is not a command of it.
+        if let Some(status) = status {
+            self.status = status;
+        }
         Ok(input.unwrap_or(PsValue::Null))
     }
 
@@ -85,8 +84,6 @@ impl Shell<'_, '_> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         let changes = self.machine.changes;
-        self.is_ok = true;
-        self.left_out.command = None;
         let value = if command.is_dotted {
             if input.is_some() || !is_script(name) {
                 let why = "after a dot, only a script file is supported";
@@ -147,12 +144,17 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Records an error, or returns it if it ends the script.
+    /// Records an error of a command, or returns it if it ends the script.
     pub(super) fn handle_error(&mut self, action: ErrorAction, error: ScriptError) -> Result<()> {
+        self.record_error(action, error)?;
+        self.command_status.is_ok = false;
+        Ok(())
+    }
+
+    pub(super) fn record_error(&mut self, action: ErrorAction, error: ScriptError) -> Result<()> {
         match action {
             ErrorAction::Stop => Err(error.ending(Ends::Script)),
             ErrorAction::Continue => {
-                self.is_ok = false;
                 self.machine.error = Some(error);
                 Ok(())
             }
@@ -239,13 +241,16 @@ impl Shell<'_, '_> {
         let before = self.machine.error.take();
         let outer = self.machine.skipped.take();
         let changes = self.machine.changes;
-        let done = tools::command_line(self.machine, &TracedText::from_one(&line, at));
-        self.left_out.command.clone_from(&self.machine.skipped);
+        let line = TracedText::from_one(&line, at);
+        let done = tools::command_line(self.machine, tools::Starter::PowerShell, &line);
+        self.command_status
+            .left_out
+            .clone_from(&self.machine.skipped);
         self.left_out.program.clone_from(&self.machine.skipped);
         self.machine.skipped = self.machine.skipped.take().or(outer);
         let code = done.map_err(|error| self.halfway(error, changes))?;
         self.last_exit = Some(code);
-        self.is_ok = code == 0;
+        self.command_status.is_ok = code == 0;
         if code == 0 {
             self.machine.error = before;
         } else {

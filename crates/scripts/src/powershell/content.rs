@@ -94,7 +94,7 @@ impl Shell<'_, '_> {
         if file.contains(['*', '?', '[']) {
             return error::unclear("wildcards are not supported here");
         }
-        let path = self.machine.path(&file)?;
+        let path = self.machine.file_path(&file)?;
         if self.read_files.iter().any(|read| is_same(read, &path)) {
             return Err(ScriptError::refused(format!(
                 "{path} is read and written in one pipeline: Windows empties it or fails"

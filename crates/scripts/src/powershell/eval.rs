@@ -11,6 +11,7 @@ use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, ControlFlow, Element, Expression, Statement, StringPart};
 use super::flow::Function;
+use super::status::Status;
 use super::value::PsValue;
 
 /// Maximum depth of nested expressions.
@@ -31,7 +32,9 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) process_folder: ImagePath,
     pub(super) exit: Option<i32>,
     /// `$?`
-    pub(super) is_ok: bool,
+    pub(super) status: Status,
+    /// Success of the current command so far, which its pipeline makes `$?`.
+    pub(super) command_status: Status,
     pub(super) last_exit: Option<i32>,
     pub(super) left_out: LeftOut,
     /// True if the script has loaded the types that unpack zip files.
@@ -55,12 +58,10 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) read_files: Vec<ImagePath>,
 }
 
-/// Commands without effect that were left out: what Windows says of them is unknown.
+/// Programs without effect that were left out: what Windows says of them is unknown.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
-    /// The last command: `$?` is that of its success.
-    pub(super) command: Option<String>,
-    /// The last program: so is `$LASTEXITCODE`.
+    /// The last program: `$LASTEXITCODE` is that of its success.
     pub(super) program: Option<String>,
     /// True where a failure would fail the build.
     pub(super) is_success_assumed: bool,
@@ -89,7 +90,8 @@ impl<'m, 'a> Shell<'m, 'a> {
             types: BTreeMap::new(),
             is_core,
             exit: None,
-            is_ok: true,
+            status: Status::default(),
+            command_status: Status::default(),
             last_exit: None,
             left_out: LeftOut::default(),
             has_zip: is_core,
@@ -115,7 +117,10 @@ impl Shell<'_, '_> {
                 break;
             }
             match self.statement(statement) {
-                Ok(value) => out.extend(value.items()),
+                Ok(value) => {
+                    self.end_of(statement);
+                    out.extend(value.items());
+                }
                 Err(error) => self.end_statement(error)?,
             }
         }
@@ -190,7 +195,7 @@ impl Shell<'_, '_> {
         for (test, body) in clauses {
             let fails = |statements| self.always_fails(statements) || exits_with_last(statements);
             let is_check = clauses.len() == 1 && (fails(body) || fails(otherwise));
-            let value = self.assuming_success(is_check, |shell| shell.statement(test))?;
+            let value = self.assuming_success(is_check, |shell| shell.tested(test))?;
             let PsValue::Matches {
                 path,
                 algorithm,
@@ -282,12 +287,18 @@ impl Shell<'_, '_> {
             }),
             Expression::Number(number) => Ok(PsValue::Number(*number)),
             Expression::Filled(pieces) => self.filled(pieces),
-            Expression::Variable(name) => Ok(self.variable(name)),
+            Expression::Variable(name) => self.used_variable(name),
             Expression::List(items) => self.expressions(items).map(PsValue::List),
             Expression::Group(statement) => self.value_of(statement),
             Expression::Script(statements) => self.block(statements),
             Expression::Array(statements) => {
-                let value = self.block(statements)?;
+                let value = match statements.as_slice() {
+                    // An expression is no statement of its own, whose errors it would end.
+                    [only] if matches!(only.only_element(), Some(Element::Expression(_))) => {
+                        self.statement(only)?
+                    }
+                    statements => self.block(statements)?,
+                };
                 Ok(match value {
                     PsValue::List(items) => PsValue::List(items),
                     PsValue::Null if self.is_null_variable(statements) => {
@@ -315,9 +326,7 @@ impl Shell<'_, '_> {
             Expression::Call(method, arguments) => {
                 let of = self.expression(&method.of)?;
                 let arguments = self.expressions(arguments)?;
-                let value = self.call(of, &method.name, method.is_static, &arguments)?;
-                self.is_ok = true;
-                Ok(value)
+                self.call(of, &method.name, method.is_static, &arguments)
             }
             Expression::Index(of, index) => {
                 let of = self.expression(of)?;
@@ -381,7 +390,7 @@ impl Shell<'_, '_> {
         for piece in pieces {
             let value = match piece {
                 StringPart::Text(text) => PsValue::Text(text.clone()),
-                StringPart::Variable(name) => self.variable(name),
+                StringPart::Variable(name) => self.used_variable(name)?,
                 StringPart::Script(statements) => self.block(statements)?,
             };
             match value.text() {

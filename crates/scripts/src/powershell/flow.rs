@@ -11,6 +11,7 @@ use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, ForEach, Loop, Statement, Try};
 use super::eval::{Shell, only_prints};
 use super::script_file::{file_variables, locate};
+use super::status::Status;
 use super::value::PsValue;
 
 /// Maximum depth of nested calls.
@@ -89,7 +90,7 @@ impl Shell<'_, '_> {
 
     pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue> {
         let code = match code {
-            None if self.is_ok => 0,
+            None if self.status.is_ok => 0,
             None => {
                 return error::unclear("the exit code after a failed command is unknown");
             }
@@ -106,12 +107,6 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    /// `$?` of a command that runs others: their errors are not its own.
-    fn succeed(&mut self) {
-        self.is_ok = true;
-        self.left_out.command = None;
-    }
-
     /// Runs a command whose blocks have each item as `$_`, which ends with it.
     pub(super) fn with_items<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.variables.get("_").cloned();
@@ -126,7 +121,6 @@ impl Shell<'_, '_> {
     /// Runs a block for one item of a pipeline; `return` ends only this item.
     pub(super) fn run_item_block(&mut self, statements: &[Statement]) -> Result<PsValue> {
         let value = self.block(statements)?;
-        self.succeed();
         match self.flow.take() {
             None | Some(ControlFlow::Return) => Ok(value),
             Some(_) => error::unclear("break or continue in a pipeline ends the script"),
@@ -142,7 +136,7 @@ impl Shell<'_, '_> {
         let mut is_tested = !repeat.tests_last;
         loop {
             self.machine.step()?;
-            if is_tested && self.statement(test)?.to_bool()? != continues_if {
+            if is_tested && self.tested(test)?.to_bool()? != continues_if {
                 return Ok(PsValue::from_items(out));
             }
             is_tested = true;
@@ -152,7 +146,7 @@ impl Shell<'_, '_> {
                 return Ok(PsValue::from_items(out));
             }
             if before == (self.machine.changes, self.variables.clone())
-                && self.statement(test)?.to_bool()? == continues_if
+                && self.tested(test)?.to_bool()? == continues_if
             {
                 return error::windows(
                     "it waits for something that happens only on a running Windows",
@@ -168,11 +162,11 @@ impl Shell<'_, '_> {
             return Ok(false);
         };
         let path = self.machine.path(&path)?;
-        if self.statement(test)?.to_bool()? != continues_if {
+        if self.tested(test)?.to_bool()? != continues_if {
             return Ok(false);
         }
         self.machine.assumed_file = Some(path.clone());
-        let value = self.statement(test).and_then(|value| value.to_bool());
+        let value = self.tested(test).and_then(|value| value.to_bool());
         self.machine.assumed_file = None;
         if value? == continues_if {
             return Ok(false);
@@ -193,7 +187,9 @@ impl Shell<'_, '_> {
         if error.kind != ScriptErrorKind::Fails || !goes_on || self.tries > 0 {
             return Err(error.ending(Ends::Statement));
         }
-        self.handle_error(self.on_error(), error)
+        self.record_error(self.on_error(), error)?;
+        self.status = Status::failed();
+        Ok(())
     }
 
     pub(super) fn run_try(&mut self, attempt: &Try) -> Result<PsValue> {
@@ -266,7 +262,6 @@ impl Shell<'_, '_> {
             .set_defaults(&others)
             .and_then(|()| self.function_body(function));
         self.calls -= 1;
-        self.succeed();
         (self.variables, self.types) = outer;
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,

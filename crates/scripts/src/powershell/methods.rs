@@ -4,7 +4,7 @@ use wincimg_registry::RegistryData;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, READ_ONLY, last_name};
+use super::super::process::{PathState, READ_ONLY, last_name, resolve_file};
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
@@ -106,8 +106,8 @@ impl Shell<'_, '_> {
                 let [url, file] = arguments else {
                     return Err(unclear("call of DownloadFile"));
                 };
-                let file = self.process_path(&file.text()?)?;
-                tools::download(self.machine, &url.text()?, &file, true)?;
+                let path = resolve_file(&file.text()?, &self.process_folder)?;
+                tools::download(self.machine, &url.text()?, path, true)?;
                 Ok(PsValue::Null)
             }
             (PsValue::WebClient, "dispose") => Ok(PsValue::Null),
@@ -230,7 +230,7 @@ impl Shell<'_, '_> {
                 now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),
             },
             ("io.file", "writealltext", [text]) => {
-                let path = path(self)?;
+                let path = resolve_file(&file.text()?, &self.process_folder)?;
                 self.machine.ensure_parent(&path, false)?;
                 self.machine.check_attributes(&path, READ_ONLY)?;
                 let content = text.text()?.into_bytes();

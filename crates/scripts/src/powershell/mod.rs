@@ -31,6 +31,7 @@ mod pipeline;
 mod process_cmdlets;
 mod registry;
 mod script_file;
+mod status;
 mod value;
 mod variables;
 mod words;
@@ -207,10 +208,10 @@ fn run_script(machine: &mut Process<'_>, script: &TracedText, is_core: bool) -> 
         if let Err(error) = shell.block(&statements) {
             return ended(machine, error, is_core);
         }
-        if shell.exit.is_none() && shell.left_out.command.is_some() {
-            shell.machine.skipped = shell.left_out.command;
+        if shell.exit.is_none() && shell.status.left_out.is_some() {
+            shell.machine.skipped = shell.status.left_out;
         }
-        Ok(shell.exit.unwrap_or(i32::from(!shell.is_ok)))
+        Ok(shell.exit.unwrap_or(i32::from(!shell.status.is_ok)))
     })
 }
 

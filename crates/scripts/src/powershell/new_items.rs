@@ -132,7 +132,7 @@ impl Shell<'_, '_> {
     }
 
     fn make_file(&mut self, path: &str, given: &BoundParameters) -> Result<()> {
-        let path = self.machine.path(path)?;
+        let path = self.machine.file_path(path)?;
         let text = given.text("value")?.unwrap_or_default();
         if !text.is_ascii() {
             return error::unclear("non-ASCII text is not supported here");

@@ -361,7 +361,12 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue> {
 /// Converts a value to a type; `None` if the type is not supported.
 fn conversion(to: &str, value: PsValue) -> Result<Option<PsValue>> {
     let value = match (to, value) {
-        ("void", _) => PsValue::Null,
+        ("void", _) | ("xml", PsValue::Null) => PsValue::Null,
+        // It fails for what is no XML, whether its result is used or not.
+        ("xml" | "xml.xmldocument", value) => {
+            value.check_known()?;
+            return Err(unsupported(to));
+        }
         // A digest can only be compared, and the comparison is what its type would be.
         (_, value @ PsValue::Opaque(_))
         | ("string", value @ PsValue::Digest(..))

@@ -50,7 +50,9 @@ impl Shell<'_, '_> {
             if command.arguments.is_empty() {
                 self.machine.skipped = None;
             }
-            self.left_out.command.clone_from(&self.machine.skipped);
+            self.command_status
+                .left_out
+                .clone_from(&self.machine.skipped);
             if self.error_action(command)? == ErrorAction::Continue {
                 self.machine.skipped = None;
             }

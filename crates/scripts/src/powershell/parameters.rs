@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::error::{self, Ends, Result, ScriptError};
+use super::super::tools::QUOTE;
 use super::ast::{Argument, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::value::PsValue;
@@ -130,10 +131,7 @@ impl BoundParameters {
                 _ if takes.0.ends_with("...") => {
                     ScriptError::unclear("more arguments than supported")
                 }
-                Ok(text) => ScriptError::fails(format!("unexpected argument {text:?}")).help(
-                    "quote a value with spaces: with ' or \\\" after RUN, because PowerShell drops \
-                     plain double quotes of its command line",
-                ),
+                Ok(text) => ScriptError::fails(format!("unexpected argument {text:?}")).help(QUOTE),
                 Err(_) => ScriptError::fails("unexpected argument"),
             });
         }

@@ -3,7 +3,7 @@
 use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
-use super::super::tools;
+use super::super::tools::{self, QUOTE};
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
@@ -93,15 +93,25 @@ impl Shell<'_, '_> {
         let Some(file) = given.text("outfile")? else {
             return Ok(PsValue::opaque(format!("the response of {url} is used")));
         };
+        if url.is_empty() {
+            let error = ScriptError::fails("-Uri is empty").help(QUOTE);
+            return Err(error.ending(Ends::Statement));
+        }
         let file = self.with_home(file)?;
-        let path = self.machine.path(&file)?;
+        if self.is_core
+            && let Ok(path) = self.machine.path(&file)
+            && self.machine.entry(&path) == Lookup::Present(EntryKind::Folder)
+        {
+            return error::unclear("PowerShell 7.4 downloads into a folder, earlier versions fail");
+        }
+        let path = self.machine.file_path(&file)?;
         self.machine.ensure_parent(&path, false)?;
         let url = if url.contains("://") {
             url
         } else {
             format!("http://{url}")
         };
-        tools::download(self.machine, &url, &file, true)?;
+        tools::download(self.machine, &url, path, true)?;
         Ok(if given.has("passthru") {
             PsValue::opaque(format!("the response of {url} is used"))
         } else {

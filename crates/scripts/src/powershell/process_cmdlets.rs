@@ -109,7 +109,8 @@ impl Shell<'_, '_> {
     /// Runs a command line and returns its exit code.
     pub(super) fn run_program(&mut self, line: &str, command: &CommandAst) -> Result<i32> {
         let at = self.position(command.at);
-        tools::command_line(self.machine, &TracedText::from_one(line, at))
+        let line = TracedText::from_one(line, at);
+        tools::command_line(self.machine, tools::Starter::Windows, &line)
     }
 
     /// Returns true if the script waits for a process after a command.

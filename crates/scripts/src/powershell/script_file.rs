@@ -378,6 +378,7 @@ impl Shell<'_, '_> {
                 BTreeMap::new()
             },
             process_folder: self.process_folder.clone(),
+            status: self.status.clone(),
             last_exit: self.last_exit,
             has_zip: self.has_zip,
             functions: self.functions.clone(),
@@ -426,7 +427,7 @@ impl Shell<'_, '_> {
     /// Records the exit code of a script file.
     fn end_script(&mut self, code: i32, file: &ScriptFile, command: &CommandAst) {
         self.last_exit = Some(code);
-        self.is_ok = code == 0;
+        self.command_status.is_ok = code == 0;
         if code != 0 {
             let at = self.position(command.at);
             self.machine.set_exit_code(code, last_name(&file.path), at);

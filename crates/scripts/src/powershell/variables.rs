@@ -3,8 +3,9 @@
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
+use super::super::tools::{PROGRAM, QUOTE};
 use super::super::variables::unknown_variable;
-use super::ast::{Assignment, Element, Expression, Statement};
+use super::ast::{Assignment, Expression, Statement};
 use super::eval::Shell;
 use super::has_word;
 use super::value::PsValue;
@@ -15,7 +16,8 @@ pub(super) const STRICT: &str = "set-strictmode";
 impl Shell<'_, '_> {
     /// The output of a statement; in an expression, an assignment has the assigned value.
     pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue> {
-        let value = self.statement(statement)?;
+        let value = self.statement(statement);
+        let value = value.map_err(|error| self.hint_at_quotes(statement, error))?;
         match statement {
             Statement::Assign(assignment) => match &assignment.to {
                 Expression::Variable(name) => Ok(self.variable(name)),
@@ -26,12 +28,21 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// Adds to the error of a program a hint for a text that a RUN line quotes.
+    fn hint_at_quotes(&self, statement: &Statement, error: ScriptError) -> ScriptError {
+        let is_word = statement.only_command().is_some_and(|command| {
+            matches!(command.name, Expression::Word(_)) && command.arguments.is_empty()
+        });
+        let is_plain = error.why == PROGRAM && error.help.is_none();
+        if is_word && is_plain && self.file.is_none() {
+            return error.instead(QUOTE);
+        }
+        error
+    }
+
     pub(super) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
         let operator = assignment.operator;
         let mut value = self.value_of(&assignment.value)?;
-        if let Some(Element::Expression(_)) = assignment.value.only_element() {
-            self.is_ok = true;
-        }
         match &assignment.to {
             Expression::Variable(name) => {
                 if operator != '=' {
@@ -127,14 +138,14 @@ impl Shell<'_, '_> {
             "?" | "lastexitcode"
                 if !self.left_out.is_success_assumed
                     && let Some(what) = if name == "?" {
-                        &self.left_out.command
+                        &self.status.left_out
                     } else {
                         &self.left_out.program
                     } =>
             {
                 PsValue::Opaque(Process::depends_on(what))
             }
-            "?" => PsValue::Bool(self.is_ok),
+            "?" => PsValue::Bool(self.status.is_ok),
             "pwd" => PsValue::Text(self.machine.folder.to_string()),
             "psitem" => self.variables.get("_").cloned().unwrap_or(PsValue::Null),
             "lastexitcode" => match self.last_exit {
@@ -153,6 +164,15 @@ impl Shell<'_, '_> {
                 None if self.variables.contains_key(STRICT) => PsValue::Opaque(strict()),
                 None => PsValue::Null,
             },
+        }
+    }
+
+    /// The value of a variable in an expression. In strict mode one that is not set is an error, also
+    /// where nothing uses the value.
+    pub(super) fn used_variable(&self, name: &str) -> Result<PsValue> {
+        match self.variable(name) {
+            PsValue::Opaque(error) if error == strict() => Err(error),
+            value => Ok(value),
         }
     }
 

@@ -77,7 +77,7 @@ fn a_package_is_unpacked_and_its_programs_are_on_the_path() {
             "{files}"
         );
         let actions = installs(tree.clone(), line).join("\n").to_lowercase();
-        let path = r"path = reg_expand_sz %systemroot%\system32;%systemroot%;c:\programdata\chocolatey\lib\tool\tools\x64";
+        let path = r"path = reg_expand_sz %systemroot%\system32\windowspowershell\v1.0;%systemroot%\system32;%systemroot%;c:\programdata\chocolatey\lib\tool\tools\x64";
         assert_eq!(actions.matches(path).count(), 1, "{actions}");
         assert!(!actions.contains(r"lib\tool\tools;"), "{actions}");
     }
@@ -123,11 +123,11 @@ if (Get-OSArchitectureWidth 64) { Write-Host (Get-ToolsLocation) }
             r"download https://example.com/a.bin to C:\work\a.bin",
             r"verify C:\work\a.bin Sha1 ee",
             r"folder C:\own dir",
-            r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ %SystemRoot%\system32;%SystemRoot%;C:\work",
+            r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ %SystemRoot%\System32\WindowsPowerShell\v1.0;%SystemRoot%\system32;%SystemRoot%;C:\work",
             r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment TOOL_HOME = REG_SZ C:\work",
             r"folder C:\ProgramData\chocolatey\bin",
             r#"write C:\ProgramData\chocolatey\bin\other.cmd @\"C:\\work\\tool.exe\" %*\r\n"#,
-            r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ %SystemRoot%\system32;%SystemRoot%;C:\work;C:\ProgramData\chocolatey\bin",
+            r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ %SystemRoot%\System32\WindowsPowerShell\v1.0;%SystemRoot%\system32;%SystemRoot%;C:\work;C:\ProgramData\chocolatey\bin",
             r"note C:\ProgramData\chocolatey\bin is added to PATH for other",
         ]
     );

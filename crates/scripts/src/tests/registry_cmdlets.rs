@@ -7,7 +7,7 @@ use wincimg_registry::RegistryData;
 #[test]
 fn variables_of_the_machine_go_into_its_registry() {
     const KEY: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
-    let path = r"C:\Windows\system32;C:\Windows;C:\Users\ContainerAdministrator\AppData\Local\Microsoft\WindowsApps";
+    let path = r"C:\Windows\System32\WindowsPowerShell\v1.0;C:\Windows\system32;C:\Windows;C:\Users\ContainerAdministrator\AppData\Local\Microsoft\WindowsApps";
     assert_eq!(
         in_powershell(
             "[Environment]::SetEnvironmentVariable('PATH', $env:PATH + ';C:\\x', [EnvironmentVariableTarget]::Machine)"
@@ -95,7 +95,7 @@ fn user_variables_are_in_the_hive_of_the_profile() {
 fn a_value_of_a_key_is_expanded_as_it_is_read() {
     const KEY: &str = r"'HKLM:\SYSTEM\CurrentControlSet\Control\Session Manager\Environment'";
     let expected = [
-        r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ C:\Windows\system32;C:\Windows;C:\own",
+        r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment Path = REG_EXPAND_SZ C:\Windows\System32\WindowsPowerShell\v1.0;C:\Windows\system32;C:\Windows;C:\own",
     ];
     for read in [
         format!("(Get-ItemProperty -Path {KEY} -Name Path).Path"),

@@ -67,7 +67,8 @@ impl Tree {
         for folder in FOLDERS {
             tree.put(&folder.parse().unwrap(), Node::Folder);
         }
-        for program in PROGRAMS.into_iter().chain(["sc"]) {
+        let others = ["sc", "node", "npm", "pwsh", "redis-server"];
+        for program in PROGRAMS.into_iter().chain(others) {
             tree.file(&format!(r"C:\Windows\System32\{program}.exe"), None);
         }
         tree.file(r"C:\Windows\System32\inetsrv\appcmd.exe", None);
@@ -83,7 +84,9 @@ impl Tree {
         tree.with_value(
             environment,
             "Path",
-            RegistryData::expand_sz(r"%SystemRoot%\system32;%SystemRoot%"),
+            RegistryData::expand_sz(
+                r"%SystemRoot%\System32\WindowsPowerShell\v1.0;%SystemRoot%\system32;%SystemRoot%",
+            ),
         );
         tree
     }

@@ -1,5 +1,7 @@
 //! `curl`: downloads.
 
+use wincimg_windows::path::ImagePath;
+
 use super::super::error::{self, Result};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::{PathState, Process};
@@ -45,12 +47,14 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             Some(file) => file,
             None => remote_name(url)?,
         };
-        if file == "-" || url.contains(['{', '[', '#']) {
+        // It makes the folder that the file is to be.
+        let makes_target = makes_folders && file.ends_with(['\\', '/']);
+        if file == "-" || url.contains(['{', '[', '#']) || makes_target {
             return error::unclear(format!("downloading {url} to {file} is not supported"));
         }
-        let path = machine.path(&file)?;
+        let path = machine.file_path(&file)?;
         machine.ensure_parent(&path, makes_folders)?;
-        download(machine, url, &file, follows)?;
+        download(machine, url, path, follows)?;
     }
     Ok(0)
 }
@@ -72,7 +76,7 @@ fn remote_name(url: &str) -> Result<String> {
 pub(in super::super) fn download(
     machine: &mut Process<'_>,
     url: &str,
-    file: &str,
+    path: ImagePath,
     follows: bool,
 ) -> Result<()> {
     let url = match url.split_once("://") {
@@ -89,7 +93,6 @@ pub(in super::super) fn download(
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return error::unclear(format!("{url:?} contains white space"));
     }
-    let path = machine.path(file)?;
     if let Lookup::Unknown = machine.entry(&path) {
         // A file is replaced; a folder is an error.
     } else if machine.path_state(&path)? == PathState::Folder {

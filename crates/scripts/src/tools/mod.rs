@@ -9,6 +9,7 @@ mod icacls;
 mod msiexec;
 mod options;
 mod reg;
+mod search;
 pub(super) mod services;
 
 pub(super) use archives::unpack_zip;
@@ -17,9 +18,12 @@ pub(super) use curl::download;
 pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
 pub(super) use msiexec::{HANDLE, RESTART};
 pub(super) use reg::is_present;
+pub(super) use search::{Starter, is_in_working_folder};
+use search::{check_installed, check_not_missing, check_own, check_program_exists, may_be_present};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::argv;
+use wincimg_windows::quoting::cmd::is_built_in;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
@@ -34,6 +38,9 @@ const SYSTEM: &str = r"C:\Windows\System32";
 /// Folder of `appcmd`, which is not on PATH.
 const INETSRV: &str = r"C:\Windows\System32\inetsrv";
 
+/// Folder of Windows PowerShell.
+const WINDOWS_POWERSHELL: &str = r"C:\Windows\System32\WindowsPowerShell\v1.0";
+
 /// Reason for a program of the image.
 pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
 
@@ -43,6 +50,10 @@ pub(super) const PACKAGE: &str = "write msiexec /i FILE /qn";
 /// Hint for an installer.
 pub(super) const INSTALLER: &str =
     "unpack the vendor's zip or install its .msi (msiexec /i FILE /qn) instead";
+
+/// Hint for a text whose quotes PowerShell drops.
+pub(super) const QUOTE: &str = "quote the whole value: with ' or \\\" after RUN, because \
+     PowerShell drops plain double quotes of its command line";
 
 /// Package managers of Linux.
 const OF_LINUX: [&str; 8] = [
@@ -72,7 +83,11 @@ const TOOLS: [(&str, Tool); 12] = [
 ];
 
 /// Runs a command line: the name of a program and the rest as written.
-pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Result<i32> {
+pub(super) fn command_line(
+    machine: &mut Process<'_>,
+    starter: Starter,
+    line: &TracedText,
+) -> Result<i32> {
     let line = line.trim_start(&[' ', '\t']);
     let (name, rest) = line.split_word(|c| matches!(c, ' ' | '\t'));
     let at = line.origin(0);
@@ -82,13 +97,14 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
     let shell = program_name(&name);
     match shell.as_str() {
         "cmd" => {
-            check_program_exists(machine, &name, &format!(r"{SYSTEM}\cmd.exe"))?;
+            check_own(machine, starter, &name, SYSTEM)?;
             cmd_line(machine, &rest)
         }
         "powershell" | "pwsh" => {
             if shell == "powershell" {
-                let path = format!(r"{SYSTEM}\WindowsPowerShell\v1.0\powershell.exe");
-                check_program_exists(machine, &name, &path)?;
+                check_own(machine, starter, &name, WINDOWS_POWERSHELL)?;
+            } else {
+                check_not_missing(machine, starter, &name)?;
             }
             if shell == "pwsh" && prints_version(&rest.words()) {
                 return machine.skip(line.as_str().to_owned());
@@ -107,7 +123,7 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
             let words = msiexec::words(rest.as_str());
             words.and_then(|words| tool(machine, &name, &words, at))
         }
-        _ => tool(machine, &name, &rest.words(), at),
+        _ => tool(machine, starter, &name, &rest.words(), at),
     }
     .map_err(|error| error.in_command(&name, at))
 }
@@ -115,7 +131,8 @@ pub(super) fn command_line(machine: &mut Process<'_>, line: &TracedText) -> Resu
 /// Runs a program with its arguments, as the daemon does for the exec form.
 pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result<i32> {
     let words: Vec<&str> = words.iter().map(TracedText::as_str).collect();
-    command_line(machine, &TracedText::from_one(&argv::join(&words), 0))
+    let line = TracedText::from_one(&argv::join(&words), 0);
+    command_line(machine, Starter::Windows, &line)
 }
 
 /// Runs `cmd` with its command line.
@@ -152,15 +169,24 @@ pub(super) fn program_name(path: &str) -> String {
 }
 
 /// Runs a program other than a shell.
-fn tool(machine: &mut Process<'_>, name: &str, words: &[String], at: usize) -> Result<i32> {
+fn tool(
+    machine: &mut Process<'_>,
+    starter: Starter,
+    name: &str,
+    words: &[String],
+    at: usize,
+) -> Result<i32> {
     machine.step()?;
     let program = program_name(name);
-    let Some(run) = find_tool(machine, name, &program, words)? else {
-        return if prints_version(words) || prints_facts(&program, words) {
-            machine.skip(format!("{name} {}", words.join(" ")))
-        } else {
-            other_program(machine, name, words)
-        };
+    let Some(run) = find_tool(machine, starter, name, words)? else {
+        if !name.contains("://") && only_prints(&program, words) {
+            // Chocolatey's programs are on PATH only after the line.
+            if program != "netsh" && machine.image.feed() == PackageFeed::None {
+                check_not_missing(machine, starter, name)?;
+            }
+            return machine.skip(format!("{name} {}", words.join(" ")));
+        }
+        return other_program(machine, starter, name, words);
     };
     let before = machine.changes;
     match run(machine, words) {
@@ -177,26 +203,26 @@ fn tool(machine: &mut Process<'_>, name: &str, words: &[String], at: usize) -> R
 /// Finds a supported program; one that the image lacks is an error.
 fn find_tool(
     machine: &Process<'_>,
+    starter: Starter,
     name: &str,
-    program: &str,
     words: &[String],
 ) -> Result<Option<Tool>> {
-    let is_own = !is_elsewhere(machine, name, program);
+    let program = program_name(name);
+    let is_own = !is_elsewhere(machine, name, &program);
     let tool = TOOLS.iter().find(|(known, _)| is_own && *known == program);
-    let run: Tool = match (tool, program) {
+    let run: Tool = match (tool, program.as_str()) {
         (Some((_, run)), _) => {
-            check_program_exists(machine, name, &path_of(program))?;
-            check_on_path(machine, name, program)?;
+            check_own(machine, starter, name, folder_of(&program))?;
             *run
         }
         (None, "7z" | "7za" | "7zr") => {
-            check_installed(machine, name)?;
+            check_installed(machine, starter, name)?;
             archives::seven_zip
         }
         (None, "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist")
             if words.is_empty() && is_own =>
         {
-            check_program_exists(machine, name, &path_of(program))?;
+            check_own(machine, starter, name, SYSTEM)?;
             |_, _| Ok(0)
         }
         (None, "choco") if !prints_version(words) => chocolatey::run,
@@ -210,7 +236,13 @@ fn find_tool(
 }
 
 /// Runs a program of the image: a bundle installs its packages.
-fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Result<i32> {
+fn other_program(
+    machine: &mut Process<'_>,
+    starter: Starter,
+    name: &str,
+    words: &[String],
+) -> Result<i32> {
+    check_is_program(machine, starter, name)?;
     if is_of_linux(name) {
         let why = "it works only on Linux";
         return Err(ScriptError::new(ScriptErrorKind::NeedsLinux, why));
@@ -248,6 +280,25 @@ fn other_program(machine: &mut Process<'_>, name: &str, words: &[String]) -> Res
         None if is_installer => error.instead(INSTALLER),
         _ => error,
     })
+}
+
+/// Fails for what no image has as a program.
+fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
+    if name.contains("://") {
+        let error = ScriptError::fails("a URL is not a program");
+        return Err(match starter {
+            Starter::PowerShell => error.help(QUOTE),
+            Starter::Windows | Starter::Cmd => error,
+        });
+    }
+    let is_built_in = !name.contains(['\\', '/', '.', ':']) && is_built_in(name);
+    if is_built_in && starter == Starter::Windows && !may_be_present(machine, starter, name) {
+        return Err(
+            ScriptError::fails("it is a command of cmd and not a program")
+                .help(r#"begin with "cmd", "/C""#),
+        );
+    }
+    Ok(())
 }
 
 /// Returns true for a program that is an installer, as far as its file is known. A name without a
@@ -319,10 +370,14 @@ pub(super) fn feature() -> ScriptError {
     )
 }
 
+/// Folder of a program of Windows.
+fn folder_of(program: &str) -> &'static str {
+    if program == "appcmd" { INETSRV } else { SYSTEM }
+}
+
 /// Path of a program of Windows.
 fn path_of(program: &str) -> String {
-    let folder = if program == "appcmd" { INETSRV } else { SYSTEM };
-    format!(r"{folder}\{program}.exe")
+    format!(r"{}\{program}.exe", folder_of(program))
 }
 
 /// Returns true for the file of a supported program of Windows.
@@ -345,94 +400,24 @@ fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     })
 }
 
-/// Returns true for `appcmd` without a folder where the working folder is its own, in which PowerShell
-/// does not look.
-pub(super) fn is_in_working_folder(machine: &Process<'_>, name: &str) -> bool {
-    program_name(name) == "appcmd" && is_inetsrv(&machine.folder)
-}
-
-fn is_inetsrv(folder: &ImagePath) -> bool {
-    folder.to_string().eq_ignore_ascii_case(INETSRV)
-}
-
-/// Checks that a name without a folder finds `appcmd`: in the working folder or on PATH.
-fn check_on_path(machine: &Process<'_>, name: &str, program: &str) -> Result<()> {
-    let is_found = program != "appcmd" || name.contains(['\\', '/', ':']);
-    if is_found || is_in_working_folder(machine, name) {
-        return Ok(());
-    }
-    let is_own = |folder: &str| {
-        let folder = machine.path(folder.trim_matches('"'));
-        folder.is_ok_and(|folder| is_inetsrv(&folder))
-    };
-    match machine.variable("PATH") {
-        Lookup::Present(path) if path.split(';').any(is_own) => Ok(()),
-        Lookup::Present(_) | Lookup::Absent => Err(ScriptError::fails("it is not on PATH")
-            .help(r"write its path: C:\Windows\System32\inetsrv\appcmd.exe")),
-        Lookup::Deferred(Deferred) | Lookup::Unknown => {
-            error::unknown(format!("whether PATH has {INETSRV} is unknown"))
-        }
-    }
-}
-
-/// Checks that the base may have a program of Windows.
-fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result<()> {
-    let path = machine.path(path)?;
-    match machine.entry(&path) {
-        Lookup::Absent | Lookup::Present(EntryKind::Folder) => {
-            error::fails(format!("the image has no {name}"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks that a program that is not part of Windows exists at its path or on PATH.
-fn check_installed(machine: &Process<'_>, name: &str) -> Result<()> {
-    let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
-        name.to_owned()
-    } else {
-        format!("{name}.exe")
-    };
-    let found = |folder: Option<&str>| {
-        let path = match folder {
-            None => machine.path(&with_extension),
-            Some(folder) => machine.path(&format!(r"{folder}\{with_extension}")),
-        };
-        path.is_ok_and(|path| {
-            matches!(
-                machine.entry(&path),
-                Lookup::Present(EntryKind::File(())) | Lookup::Deferred(Deferred)
-            )
-        })
-    };
-    if found(None) {
-        return Ok(());
-    }
-    if !name.contains(['\\', '/', ':'])
-        && let Lookup::Present(path) = machine.variable("PATH")
-        && path
-            .split(';')
-            .any(|folder| !folder.is_empty() && found(Some(folder)))
-    {
-        return Ok(());
-    }
-    error::unknown(format!("whether the image has {name} is unknown"))
-}
-
 /// Returns true for `go version` or `node --version`.
 fn prints_version(words: &[String]) -> bool {
     matches!(words, [word] if matches!(word.as_str(), "version" | "--version" | "-version" | "-v" | "-V"))
 }
 
-/// Returns true for commands of `dotnet` that print what is installed, before its first run, and of
-/// `netsh` that print settings.
-fn prints_facts(program: &str, words: &[String]) -> bool {
+/// Returns true for a program that prints its version; for commands of `dotnet` that print what is
+/// installed, before its first run; and of `netsh` that print settings. The first run of `flutter`
+/// downloads and builds.
+fn only_prints(program: &str, words: &[String]) -> bool {
     match (program, words) {
-        ("dotnet", [word]) => {
-            matches!(word.as_str(), "--info" | "--list-sdks" | "--list-runtimes")
+        ("flutter", _) => false,
+        ("dotnet", [word])
+            if matches!(word.as_str(), "--info" | "--list-sdks" | "--list-runtimes") =>
+        {
+            true
         }
-        ("netsh", words) => words.iter().any(|word| word.eq_ignore_ascii_case("show")),
-        _ => false,
+        ("netsh", words) if words.iter().any(|word| word.eq_ignore_ascii_case("show")) => true,
+        (_, words) => prints_version(words),
     }
 }
 

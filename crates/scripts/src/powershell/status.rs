@@ -1,0 +1,96 @@
+//! `$?`. A pipeline with commands sets it to their success, a statement that is an expression to true,
+//! an error that ends a statement to false, and a condition with a command to true. Nothing else does.
+
+use super::super::error::Result;
+use super::ast::{Element, Expression, Statement};
+use super::eval::Shell;
+use super::value::PsValue;
+
+/// Success of a command or statement.
+#[derive(Debug, Clone)]
+pub(super) struct Status {
+    pub(super) is_ok: bool,
+    /// A command without effect that was left out: its success is known only on Windows.
+    pub(super) left_out: Option<String>,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            is_ok: true,
+            left_out: None,
+        }
+    }
+}
+
+impl Status {
+    pub(super) fn failed() -> Self {
+        Self {
+            is_ok: false,
+            left_out: None,
+        }
+    }
+
+    /// That of two commands of a pipeline, which fails if either does.
+    fn and(self, next: Self) -> Self {
+        Self {
+            is_ok: self.is_ok && next.is_ok,
+            left_out: self.left_out.or(next.left_out),
+        }
+    }
+}
+
+impl Shell<'_, '_> {
+    /// Runs a command of a pipeline after others. What it runs itself does not decide its success.
+    pub(super) fn in_pipeline<T>(
+        &mut self,
+        before: Option<Status>,
+        run: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Status)> {
+        let outer = std::mem::take(&mut self.command_status);
+        let done = run(self);
+        let own = std::mem::replace(&mut self.command_status, outer);
+        let status = before.unwrap_or_default().and(own);
+        done.map(|value| (value, status))
+    }
+
+    /// Sets `$?` after a statement of a block.
+    pub(super) fn end_of(&mut self, statement: &Statement) {
+        if self.succeeds(statement) {
+            self.status = Status::default();
+        }
+    }
+
+    /// Returns true for an expression, or its assignment. PowerShell 7 looks into parentheses: those
+    /// around a command leave `$?` as it is.
+    fn succeeds(&self, statement: &Statement) -> bool {
+        if let Statement::Assign(assignment) = statement {
+            return self.succeeds(&assignment.value);
+        }
+        let Some(Element::Expression(expression)) = statement.only_element() else {
+            return false;
+        };
+        if !self.is_core {
+            return true;
+        }
+        match expression {
+            Expression::Group(inner) => self.succeeds(inner),
+            Expression::Script(statements) => statements.is_empty(),
+            Expression::Array(statements) => match statements.as_slice() {
+                [] => true,
+                [only] => self.succeeds(only),
+                _ => false,
+            },
+            _ => true,
+        }
+    }
+
+    /// Evaluates a condition.
+    pub(super) fn tested(&mut self, test: &Statement) -> Result<PsValue> {
+        let value = self.statement(test)?;
+        if test.has_command() {
+            self.status = Status::default();
+        }
+        Ok(value)
+    }
+}

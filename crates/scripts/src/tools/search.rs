@@ -1,0 +1,165 @@
+//! Where Windows finds a program.
+
+use wincimg_windows::path::ImagePath;
+
+use super::super::error::{self, Result, ScriptError};
+use super::super::image::{Deferred, EntryKind, Lookup};
+use super::super::process::Process;
+use super::{INETSRV, PROGRAM, SYSTEM, program_name};
+
+/// Extensions of programs and scripts that are named without one.
+const EXTENSIONS: [&str; 5] = [".com", ".exe", ".bat", ".cmd", ".ps1"];
+
+/// What starts a program, which decides where one without a folder is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Starter {
+    /// Windows, for the daemon and for `start` and `Start-Process`: first in the folder of its programs.
+    Windows,
+    /// cmd: first in the working folder.
+    Cmd,
+    /// PowerShell: only on PATH.
+    PowerShell,
+}
+
+/// Checks that a name finds the program of Windows in a folder, which the base may have.
+pub(super) fn check_own(
+    machine: &Process<'_>,
+    starter: Starter,
+    name: &str,
+    folder: &str,
+) -> Result<()> {
+    let path = format!(r"{folder}\{}.exe", program_name(name));
+    check_program_exists(machine, name, &path)?;
+    let is_first = match starter {
+        Starter::Windows => folder == SYSTEM,
+        Starter::Cmd => is_same(&machine.folder, folder),
+        Starter::PowerShell => false,
+    };
+    if has_folder(name) || is_first {
+        return Ok(());
+    }
+    let is_own = |part: &str| {
+        let part = machine.path(part.trim_matches('"'));
+        part.is_ok_and(|part| is_same(&part, folder))
+    };
+    match machine.variable("PATH") {
+        Lookup::Present(path) if path.split(';').any(is_own) => Ok(()),
+        Lookup::Present(_) | Lookup::Absent => Err(not_on_path(machine, starter, name, folder)),
+        Lookup::Deferred(Deferred) | Lookup::Unknown if folder == INETSRV => {
+            error::unknown(format!("whether PATH has {INETSRV} is unknown"))
+        }
+        // That of every Windows has the others.
+        Lookup::Deferred(Deferred) | Lookup::Unknown => Ok(()),
+    }
+}
+
+/// Error for a program of Windows whose folder is not on PATH, where another one may have its name.
+fn not_on_path(machine: &Process<'_>, starter: Starter, name: &str, folder: &str) -> ScriptError {
+    match find(machine, starter, name) {
+        Lookup::Present(()) | Lookup::Deferred(Deferred) => ScriptError::windows(PROGRAM),
+        Lookup::Unknown => ScriptError::unknown(format!("whether PATH has {name} is unknown")),
+        Lookup::Absent => ScriptError::fails("it is not on PATH").help(match folder {
+            INETSRV => r"write its path: C:\Windows\System32\inetsrv\appcmd.exe",
+            _ => {
+                r"add C:\Windows\System32, C:\Windows and C:\Windows\System32\WindowsPowerShell\v1.0 to PATH"
+            }
+        }),
+    }
+}
+
+/// Checks that the base may have a program of Windows.
+pub(super) fn check_program_exists(machine: &Process<'_>, name: &str, path: &str) -> Result<()> {
+    let path = machine.path(path)?;
+    match machine.entry(&path) {
+        Lookup::Absent | Lookup::Present(EntryKind::Folder) => missing(name),
+        Lookup::Unknown if machine.image.is_nano_server() && program_name(name) == "powershell" => {
+            error::unknown("Nano Server has no Windows PowerShell, and what was added is unknown")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns true for a program that the image has, or gets from a download.
+pub(super) fn may_be_present(machine: &Process<'_>, starter: Starter, name: &str) -> bool {
+    matches!(
+        find(machine, starter, name),
+        Lookup::Present(()) | Lookup::Deferred(Deferred)
+    )
+}
+
+/// Checks that a program that is not part of Windows exists at its path or on PATH.
+pub(super) fn check_installed(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
+    if may_be_present(machine, starter, name) {
+        return Ok(());
+    }
+    error::unknown(format!("whether the image has {name} is unknown"))
+}
+
+/// Fails if the image is known not to have a program or script.
+pub(super) fn check_not_missing(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
+    match find(machine, starter, name) {
+        Lookup::Absent => missing(name),
+        _ => Ok(()),
+    }
+}
+
+fn missing(name: &str) -> Result<()> {
+    error::fails(format!("the image has no {name}"))
+}
+
+/// Looks up a program or script by its name, whose folder is then its own, the working folder or one
+/// of PATH.
+fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Lookup<()> {
+    let mut places = Vec::new();
+    let mut found = Lookup::Absent;
+    if has_folder(name) || starter != Starter::PowerShell {
+        places.push(String::new());
+    }
+    if !has_folder(name) {
+        match machine.variable("PATH") {
+            Lookup::Present(path) => {
+                let parts = path.split(';').map(|part| part.trim_matches('"'));
+                places.extend(
+                    parts
+                        .filter(|part| !part.is_empty())
+                        .map(|part| format!(r"{part}\")),
+                );
+            }
+            Lookup::Absent => {}
+            Lookup::Deferred(Deferred) | Lookup::Unknown => found = Lookup::Unknown,
+        }
+    }
+    let is_whole = name
+        .rsplit(['\\', '/'])
+        .next()
+        .is_some_and(|file| file.contains('.'));
+    let extensions = EXTENSIONS.into_iter().chain(is_whole.then_some(""));
+    for place in places {
+        for extension in extensions.clone() {
+            let Ok(path) = machine.path(&format!("{place}{name}{extension}")) else {
+                continue;
+            };
+            match machine.entry(&path) {
+                Lookup::Present(EntryKind::File(())) => return Lookup::Present(()),
+                Lookup::Deferred(Deferred) => return Lookup::Deferred(Deferred),
+                Lookup::Unknown => found = Lookup::Unknown,
+                Lookup::Absent | Lookup::Present(EntryKind::Folder) => {}
+            }
+        }
+    }
+    found
+}
+
+fn has_folder(name: &str) -> bool {
+    name.contains(['\\', '/', ':'])
+}
+
+/// Returns true for `appcmd` without a folder where the working folder is its own, in which PowerShell
+/// does not look.
+pub(in super::super) fn is_in_working_folder(machine: &Process<'_>, name: &str) -> bool {
+    program_name(name) == "appcmd" && is_same(&machine.folder, INETSRV)
+}
+
+fn is_same(path: &ImagePath, folder: &str) -> bool {
+    path.to_string().eq_ignore_ascii_case(folder)
+}
