@@ -56,7 +56,8 @@ fn base_with_data(attributes: &str) -> StandIn {
 
 /// The layer of that base.
 pub(crate) fn layer_with_data(attributes: &str) -> LayerTar {
-    let mut bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
+    let path = format!(r"{BASE_PATH};%SystemRoot%\System32\WindowsPowerShell\v1.0\");
+    let mut bottom = bottom_layer(&made_system(&path), &made_software());
     let folder = tar::EntryType::Directory;
     bottom
         .entry("Files/data", folder, attributes, Some(DATA), b"", None)

@@ -156,7 +156,7 @@ fn a_recipe_makes_the_same_image_as_its_dockerfile() {
          HEALTHCHECK --retries=3 --interval=1m30s --timeout=500ms CMD curl http://localhost\n\
          CMD echo %PATH% \"a b\"",
         "HEALTHCHECK NONE\nMAINTAINER somebody\nONBUILD COPY a.txt C:/\n\
-         SHELL [\"powershell\", \"-Command\"]\nWORKDIR C:/p\n\
+         SHELL [\"pwsh\", \"-Command\"]\nWORKDIR C:/p\n\
          RUN 'two' > two.txt; Set-Content three.txt 'x'\n\
          ENTRYPOINT [\"one.exe\", \"a b\"]\nCMD [\"two\"]",
         "COPY <<EOF /x/one.txt\nfirst ${HOME} 'it' \"is\"\n'''\nEOF\nRUN echo hello> C:\\x\\two.txt\n\
@@ -191,7 +191,7 @@ fn an_archive_that_a_line_unpacks_is_an_entry_of_the_recipe() {
             format!("{of_file}strip = 1\nto = 'C:\\o'"),
         ),
         (
-            "SHELL [\"powershell\", \"-Command\"]\nCOPY t.zip C:/in/\nRUN Expand-Archive C:\\in\\t.zip -DestinationPath C:\\two".to_owned(),
+            "SHELL [\"pwsh\", \"-Command\"]\nCOPY t.zip C:/in/\nRUN Expand-Archive C:\\in\\t.zip -DestinationPath C:\\two".to_owned(),
             format!("{of_file}to = 'C:\\two'"),
         ),
     ] {

@@ -28,6 +28,9 @@ const SETTINGS: &str = wincimg_testkit::iis::SETTINGS;
 /// Restricted permissions of the base's configuration.
 const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";
 
+const PATH: &str =
+    r"%SystemRoot%\system32;%SystemRoot%;%SystemRoot%\System32\WindowsPowerShell\v1.0\";
+
 /// A base with IIS and the programs in lines of Dockerfiles.
 pub(crate) fn base_with_iis(version: &str) -> StandIn {
     image_of(version, layers_with_iis())
@@ -35,7 +38,7 @@ pub(crate) fn base_with_iis(version: &str) -> StandIn {
 
 /// The layers of that base.
 pub(crate) fn layers_with_iis() -> Vec<Vec<u8>> {
-    let bottom = bottom_layer(&made_system(r"C:\Windows"), &made_software());
+    let bottom = bottom_layer(&made_system(PATH), &made_software());
     let mut iis = LayerTar::default();
     let schema = "Files/Windows/System32/inetsrv/config/schema";
     let server = SERVER.replace('\n', "\r\n");
@@ -82,7 +85,7 @@ impl Site {
             b"",
             None,
         );
-        let bottom = bottom_layer(&made_system(r"C:\Windows"), &made_software());
+        let bottom = bottom_layer(&made_system(PATH), &made_software());
         let none = image_of(VERSION, vec![bottom.tar(), none.tar()]);
         for (name, base) in [
             ("dotnet/framework/aspnet", &iis),

@@ -1226,3 +1226,12 @@ async fn files_of_a_build_do_not_replace_folders_of_the_base() {
         failure.is("dockerfile/fails", &[problem]);
     }
 }
+
+#[test(multi_thread)]
+async fn windows_powershell_fails_on_a_nano_server_without_it() {
+    let bench = Bench::without_programs().await;
+    let lines = "SHELL [\"powershell\", \"-Command\"]\nRUN mkdir C:\\x";
+    bench
+        .refused(lines)
+        .is("dockerfile/fails", &["the image has no powershell"]);
+}

@@ -146,7 +146,7 @@ fn expected(folder: &Path, at: &str) -> BTreeMap<String, Option<Vec<u8>>> {
 fn what_is_unpacked_is_what_the_tools_unpack() {
     let site = site();
     let app = site.path("app");
-    let shell = "SHELL [\"powershell\", \"-Command\"]\n";
+    let shell = "SHELL [\"pwsh\", \"-Command\"]\n";
     // The instructions, the equivalent tool here, and the path of the result in the image.
     for (instructions, tool, inside) in [
         (
@@ -245,7 +245,7 @@ fn later_commands_see_what_was_unpacked() {
          USER ContainerAdministrator\n\
          COPY --from=made C:/tool-1.2/doc C:/doc\n\
          COPY --from=made C:/zipped.zip C:/again.zip\n\
-         SHELL [\"powershell\", \"-Command\"]\n\
+         SHELL [\"pwsh\", \"-Command\"]\n\
          RUN Expand-Archive C:\\again.zip C:\\a; `\n\
              $v = (Get-Content C:\\a\\tool-1.2\\VERSION); Set-Content -Path C:\\is.txt -Value ('is ' + $v); `\n\
              if (Test-Path C:\\a\\tool-1.2\\bin\\tool.exe) { Copy-Item C:\\a\\tool-1.2\\bin\\tool.exe C:\\bin.exe }; `\n\
@@ -282,7 +282,7 @@ fn what_may_not_be_unpacked_is_reported_with_its_line_and_name() {
     run("python3", &["-c", evil], &site.path("app"));
     let expand = |archive: &str| {
         format!(
-            "SHELL [\"powershell\", \"-Command\"]\nCOPY {archive} C:/t.zip\n\
+            "SHELL [\"pwsh\", \"-Command\"]\nCOPY {archive} C:/t.zip\n\
              RUN Expand-Archive C:\\t.zip C:\\x"
         )
     };

@@ -3,7 +3,7 @@ use wincimg_windows::access::{
 };
 
 use super::tree::Tree;
-use super::{CMD, POWERSHELL, check, describe, image, in_cmd, refused, run_as, run_on};
+use super::{CMD, OPEN, POWERSHELL, check, describe, image, in_cmd, refused, run_as, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood};
 use crate::{ImageAction, RunCommand, RunEnvironment, run_line};
 
@@ -311,4 +311,30 @@ fn what_requires_windows_says_what_to_do_instead() {
     // It is not known what it does, which says nothing about Windows.
     let (_, why) = refused(&CMD, "git config --system a.b c");
     assert!(!why.contains("Windows"), "{why}");
+}
+
+#[test]
+fn a_command_of_cmd_and_a_url_are_no_programs() {
+    let run = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        let setting = RunEnvironment {
+            variables: &|_| None,
+            folder: &r"C:\work".parse().unwrap(),
+            user: None,
+        };
+        run_line(RunCommand::Exec(&words), setting, &mut image())
+    };
+    let error = run(&["mkdir", r"C:\a"]).unwrap_err();
+    assert_eq!(error.kind, Fails, "{error}");
+    assert_eq!(error.help, Some(r#"begin with "cmd", "/C""#));
+    assert_eq!(run(&["https://e.com/a.zip"]).unwrap_err().kind, Fails);
+    // In PowerShell, the quotes are lost.
+    for line in [r#"$d = "tools""#, r"icacls C:\work /grant Users:(OI)(CI)F"] {
+        let error = run_on(image(), &OPEN, line).unwrap_err();
+        assert_eq!(error.kind, NeedsWindows, "{line}: {error}");
+        assert!(
+            error.help.is_some_and(|help| help.contains("after RUN")),
+            "{line}"
+        );
+    }
 }

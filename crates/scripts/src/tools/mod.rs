@@ -95,17 +95,16 @@ pub(super) fn command_line(
         return error::unclear("missing command");
     }
     let shell = program_name(&name);
+    let found = match shell.as_str() {
+        "cmd" => check_own(machine, starter, &name, SYSTEM),
+        "powershell" => check_own(machine, starter, &name, WINDOWS_POWERSHELL),
+        "pwsh" => check_not_missing(machine, starter, &name),
+        _ => Ok(()),
+    };
+    found.map_err(|error| error.in_command(&name, at))?;
     match shell.as_str() {
-        "cmd" => {
-            check_own(machine, starter, &name, SYSTEM)?;
-            cmd_line(machine, &rest)
-        }
+        "cmd" => cmd_line(machine, &rest),
         "powershell" | "pwsh" => {
-            if shell == "powershell" {
-                check_own(machine, starter, &name, WINDOWS_POWERSHELL)?;
-            } else {
-                check_not_missing(machine, starter, &name)?;
-            }
             if shell == "pwsh" && prints_version(&rest.words()) {
                 return machine.skip(line.as_str().to_owned());
             }
