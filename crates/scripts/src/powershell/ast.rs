@@ -75,7 +75,7 @@ impl Statement {
                     .chain([&attempt.body, &attempt.finally]);
                 blocks.any(|block| has(block))
             }
-            Self::Flow { value, .. } => value.as_ref().is_some_and(|value| value.has_command()),
+            Self::Flow { value, .. } => value.as_deref().is_some_and(Self::has_command),
             Self::Exit { code, .. } => code.as_ref().is_some_and(Expression::has_command),
             Self::Function { .. } | Self::Throw { .. } => false,
         }

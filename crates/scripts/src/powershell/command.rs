@@ -45,7 +45,7 @@ impl Shell<'_, '_> {
                 }
             });
         }
-        // An expression at its begin is not a command of it.
+        // An expression at its beginning is not a command of it.
         if let Some(status) = status {
             self.status = status;
         }
