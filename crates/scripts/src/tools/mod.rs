@@ -120,7 +120,7 @@ pub(super) fn command_line(
                 return Ok(machine.fail(1639, why));
             }
             let words = msiexec::words(rest.as_str());
-            words.and_then(|words| tool(machine, &name, &words, at))
+            words.and_then(|words| tool(machine, starter, &name, &words, at))
         }
         _ => tool(machine, starter, &name, &rest.words(), at),
     }
