@@ -10,7 +10,9 @@ use wincimg_windows::compat::{ContainerRuntime, HostBuild, WindowsEdition};
 use wincimg_windows::version::WindowsVersion;
 
 use super::pod::Hyperv;
-use super::yaml::{Document, documents, excerpt, without_place};
+use super::yaml::{
+    Document, Items, MOST_OBJECTS, documents, excerpt, too_many_objects, without_place,
+};
 
 /// Label with a node's operating system.
 pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
@@ -136,16 +138,30 @@ fn other_kind(found: &str) -> Problem {
 fn null_is_empty<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<NodeObject>>, D::Error> {
-    or_default(deserializer).map(Some)
+    let items = Option::<Items<NodeObject>>::deserialize(deserializer)?;
+    Ok(Some(items.map_or_else(Vec::new, |Items(items)| items)))
 }
 
 /// A node object of the API, or a list of them.
+#[derive(Deserialize)]
+#[serde(expecting = "a node object")]
+struct NodeDocument {
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    items: Option<Vec<NodeObject>>,
+    #[serde(default, deserialize_with = "or_default")]
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "or_default")]
+    spec: Spec,
+    #[serde(default, deserialize_with = "or_default")]
+    status: Status,
+}
+
+/// A node object of the API.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {
     kind: Option<String>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    items: Option<Vec<NodeObject>>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) metadata: Metadata,
     #[serde(default, deserialize_with = "or_default")]
@@ -221,14 +237,25 @@ pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
     Ok(list)
 }
 
-impl NodeObject {
+impl NodeDocument {
     /// The nodes of a document: its items, or itself.
-    fn into_items(mut self) -> Result<Vec<Self>, Problem> {
-        let items = self.items.take();
-        if items.is_none() && self.kind.as_deref() == Some("Node") {
-            return Ok(vec![self]);
+    fn into_items(self) -> Result<Vec<NodeObject>, Problem> {
+        let Self {
+            kind,
+            items,
+            metadata,
+            spec,
+            status,
+        } = self;
+        if items.is_none() && kind.as_deref() == Some("Node") {
+            return Ok(vec![NodeObject {
+                kind,
+                metadata,
+                spec,
+                status,
+            }]);
         }
-        match (self.kind.as_deref(), items) {
+        match (kind.as_deref(), items) {
             (None | Some("List" | "NodeList"), Some(items)) => Ok(items),
             (Some("List" | "NodeList"), None) => Err(other_kind("a list without items")),
             (Some(kind), _) => Err(other_kind(&format!("kind {kind:?}"))),
@@ -239,7 +266,7 @@ impl NodeObject {
 
 /// Parses the documents of a text. JSON as kubectl prints it is read without its irrelevant fields,
 /// everything else as a whole.
-fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
+fn read_documents(text: &str) -> Result<Vec<NodeDocument>, Problem> {
     let malformed = |line, column, problem: &str, excerpt| {
         no_list(format!(
             "line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML"
@@ -262,20 +289,26 @@ fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
     let read = documents(text)
         .map_err(|error| malformed(error.line, error.column, &error.problem, error.excerpt))?;
     let objects = read.documents.into_iter();
-    let objects = objects.filter(|document| !document.value.is_null());
+    let objects = objects.filter(|document| document.json != "null");
+    let mut items = 0;
     objects
         .map(|document| {
             let Document {
                 line,
-                value,
+                json,
                 item_lines,
             } = document;
             let wrong =
                 |line, problem: &str| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
-            if !value.is_object() {
+            if !json.starts_with('{') {
                 return Err(wrong(line, "found plain text or a list"));
             }
-            serde_path_to_error::deserialize(value).map_err(|error| {
+            items += item_lines.len();
+            if items > MOST_OBJECTS {
+                return Err(wrong(line, &too_many_objects()));
+            }
+            let mut json = serde_json::Deserializer::from_str(&json);
+            serde_path_to_error::deserialize(&mut json).map_err(|error| {
                 let mut path = error.path().iter();
                 let item = match (path.next(), path.next()) {
                     (Some(Segment::Map { key }), Some(Segment::Seq { index }))
@@ -285,7 +318,8 @@ fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
                     }
                     _ => None,
                 };
-                wrong(item.unwrap_or(line), &error.to_string())
+                let problem = error.to_string();
+                wrong(item.unwrap_or(line), without_place(&problem))
             })
         })
         .collect()
@@ -574,6 +608,22 @@ mod tests {
         assert!(message("{\"kind\":\n \"Li").starts_with("line 2, column "));
         assert!(message("").starts_with("it is empty"));
         assert!(message(" \r\n").starts_with("it is empty"));
+    }
+
+    #[test]
+    fn there_is_a_limit_on_nodes() {
+        let json = |count| format!("{{\"items\":[{}{{}}]}}", "{},".repeat(count - 1));
+        let most = read_nodes(&json(MOST_OBJECTS)).unwrap();
+        assert_eq!(most.others.len(), MOST_OBJECTS);
+        for text in [
+            json(MOST_OBJECTS + 1),
+            json(MOST_OBJECTS / 2 + 1).repeat(2),
+            "{\"kind\":\"Node\"}".repeat(MOST_OBJECTS + 1),
+            format!("items:\n{}", "- {}\n".repeat(MOST_OBJECTS + 1)),
+        ] {
+            let message = message(&text);
+            assert!(message.contains("more than 100000 objects"), "{message}");
+        }
     }
 
     #[test]

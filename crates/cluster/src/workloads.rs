@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use wincimg_common::diagnose::{Diagnose, Excerpt, Problem};
 use wincimg_common::json::or_default;
 
@@ -16,7 +17,10 @@ use super::null_is_empty;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::pod_templates::{is_about_other_pods, is_of_kubernetes, pod_templates};
 use super::scheduling::Toleration;
-use super::yaml::{Document, SyntaxError, documents, is_of_helm};
+use super::yaml::{
+    Document, Items, MOST_OBJECTS, SyntaxError, documents, is_of_helm, object, part,
+    too_many_objects,
+};
 
 /// An object that creates pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +158,8 @@ pub struct WorkloadList {
     /// Objects that decide whether another one runs pods: their own IDs, those of the others, and
     /// true if the others are inactive.
     references: Vec<(WorkloadId, WorkloadId, bool)>,
+    /// Number of objects of files.
+    objects: usize,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -222,46 +228,51 @@ impl WorkloadList {
     ) -> Result<(), WorkloadsError> {
         let Document {
             line,
-            value,
+            json,
             item_lines,
         } = document;
+        let wrong = |problem: String| unreadable(format!("line {line}: {problem}"));
         let no_object = |found: &str| {
-            let problem =
-                format!("line {line}: expected a Kubernetes object with a kind, found {found}");
+            let problem = format!("expected a Kubernetes object with a kind, found {found}");
             let excerpt = Excerpt::at_place(text, line, 1);
-            WorkloadsError::NoObject(unreadable(problem).excerpt(Some(excerpt)))
+            WorkloadsError::NoObject(wrong(problem).excerpt(Some(excerpt)))
         };
-        let mut object = match value {
-            Value::Null => return Ok(()),
-            Value::Object(object) => object,
-            Value::Array(_) => return Err(no_object("a list")),
+        match json.as_bytes() {
+            b"null" => return Ok(()),
+            [b'{', ..] => {}
+            [b'[', ..] => return Err(no_object("a list")),
             _ => return Err(no_object("a plain value")),
-        };
-        let kind = match object.get("kind") {
-            Some(Value::String(kind)) => kind.clone(),
-            _ if object.contains_key("items") => "List".to_owned(),
+        }
+        let fields: HashMap<String, &RawValue> = part(&json).map_err(wrong)?;
+        let field = |name: &str| fields.get(name).map(|value| value.get());
+        let kind = match (field("kind").map(part::<String>), field("items")) {
+            (Some(Ok(kind)), _) => kind,
+            (_, Some(_)) => "List".to_owned(),
             _ => return Err(no_object("an object without one")),
         };
         if kind.ends_with("List")
             && depth > 0
-            && let Some(Value::Array(items)) = object.remove("items")
+            && let Some(items) = field("items").filter(|items| items.starts_with('['))
         {
-            for (number, mut value) in items.into_iter().enumerate() {
-                name_item(&mut value, &kind, &object);
+            let Items(items): Items<&RawValue> = part(items).map_err(wrong)?;
+            let api_version = field("apiVersion").unwrap_or("null");
+            for (number, item) in items.into_iter().enumerate() {
                 let item = Document {
                     line: item_lines.get(number).copied().unwrap_or(line),
-                    value,
+                    json: name_item(item.get(), &kind, api_version),
                     item_lines: Vec::new(),
                 };
                 self.add_document(item, file, text, depth - 1)?;
             }
             return Ok(());
         }
-        let origin = SourceLocation {
-            file: file.to_owned(),
-            line,
-        };
-        self.add_located(&kind, Value::Object(object), &origin)
+        self.objects += 1;
+        if self.objects > MOST_OBJECTS {
+            return Err(wrong(too_many_objects()).into());
+        }
+        let file = file.to_owned();
+        let object = object(&json).map_err(wrong)?;
+        self.add_located(&kind, object, &SourceLocation { file, line })
     }
 
     /// Adds an object of a file, also if it only may create pods.
@@ -482,15 +493,18 @@ fn live_jobs(workloads: &[Workload]) -> HashMap<WorkloadId, Vec<LiveJob>> {
     jobs
 }
 
-/// Gives an item of a typed list the kind and version that it may omit.
-fn name_item(item: &mut Value, kind: &str, list: &serde_json::Map<String, Value>) {
+/// The JSON of an item, with the kind and version that an item of a typed list may omit.
+fn name_item(item: &str, kind: &str, api_version: &str) -> String {
     let of_list = kind.strip_suffix("List").unwrap_or_default();
-    if let Value::Object(item) = item
-        && !of_list.is_empty()
-    {
-        item.entry("kind").or_insert_with(|| of_list.into());
-        let api_version = || list.get("apiVersion").cloned().unwrap_or_default();
-        item.entry("apiVersion").or_insert_with(api_version);
+    match item.strip_prefix('{') {
+        Some(fields) if !of_list.is_empty() => {
+            let kind = Value::from(of_list);
+            let is_empty = fields.trim_start().starts_with('}');
+            let comma = if is_empty { "" } else { "," };
+            // Of a repeated key the last one counts: the item's own.
+            format!("{{\"kind\":{kind},\"apiVersion\":{api_version}{comma}{fields}")
+        }
+        _ => item.to_owned(),
     }
 }
 
@@ -558,9 +572,10 @@ pub fn patch_files(kustomization: &str) -> Vec<String> {
     let read = documents(kustomization).map(|read| read.documents);
     let mut names = Vec::new();
     for document in read.unwrap_or_default() {
+        let kustomization = object(&document.json).unwrap_or_default();
         let lists = KEYS
             .iter()
-            .filter_map(|key| document.value.get(*key)?.as_array());
+            .filter_map(|key| kustomization.get(*key)?.as_array());
         let files = lists
             .flatten()
             .map(|patch| patch.get("path").unwrap_or(patch));

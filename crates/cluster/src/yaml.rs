@@ -1,12 +1,13 @@
 //! YAML and JSON as kubectl reads them: multiple documents, and the last value of a duplicate key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Spanned};
 use wincimg_common::diagnose::Excerpt;
 
@@ -21,7 +22,8 @@ pub(super) struct Documents {
 pub(super) struct Document {
     /// Line where it begins.
     pub(super) line: usize,
-    pub(super) value: Value,
+    /// The document as JSON: a [`Value`] takes up to a hundred times the memory of its text.
+    pub(super) json: String,
     /// Line where each of its `items` begins.
     pub(super) item_lines: Vec<usize>,
 }
@@ -36,6 +38,12 @@ pub(super) struct SyntaxError {
     /// True for a duplicate key, of which the last value counts.
     is_twice: bool,
 }
+
+/// Limit on the documents of a text and on the items of a list.
+pub(super) const MOST_OBJECTS: usize = 100_000;
+
+/// Limit on an object without its white space. Kubernetes stores objects of up to 1.5 MiB.
+const LARGEST_OBJECT: usize = 2 << 20;
 
 /// A larger text in flow style is only parsed as JSON: parsing it again as YAML would take minutes.
 const MOST_IN_FLOW_STYLE: usize = 32 << 20;
@@ -52,8 +60,8 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
     };
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
     let as_json = |duplicate_keys| match duplicate_keys {
-        DuplicateKeyPolicy::Error => json_documents::<UniqueKeysValue>(text),
-        _ => json_documents::<Value>(text),
+        DuplicateKeyPolicy::Error => json_documents::<UniqueKeys>(text),
+        _ => json_documents::<IgnoredAny>(text),
     };
     let read = |duplicate_keys| {
         if !looks_like_json {
@@ -166,8 +174,8 @@ fn strict_yaml_documents(
         budget: serde_saphyr::budget! {
             max_events: 50_000_000,
             max_nodes: 50_000_000,
-            max_documents: 1_000_000,
-            max_total_scalar_bytes: 1 << 30,
+            max_documents: MOST_OBJECTS,
+            max_total_scalar_bytes: 512 << 20,
         },
     };
     let documents: Vec<Spanned<SpannedItems>> =
@@ -194,8 +202,8 @@ fn strict_yaml_documents(
         .into_iter()
         .map(|document| Document {
             line: line_of(&document),
-            value: document.value.value,
             item_lines: document.value.item_lines,
+            json: document.value.json,
         })
         .collect())
 }
@@ -226,9 +234,7 @@ fn line_of<T>(spanned: &Spanned<T>) -> usize {
 }
 
 /// Parses concatenated JSON documents.
-fn json_documents<D: DeserializeOwned + Into<Value>>(
-    text: &str,
-) -> Result<Vec<Document>, SyntaxError> {
+fn json_documents<D: DeserializeOwned>(text: &str) -> Result<Vec<Document>, SyntaxError> {
     let mut documents = Vec::new();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
     let (mut line, mut counted) = (1, 0);
@@ -239,11 +245,23 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
         counted = start;
         match stream.next() {
             None => return Ok(documents),
-            Some(Ok(value)) => documents.push(Document {
-                line,
-                value: value.into(),
-                item_lines: json_item_lines(&text[start..stream.byte_offset()], line),
-            }),
+            Some(Ok(_)) if documents.len() == MOST_OBJECTS => {
+                return Err(SyntaxError {
+                    line,
+                    column: 1,
+                    problem: too_many_objects(),
+                    excerpt: Excerpt::at_place(text, line, 1),
+                    is_twice: false,
+                });
+            }
+            Some(Ok(_)) => {
+                let json = &text[start..stream.byte_offset()];
+                documents.push(Document {
+                    line,
+                    json: json.to_owned(),
+                    item_lines: json_item_lines(json, line),
+                });
+            }
             Some(Err(error)) => {
                 let printed = error.to_string();
                 let problem = without_place(&printed);
@@ -263,7 +281,8 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
 fn json_item_lines(document: &str, mut line: usize) -> Vec<usize> {
     let fields: HashMap<String, &RawValue> = serde_json::from_str(document).unwrap_or_default();
     let items = fields.get("items").map_or("[]", |items| items.get());
-    let items: Vec<&RawValue> = serde_json::from_str(items).unwrap_or_default();
+    let items: Vec<&RawValue> =
+        serde_json::from_str(items).map_or_else(|_| Vec::new(), |Items(items)| items);
     let mut counted = 0;
     let lines = items.into_iter().map(|item| {
         // The items are parts of the document.
@@ -290,9 +309,77 @@ pub(super) fn excerpt(text: &str, line: usize, column: usize) -> Excerpt {
 /// Message for a duplicate key, in JSON as in YAML.
 const TWICE: &str = "duplicate mapping key: ";
 
-/// A YAML value, with the line of each of its `items`.
+/// Parses a part of a document.
+pub(super) fn part<'t, T: Deserialize<'t>>(json: &'t str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| without_place(&error.to_string()).to_owned())
+}
+
+/// Parses an object of a document.
+pub(super) fn object(json: &str) -> Result<Value, String> {
+    let size: usize = json.split_ascii_whitespace().map(str::len).sum();
+    if size > LARGEST_OBJECT {
+        return Err(format!("an object has more than {LARGEST_OBJECT} bytes"));
+    }
+    part(json)
+}
+
+pub(super) fn too_many_objects() -> String {
+    format!("more than {MOST_OBJECTS} objects")
+}
+
+/// The items of a list, of which there are at most [`MOST_OBJECTS`].
+pub(super) struct Items<T>(pub(super) Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ItemsVisitor(PhantomData))
+    }
+}
+
+struct ItemsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ItemsVisitor<T> {
+    type Value = Items<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items<T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            if items.len() == MOST_OBJECTS {
+                return Err(Error::custom(too_many_objects()));
+            }
+            items.push(item);
+        }
+        Ok(Items(items))
+    }
+}
+
+/// The methods of a visitor for values without parts, which make its value of a JSON value.
+macro_rules! visit_scalars {
+    () => {
+        visit_scalars!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Value::Null.into())
+        }
+
+        fn visit_none<E>(self) -> Result<Self::Value, E> {
+            Ok(Value::Null.into())
+        }
+    };
+    ($($visit:ident $scalar:ty),*) => {
+        $(fn $visit<E>(self, value: $scalar) -> Result<Self::Value, E> {
+            Ok(Value::from(value).into())
+        })*
+    };
+}
+
+/// A YAML value as JSON, with the line of each of its `items`.
 struct SpannedItems {
-    value: Value,
+    json: String,
     item_lines: Vec<usize>,
 }
 
@@ -302,29 +389,13 @@ impl<'de> Deserialize<'de> for SpannedItems {
     }
 }
 
-impl<T: Into<Value>> From<T> for SpannedItems {
-    fn from(value: T) -> Self {
+impl From<Value> for SpannedItems {
+    fn from(value: Value) -> Self {
         Self {
-            value: value.into(),
+            json: value.to_string(),
             item_lines: Vec::new(),
         }
     }
-}
-
-/// The methods of a visitor for values without parts, which become JSON values.
-macro_rules! visit_scalars {
-    () => {
-        visit_scalars!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
-
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Value::Null.into())
-        }
-    };
-    ($($visit:ident $scalar:ty),*) => {
-        $(fn $visit<E>(self, value: $scalar) -> Result<Self::Value, E> {
-            Ok(value.into())
-        })*
-    };
 }
 
 struct SpannedItemsVisitor;
@@ -338,57 +409,116 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
 
     visit_scalars!();
 
-    fn visit_none<E>(self) -> Result<SpannedItems, E> {
-        Ok(Value::Null.into())
-    }
-
     /// Reads `items`, or a document that is a list.
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SpannedItems, A::Error> {
-        let (mut values, mut item_lines) = (Vec::new(), Vec::new());
-        while let Some(item) = list.next_element::<Spanned<Value>>()? {
+        let (mut json, mut item_lines) = ("[".to_owned(), Vec::new());
+        while let Some(item) = list.next_element::<Spanned<JsonText>>()? {
+            if item_lines.len() == MOST_OBJECTS {
+                return Err(Error::custom(too_many_objects()));
+            }
             item_lines.push(line_of(&item));
-            values.push(item.value);
+            push_item(&mut json, &item.value.0);
         }
-        let value = Value::Array(values);
-        Ok(SpannedItems { value, item_lines })
+        json.push(']');
+        Ok(SpannedItems { json, item_lines })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SpannedItems, A::Error> {
-        let (mut map, mut item_lines) = (Map::new(), Vec::new());
+        let (mut json, mut item_lines) = ("{".to_owned(), Vec::new());
         while let Some(key) = entries.next_key::<String>()? {
-            let value = if key == "items" {
+            if key == "items" {
                 let items: SpannedItems = entries.next_value()?;
                 item_lines = items.item_lines;
-                items.value
+                push_entry(&mut json, key, &items.json);
             } else {
-                entries.next_value()?
-            };
-            map.insert(key, value);
+                let JsonText(value) = entries.next_value()?;
+                push_entry(&mut json, key, &value);
+            }
         }
-        let value = Value::Object(map);
-        Ok(SpannedItems { value, item_lines })
+        json.push('}');
+        Ok(SpannedItems { json, item_lines })
     }
 }
 
-/// A JSON value without duplicate keys.
-struct UniqueKeysValue(Value);
+/// A YAML value as JSON.
+struct JsonText(String);
 
-impl From<UniqueKeysValue> for Value {
-    fn from(once: UniqueKeysValue) -> Self {
-        once.0
-    }
-}
-
-impl<'de> Deserialize<'de> for UniqueKeysValue {
+impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
+        deserializer.deserialize_any(JsonTextVisitor)
+    }
+}
+
+impl From<Value> for JsonText {
+    fn from(value: Value) -> Self {
+        Self(value.to_string())
+    }
+}
+
+struct JsonTextVisitor;
+
+impl<'de> Visitor<'de> for JsonTextVisitor {
+    type Value = JsonText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML value")
+    }
+
+    visit_scalars!();
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<JsonText, A::Error> {
+        let mut json = "[".to_owned();
+        while let Some(JsonText(item)) = list.next_element()? {
+            push_item(&mut json, &item);
+        }
+        json.push(']');
+        Ok(JsonText(json))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<JsonText, A::Error> {
+        let mut json = "{".to_owned();
+        while let Some(key) = entries.next_key::<String>()? {
+            let JsonText(value) = entries.next_value()?;
+            push_entry(&mut json, key, &value);
+        }
+        json.push('}');
+        Ok(JsonText(json))
+    }
+}
+
+/// Appends an item to a JSON list or object that is not closed.
+fn push_item(json: &mut String, item: &str) {
+    if json.len() > 1 {
+        json.push(',');
+    }
+    json.push_str(item);
+}
+
+fn push_entry(json: &mut String, key: String, value: &str) {
+    push_item(json, &Value::from(key).to_string());
+    json.push(':');
+    json.push_str(value);
+}
+
+/// JSON without duplicate keys.
+struct UniqueKeys;
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueKeysVisitor)
+    }
+}
+
+impl From<Value> for UniqueKeys {
+    fn from(_: Value) -> Self {
+        Self
     }
 }
 
 struct UniqueKeysVisitor;
 
 impl<'de> Visitor<'de> for UniqueKeysVisitor {
-    type Value = Value;
+    type Value = UniqueKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
@@ -396,24 +526,21 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 
     visit_scalars!();
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(UniqueKeysValue(value)) = list.next_element()? {
-            values.push(value);
-        }
-        Ok(Value::Array(values))
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<UniqueKeys, A::Error> {
+        while list.next_element::<UniqueKeys>()?.is_some() {}
+        Ok(UniqueKeys)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<UniqueKeys, A::Error> {
+        let mut keys = HashSet::new();
         while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
+            if keys.contains(&key) {
                 return Err(Error::custom(format_args!("{TWICE}{key}")));
             }
-            let UniqueKeysValue(value) = entries.next_value()?;
-            map.insert(key, value);
+            entries.next_value::<UniqueKeys>()?;
+            keys.insert(key);
         }
-        Ok(Value::Object(map))
+        Ok(UniqueKeys)
     }
 }
 
@@ -435,7 +562,7 @@ mod tests {
     fn thousands_of_json_documents_have_their_lines() {
         const COUNT: usize = 20_000;
         let text = "\n{\"kind\": \"List\",\n\n\"items\": [\n1]}\n".repeat(COUNT);
-        let documents = json_documents::<Value>(&text).unwrap();
+        let documents = json_documents::<IgnoredAny>(&text).unwrap();
         assert_eq!(documents.len(), COUNT);
         let last = documents.last().unwrap();
         assert_eq!(last.line, 5 * COUNT - 3);

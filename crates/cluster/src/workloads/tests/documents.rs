@@ -106,6 +106,34 @@ fn a_fault_in_an_item_of_a_list_is_reported_at_the_item() {
 }
 
 #[test]
+fn there_is_a_limit_on_objects_and_on_their_size() {
+    const MOST: usize = 100_000;
+    let list = |item: &str, count| {
+        let items = format!("{item},").repeat(count - 1);
+        format!("{{\"kind\":\"PodList\",\"items\":[{items}{item}]}}")
+    };
+    assert_eq!(listed(&list("{}", MOST)).workloads.len(), MOST);
+    let nested = list(&list("{}", MOST / 2 + 1), 2).replace("PodList", "List");
+    for text in [
+        list("{}", MOST + 1),
+        nested.replace("{}", "{\"kind\":\"Pod\"}"),
+        "{\"kind\":\"Pod\"}".repeat(MOST + 1),
+        format!("kind: PodList\nitems:\n{}", "- {}\n".repeat(MOST + 1)),
+    ] {
+        let message = message(&text);
+        assert!(message.contains("more than 100000 objects"), "{message}");
+    }
+
+    let pod = |containers: &str| {
+        format!("{{\"kind\":\"Pod\",\"spec\":{{\"containers\":[{containers}]}}}}")
+    };
+    let indented = ["{\"image\":\"i\"}"; 3].join(&format!(",{}", " ".repeat(1 << 20)));
+    assert_eq!(found(&pod(&indented)).0, [["i", "i", "i"]]);
+    let message = message(&pod(&vec!["{}"; 1 << 20].join(",")));
+    assert_eq!(message, "line 1: an object has more than 2097152 bytes");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         message("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}"),
