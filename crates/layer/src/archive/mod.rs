@@ -36,14 +36,14 @@ use crate::DiskSource;
 /// Maximum total size of an archive's members.
 const LARGEST: u64 = 64 << 30;
 
-/// Maximum number of members.
-const MOST: usize = 1 << 20;
+/// Maximum number of members. Each takes some 500 bytes of memory, which makes 130 MB.
+const MOST: usize = 1 << 18;
 
-/// Maximum length of all paths in bytes, folders included.
-const MOST_TEXT: usize = 128 << 20;
+/// Maximum length of all paths in bytes, folders included: each is in memory about three times.
+const MOST_TEXT: usize = 64 << 20;
 
 /// Maximum number of names in all paths, folders included.
-const MOST_NAMES: usize = 8 << 20;
+const MOST_NAMES: usize = 4 << 20;
 
 /// From this total size on, the compression ratio is checked.
 const SUSPICIOUS: u64 = 1 << 30;
@@ -256,7 +256,7 @@ impl<'a> ArchiveSize<'a> {
         let problem = if let Some(problem) = path_problem(path) {
             problem
         } else if self.count > MOST {
-            format!("it has more than {MOST} files and folders")
+            format!("it has more than {MOST} files and folders: unpack it, and copy its folder")
         } else if self.names > MOST_NAMES || self.text > MOST_TEXT {
             format!("its paths have more than {MOST_NAMES} names or {MOST_TEXT} bytes")
         } else if self.bytes > self.most {

@@ -376,6 +376,16 @@ fn all_paths_together_have_a_length_too() {
 }
 
 #[test]
+fn members_have_a_number_whose_memory_is_small() {
+    let mut sum = ArchiveSize::new("a.tar", 0);
+    assert!((0..250_000).all(|number| sum.add(&format!("{number}"), 0).is_ok()));
+    let error = (0..20_000).find_map(|number| sum.add(&format!("d/{number}"), 0).err());
+    let error = error.unwrap().to_string();
+    let why = "it has more than 262144 files and folders: unpack it, and copy its folder";
+    assert!(error.ends_with(why), "{error}");
+}
+
+#[test]
 fn a_folder_of_the_way_is_kept_once() {
     let way = "a/".repeat(100);
     let all = long_tar((0..2_000).map(|number| format!("{way}{number}")));
