@@ -107,23 +107,33 @@ fn default_folder() -> Option<PathBuf> {
 #[cfg(unix)]
 fn is_open_to_others(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    const BY_OTHERS: u32 = 0o002;
-    const BY_OTHERS_ENTERED: u32 = 0o001;
     const STICKY: u32 = 0o1000;
     let user = rustix::process::geteuid().as_raw();
+    let of_others = |found: &fs::Metadata| found.mode() & bits_of_others(user, found.gid());
     let is_open = |path: &Path, harmless: u32| {
         fs::metadata(path).is_ok_and(|found| {
-            let is_writable = found.mode() & BY_OTHERS != 0 && found.mode() & harmless == 0;
+            let is_writable = of_others(&found) & 0o022 != 0 && found.mode() & harmless == 0;
             ![0, user].contains(&found.uid()) || is_writable
         })
     };
     // With a umask of 0, every entry is writable; others reach only those of a folder they can enter.
-    let can_enter = |found: fs::Metadata| found.mode() & BY_OTHERS_ENTERED != 0;
+    let can_enter = |found: fs::Metadata| of_others(&found) & 0o011 != 0;
     let is_entered = fs::metadata(folder).is_ok_and(can_enter);
     let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
     is_open(folder, 0)
         || folder.parent().is_some_and(|above| is_open(above, STICKY))
         || is_entered && entries.any(|entry| is_open(&entry.path(), 0))
+}
+
+/// The permission bits of a file that apply to others than a user and root: also its group's, unless
+/// the user is alone in it. Where the umask lets groups write, the user's own has the user's number.
+#[cfg(unix)]
+fn bits_of_others(user: u32, group: u32) -> u32 {
+    if [0, user].contains(&group) {
+        0o007
+    } else {
+        0o077
+    }
 }
 
 /// A profile's folders are its user's alone.
@@ -175,6 +185,15 @@ mod tests {
         assert_eq!(of_size(0).part("bases"), None);
         // The tables of updates are not a cache.
         assert!(of_size(0).folder().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_group_is_others_unless_it_is_the_users_own() {
+        assert_eq!(bits_of_others(1000, 1000), 0o007);
+        assert_eq!(bits_of_others(1000, 0), 0o007);
+        assert_eq!(bits_of_others(1000, 100), 0o077);
+        assert_eq!(bits_of_others(0, 100), 0o077);
     }
 
     #[test]
