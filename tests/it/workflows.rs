@@ -149,9 +149,12 @@ fn all_texts() -> Vec<(String, String)> {
     texts
 }
 
-/// A tag can be moved to other code; a commit cannot.
+/// The variable with the base of an image of the release.
+const SHELL_BASE: &str = "WINCIMG_SHELL_BASE";
+
+/// A tag can be moved to other code; a commit or digest cannot.
 #[test]
-fn what_others_wrote_is_pinned_by_commit() {
+fn what_others_wrote_is_pinned() {
     for (name, text) in all_texts() {
         let uses = text
             .lines()
@@ -165,6 +168,10 @@ fn what_others_wrote_is_pinned_by_commit() {
                 "{name}: {what}"
             );
             assert!(!version.is_empty(), "{name}: {what}");
+        }
+        let fields = text.lines().filter_map(|line| line.trim().split_once(": "));
+        for (field, image) in fields.filter(|(field, _)| matches!(*field, "image" | SHELL_BASE)) {
+            assert!(image.contains("@sha256:"), "{name}: {field}: {image}");
         }
     }
 }
