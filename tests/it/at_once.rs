@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use wincimg_oci::document::sha256;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::test_bases::{bottom_layer, image_of, made_software, made_system};
 use wincimg_testkit::{component, noise, options, repository};
@@ -137,6 +138,37 @@ fn fleets_at_once_publish_one_index_of_whole_images() {
             assert_ne!(versions[0], versions[1]);
         }
     }
+}
+
+#[test]
+fn entries_of_one_lock_file_that_are_written_at_once_are_all_kept() {
+    let (site, server) = (Site::new(), FileServer::start());
+    let urls: Vec<String> = (0..8).map(|it| server.url(&format!("/{it}.exe"))).collect();
+    let running: Vec<Child> = urls
+        .iter()
+        .enumerate()
+        .map(|(number, url)| {
+            server.put(&format!("/{number}.exe"), format!("program {number}"));
+            let recipe = format!("./app/{number}.toml");
+            site.write(
+                &recipe,
+                format!("name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nurl = \"{url}\"\nto = 'C:\\app\\'\n"),
+            );
+            let mut build = site.command(&["build", &recipe, "--update-lock"]);
+            build
+                .args(["--base-registry", &format!("{}/mcr", site.host())])
+                .args(["--insecure-registry", &server.host()])
+                .args(["--host-build", "17763.973"])
+                .args(["--output", &format!("oci:out-{number}")]);
+            start(&mut build)
+        })
+        .collect();
+    for child in running {
+        end(child);
+    }
+    let lock = site.text("app/wincimg.lock");
+    let kept: BTreeSet<&str> = lock.split('"').filter(|it| it.contains("://")).collect();
+    assert_eq!(kept, urls.iter().map(String::as_str).collect(), "{lock}");
 }
 
 /// The files in a cache, without those that other versions have for themselves.

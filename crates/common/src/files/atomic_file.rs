@@ -433,6 +433,8 @@ mod tests {
         put(".nfs00000000000200080000000b", old);
         // Its lock may not be visible.
         put(".wincimg-new", SystemTime::now());
+        // The clock was put back.
+        put(".wincimg-next", SystemTime::now() + 2 * LEFT_AFTER);
         let written = visible(folder.path()).unwrap();
         written.as_file().set_modified(old).unwrap();
         remove_unfinished(folder.path());
@@ -441,6 +443,7 @@ mod tests {
             ".nfs00000000000200080000000b",
             ".other",
             ".wincimg-new",
+            ".wincimg-next",
             name,
         ];
         let mut expected = kept.map(str::to_owned);

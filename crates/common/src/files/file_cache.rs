@@ -120,8 +120,8 @@ impl FileCache {
                 false
             }
         });
-        // Most recently used first; `written` wins ties.
-        found.sort_by_key(|(path, used, _)| std::cmp::Reverse((*used, path == written)));
+        // `written` first: if the clock was put back, others are newer. Then the most recently used.
+        found.sort_by_key(|(path, used, _)| std::cmp::Reverse((path == written, *used)));
         let mut total = 0_u64;
         for (path, _, size) in found {
             total = total.saturating_add(size);
@@ -172,5 +172,25 @@ mod tests {
         }
         assert!(other.exists() && !expired.exists());
         assert!(cache.files().len() > 40);
+    }
+
+    #[test]
+    fn what_was_just_written_stays_after_the_clock_was_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(folder.path().to_owned(), 10);
+        let put = |name: &str| {
+            let path = cache.folder().join(name);
+            cache.write(&path, b"12345").unwrap();
+            path
+        };
+        for path in ["a", "b"].map(&put) {
+            let file = File::options().append(true).open(path).unwrap();
+            let later = SystemTime::now() + std::time::Duration::from_hours(2);
+            file.set_modified(later).unwrap();
+        }
+        let written = put("c");
+        cache.evict(&written, |_, _| CacheFileUse::Counted, FileCache::remove);
+        assert!(written.exists());
+        assert_eq!(cache.files().len(), 2);
     }
 }
