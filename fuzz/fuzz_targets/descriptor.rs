@@ -1,4 +1,4 @@
-//! Security descriptors: what is read is written and read as the same.
+//! Security descriptors: what is read is written and read as the same. The same bytes as SDDL.
 
 #![no_main]
 
@@ -10,4 +10,5 @@ fuzz_target!(|bytes: &[u8]| {
         let again = SecurityDescriptor::from_bytes(&read.to_bytes(DescriptorLayout::ListsFirst));
         assert_eq!(again.unwrap(), read);
     }
+    drop(str::from_utf8(bytes).map(str::parse::<SecurityDescriptor>));
 });

@@ -1,4 +1,5 @@
-//! Executables with version resources, metadata of .NET and of Go, and lists of packages.
+//! Executables with version resources, metadata of .NET and of Go, lists of packages, Java libraries,
+//! packages of Windows Installer, and the hive with installed programs.
 
 #![no_main]
 

@@ -1,9 +1,11 @@
-//! web.config files: reading, one change, and writing.
+//! web.config files: reading, one change, and writing; applicationHost.config, and other XML, such as
+//! .nuspec and project files.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wincimg_iis::config::{ConfigChange, ConfigEdit, ElementPath};
+use wincimg_common::xml::XmlElement;
+use wincimg_iis::config::{ConfigChange, ConfigEdit, ElementPath, Schema, Server};
 use wincimg_iis::web_config::merge;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -18,6 +20,13 @@ fuzz_target!(|bytes: &[u8]| {
     };
     if let Ok(Some(changed)) = merge(Some(bytes), std::slice::from_ref(&edit)) {
         // What was written has the change, so that nothing is left to do.
-        assert_eq!(merge(Some(&changed), &[edit]), Ok(None));
+        assert_eq!(merge(Some(&changed), std::slice::from_ref(&edit)), Ok(None));
     }
+    if let Ok(schema) = Schema::read([])
+        && let Ok(mut server) = Server::read(bytes, schema)
+    {
+        drop((server.sites(), server.app_pools(), server.shared_bindings()));
+        drop((server.apply(&edit), server.finish()));
+    }
+    drop(str::from_utf8(bytes).map(XmlElement::read));
 });

@@ -313,7 +313,7 @@ impl<'a> Statement<'a> {
 }
 
 /// Payload of an envelope, or of one in a bundle, and whether it is signed.
-fn unwrap_envelope(bytes: &[u8]) -> Option<(Bytes, bool)> {
+pub(super) fn unwrap_envelope(bytes: &[u8]) -> Option<(Bytes, bool)> {
     let bundle = serde_json::from_slice::<Bundle<'_>>(bytes);
     let envelope = bundle.map(|bundle| bundle.envelope);
     let envelope = envelope.or_else(|_| serde_json::from_slice(bytes)).ok()?;
@@ -325,7 +325,7 @@ fn unwrap_envelope(bytes: &[u8]) -> Option<(Bytes, bool)> {
 
 /// The bill of materials that a statement has as its predicate: cosign writes SPDX as a string of
 /// JSON or of tag-value, and earlier versions wrap the bill.
-fn bill_in(statement: &Bytes) -> Option<Bytes> {
+pub(super) fn bill_in(statement: &Bytes) -> Option<Bytes> {
     let predicate = Statement::parse(statement)?.predicate?;
     let wrapped = serde_json::from_str::<CosignPredicate<'_>>(predicate.get());
     let bill = wrapped.map_or(predicate, |wrapped| wrapped.data);
@@ -336,7 +336,7 @@ fn bill_in(statement: &Bytes) -> Option<Bytes> {
 }
 
 /// Returns true if a subject of a statement has one of these digests.
-fn has_subject(statement: &[u8], digests: &[&Digest]) -> bool {
+pub(super) fn has_subject(statement: &[u8], digests: &[&Digest]) -> bool {
     let listed = Statement::parse(statement).and_then(|it| it.subject);
     let listed = listed.filter(|listed| listed.get().len() <= LARGEST_SUBJECTS);
     let subjects = listed.and_then(|listed| serde_json::from_str(listed.get()).ok());
