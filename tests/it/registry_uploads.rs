@@ -9,13 +9,14 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wincimg_common::progress::Silent;
-use wincimg_oci::document::Descriptor;
 use wincimg_oci::document::media_type::OCI_LAYER;
+use wincimg_oci::document::{Descriptor, Digest, Hasher};
 use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, RegistryError, RegistryOptions};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, method};
-use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
+use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted};
+use wincimg_testkit::serve::TestServer;
 use wincimg_testkit::{
     chain, describe, in_pieces, loopback_options, noise, options, put, repository,
 };
@@ -206,15 +207,20 @@ impl BlobSource for GeneratedSource {
     }
 }
 
+/// The digest of a generated source.
+fn generated(mebibytes: usize) -> Digest {
+    let mut hasher = Hasher::default();
+    let chunk = vec![7; MIB];
+    (0..mebibytes).for_each(|_| hasher.update(&chunk));
+    hasher.finish()
+}
+
 #[test(multi_thread)]
 async fn a_large_blob_goes_up_and_down_in_little_memory() {
     let size = 512 * MIB as u64;
     if let Some(host) = wincimg_testkit::child_argument() {
         let repository = repository(options(&host), &format!("{host}/a"));
-        let mut hasher = wincimg_oci::document::Hasher::default();
-        let chunk = vec![7; MIB];
-        (0..512).for_each(|_| hasher.update(&chunk));
-        let digest = hasher.finish();
+        let digest = generated(512);
         repository
             .put_blob(&digest, size, &GeneratedSource(size), &Silent)
             .await
@@ -361,17 +367,15 @@ async fn what_a_registry_loses_is_no_headway() {
     assert_eq!(log.count("PATCH", "/up"), 3 * 6);
 }
 
-/// A chunk that is always interrupted is progress if the registry keeps its beginning.
-#[test]
-async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
-    const GAIN: usize = MIB / 8;
+/// A registry that keeps this many bytes of each chunk, and fails if it has more.
+fn keeping(gain: usize) -> (RequestLog, TestServer) {
     let kept = Arc::new(Mutex::new(0));
-    let (log, server) = scripted(move |asked: &ScriptedRequest| {
+    scripted(move |asked: &ScriptedRequest| {
         let mut kept = kept.lock().unwrap();
         match asked.method.as_str() {
             "POST" => answer(202, &[("Location", "/up")], ""),
-            "PATCH" if asked.body.len() > GAIN => {
-                *kept += GAIN;
+            "PATCH" | "PUT" if asked.body.len() > gain => {
+                *kept += gain;
                 answer(500, &[], "")
             }
             "PATCH" => answer(202, &[], ""),
@@ -381,7 +385,14 @@ async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
             "PUT" => answer(201, &[], ""),
             _ => answer(404, &[], ""),
         }
-    });
+    })
+}
+
+/// A chunk that is always interrupted is progress if the registry keeps its beginning.
+#[test]
+async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
+    const GAIN: usize = MIB / 8;
+    let (log, server) = keeping(GAIN);
     let repository = repository(
         in_pieces(loopback_options(None)),
         &format!("{}/a", server.host()),
@@ -389,6 +400,46 @@ async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
     put(&repository, &Bytes::from(noise(2 * MIB, 13))).await;
     assert_eq!(log.count("PATCH", "/up"), 2 * MIB / GAIN);
     assert_eq!(log.count("POST", "/uploads/"), 1);
+}
+
+/// Otherwise it would be sent sixty-four times the blob.
+#[test]
+async fn little_of_each_piece_is_no_headway() {
+    let (log, server) = keeping(MIB / 64);
+    let repository = repository(
+        in_pieces(loopback_options(None)),
+        &format!("{}/a", server.host()),
+    );
+    let bytes = Bytes::from(noise(2 * MIB, 15));
+    let blob = describe(&bytes);
+    let put = repository.put_blob(&blob.digest, blob.size, &bytes, &Silent);
+    let error = put.await.unwrap_err();
+    assert!(
+        matches!(error, RegistryError::GaveUp { attempts: 6, .. }),
+        "{error:?}"
+    );
+    assert_eq!(log.count("PATCH", "/up"), 6);
+}
+
+#[test]
+async fn where_large_pieces_break_small_ones_are_headway() {
+    const SIZE: usize = 12 * MIB;
+    let (log, server) = keeping(MIB);
+    let breaks = |passed: &ProxiedRequest| {
+        let length = passed.header("content-length");
+        length.is_some_and(|length| length.parse::<usize>().unwrap() > MIB)
+    };
+    let rule = first(usize::MAX, breaks, ProxyFault::LoseAnswer);
+    let proxy = FaultProxy::start(server.host(), rule).await;
+    let options = RegistryOptions {
+        chunk_size: 16 << 20,
+        ..loopback_options(None)
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    put(&repository, &Bytes::from(noise(SIZE, 16))).await;
+    let all = log.all();
+    let sent: usize = all.iter().map(|asked| asked.body.len()).sum();
+    assert!(sent < 6 * SIZE, "{sent}");
 }
 
 /// A proxy that cuts each connection after some bytes; returns its port and the bytes sent through.
@@ -427,20 +478,22 @@ async fn cutter(server: String, after: usize) -> (u16, Arc<Mutex<usize>>) {
 }
 
 /// Debian's registry loses an upload whose chunk is interrupted, and a connection carries less than
-/// the blob.
+/// the blob: less than a chunk, a little more, and several of them.
 #[test]
 async fn what_cuts_connections_after_some_bytes_ends_no_upload() {
-    const SIZE: usize = 24 * MIB;
-    let docker = docker();
-    let (port, sent) = cutter(docker.host(), 12 * MIB).await;
-    let options = RegistryOptions {
-        chunk_size: 8 << 20,
-        ..loopback_options(None)
-    };
-    let repository = repository(options, &format!("127.0.0.1:{port}/a"));
-    let bytes = Bytes::from(noise(SIZE, 14));
-    let blob = put(&repository, &bytes).await;
-    assert_eq!(repository.get_blob(&blob, 32 << 20).await.unwrap(), bytes);
-    let sent = *sent.lock().unwrap();
-    assert!((SIZE..SIZE + 14 * MIB).contains(&sent), "{sent}");
+    const SIZE: usize = 300 * MIB;
+    let digest = generated(300);
+    let size = SIZE as u64;
+    let source = GeneratedSource(size);
+    for after in [20 * MIB, 40 * MIB, 150 * MIB] {
+        let docker = docker();
+        let (port, sent) = cutter(docker.host(), after).await;
+        let repository = repository(loopback_options(None), &format!("127.0.0.1:{port}/a"));
+        let put = repository.put_blob(&digest, size, &source, &Silent);
+        put.await.unwrap();
+        // The registry has verified its digest.
+        assert!(repository.has_blob(&digest).await.unwrap());
+        let sent = *sent.lock().unwrap();
+        assert!((SIZE..SIZE * 5 / 2).contains(&sent), "{after}: {sent}");
+    }
 }

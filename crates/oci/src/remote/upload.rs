@@ -7,6 +7,11 @@
 //! there. `distribution` up to 2.8 discards an upload whose chunk was interrupted; then it starts
 //! again, each chunk on a connection of its own: what cuts connections after some bytes then cuts
 //! none. Between two chunks, it resumes with every registry.
+//!
+//! What the registry keeps gives all attempts back if it is worth the bytes that were sent for it:
+//! else a registry that keeps little of each chunk would be sent the blob again and again.
+
+use std::mem;
 
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, StatusCode, Url};
@@ -26,6 +31,8 @@ use super::upload_session::{
 use crate::document::Digest;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
+/// Bytes that may be sent for each byte that the registry keeps.
+const MOST_SENT: u64 = 8;
 
 /// A blob being uploaded.
 struct Upload<'a> {
@@ -99,10 +106,10 @@ impl Repository {
         let key = self.upload_key(digest);
         let mut session = self.inner().opened_uploads().remove(&key);
         let mut attempts = self.inner().http.attempts();
-        let mut broke_at = None;
         let stands_at = |session: &Option<Session>| session.as_ref().map_or(0, |it| it.offset);
-        // The highest offset the registry confirmed: bytes sent but lost do not count.
-        let mut kept = stands_at(&session);
+        // The offset that the registry confirmed at the last headway, the bytes sent since, and
+        // whether a connection broke.
+        let (mut kept, mut sent, mut has_broken) = (stands_at(&session), 0, false);
         loop {
             let before = stands_at(&session);
             let Err(error) = upload.run(&mut session).await else {
@@ -125,18 +132,25 @@ impl Repository {
                 }
                 return Err(error);
             }
-            // The response of a proxy that refuses a size and closes the connection may be lost.
-            let was_sending = session.as_ref().is_some_and(Session::is_sending);
-            if was_sending && error.status().is_none() && broke_at.replace(before) == Some(before) {
-                upload.shrink();
-            }
-            attempts.backoff(error).await?;
+            let sending = session.as_ref().filter(|open| open.is_sending());
+            let (was_sending, is_broken) = (sending.is_some(), error.status().is_none());
             let had = stands_at(&session);
+            sent += had - before + sending.map_or(0, |open| upload.next_length(open));
+            attempts.backoff(error).await?;
             session = upload.resume(session).await?;
             let has = stands_at(&session);
             upload.separately |= was_sending && has < had;
-            attempts.advance(has.saturating_sub(kept));
-            kept = kept.max(has);
+            if has > kept && has - kept >= sent / MOST_SENT {
+                attempts.advance(has - kept);
+                (kept, sent, has_broken) = (has, 0, false);
+            } else if was_sending
+                && is_broken
+                && mem::replace(&mut has_broken, true)
+                && upload.shrink()
+            {
+                // The response of a proxy that refuses a size and closes the connection may be lost.
+                (kept, sent) = (kept.max(has), 0);
+            }
             // At offset 0 a new upload costs nothing, and Gitea accepts nothing more in an upload
             // whose request broke.
             if let Some(spoilt) = session.take_if(|open| open.offset == 0) {
@@ -187,20 +201,25 @@ impl<'a> Upload<'a> {
             Some(open) => open,
             None => session.insert(self.start().await?),
         };
-        let piece = match self.mode {
-            UploadMode::Pieces(size) => size.max(open.least),
-            UploadMode::Whole | UploadMode::Streamed => self.size,
-        };
-        if self.size <= piece && open.offset == 0 && self.mode != UploadMode::Streamed {
+        let is_whole = self.next_length(open) == self.size;
+        if is_whole && self.mode != UploadMode::Streamed {
             return self.finish(open, true).await;
         }
         while open.offset < self.size {
-            let length = piece.min(self.size - open.offset);
-            let piece = self.piece(open.offset, length);
+            let piece = self.piece(open.offset, self.next_length(open));
             open.send(self.repository, &self.name(), piece, self.headers(piece)?)
                 .await?;
         }
         self.finish(open, false).await
+    }
+
+    /// Length of the next chunk.
+    fn next_length(&self, open: &Session) -> u64 {
+        let chunk = match self.mode {
+            UploadMode::Pieces(size) => size.max(open.least),
+            UploadMode::Whole | UploadMode::Streamed => self.size,
+        };
+        chunk.min(self.size - open.offset)
     }
 
     /// Headers of a chunk. If it is the whole blob, no range is needed.
@@ -241,16 +260,19 @@ impl<'a> Upload<'a> {
         other.filter(|mode| *mode != self.mode && !self.refused.contains(mode))
     }
 
-    /// Continues in smaller chunks, if possible.
-    fn shrink(&mut self) {
-        if let Some(smaller @ UploadMode::Pieces(size)) = self.mode.smaller(0)
-            && size < self.size
-        {
-            tracing::debug!(blob = %self.digest, ?smaller, "the connection broke twice at one place");
-            self.mode = smaller;
-            let takes = &self.repository.host.takes;
-            takes.update(|known| known.mode = Some(smaller));
-        }
+    /// Continues in smaller chunks; returns false if that is not possible.
+    fn shrink(&mut self) -> bool {
+        let smaller = self.mode.smaller(0);
+        let is_chunk =
+            |mode: &UploadMode| matches!(mode, UploadMode::Pieces(size) if *size < self.size);
+        let Some(smaller) = smaller.filter(is_chunk) else {
+            return false;
+        };
+        tracing::debug!(blob = %self.digest, ?smaller, "the connection broke twice");
+        self.mode = smaller;
+        let takes = &self.repository.host.takes;
+        takes.update(|known| known.mode = Some(smaller));
+        true
     }
 
     /// Continues in another mode, in the same upload if possible, and sets it for all other uploads
