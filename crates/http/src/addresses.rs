@@ -20,8 +20,16 @@ const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(192, 0, 0, 192),
 ];
 
-/// Metadata service of Amazon's cloud.
-const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+/// Metadata services of Google, Oracle, Scaleway, Akamai and Alibaba Cloud.
+const METADATA_V6: [Ipv6Addr; 5] = [
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+    Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1),
+    Ipv6Addr::new(0xfd00, 0x100, 0, 0, 0, 0, 0x100, 0x200),
+];
+/// Services of Amazon's cloud on an instance: metadata, and the credentials of pods.
+const AMAZON_V6: [u16; 2] = [0xfd00, 0xec2];
 
 /// Names of metadata services, which a proxy would resolve.
 const METADATA_NAMES: [&str; 5] = [
@@ -51,7 +59,7 @@ impl AddressScope {
             IpAddr::V6(address) if address.is_loopback() || address.is_unspecified() => {
                 Self::ThisMachine
             }
-            IpAddr::V6(address) if address.is_unicast_link_local() || address == METADATA_V6 => {
+            IpAddr::V6(address) if address.is_unicast_link_local() || is_metadata_v6(address) => {
                 Self::Metadata
             }
             IpAddr::V6(address) => {
@@ -89,6 +97,10 @@ impl AddressScope {
             Self::World
         }
     }
+}
+
+fn is_metadata_v6(address: Ipv6Addr) -> bool {
+    METADATA_V6.contains(&address) || address.segments().starts_with(&AMAZON_V6)
 }
 
 /// Returns true if a name without a final dot is a metadata service's.
@@ -254,6 +266,12 @@ mod tests {
             "http://169.254.169.254/latest/meta-data/",
             "http://[fe80::1]/",
             "http://[fd00:ec2::254]/",
+            "http://[fd00:ec2::23]/v1/credentials",
+            "http://[fd20:ce::254]/",
+            "http://[fd00:c1::a9fe:a9fe]/",
+            "http://[fd00:42::42]/",
+            "http://[fd00:a9fe:a9fe::1]/",
+            "http://[fd00:100::100:200]/",
             "http://[::ffff:169.254.169.254]/",
             "http://168.63.129.16/",
             "http://100.100.100.200/",
@@ -268,6 +286,7 @@ mod tests {
         for url in [
             "http://10.0.0.1/",
             "http://[fd00::1]/",
+            "http://[fd20:ce::1]/",
             "http://[64:ff9b:1:fffe::a00:1]/",
             "https://repo.lan/",
             "https://metadata.lan/",

@@ -153,8 +153,8 @@ impl Exchange<'_> {
             // Who named HTTPS did not agree to less.
             self.vouched = TrustSource::ByConnection;
         }
-        if self.url.host_str() != target.host_str() {
-            self.addresses = AddressPolicy::for_link(&self.url, &target);
+        if AddressPolicy::for_link(&self.url, &target) == AddressPolicy::OtherMachines {
+            self.addresses = AddressPolicy::OtherMachines;
         }
         self.url = target;
     }
@@ -215,6 +215,14 @@ mod tests {
         assert_eq!(vouched, TrustSource::ByDigest);
         let (_, addresses) = after(&["http://127.0.0.1:1/x", "http://127.0.0.1:2/x"]);
         assert_eq!(addresses, AddressPolicy::ThisMachineToo);
+        // A download of a listed host may go to other machines alone.
+        let mut download = Exchange::get("read it", "http://127.0.0.1:1/x".parse().unwrap());
+        for hop in [
+            "http://127.0.0.1:22/x", "http://0.0.0.0:22/x", "http://localhost:22/x",
+        ] {
+            download.move_to(hop.parse().unwrap());
+            assert_eq!(download.addresses, AddressPolicy::OtherMachines, "{hop}");
+        }
     }
 
     #[test]
