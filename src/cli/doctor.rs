@@ -349,13 +349,20 @@ async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Ch
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = error_chain(error);
     let diagnosis = error.diagnosis();
-    let fix = diagnosis.hint.unwrap_or_else(|| match diagnosis.code {
-        "network/answer" | "registry/answer" => {
-            format!("{host} answers, so the network works: see its message, or ask its operator")
-        }
-        _ => format!("check the name {host}, DNS, the firewall, HTTPS_PROXY and NO_PROXY"),
-    });
+    let fix = diagnosis
+        .hint
+        .or_else(|| fix_of_answer(host, diagnosis.code))
+        .unwrap_or_else(|| {
+            format!("check the name {host}, DNS, the firewall, HTTPS_PROXY and NO_PROXY")
+        });
     Check::problem(kind, host, finding, fix)
+}
+
+/// Returns the fix for an error without a hint if the host answered.
+fn fix_of_answer(host: &str, code: &str) -> Option<String> {
+    matches!(code, "network/answer" | "registry/answer").then(|| {
+        format!("{host} answers, so the network works: see its message, or ask its operator")
+    })
 }
 
 fn write_text(checks: &[Check], colour: bool, out: &mut dyn Write) -> io::Result<()> {

@@ -270,6 +270,28 @@ fn a_catalog_that_is_named_has_to_answer() {
 }
 
 #[test]
+fn a_catalog_that_answers_with_an_error_is_no_fault_of_the_network() {
+    const REDIRECT: &[(&str, &str)] = &[("location", "http://elsewhere.lan/")];
+    let base = good_base();
+    for (status, headers) in [(302, REDIRECT), (500, &[]), (403, &[]), (404, &[])] {
+        let (_, server) = scripted(move |_| answer(status, headers, ""));
+        let host = server.host();
+        let address = format!("http://{host}/");
+        let arguments = [
+            ["--registry-config", NO_CREDENTIALS],
+            ["--insecure-registry", &base.host()],
+            ["--base-registry", &base.host()],
+            ["--insecure-registry", &host],
+            ["--catalog", &address],
+        ];
+        let (code, checks) = checks(arguments.as_flattened(), &address);
+        assert_eq!(code, 1);
+        let fix = checks[0]["fix"].as_str().unwrap();
+        assert!(fix.contains("answers") && !fix.contains("DNS"), "{fix}");
+    }
+}
+
+#[test]
 fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     let base = good_base();
     let arguments = [

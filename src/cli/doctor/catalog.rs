@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
-use wincimg_common::diagnose::{Diagnose, Problem, error_chain};
+use wincimg_common::diagnose::{Diagnose, Diagnosis, Problem, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, Url, host_of, redacted};
 
-use super::Check;
+use super::{Check, fix_of_answer};
 use crate::cli::http_args::USER_AGENT;
 
 const KIND: &str = "update catalog";
@@ -62,7 +62,11 @@ impl CatalogArg {
                 let finding = format!("reachable; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
-            Ok(Err(error)) => (error_chain(&error), error.diagnosis().hint),
+            Ok(Err(error)) => {
+                let Diagnosis { code, hint, .. } = error.diagnosis();
+                let hint = hint.or_else(|| fix_of_answer(&subject, code));
+                (error_chain(&error), hint)
+            }
             Err(_) => (
                 format!("no answer within {} s", wait_limit.as_secs_f32()),
                 None,
