@@ -12,6 +12,7 @@ const TLS: Setup = Setup {
     tls: true,
     self_signed: false,
     nameless: false,
+    named_ca: false,
     asks_clients: false,
     password: false,
 };
@@ -110,6 +111,30 @@ fn a_certificate_in_a_file_counts_for_its_names_and_without_one_in_a_hosts_folde
     let pinned = ["--certs-dir", "certs"];
     is_trusted(ask(&registry, home.path(), &pinned));
     is_refused(ask(&other, home.path(), &pinned));
+}
+
+/// `openssl req -x509` makes the certificate of a registry one of a CA: whoever has its key could
+/// pose as any host.
+#[test]
+fn a_ca_with_the_name_of_a_server_vouches_for_others_in_a_hosts_folder_alone() {
+    let setup = Setup {
+        named_ca: true,
+        ..TLS
+    };
+    let registry = DockerRegistry::start(setup);
+    let home = tempfile::tempdir().unwrap();
+    let ca = registry.ca().display().to_string();
+    let refused = is_refused(ask(&registry, home.path(), &["--ca-file", &ca]));
+    assert_contains!(refused.message, "CN=throwaway", "names of servers");
+    let place = format!("DIR/{}/ca.crt", registry.host());
+    refused.advises(&["--certs-dir DIR", &place]);
+
+    let folder = home.path().join("certs").join(registry.host());
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(registry.ca(), folder.join("ca.crt")).unwrap();
+    is_trusted(ask(&registry, home.path(), &["--certs-dir", "certs"]));
+    let both = ["--certs-dir", "certs", "--ca-file", &ca];
+    is_trusted(ask(&registry, home.path(), &both));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! X.509 certificates: subject, validity and CA flag.
+//! X.509 certificates: names, validity and CA flag.
 
 mod der;
 #[cfg(any(test, feature = "testing"))]
@@ -15,10 +15,12 @@ use sha1::{Digest, Sha1};
 pub struct Certificate {
     der: Vec<u8>,
     subject: String,
+    issuer: String,
     is_self_issued: bool,
     not_before: DateTime,
     not_after: DateTime,
     signs_others: bool,
+    names_servers: bool,
 }
 
 /// Bytes that are not an X.509 certificate in DER.
@@ -51,6 +53,11 @@ impl Certificate {
         &self.subject
     }
 
+    /// Subject of the certificate that signed it.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
     /// Start of its validity, in UTC.
     pub fn not_before(&self) -> DateTime {
         self.not_before
@@ -64,6 +71,11 @@ impl Certificate {
     /// Returns true if it is a CA's. Version 1 has no such flag and counts as a CA.
     pub fn is_ca(&self) -> bool {
         self.signs_others
+    }
+
+    /// Returns true if its alternative names have a DNS name or an IP address, as a server's do.
+    pub fn names_servers(&self) -> bool {
+        self.names_servers
     }
 
     /// Returns true if issuer and subject are equal, as in a root.

@@ -3,8 +3,9 @@
 //!
 //! A CA is trusted to sign other certificates. A certificate that is self-signed or no CA is
 //! accepted by exact match: the library rejects a server certificate that is also a CA, which many
-//! self-made certificates for registries are. One of a file is accepted for the names in it, because
-//! whoever has its key could pose as any other host; one in the folder of a host, for this host.
+//! self-made certificates for registries are. One of a file is accepted for the names in it, and
+//! signs no others if it has any, because whoever has its key could pose as any other host; one in
+//! the folder of a host is accepted for this host.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,9 +120,9 @@ impl HostCertificates {
     pub(super) fn client(self) -> Result<ClientConfig, HttpError> {
         let provider = Arc::new(ring::default_provider());
         let pinned = self.pinned;
-        let all = pinned.named.iter().chain(&pinned.of_host);
-        let roots = all.filter(|certificate| signs_others(certificate));
-        let roots: Vec<_> = roots.cloned().collect();
+        let named = pinned.named.iter().filter(|it| signs_for_all(it));
+        let of_host = pinned.of_host.iter().filter(|it| signs_others(it));
+        let roots: Vec<_> = named.chain(of_host).cloned().collect();
         let is_pinned = !pinned.named.is_empty() || !pinned.of_host.is_empty();
         let has_roots = !roots.is_empty();
         let machine = match Verifier::new_with_extra_roots(roots, Arc::clone(&provider)) {
@@ -191,6 +192,11 @@ fn untrusted(error: rustls::Error) -> HttpError {
 fn signs_others(certificate: &[u8]) -> bool {
     // The library rejects what cannot be parsed.
     Certificate::parse(certificate).map_or(true, |certificate| certificate.is_ca())
+}
+
+/// Returns true if a certificate is a CA's for all hosts: one with names of servers is a server's.
+fn signs_for_all(certificate: &[u8]) -> bool {
+    Certificate::parse(certificate).map_or(true, |it| it.is_ca() && !it.names_servers())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::addresses::RefusedAddress;
 use super::proxy::named_for;
 use super::retry::{Transient, wait_hint};
 use super::urls::{host_of, is_metadata};
+use super::verifier::PinnedCa;
 
 /// An error of an HTTP exchange. `what` is the purpose of the request, to follow "failed to".
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -290,6 +291,9 @@ impl HttpError {
             Self::Certificate { host, problem } if is_of_another_time(problem) => Some(format!(
                 "renew the certificate of {host}, or correct the clock of this machine"
             )),
+            Self::Certificate { host, problem } if is_of_pinned_ca(problem) => Some(format!(
+                "if it is a CA, put its certificate into DIR/{host}/ca.crt and add --certs-dir DIR"
+            )),
             Self::Certificate { host, .. } => Some(format!(
                 "trust its CA, or the certificate itself, with --ca-file FILE, or allow an unverified certificate with --insecure-registry {host}"
             )),
@@ -301,6 +305,10 @@ impl HttpError {
 fn is_of_another_name(problem: &CertificateError) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
     matches!(problem, NotValidForName | NotValidForNameContext { .. })
+}
+
+fn is_of_pinned_ca(problem: &CertificateError) -> bool {
+    matches!(problem, CertificateError::Other(other) if other.0.is::<PinnedCa>())
 }
 
 fn is_of_another_time(problem: &CertificateError) -> bool {
@@ -318,8 +326,12 @@ fn distrust(problem: &CertificateError) -> String {
         CertificateError::Expired => return "it has expired".to_owned(),
         CertificateError::NotValidYet => return "it is not valid yet".to_owned(),
         // As after a CA was created again.
-        CertificateError::BadSignature => {
+        CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             return "its CA has the name of a trusted one, but another key".to_owned();
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
+            return "it is signed with an unsupported algorithm, such as SHA-1".to_owned();
         }
         CertificateError::Other(other) => other.to_string(),
         known => return known.to_string(),
@@ -327,6 +339,7 @@ fn distrust(problem: &CertificateError) -> String {
     match text.as_str() {
         // `openssl req -x509` makes a CA's certificate.
         "CaUsedAsEndEntity" => "it is self-signed, or a CA's own".to_owned(),
+        "EndEntityUsedAsCa" => "a certificate that is not a CA's signed it".to_owned(),
         _ => text,
     }
 }
@@ -354,6 +367,10 @@ fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rustls::OtherError;
+
     use super::*;
 
     #[test]
@@ -366,6 +383,29 @@ mod tests {
                 "clock",
             ),
             (CertificateError::BadSignature, "another key", "--ca-file"),
+            (
+                CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+                    signature_algorithm_id: vec![6],
+                    public_key_algorithm_id: vec![6],
+                },
+                "another key",
+                "--ca-file",
+            ),
+            (
+                CertificateError::UnsupportedSignatureAlgorithmContext {
+                    signature_algorithm_id: vec![6],
+                    supported_algorithms: Vec::new(),
+                },
+                "SHA-1",
+                "--ca-file",
+            ),
+            (
+                CertificateError::Other(OtherError(Arc::new(io::Error::other(
+                    "EndEntityUsedAsCa",
+                )))),
+                "not a CA's",
+                "--ca-file",
+            ),
         ] {
             let host = "repo.lan".to_owned();
             let error = HttpError::Certificate { host, problem };

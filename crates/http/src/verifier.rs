@@ -1,5 +1,6 @@
 //! Verification of a server's certificate.
 
+use std::iter;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 use wincimg_common::x509::Certificate;
 
@@ -59,6 +60,28 @@ impl PinnedCertificates {
         check_dates(shown, now)?;
         Ok(true)
     }
+
+    /// Returns the pinned CA that issued one of the certificates of a chain.
+    fn issuer<'c>(&self, chain: impl Iterator<Item = &'c CertificateDer<'c>>) -> Option<PinnedCa> {
+        let parse = |certificate: &CertificateDer<'_>| Certificate::parse(certificate).ok();
+        let chain: Vec<Certificate> = chain.filter_map(parse).collect();
+        let is_issuer = |ca: &Certificate| {
+            let mut issued = chain.iter().filter(|it| !it.is_self_issued());
+            ca.is_ca() && ca.names_servers() && issued.any(|it| it.issuer() == ca.subject())
+        };
+        let mut listed = self.named.iter().filter_map(parse);
+        let subject = listed.find(is_issuer)?.to_string();
+        Some(PinnedCa { subject })
+    }
+}
+
+/// A listed CA that counts for the names in its certificate alone.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "its CA, {subject}, is in --ca-file, but has names of servers itself, so it counts for these alone"
+)]
+pub(super) struct PinnedCa {
+    subject: String,
 }
 
 /// Checks that a certificate is valid now.
@@ -85,18 +108,25 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let machine = match &self.accepted {
-            AcceptedCertificates::Any => return Ok(ServerCertVerified::assertion()),
-            AcceptedCertificates::These(pinned, machine) => {
-                if pinned.accepts(end_entity, server_name, now)? {
-                    return Ok(ServerCertVerified::assertion());
-                }
-                machine.as_ref()
-            }
+        let AcceptedCertificates::These(pinned, machine) = &self.accepted else {
+            return Ok(ServerCertVerified::assertion());
         };
-        machine
-            .ok_or(CertificateError::UnknownIssuer)?
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        if pinned.accepts(end_entity, server_name, now)? {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let verified = match machine {
+            Some(machine) => machine
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
+            None => Err(unknown.clone()),
+        };
+        verified.map_err(|error| {
+            let chain = iter::once(end_entity).chain(intermediates);
+            match pinned.issuer(chain).filter(|_| error == unknown) {
+                Some(ca) => CertificateError::Other(OtherError(Arc::new(ca))).into(),
+                None => error,
+            }
+        })
     }
 
     fn verify_tls12_signature(

@@ -24,6 +24,8 @@ pub struct Setup {
     pub self_signed: bool,
     /// That certificate has no name of the host.
     pub nameless: bool,
+    /// The CA's own certificate has the name of a server.
+    pub named_ca: bool,
     /// Requires client certificates of the CA.
     pub asks_clients: bool,
     /// Basic auth by htpasswd for [`USER`] and [`PASSWORD`].
@@ -44,6 +46,12 @@ impl DockerRegistry {
         let folder = tempfile::tempdir().unwrap();
         if setup.tls {
             certificates(folder.path(), ["localhost"]);
+            if setup.named_ca {
+                openssl(
+                    folder.path(),
+                    "req -x509 -key ca.key -out ca.pem -days 2 -subj /CN=throwaway -addext subjectAltName=DNS:localhost",
+                );
+            }
             if setup.self_signed {
                 let mut arguments = format!(
                     "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry"

@@ -1,4 +1,4 @@
-//! X.509 in DER (RFC 5280): subject, validity and CA flag. Signatures are not verified.
+//! X.509 in DER (RFC 5280): names, validity and CA flag. Signatures are not verified.
 
 use jiff::civil::{Date, DateTime, Time};
 
@@ -24,6 +24,9 @@ const IDENTIFIERS: [u8; 2] = [0x81, 0x82];
 const EXTENSIONS: u8 = 0xA3;
 
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1D, 0x13];
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1D, 0x11];
+/// Tags of a DNS name and of an IP address among them.
+const SERVER_NAMES: [u8; 2] = [0x82, 0x87];
 
 /// The attributes of names that are shown.
 const ATTRIBUTES: [(&[u8], &str); 8] = [
@@ -143,9 +146,9 @@ pub(super) fn read(der: &[u8]) -> Result<Certificate, &'static str> {
     for identifier in IDENTIFIERS {
         let _ = signed.optional(identifier);
     }
-    let is_ca = match signed.optional(EXTENSIONS) {
-        None => false,
-        Some(extensions) => is_ca(extensions).ok_or("extensions")?,
+    let (is_ca, names_servers) = match signed.optional(EXTENSIONS) {
+        None => (false, false),
+        Some(extensions) => role(extensions).ok_or("extensions")?,
     };
     if !signed.is_empty() {
         return Err("extensions");
@@ -153,17 +156,19 @@ pub(super) fn read(der: &[u8]) -> Result<Certificate, &'static str> {
     Ok(Certificate {
         der: der.to_vec(),
         subject: name(subject).ok_or("subject")?,
+        issuer: name(issuer).ok_or("issuer")?,
         is_self_issued: issuer == subject,
         not_before,
         not_after,
         signs_others: is_ca || version < 3,
+        names_servers,
     })
 }
 
-/// Returns the CA flag of the basic constraints, one of the extensions.
-fn is_ca(extensions: &[u8]) -> Option<bool> {
+/// Returns the CA flag of the extensions, and whether one of them names servers.
+fn role(extensions: &[u8]) -> Option<(bool, bool)> {
     let mut extensions = Elements(Elements(extensions).expect(SEQUENCE)?);
-    let mut says_so = false;
+    let (mut is_ca, mut names_servers) = (false, false);
     while !extensions.is_empty() {
         let mut extension = Elements(extensions.expect(SEQUENCE)?);
         let kind = extension.expect(OBJECT)?;
@@ -171,11 +176,17 @@ fn is_ca(extensions: &[u8]) -> Option<bool> {
         let value = extension.expect(OCTET_STRING)?;
         if kind == BASIC_CONSTRAINTS {
             let mut constraints = Elements(Elements(value).expect(SEQUENCE)?);
-            let says = constraints.optional(BOOLEAN);
-            says_so = says.is_some_and(|flag| flag != [0]);
+            let flag = constraints.optional(BOOLEAN);
+            is_ca = flag.is_some_and(|flag| flag != [0]);
+        } else if kind == ALTERNATIVE_NAMES {
+            let mut names = Elements(Elements(value).expect(SEQUENCE)?);
+            while !names.is_empty() {
+                let (tag, _) = names.next()?;
+                names_servers |= SERVER_NAMES.contains(&tag);
+            }
         }
     }
-    Some(says_so)
+    Some((is_ca, names_servers))
 }
 
 /// Formats a name in one line, the last part first, as Windows does.

@@ -51,8 +51,13 @@ pub(super) fn version_3() -> Vec<u8> {
 }
 
 pub(super) fn constraints(value: &[u8]) -> Vec<u8> {
+    extension(&[0x55, 0x1D, 0x13], value)
+}
+
+/// The extensions of a certificate: one sequence of these elements.
+pub(super) fn extension(oid: &[u8], value: &[u8]) -> Vec<u8> {
     let extension = [
-        element(6, &[0x55, 0x1D, 0x13]),
+        element(6, oid),
         element(1, &[0xFF]),
         element(4, &element(0x30, value)),
     ];

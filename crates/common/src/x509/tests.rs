@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::der::read;
-use super::sample::{certificate, constraints, element, sample, version_3, years};
+use super::sample::{certificate, constraints, element, extension, sample, version_3, years};
 use super::*;
 
 #[test]
@@ -28,6 +28,20 @@ fn only_a_ca_signs_others() {
     assert!(!signs(&version_3(), &constraints(&[])));
     assert!(!signs(&version_3(), &[]));
     assert!(signs(&[], &[]), "version 1");
+}
+
+#[test]
+fn dns_names_and_addresses_are_those_of_servers() {
+    let validity = years("490101000000Z", "20500101000000Z");
+    let names = |tag: u8, name: &[u8]| {
+        let extensions = extension(&[0x55, 0x1D, 0x11], &element(tag, name));
+        let read = Certificate::parse(certificate(&version_3(), &validity, &extensions)).unwrap();
+        assert_eq!(read.issuer(), read.subject());
+        read.names_servers()
+    };
+    assert!(names(0x82, b"repo.lan"));
+    assert!(names(0x87, &[127, 0, 0, 1]));
+    assert!(!names(0x81, b"ca@repo.lan"));
 }
 
 #[test]
