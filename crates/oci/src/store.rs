@@ -347,8 +347,7 @@ impl Source {
         }
     }
 
-    /// Returns the artifact of such an entry; `None` if a registry lacks it or lists it for another
-    /// subject.
+    /// Returns the artifact of such an entry; `None` if a registry lists it for another subject.
     pub(crate) async fn artifact(
         &self,
         entry: &Descriptor,
@@ -357,6 +356,13 @@ impl Source {
         match self {
             Self::Registry(repository) => Ok(repository.usable_artifact(entry, subject).await?),
             _ => Ok(Artifact::read(self.document(entry).await?)),
+        }
+    }
+
+    /// Notes the listed artifacts that a registry lacks.
+    pub(crate) fn note_missing(&self, missing: &[Digest], subject: &Digest) {
+        if let Self::Registry(repository) = self {
+            repository.note_missing(missing, subject);
         }
     }
 

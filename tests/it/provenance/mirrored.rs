@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use predicates::Predicate as _;
@@ -11,11 +12,13 @@ use wincimg_oci::document::{Artifact, Descriptor, sha256};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::layout::json_in;
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, put, repository};
 
 use crate::failure::line;
 use crate::site::{Site, json_of, stderr};
 
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 fn mirror(site: &Site, image: &str, to: &str, more: &[&str]) -> (Value, std::process::Output) {
@@ -140,6 +143,48 @@ fn a_copy_has_all_attached_documents_and_signatures_too() {
         let signatures = place.referrers(&bill.parse().unwrap(), None).await;
         assert_eq!(signatures.unwrap().len(), 1);
     });
+}
+
+/// A registry that cleans up may keep a list of thousands of documents that it deleted.
+#[test]
+fn documents_that_a_registry_lists_and_lacks_are_noted_once() {
+    let site = Site::new();
+    let built = json_of(site.push("pause").args(["--host-build", "17763.973"]));
+    let image = built["images"][0]["reference"].as_str().unwrap();
+    let gone: Vec<String> = (0..250_u8).map(|it| sha256(&[it]).to_string()).collect();
+    let entries = gone.iter().map(|digest| {
+        json!({"mediaType": MANIFEST, "digest": digest, "size": 1, "artifactType": "text/gone"})
+    });
+    let list =
+        json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries.collect::<Vec<_>>()});
+    // One after the other, all of them would take ten seconds.
+    let pause = Duration::from_millis(40);
+    let rule = move |passed: &ProxiedRequest| {
+        if passed.path.contains("/referrers/") {
+            let headers = vec![("content-type", INDEX.to_owned())];
+            return ProxyFault::Answer(200, headers, list.to_string());
+        }
+        if gone.iter().any(|digest| passed.path.ends_with(digest)) {
+            return ProxyFault::Drip(1 << 20, pause);
+        }
+        ProxyFault::Pass
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let proxy = runtime.block_on(FaultProxy::start(site.host(), rule));
+    let image = image.replace(&site.host(), &proxy.host());
+    let started = Instant::now();
+    let output = site
+        .command(&["copy", &image, "oci:layout:1"])
+        .output()
+        .unwrap();
+    assert!(started.elapsed() < pause * 200);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = stderr(&output);
+    let notes = printed
+        .lines()
+        .filter(|line| line.contains("does not have"));
+    assert_eq!(notes.count(), 1, "{printed}");
+    assert_contains!(printed, "ignored 250 documents");
 }
 
 #[test]

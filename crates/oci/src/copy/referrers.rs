@@ -6,14 +6,14 @@
 //! wrong and are not copied. The same applies to buildx's attestations in an index, which
 //! [`CopyPlan`] leaves out.
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use serde::Serialize;
 use wincimg_common::diagnose::error_chain;
 
 use super::plan::{CopyOptions, CopyPlan};
 use super::run::Copier;
 use crate::document::{Artifact, Descriptor, Digest};
-use crate::remote::cosign_tags;
+use crate::remote::{PARALLEL, cosign_tags};
 use crate::store::{Sink, Source, StoreError};
 
 /// The signature of an image's SBOM is two references away from the image. A registry could make up
@@ -53,6 +53,18 @@ pub enum ReferrerOutcome {
     Failed,
     /// The source could not list its artifacts.
     Unknown,
+}
+
+/// An artifact that the source lists.
+enum ListedReferrer {
+    /// The target has it.
+    Present,
+    /// It is to be copied.
+    Found(Box<Artifact>),
+    /// The source lacks it.
+    Missing,
+    /// It is attached to another manifest.
+    Other,
 }
 
 /// Source and target of the copy.
@@ -135,14 +147,19 @@ impl ReferrerCopier<'_> {
             problem: problem.map(str::to_owned),
             ..ReferrerReport::new(about.as_ref(), kind, Some(digest), ReferrerOutcome::Left)
         };
-        for entry in &entries {
-            // Buildx's attestations may be artifacts, too.
-            if !is_reported(&entry.digest, reports)
-                && !matches!(self.source.artifact(entry, about).await, Ok(None))
-            {
-                reports.push(left(kind_of(entry), &entry.digest));
+        let mut missing = Vec::new();
+        for batch in entries.chunks(PARALLEL) {
+            for (entry, read) in self.read(batch, about, &[]).await {
+                match read {
+                    Ok(ListedReferrer::Missing) => missing.push(entry.digest.clone()),
+                    Ok(ListedReferrer::Other) => {}
+                    // Buildx's attestations may be artifacts, too.
+                    _ if is_reported(&entry.digest, reports) => {}
+                    _ => reports.push(left(kind_of(entry), &entry.digest)),
+                }
             }
         }
+        self.source.note_missing(&missing, about);
         for (suffix, tag) in cosign_tags(about) {
             if let Ok(Some(found)) = self.source.head(&tag).await {
                 reports.push(left(suffix.to_owned(), &found));
@@ -171,34 +188,48 @@ impl ReferrerCopier<'_> {
                 }
                 _ => Vec::new(),
             };
-            for entry in &entries {
-                let is_listed = there.iter().any(|it| it.digest == entry.digest);
-                let done = self.copy_referrer(entry, about, is_listed).await;
-                let Some(reported) = report(about, kind_of(entry), Some(&entry.digest), done)
-                else {
-                    continue;
-                };
-                let is_copied = reported.outcome != ReferrerOutcome::Failed;
-                reports.push(reported);
-                if is_copied {
-                    self.copy_referrers_of(&entry.digest, depth + 1, reports)
-                        .await;
+            let mut missing = Vec::new();
+            for batch in entries.chunks(PARALLEL) {
+                for (entry, read) in self.read(batch, about, &there).await {
+                    let done = match read {
+                        Ok(ListedReferrer::Present) => Ok(ReferrerOutcome::Present),
+                        Ok(ListedReferrer::Found(artifact)) => self.copy_referrer(&artifact).await,
+                        Ok(ListedReferrer::Missing) => {
+                            missing.push(entry.digest.clone());
+                            continue;
+                        }
+                        Ok(ListedReferrer::Other) => continue,
+                        Err(error) => Err(error),
+                    };
+                    let reported = report(about, kind_of(entry), Some(&entry.digest), done);
+                    let is_copied = reported.outcome != ReferrerOutcome::Failed;
+                    reports.push(reported);
+                    if is_copied {
+                        self.copy_referrers_of(&entry.digest, depth + 1, reports)
+                            .await;
+                    }
                 }
             }
-            for (suffix, tag) in cosign_tags(about) {
-                let (digest, done) = match self.copy_tag(&tag).await {
-                    Ok(Some((digest, outcome))) => (Some(digest), Ok(Some(outcome))),
-                    Ok(None) => continue,
-                    Err(error) => (None, Err(error)),
-                };
-                // Anybody may set such a tag, also to what it is about.
-                let is_new = digest.as_ref().is_some_and(|it| !is_reported(it, reports));
-                reports.extend(report(about, suffix.to_owned(), digest.as_ref(), done));
-                if let Some(digest) = digest.filter(|_| is_new) {
-                    self.copy_referrers_of(&digest, depth + 1, reports).await;
-                }
-            }
+            self.source.note_missing(&missing, about);
+            self.copy_tags(about, depth, reports).await;
         })
+    }
+
+    /// Copies what cosign attached under tags.
+    async fn copy_tags(&self, about: &Digest, depth: usize, reports: &mut Vec<ReferrerReport>) {
+        for (suffix, tag) in cosign_tags(about) {
+            let (digest, done) = match self.copy_tag(&tag).await {
+                Ok(Some((digest, outcome))) => (Some(digest), Ok(outcome)),
+                Ok(None) => continue,
+                Err(error) => (None, Err(error)),
+            };
+            // Anybody may set such a tag, also to what it is about.
+            let is_new = digest.as_ref().is_some_and(|it| !is_reported(it, reports));
+            reports.push(report(about, suffix.to_owned(), digest.as_ref(), done));
+            if let Some(digest) = digest.filter(|_| is_new) {
+                self.copy_referrers_of(&digest, depth + 1, reports).await;
+            }
+        }
     }
 
     /// Returns the artifacts that the source lists; reports a failure and returns nothing.
@@ -224,25 +255,44 @@ impl ReferrerCopier<'_> {
         }
     }
 
-    /// Copies an artifact that the target lacks, whatever it lists.
-    async fn copy_referrer(
+    /// Reads entries of a list in parallel: a registry may list thousands that it lacks.
+    async fn read<'e>(
+        &self,
+        batch: &'e [Descriptor],
+        about: &Digest,
+        there: &[Descriptor],
+    ) -> Vec<(&'e Descriptor, Result<ListedReferrer, StoreError>)> {
+        let reads = batch
+            .iter()
+            .map(|entry| self.read_entry(entry, about, there));
+        batch.iter().zip(join_all(reads).await).collect()
+    }
+
+    /// Reads an entry that the target lacks, whatever it lists.
+    async fn read_entry(
         &self,
         entry: &Descriptor,
         about: &Digest,
-        is_listed: bool,
-    ) -> Result<Option<ReferrerOutcome>, StoreError> {
+        there: &[Descriptor],
+    ) -> Result<ListedReferrer, StoreError> {
+        let is_listed = there.iter().any(|it| it.digest == entry.digest);
         if is_listed && self.find_in_target(entry.digest.as_ref()).await?.is_some() {
-            return Ok(Some(ReferrerOutcome::Present));
+            return Ok(ListedReferrer::Present);
         }
-        // A listed artifact with another subject is attached to another manifest.
-        let Some(artifact) = self.source.artifact(entry, about).await? else {
-            return Ok(None);
-        };
+        match self.source.artifact(entry, about).await {
+            Ok(Some(artifact)) => Ok(ListedReferrer::Found(Box::new(artifact))),
+            Ok(None) => Ok(ListedReferrer::Other),
+            Err(StoreError::Registry(error)) if error.is_not_found() => Ok(ListedReferrer::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn copy_referrer(&self, artifact: &Artifact) -> Result<ReferrerOutcome, StoreError> {
         if !self.copier.dry_run {
-            let copying = self.copier.attach(&artifact, self.source, self.sink);
+            let copying = self.copier.attach(artifact, self.source, self.sink);
             copying.await?;
         }
-        Ok(Some(ReferrerOutcome::Copied))
+        Ok(ReferrerOutcome::Copied)
     }
 
     async fn find_in_target(&self, which: &str) -> Result<Option<Digest>, StoreError> {
@@ -291,16 +341,16 @@ fn report(
     about: &Digest,
     kind: String,
     digest: Option<&Digest>,
-    done: Result<Option<ReferrerOutcome>, StoreError>,
-) -> Option<ReferrerReport> {
+    done: Result<ReferrerOutcome, StoreError>,
+) -> ReferrerReport {
     let (outcome, problem) = match done {
-        Ok(outcome) => (outcome?, None),
+        Ok(outcome) => (outcome, None),
         Err(error) => (ReferrerOutcome::Failed, Some(error_chain(&error))),
     };
-    Some(ReferrerReport {
+    ReferrerReport {
         problem,
         ..ReferrerReport::new(about.as_ref(), kind, digest, outcome)
-    })
+    }
 }
 
 fn is_reported(digest: &Digest, reports: &[ReferrerReport]) -> bool {

@@ -7,13 +7,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::slice;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, StatusCode, Url};
-use wincimg_common::diagnose::{Problem, error_chain};
+use wincimg_common::diagnose::error_chain;
 use wincimg_common::progress::Silent;
 
 use super::error::RegistryError;
@@ -33,7 +34,7 @@ const MOST_ENTRIES: usize = 10_000;
 /// Maximum size of the manifests attached to one image, together; a real one has about a kilobyte.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 /// Number of attached manifests that are read in parallel.
-const PARALLEL: usize = 8;
+pub(crate) const PARALLEL: usize = 8;
 /// Suffixes of the digest in the tags of cosign: SBOMs, attestations, signatures.
 const COSIGN_SUFFIXES: [&str; 3] = ["sbom", "att", "sig"];
 /// Maximum number of writes of a list with concurrent writers.
@@ -138,14 +139,30 @@ impl Repository {
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Option<Artifact>, RegistryError> {
-        let artifact = match self.find_listed(entry, subject).await? {
-            Some(Ok(document)) => Artifact::read(document),
-            Some(Err(problem)) => {
+        match self.read_listed(entry, subject, artifact_type).await {
+            Err(error) if self.is_not_found_error(&error) => {
+                self.note_missing(slice::from_ref(&entry.digest), subject);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// Like [`Repository::artifact`], but fails for an artifact that the registry lacks.
+    async fn read_listed(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Option<Artifact>, RegistryError> {
+        let raw = self.get_manifest(entry.digest.as_ref()).await?;
+        let artifact = match Document::verify(&raw.media_type, raw.bytes, &entry.digest) {
+            Ok(document) => Artifact::read(document),
+            Err(problem) => {
                 let note = not_attached(entry, subject, &error_chain(&problem));
                 self.inner().http.progress().note(&note);
                 None
             }
-            None => None,
         };
         Ok(artifact.filter(|artifact| {
             artifact.subject().digest == *subject
@@ -153,30 +170,33 @@ impl Repository {
         }))
     }
 
-    /// Like [`Repository::artifact`], but fails for an artifact that cannot be used.
+    /// Like [`Repository::artifact`], but fails for an artifact that cannot be used, or that the
+    /// registry lacks.
     pub(crate) async fn usable_artifact(
         &self,
         entry: &Descriptor,
         subject: &Digest,
     ) -> Result<Option<Artifact>, RegistryError> {
-        let document = self.find_listed(entry, subject).await?.transpose()?;
-        let artifact = document.and_then(Artifact::read);
+        let raw = self.get_manifest(entry.digest.as_ref()).await?;
+        let document = Document::verify(&raw.media_type, raw.bytes, &entry.digest)?;
+        let artifact = Artifact::read(document);
         Ok(artifact.filter(|artifact| artifact.subject().digest == *subject))
     }
 
-    /// Reads the document of a list's entry, if the registry has it.
-    async fn find_listed(
-        &self,
-        entry: &Descriptor,
-        subject: &Digest,
-    ) -> Result<Option<Result<Document, Problem>>, RegistryError> {
-        let Some(raw) = self.find_manifest(entry.digest.as_ref()).await? else {
-            let note = not_attached(entry, subject, &format!("{self} does not have it"));
-            self.inner().http.progress().note(&note);
-            return Ok(None);
+    /// Notes the listed artifacts that the registry lacks.
+    pub(crate) fn note_missing(&self, missing: &[Digest], subject: &Digest) {
+        let note = match missing {
+            [] => return,
+            [one] => format!(
+                "ignored {one}, which is listed as attached to {subject}: {self} does not have it"
+            ),
+            [first, ..] => format!(
+                "ignored {} documents such as {first}, which are listed as attached to {subject}: \
+                 {self} does not have them",
+                missing.len()
+            ),
         };
-        let read = Document::verify(&raw.media_type, raw.bytes, &entry.digest);
-        Ok(Some(read))
+        self.inner().http.progress().note(&note);
     }
 
     /// Returns the artifacts attached to a manifest, of one type or of all.
@@ -185,13 +205,15 @@ impl Repository {
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Vec<Artifact>, RegistryError> {
-        let mut found = Vec::new();
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
         let mut size = 0;
         let entries = self.referrers(subject, artifact_type).await?.into_iter();
-        let reads =
-            entries.map(|entry| async move { self.artifact(&entry, subject, artifact_type).await });
+        let reads = entries.map(|entry| async move {
+            let read = self.read_listed(&entry, subject, artifact_type).await;
+            (entry.digest, read)
+        });
         let mut reads = stream::iter(reads).buffered(PARALLEL);
-        while let Some(read) = reads.next().await {
+        while let Some((digest, read)) = reads.next().await {
             if size > MOST_BYTES {
                 let progress = self.inner().http.progress();
                 progress.note(&format!(
@@ -202,11 +224,17 @@ impl Repository {
                 ));
                 break;
             }
-            if let Some(artifact) = read? {
-                size += artifact.document().bytes().len();
-                found.push(artifact);
+            match read {
+                Ok(Some(artifact)) => {
+                    size += artifact.document().bytes().len();
+                    found.push(artifact);
+                }
+                Ok(None) => {}
+                Err(error) if self.is_not_found_error(&error) => missing.push(digest),
+                Err(error) => return Err(error),
             }
         }
+        self.note_missing(&missing, subject);
         Ok(found)
     }
 
@@ -365,7 +393,7 @@ pub(crate) fn is_list_tag(tag: &str) -> bool {
     subject.is_ok_and(|subject| hasher_of(&subject).is_ok())
 }
 
-/// Note about an entry of a list whose artifact is missing or cannot be used.
+/// Note about an entry of a list whose artifact a layout lacks or cannot be used.
 pub(crate) fn not_attached(
     entry: &Descriptor,
     subject: &dyn fmt::Display,
