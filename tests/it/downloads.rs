@@ -201,6 +201,23 @@ fn a_size_that_no_file_has_is_refused_in_a_lock_file() {
 }
 
 #[test]
+fn a_lock_file_that_is_not_a_file_or_too_large_can_be_written_again() {
+    let (site, server) = (Site::new(), FileServer::start());
+    recipe(&site, &server, "");
+    let refused = || {
+        build(&site, &["--dry-run"])
+            .fails(3, "file/io", &["wincimg.lock"])
+            .advises(&["--update-lock"]);
+    };
+    let lock = site.path("app/wincimg.lock");
+    fs::create_dir(&lock).unwrap();
+    refused();
+    fs::remove_dir(&lock).unwrap();
+    site.write("app/wincimg.lock", "#".repeat(17 << 20));
+    refused();
+}
+
+#[test]
 fn a_file_larger_than_its_lock_entry_is_not_downloaded_to_the_end() {
     let (site, sent) = (Site::new(), Arc::new(AtomicUsize::new(0)));
     let counted = sent.clone();

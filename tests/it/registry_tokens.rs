@@ -331,13 +331,15 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
 
 #[test]
 async fn a_token_answer_that_is_none_does_not_show_its_content() {
-    let tokens = serve(Router::new().route("/token", get(|| async { "\"very-secret\"" })));
-    let state = (Shared::default(), tokens.url("token"));
-    let server = serve(Router::new().fallback(registry).with_state(state));
-    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
-    let printed = chain(&repository.tags().await.unwrap_err());
-    assert_contains!(printed, &tokens.host());
-    assert!(!printed.contains("very-secret"), "{printed}");
+    for body in ["\"very-secret\"", r#"{"token": "very-secret\n"}"#] {
+        let tokens = serve(Router::new().route("/token", get(move || async move { body })));
+        let state = (Shared::default(), tokens.url("token"));
+        let server = serve(Router::new().fallback(registry).with_state(state));
+        let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+        let printed = chain(&repository.tags().await.unwrap_err());
+        assert_contains!(printed, &tokens.host());
+        assert!(!printed.contains("very-secret"), "{printed}");
+    }
 }
 
 #[test]

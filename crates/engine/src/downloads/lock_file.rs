@@ -5,7 +5,7 @@
 //! one is a change of a few lines.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,9 @@ use wincimg_recipe::LOCK_FILE;
 const VERSION: u32 = 1;
 /// Far more than any file of an image has. A plan adds sizes up.
 const LARGEST: u64 = 1 << 40;
+/// What to do about a file that cannot be used.
+const WAY_OUT: &str = "restore the file from version control, or delete it and write it again with \
+                       --update-lock";
 const HEAD: &str = "\
 # Downloads and images of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
@@ -187,7 +190,7 @@ fn text(entries: &Entries) -> String {
 fn read(path: &Path) -> Result<Entries, BoxError> {
     let text = match TextFile::found(path).read() {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Entries::default()),
         Err(error) if LeadsOut::is_cause_of(&error) => {
             let hint =
                 "copy the link's target into the folder, or delete the link and add --update-lock";
@@ -195,15 +198,19 @@ fn read(path: &Path) -> Result<Entries, BoxError> {
             let problem = Problem::request("download/lock", problem);
             return Err(problem.hint(hint).source(error).into());
         }
-        Err(error) => return Err(file_error("read", path)(error).into()),
+        Err(error) => {
+            let is_unusable = matches!(
+                error.kind(),
+                ErrorKind::IsADirectory | ErrorKind::InvalidInput | ErrorKind::FileTooLarge
+            );
+            let problem = file_error("read", path)(error);
+            return Err(problem.hint_if(is_unusable.then_some(WAY_OUT)).into());
+        }
     };
     parse(&text).map_err(|(line, problem)| {
         let problem = format!("{}:{line}: {problem}", path.display());
         Problem::request("download/lock", problem)
-            .hint(
-                "restore the file from version control, or delete it and write it again with \
-                 --update-lock",
-            )
+            .hint(WAY_OUT)
             .into()
     })
 }

@@ -148,10 +148,10 @@ fn links_of_a_tar_stay_inside_and_a_later_version_counts() {
 fn what_would_not_be_what_it_is_on_windows_is_refused_with_its_name() {
     use TarMember::{Device, File, Folder, Link, Same};
     for (name, why) in [
-        ("../x", "escapes the folder"),
-        (r"..\x", "escapes the folder"),
-        (r"a\..\..\x", "escapes the folder"),
-        ("a/../x", "escapes the folder"),
+        ("../x", r#"contains "..""#),
+        (r"..\x", r#"contains "..""#),
+        (r"a\..\..\x", r#"contains "..""#),
+        ("a/../x", r#"contains "..""#),
         ("/x", "starts with a drive"),
         (r"\x", "starts with a drive"),
         (r"\\server\share\x", "starts with a drive"),

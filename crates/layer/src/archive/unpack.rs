@@ -95,7 +95,7 @@ impl Archive {
         }
         let names = parts(path);
         if names.contains(&"..") {
-            return refused("its path escapes the folder");
+            return refused(r#"its path contains "..", which may lead out of the folder"#);
         }
         Ok(names)
     }

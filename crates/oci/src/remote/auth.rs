@@ -193,6 +193,11 @@ impl Inner {
             .find_map(|key| answer.get(key)?.as_str().filter(|token| !token.is_empty()))
             .ok_or_else(|| broken("it has neither token nor access_token"))?
             .to_owned();
+        if HeaderValue::from_str(&text).is_err() {
+            return Err(broken(
+                "its token contains a line break or another invalid character",
+            ));
+        }
         let lifetime = answer
             .get("expires_in")
             .and_then(seconds)
