@@ -2,7 +2,10 @@
 //! before it is challenged, and some registries never challenge.
 
 use axum::response::Response;
+use bytes::Bytes;
 use serde_json::json;
+use wincimg_common::diagnose::Diagnose;
+use wincimg_common::progress::Silent;
 use wincimg_oci::remote::{RegistryError, RegistryOptions};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted, scripted_tls};
 use wincimg_testkit::serve::TestServer;
@@ -146,6 +149,27 @@ async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
     assert!(!scopes.is_empty());
     for scope in scopes {
         assert_eq!(scope, "repository%3Anew%2Fapp%3Apull%2Cpush");
+    }
+}
+
+#[test]
+async fn a_known_user_who_may_not_push_is_told_to_ask_the_owner() {
+    let (_log, forbidden) = scripted(|asked: &ScriptedRequest| {
+        if asked.header("authorization").is_some() {
+            return answer(403, &[], "");
+        }
+        answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], "")
+    });
+    let (_log, insufficient) = scripted(insufficient);
+    for server in [forbidden, insufficient] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("{}/a", server.host());
+        let target = repository(bob(&server.host(), &folder), &name).for_push();
+        let (blob, bytes) = (describe(b"x"), Bytes::from_static(b"x"));
+        let put = target.put_blob(&blob.digest, blob.size, &bytes, &Silent);
+        let error = put.await.unwrap_err();
+        let hint = error.diagnosis().hint.unwrap();
+        assert_contains!(hint, "ask the owner of the repository", "wincimg login");
     }
 }
 

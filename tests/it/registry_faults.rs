@@ -265,13 +265,42 @@ fn a_registry_on_a_full_disk_is_sent_little_and_its_reason_is_shown() {
     drop(disk);
 }
 
-#[test]
-fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
+/// Publishes an index of two images through a proxy, checks it, and returns what was printed.
+fn publish_two(
+    docker: &DockerRegistry,
+    rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
+    flags: &[&str],
+) -> String {
     let site = Site::new();
     site.write(
         "recipe.toml",
         "name = \"own\"\nbase = \"nanoserver\"\nentrypoint = ['cmd']\n",
     );
+    let runtime = Runtime::new().unwrap();
+    let proxy = runtime.block_on(FaultProxy::start(docker.host(), rule));
+    let output = site
+        .build(".")
+        .args(["--host-build", "17763.973", "--host-build", "20348.2402"])
+        .args(["--tag", "1", "--push", "--registry", &proxy.host()])
+        .args(flags)
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
+    let index = run_and_check(site.command(&[
+        "inspect",
+        "--registry",
+        "--quiet",
+        &format!("{}/own:1", docker.host()),
+    ]));
+    let shown = String::from_utf8_lossy(&index.stdout);
+    assert!(index.status.success());
+    assert_contains!(shown, "10.0.17763.973", "10.0.20348.2402");
+    printed
+}
+
+#[test]
+fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
     let docker = DockerRegistry::start(Setup::default());
     let revisions = docker
         .storage()
@@ -284,24 +313,24 @@ fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
         }
         ProxyFault::Pass
     };
-    let runtime = Runtime::new().unwrap();
-    let proxy = runtime.block_on(FaultProxy::start(docker.host(), cleaner));
-    let output = site
-        .build(".")
-        .args(["--host-build", "17763.973", "--host-build", "20348.2402"])
-        .args(["--tag", "1", "--push", "--registry", &proxy.host()])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}");
+    let printed = publish_two(&docker, cleaner, &[]);
     assert_contains!(printed, "deleted meanwhile");
-    let index = run_and_check(site.command(&[
-        "inspect",
-        "--registry",
-        "--quiet",
-        &format!("{}/own:1", docker.host()),
-    ]));
-    let shown = String::from_utf8_lossy(&index.stdout);
-    assert!(index.status.success());
-    assert_contains!(shown, "10.0.17763.973", "10.0.20348.2402");
+}
+
+#[test]
+fn an_index_that_cannot_be_seen_yet_is_published_again_and_no_other_build_is_blamed() {
+    let docker = DockerRegistry::start(Setup::default());
+    let (mut is_published, mut was_hidden) = (false, false);
+    let hides = move |passed: &ProxiedRequest| {
+        is_published |= puts_manifest(passed) && passed.header("content-type") == Some(INDEX);
+        let reads = !writes(passed) && passed.path.ends_with("/own/manifests/1");
+        if is_published && reads && !was_hidden {
+            was_hidden = true;
+            return answer(404, None);
+        }
+        ProxyFault::Pass
+    };
+    let printed = publish_two(&docker, hides, &["--join"]);
+    assert_contains!(printed, "was deleted or is not visible yet");
+    assert!(!printed.contains("another build"), "{printed}");
 }
