@@ -20,7 +20,7 @@ pub struct Certificate {
     not_before: DateTime,
     not_after: DateTime,
     signs_others: bool,
-    names_servers: bool,
+    is_of_server: bool,
 }
 
 /// Bytes that are not an X.509 certificate in DER.
@@ -73,9 +73,10 @@ impl Certificate {
         self.signs_others
     }
 
-    /// Returns true if its alternative names have a DNS name or an IP address, as a server's do.
-    pub fn names_servers(&self) -> bool {
-        self.names_servers
+    /// Returns true if it has a DNS name or an IP address, and does not say that its key signs
+    /// certificates. Kubernetes' CA has both.
+    pub fn is_of_server(&self) -> bool {
+        self.is_of_server
     }
 
     /// Returns true if issuer and subject are equal, as in a root.

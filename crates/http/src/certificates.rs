@@ -4,7 +4,7 @@
 //! A CA is trusted to sign other certificates. A certificate that is self-signed or no CA is
 //! accepted by exact match: the library rejects a server certificate that is also a CA, which many
 //! self-made certificates for registries are. One of a file is accepted for the names in it, and
-//! signs no others if it has any, because whoever has its key could pose as any other host; one in
+//! signs no others if it is a server's, because whoever has its key could pose as any other host; one in
 //! the folder of a host is accepted for this host.
 
 use std::path::{Path, PathBuf};
@@ -194,9 +194,9 @@ fn signs_others(certificate: &[u8]) -> bool {
     Certificate::parse(certificate).map_or(true, |certificate| certificate.is_ca())
 }
 
-/// Returns true if a certificate is a CA's for all hosts: one with names of servers is a server's.
+/// Returns true if a certificate is a CA's for all hosts, not that of a server.
 fn signs_for_all(certificate: &[u8]) -> bool {
-    Certificate::parse(certificate).map_or(true, |it| it.is_ca() && !it.names_servers())
+    Certificate::parse(certificate).map_or(true, |it| it.is_ca() && !it.is_of_server())
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl PinnedCertificates {
         let chain: Vec<Certificate> = chain.filter_map(parse).collect();
         let is_issuer = |ca: &Certificate| {
             let mut issued = chain.iter().filter(|it| !it.is_self_issued());
-            ca.is_ca() && ca.names_servers() && issued.any(|it| it.issuer() == ca.subject())
+            ca.is_ca() && ca.is_of_server() && issued.any(|it| it.issuer() == ca.subject())
         };
         let mut listed = self.named.iter().filter_map(parse);
         let subject = listed.find(is_issuer)?.to_string();
@@ -78,7 +78,8 @@ impl PinnedCertificates {
 /// A listed CA that counts for the names in its certificate alone.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "its CA, {subject}, is in --ca-file, but has names of servers itself, so it counts for these alone"
+    "its CA, {subject}, is in --ca-file, but has names of servers and no key usage keyCertSign, so it \
+     counts for these names alone"
 )]
 pub(super) struct PinnedCa {
     subject: String,

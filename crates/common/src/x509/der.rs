@@ -24,6 +24,9 @@ const IDENTIFIERS: [u8; 2] = [0x81, 0x82];
 const EXTENSIONS: u8 = 0xA3;
 
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1D, 0x13];
+const KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x0F];
+/// Its bit `keyCertSign`, in the first byte.
+const SIGNS_CERTIFICATES: u8 = 0x04;
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1D, 0x11];
 /// Tags of a DNS name and of an IP address among them.
 const SERVER_NAMES: [u8; 2] = [0x82, 0x87];
@@ -146,7 +149,7 @@ pub(super) fn read(der: &[u8]) -> Result<Certificate, &'static str> {
     for identifier in IDENTIFIERS {
         let _ = signed.optional(identifier);
     }
-    let (is_ca, names_servers) = match signed.optional(EXTENSIONS) {
+    let (is_ca, is_of_server) = match signed.optional(EXTENSIONS) {
         None => (false, false),
         Some(extensions) => role(extensions).ok_or("extensions")?,
     };
@@ -161,14 +164,14 @@ pub(super) fn read(der: &[u8]) -> Result<Certificate, &'static str> {
         not_before,
         not_after,
         signs_others: is_ca || version < 3,
-        names_servers,
+        is_of_server,
     })
 }
 
-/// Returns the CA flag of the extensions, and whether one of them names servers.
+/// Returns the CA flag of the extensions, and whether they are those of a server.
 fn role(extensions: &[u8]) -> Option<(bool, bool)> {
     let mut extensions = Elements(Elements(extensions).expect(SEQUENCE)?);
-    let (mut is_ca, mut names_servers) = (false, false);
+    let (mut is_ca, mut names_servers, mut is_for_signing) = (false, false, false);
     while !extensions.is_empty() {
         let mut extension = Elements(extensions.expect(SEQUENCE)?);
         let kind = extension.expect(OBJECT)?;
@@ -178,6 +181,10 @@ fn role(extensions: &[u8]) -> Option<(bool, bool)> {
             let mut constraints = Elements(Elements(value).expect(SEQUENCE)?);
             let flag = constraints.optional(BOOLEAN);
             is_ca = flag.is_some_and(|flag| flag != [0]);
+        } else if kind == KEY_USAGE {
+            // The first byte is the number of unused bits.
+            let usage = Elements(value).expect(BIT_STRING)?.get(1);
+            is_for_signing = usage.is_some_and(|usage| usage & SIGNS_CERTIFICATES != 0);
         } else if kind == ALTERNATIVE_NAMES {
             let mut names = Elements(Elements(value).expect(SEQUENCE)?);
             while !names.is_empty() {
@@ -186,7 +193,7 @@ fn role(extensions: &[u8]) -> Option<(bool, bool)> {
             }
         }
     }
-    Some((is_ca, names_servers))
+    Some((is_ca, names_servers && !is_for_signing))
 }
 
 /// Formats a name in one line, the last part first, as Windows does.

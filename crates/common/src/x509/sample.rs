@@ -51,17 +51,16 @@ pub(super) fn version_3() -> Vec<u8> {
 }
 
 pub(super) fn constraints(value: &[u8]) -> Vec<u8> {
-    extension(&[0x55, 0x1D, 0x13], value)
+    extensions(&[(&[0x55, 0x1D, 0x13], element(0x30, value))])
 }
 
-/// The extensions of a certificate: one sequence of these elements.
-pub(super) fn extension(oid: &[u8], value: &[u8]) -> Vec<u8> {
-    let extension = [
-        element(6, oid),
-        element(1, &[0xFF]),
-        element(4, &element(0x30, value)),
-    ];
-    element(0xA3, &element(0x30, &element(0x30, &extension.concat())))
+/// The extensions of a certificate: the identifier and the value of each.
+pub(super) fn extensions(all: &[(&[u8], Vec<u8>)]) -> Vec<u8> {
+    let all = all.iter().flat_map(|(oid, value)| {
+        let parts = [element(6, oid), element(1, &[0xFF]), element(4, value)];
+        element(0x30, &parts.concat())
+    });
+    element(0xA3, &element(0x30, &all.collect::<Vec<_>>()))
 }
 
 pub(super) fn years(from: &str, to: &str) -> Vec<u8> {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::der::read;
-use super::sample::{certificate, constraints, element, extension, sample, version_3, years};
+use super::sample::{certificate, constraints, element, extensions, sample, version_3, years};
 use super::*;
 
 #[test]
@@ -31,17 +31,24 @@ fn only_a_ca_signs_others() {
 }
 
 #[test]
-fn dns_names_and_addresses_are_those_of_servers() {
+fn a_server_has_names_and_signs_no_certificates() {
     let validity = years("490101000000Z", "20500101000000Z");
-    let names = |tag: u8, name: &[u8]| {
-        let extensions = extension(&[0x55, 0x1D, 0x11], &element(tag, name));
-        let read = Certificate::parse(certificate(&version_3(), &validity, &extensions)).unwrap();
-        assert_eq!(read.issuer(), read.subject());
-        read.names_servers()
+    let names = |tag: u8, name: &[u8]| -> (&[u8], Vec<u8>) {
+        (&[0x55, 0x1D, 0x11], element(0x30, &element(tag, name)))
     };
-    assert!(names(0x82, b"repo.lan"));
-    assert!(names(0x87, &[127, 0, 0, 1]));
-    assert!(!names(0x81, b"ca@repo.lan"));
+    let usage = |bits: u8| -> (&[u8], Vec<u8>) { (&[0x55, 0x1D, 0x0F], element(3, &[0, bits])) };
+    let is_of_server = |all: &[(&[u8], Vec<u8>)]| {
+        let der = certificate(&version_3(), &validity, &extensions(all));
+        let read = Certificate::parse(der).unwrap();
+        assert_eq!(read.issuer(), read.subject());
+        read.is_of_server()
+    };
+    assert!(is_of_server(&[names(0x82, b"repo.lan")]));
+    assert!(is_of_server(&[names(0x87, &[127, 0, 0, 1])]));
+    assert!(!is_of_server(&[names(0x81, b"ca@repo.lan")]));
+    // `keyCertSign`, as Kubernetes' CA has, then `digitalSignature`.
+    assert!(!is_of_server(&[usage(0x04), names(0x82, b"kubernetes")]));
+    assert!(is_of_server(&[usage(0x80), names(0x82, b"repo.lan")]));
 }
 
 #[test]
