@@ -10,7 +10,7 @@ fn quotes_that_powershell_needs_are_escaped() {
         r#"RUN $x = "json"; Write-Host $x"#,
         r#"RUN $list = 'a', "b""#,
         r#"RUN [Environment]::SetEnvironmentVariable("a", "b c", "User")"#,
-        r#"RUN iwr $url -OutFile "$name.zip""#,
+        r#"RUN iwr https://x/a -OutFile "$name.zip""#,
         r#"RUN iwr -OutFile a "https://x/?a=1&b=2""#,
         r#"RUN setx /M TOOLS "$env:PATH;C:\x""#,
         r#"RUN mvnd "-Dmaven.test.skip=true""#,
