@@ -98,7 +98,7 @@ fn a_tool_is_downloaded_checked_unpacked_and_found() {
         .output()
         .unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
-    assert_contains!(printed, "\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows\"");
+    assert_contains!(printed, "\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows");
 }
 
 #[test]
