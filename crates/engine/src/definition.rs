@@ -89,11 +89,14 @@ impl BuildInput {
                 format!("name a Dockerfile, or remove {flag}"),
             ));
         }
-        if let Some(path) = Recipe::shadowing_file(&self.image) {
+        if let Some(hidden) = hidden_definition(&self.image) {
+            let used = match recipe.folder() {
+                Some(_) => recipe.origin().to_owned(),
+                None => format!("the built-in recipe {:?}", self.image),
+            };
             reporter.note(&format_args!(
-                "using the built-in recipe {:?}; the one in this folder is {}",
-                self.image,
-                path.display()
+                "using {used}, not {}: type that path to build it",
+                hidden.display()
             ));
         }
         Ok(BuildDefinition {
@@ -332,6 +335,18 @@ pub fn dockerfile_of(image: &str, file: Option<TextFile>) -> Option<(TextFile, P
     is_meant.then(|| (TextFile::named(place), folder_of(place).to_owned()))
 }
 
+/// The recipe or Dockerfile in this folder that the recipe of an image argument hides.
+fn hidden_definition(image: &str) -> Option<PathBuf> {
+    if !recipes().iter().any(|recipe| recipe.name == image) {
+        return dockerfile_in(Path::new(image)).map(|file| file.path().to_owned());
+    }
+    let place = Path::new(".").join(image);
+    // A folder without one may be the context of the built-in recipe.
+    let is_definition =
+        place.is_file() || place.join("recipe.toml").is_file() || dockerfile_in(&place).is_some();
+    is_definition.then_some(place)
+}
+
 /// The Dockerfile of a folder.
 pub fn dockerfile_in(folder: &Path) -> Option<TextFile> {
     let mut files = DOCKERFILES.iter().map(|name| folder.join(name));
@@ -475,7 +490,10 @@ mod tests {
             std::fs::write(&file, "").unwrap();
             assert_eq!(found(), Some(file));
         }
+        assert_eq!(hidden_definition("pause"), None);
         std::fs::write(folder.path().join("recipe.toml"), "").unwrap();
         assert_eq!(found(), None);
+        let dockerfile = folder.path().join("Dockerfile");
+        assert_eq!(hidden_definition(image), Some(dockerfile));
     }
 }

@@ -129,15 +129,6 @@ impl Recipe {
         }
     }
 
-    /// A recipe in this folder that is hidden by the built-in recipe of the same name.
-    pub fn shadowing_file(image: &str) -> Option<PathBuf> {
-        let is_shipped = recipes().iter().any(|recipe| recipe.name == image);
-        let path = Path::new(".").join(image);
-        // A folder without one may be the context of the built-in recipe.
-        let has_recipe = path.is_file() || path.join("recipe.toml").is_file();
-        (is_shipped && has_recipe).then_some(path)
-    }
-
     /// Reads a recipe's text as that of a file of this name in this folder.
     pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, Problem> {
         Self::parse(RecipeOrigin {

@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use wincimg_engine::definition::{DOCKERFILES, is_dockerfile};
+use wincimg_common::files::{TextFile, folder_of};
+use wincimg_engine::definition::{DOCKERFILES, dockerfile_in, is_dockerfile};
 
 use super::image_name::ImageName;
 use super::{Build, ReviewFormat};
@@ -28,6 +29,12 @@ impl Build {
                 break;
             }
             session.note(format_args!("building {image}"));
+            if let Some(hidden) = hidden_dockerfile(Path::new(&image)) {
+                let path = hidden.path().display();
+                session.note(format_args!(
+                    "{path} is not built: the recipe next to it is"
+                ));
+            }
             self.recipe.image.clone_from(&image);
             let (code, document) = match self.build(session) {
                 Ok((outcome, document)) => (outcome.code(), document.unwrap_or_default()),
@@ -119,6 +126,12 @@ fn find_below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The Dockerfile next to a recipe.
+fn hidden_dockerfile(file: &Path) -> Option<TextFile> {
+    let is_recipe = file.ends_with(RECIPE);
+    is_recipe.then(|| dockerfile_in(folder_of(file))).flatten()
 }
 
 fn is_definition(file: &Path) -> bool {

@@ -35,6 +35,7 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
     site.write("all/broken/Dockerfile", format!("{from}COPY none C:/x\n"));
     let recipe = "name = \"shop\"\nbase = \"nanoserver\"\nentrypoint = ['C:\\a.exe']\n";
     site.write("all/b/recipe.toml", recipe);
+    site.write("all/b/Dockerfile", from);
     let build = |arguments: &[&str]| {
         let mut command = site.build("./all");
         let hosts = ["--all", "--host-build", "17763.973", "--format", "json"];
@@ -42,7 +43,12 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
         command.output().unwrap()
     };
     let output = build(&["--tag", "1"]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(
+        note(&["./all/b/Dockerfile", "recipe"]).eval(&printed),
+        "{printed}"
+    );
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let builds = answer["builds"].as_array().unwrap();
     let from: Vec<&Value> = builds.iter().map(|build| &build["from"]).collect();
