@@ -325,7 +325,7 @@ pub(super) fn lock_command(arguments: impl Iterator<Item = String>) -> String {
     command_line(&words)
 }
 
-/// Arguments of a command with the names of build arguments only: their values may be secret.
+/// Arguments of a command without the values of build arguments, which may be secret.
 fn without_values(typed: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
     const FLAG: &str = "--build-arg";
     let mut is_next = false;
@@ -341,7 +341,7 @@ fn without_values(typed: impl Iterator<Item = String>) -> impl Iterator<Item = S
             return word;
         };
         match word[start..].find('=') {
-            Some(end) => word[..start + end].to_owned(),
+            Some(end) => format!("{}=…", &word[..start + end]),
             None => word,
         }
     })
@@ -379,7 +379,7 @@ mod tests {
     fn a_repeated_command_has_no_values_of_build_arguments() {
         let typed = "build . --build-arg TOKEN=a=b --build-arg=KEY=c --build-arg NAME --set x=1";
         let shown: Vec<_> = without_values(typed.split(' ').map(str::to_owned)).collect();
-        let expected = "build . --build-arg TOKEN --build-arg=KEY --build-arg NAME --set x=1";
+        let expected = "build . --build-arg TOKEN=… --build-arg=KEY=… --build-arg NAME --set x=1";
         assert_eq!(shown.join(" "), expected);
     }
 }

@@ -119,6 +119,35 @@ fn what_the_rules_leave_out_does_not_exist() {
 }
 
 #[test]
+fn a_pattern_does_not_follow_links_that_it_does_not_match() {
+    let site = site("COPY a.* d/*.txt /x/", &["a.txt", "d/e.txt"]);
+    for name in [".#a.txt", "d/latest"] {
+        std::os::unix::fs::symlink("/etc/passwd", site.path(&format!("app/{name}"))).unwrap();
+    }
+    let _pipe = std::os::unix::net::UnixListener::bind(site.path("app/pipe")).unwrap();
+    assert_eq!(files(&plan(&site, &[])), ["x/a.txt", "x/e.txt"]);
+    site.write("app/Dockerfile", format!("FROM {BASE}\nCOPY d/l* /x/\n"));
+    build(&site, &["--dry-run"]).fails(2, "dockerfile/invalid", &["latest"]);
+}
+
+#[test]
+fn what_a_recipe_hides_is_noted() {
+    let site = site("ENV A=1", &[]);
+    let recipe = "name = \"web\"\nbase = \"nanoserver\"\nentrypoint = ['C:\\a.exe']\n";
+    site.write("app/recipe.toml", recipe);
+    site.write("pause/Dockerfile", format!("FROM {BASE}\n"));
+    for (image, hidden) in [
+        ("./app", ["./app/recipe.toml", "./app/Dockerfile"]),
+        ("pause", ["\"pause\"", "./pause"]),
+    ] {
+        let mut build = site.build(image);
+        let output = build.args(["--host-build", "17763.973", "--dry-run"]);
+        let printed = stderr(&output.output().unwrap());
+        assert!(note(&hidden).eval(&printed), "{printed}");
+    }
+}
+
+#[test]
 fn an_image_in_a_folder_can_be_in_the_place_of_a_stage() {
     let site = site("COPY a.txt /one/", &["a.txt", "b.txt"]);
     let both = ["--host-build", "20348.2402", "--tag", "1"];

@@ -158,6 +158,25 @@ impl Folder {
         Ok(Some(spelled))
     }
 
+    /// Paths in a folder that may be included, each with what has it.
+    fn entries(&self, folder: &str) -> Result<Vec<(String, FolderEntryKind)>, String> {
+        let listed = self.source(folder);
+        let entries = listed.list();
+        let mut found = Vec::new();
+        for entry in entries.map_err(|error| unreadable(&listed.path, &error))? {
+            let name = entry.name.to_str().ok_or_else(|| {
+                let source = listed.path.join(&entry.name);
+                format!("the name of {} is not Unicode", source.display())
+            })?;
+            let path = join_path(folder, name);
+            let is_folder = entry.kind == FolderEntryKind::Folder;
+            if !self.is_excluded(&path) || is_folder && self.ignore.may_reinclude() {
+                found.push((path, entry.kind));
+            }
+        }
+        Ok(found)
+    }
+
     fn is_excluded(&self, path: &str) -> bool {
         !path.is_empty() && self.ignore.is_ignored(path)
     }
@@ -207,33 +226,22 @@ impl Files for Folder {
     }
 
     fn inside(&self, folder: &str, root: &str) -> Result<Vec<FoundFile>, String> {
-        let listed = self.source(folder);
-        let entries = listed.list();
         let mut found = Vec::new();
-        for entry in entries.map_err(|error| unreadable(&listed.path, &error))? {
-            let source = listed.path.join(&entry.name);
-            let name = entry.name.to_str();
-            let name =
-                name.ok_or_else(|| format!("the name of {} is not Unicode", source.display()))?;
-            let path = join_path(folder, name);
-            let is_folder = entry.kind == FolderEntryKind::Folder;
-            let is_excluded = self.is_excluded(&path);
-            if is_excluded && !(is_folder && self.ignore.may_reinclude()) {
-                continue;
-            }
-            let content = match entry.kind {
+        for (path, kind) in self.entries(folder)? {
+            let source = self.source(&path);
+            let content = match kind {
                 FolderEntryKind::Folder => PlannedContent::Folder,
-                FolderEntryKind::File => PlannedContent::File(FileSource::Disk(self.source(&path))),
+                FolderEntryKind::File => PlannedContent::File(FileSource::Disk(source)),
                 FolderEntryKind::Link(target) => {
                     let inside = folder.strip_prefix(root).unwrap_or(folder);
                     let inside = inside.trim_start_matches('/');
-                    let link = link(&self.source(root), inside, &source, &target);
+                    let link = link(&self.source(root), inside, &source.path, &target);
                     PlannedContent::Link(link.map_err(|error| error_chain(&error))?)
                 }
                 FolderEntryKind::Special => {
                     return Err(format!(
                         "{} is neither a file, a folder nor a symbolic link",
-                        source.display()
+                        source.path.display()
                     ));
                 }
             };
@@ -241,6 +249,13 @@ impl Files for Folder {
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
+    }
+
+    // A link that a pattern does not match may lead anywhere.
+    fn list_paths(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+        let entries = self.entries(folder)?.into_iter();
+        let paths = entries.map(|(path, kind)| (path, kind == FolderEntryKind::Folder));
+        Ok(paths.collect())
     }
 
     fn excludes(&self, path: &str) -> bool {
