@@ -1,5 +1,6 @@
 //! Text report of the updates of an image.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use wincimg_common::shell::command_line;
@@ -120,16 +121,19 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
 
 /// Hint for images that cannot be rebased, or perhaps.
 pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Result<()> {
-    let is_unknown = |it: &PlannedUpdate| matches!(it.verdict, UpdateVerdict::Unknown(_));
-    if let Some(unknown) = updates.planned.iter().find(|it| is_unknown(it)) {
-        let index = |base: String| command_line(&["wincimg", "image", "base", "index", &base]);
+    let is_unknown = |it: &&PlannedUpdate| matches!(it.verdict, UpdateVerdict::Unknown(_));
+    let unknown = updates.planned.iter().filter(is_unknown);
+    let obstacles = unknown.flat_map(|update| update.verdict.obstacles());
+    let bases: BTreeSet<&String> = obstacles.flat_map(|it| &it.unknown_bases).collect();
+    if !bases.is_empty() {
         writeln!(
             out,
-            "  --check reads no bases: index them once with `{}` and `{}`, or run the update \
-             without --check",
-            index(Untrusted(unknown.on.name()).to_string()),
-            index(Untrusted(unknown.planned.base.display_name()).to_string())
+            "  --check reads no bases: run the update without --check, or index them once:"
         )?;
+    }
+    for base in bases {
+        let command = command_line(&["wincimg", "image", "base", "index", base.as_str()]);
+        writeln!(out, "    {}", Untrusted(command))?;
     }
     if updates.are_refused() {
         writeln!(

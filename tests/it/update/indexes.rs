@@ -122,6 +122,65 @@ fn nodes_of_another_architecture_do_not_decide_the_base() {
     assert_eq!(each(&report["images"], "os_version"), [NEW]);
 }
 
+#[test]
+fn a_check_names_every_base_that_is_not_known() {
+    let site = site();
+    let of_2022 = ["10.0.20348.2402", "10.0.20348.2461"];
+    for version in of_2022 {
+        put(&site, NANO, version, base(version));
+    }
+    let entries = [OLD, of_2022[0]].map(|version| {
+        let own = layer(|tar| {
+            tar.folder("Files/Windows", Some(FOLDER)).file(
+                "Files/Windows/own.dll",
+                b"x",
+                Some(FILE),
+            );
+        });
+        stored(&site, on(&base(version), own, "COPY own.dll C:/Windows/"))
+    });
+    publish(&site, &index_of(&entries));
+    let place = format!("{}/{NANO}", site.host());
+    let known = format!("{place}:{OLD}");
+    let index = ["image", "base", "index", &known];
+    site.with_no_bases(&index).assert().success();
+    let mut check = update(&site, &["--host-build", of_2022[1], "--check"]);
+    let output = check.assert().code(1).get_output().clone();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let commands: Vec<&str> = printed
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("wincimg image base index "))
+        .collect();
+    let unknown = [NEW, of_2022[0], of_2022[1]].map(|version| format!("{place}:{version}"));
+    assert_eq!(commands, unknown, "{printed}");
+}
+
+#[test]
+fn an_older_base_is_not_put_in_the_place_of_one_that_hosts_need() {
+    let site = site();
+    let own = layer(|tar| {
+        tar.folder("Files/app", Some(FOLDER));
+    });
+    let image = format!("{}/app:1.4", site.host());
+    let back = |more: &[&str]| {
+        let words = ["update", &image, "--host-build", "17763.973", "--push"];
+        site.with_bases(&[&words[..], more].concat())
+    };
+    for is_index in [true, false] {
+        let newer = on(&base(NEW), own.clone(), "RUN it");
+        if is_index {
+            publish(&site, &index_of(&[stored(&site, newer)]));
+        } else {
+            put(&site, "app", "1.4", newer);
+        }
+        let before = published(&site);
+        back(&[]).fails(1, "tag/taken", &[NEW, "--no-index", "--join"]);
+        assert_eq!(published(&site), before);
+        back(&["--replace"]).assert().code(0);
+        assert_ne!(published(&site), before);
+    }
+}
+
 /// The forms in which an index may have an image and another one, each stored as a whole.
 fn forms(site: &Site, image: &Value, other: &Value) -> Vec<Value> {
     let mut unstated = image.clone();

@@ -196,11 +196,8 @@ fn a_check_reads_no_base_and_says_what_is_not_known() {
         .assert()
         .code(1)
         .stdout(line(&[r"C:\Windows\own.dll", OLD, NEW]))
-        .stdout(line(&[
-            "`wincimg image base index ",
-            &format!("{OLD}` and `wincimg image base index "),
-            &format!("{NEW}`"),
-        ]));
+        .stdout(line(&["wincimg image base index ", OLD]))
+        .stdout(line(&["wincimg image base index ", NEW]));
     let (_, report) = answer_of(&mut update(&site, &["--check"]));
     assert_eq!(report["updates"][0]["status"], "unknown", "{report}");
     let read = |it: &&String| it.starts_with("GET") && it.contains(&windows);

@@ -20,6 +20,9 @@ pub struct UpdateConflict {
     /// The conflict.
     #[serde(flatten)]
     pub conflict: Conflict,
+    /// Bases whose contents would decide it, and are not known.
+    #[serde(skip)]
+    pub unknown_bases: Vec<String>,
 }
 
 /// Kind of a conflict. Its name is stable.

@@ -137,7 +137,7 @@ fn note_left_out(
     Ok(())
 }
 
-/// Policy for the tag: under its own tag an image is replaced by its update.
+/// Policy for the tag: under its own tag an image is replaced by its update, unless that goes back.
 fn existing(
     updates: &UpdatePlan,
     image: &Reference,
@@ -149,13 +149,21 @@ fn existing(
     if target.existing != TagPolicy::Protect || !is_same_tag || naming.index == IndexMode::Never {
         return target.existing;
     }
-    if updates.index.is_some() {
-        return TagPolicy::Join;
-    }
     let planned = updates.planned.iter();
     let new: Vec<_> = planned
         .filter_map(|it| it.planned.base.os_version)
         .collect();
+    // Hosts that have the newer one's updates cannot start the older one.
+    let goes_back = |old: &WindowsVersion| {
+        let mut new = new.iter().filter(|new| new.build == old.build);
+        new.any(|new| new < old && generation(*new) != generation(*old))
+    };
+    if updates.versions.iter().any(goes_back) {
+        return TagPolicy::Protect;
+    }
+    if updates.index.is_some() {
+        return TagPolicy::Join;
+    }
     let is_covered = |old: &WindowsVersion| new.iter().any(|new| new.build == old.build);
     if !updates.versions.iter().all(is_covered) {
         return TagPolicy::Protect;

@@ -161,8 +161,13 @@ impl Planner<'_> {
         let [Some(before), Some(now)] = facts.as_slice() else {
             let first = own.iter().zip(&touched).find(|(_, it)| !is_apart(it));
             obstacles.extend(first.map(|(layer, touched)| {
-                let unknown = unknown_contents([&old.reference, reference], &facts);
-                layer.obstacle(first_place(touched), unknown)
+                let unknown_bases = unknown([&old.reference, reference], &facts);
+                let names = unknown_bases.join(" and ");
+                let conflict = Conflict::NotKnown(format!("the contents of {names} are not known"));
+                UpdateConflict {
+                    unknown_bases,
+                    ..layer.obstacle(first_place(touched), conflict)
+                }
             }));
             return Ok(obstacles);
         };
@@ -278,6 +283,7 @@ impl ImageLayer {
             instruction: self.instruction.clone(),
             place,
             conflict,
+            unknown_bases: Vec::new(),
         }
     }
 }
@@ -297,14 +303,10 @@ fn other_triggers(own: &[ImageLayer], old: &OldBase, new: &PlannedBase) -> Optio
     Some(layer.obstacle(new.display_name(), Conflict::Strange(what.to_owned())))
 }
 
-/// The conflict with bases of which some are not known.
-fn unknown_contents(bases: [&Reference; 2], facts: &[Option<Arc<BaseFacts>>]) -> Conflict {
+/// The bases whose contents are not known.
+fn unknown(bases: [&Reference; 2], facts: &[Option<Arc<BaseFacts>>]) -> Vec<String> {
     let unknown = bases.iter().zip(facts).filter(|(_, facts)| facts.is_none());
-    let names: Vec<String> = unknown.map(|(base, _)| tagged_name(base)).collect();
-    Conflict::NotKnown(format!(
-        "the contents of {} are not known",
-        names.join(" and ")
-    ))
+    unknown.map(|(base, _)| tagged_name(base)).collect()
 }
 
 /// Compares layers with two bases that are known.
