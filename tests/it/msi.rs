@@ -7,18 +7,21 @@ use std::process::Command;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use wincimg_registry::RegistryData;
 use wincimg_registry::hive::Hive;
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::cabinet::cabinet;
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::harness::skip_always;
+use wincimg_testkit::test_bases::{ENVIRONMENT, image_of, set, upper_layer};
 use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_testkit::wine::succeed;
 
-use crate::base_permissions::entries_of;
+use crate::base_permissions::{entries_of, layer_with_data};
 use crate::chocolatey::zip;
 use crate::failure::Failure;
+use crate::inside::VERSION;
 use crate::run_lines::{Bench, files_of, key_of};
 
 const SOURCE: &str = r"<Wix xmlns='http://schemas.microsoft.com/wix/2006/wi'>
@@ -604,6 +607,27 @@ async fn a_package_needs_windows_installer_unless_only_its_files_are_added() {
         files["Files/Program Files/Contoso/server.exe"],
         b"a server\n"
     );
+}
+
+#[test(multi_thread)]
+async fn conditions_of_a_package_of_which_only_the_files_are_added_know_the_processor() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "PROCESSOR_ARCHITECTURE";
+    let processor = upper_layer(&[set(ENVIRONMENT, name, RegistryData::sz("AMD64"))]);
+    let base = image_of(VERSION, vec![layer_with_data("16").tar(), processor.tar()]);
+    let bench = Bench::on(&base).await.indexed();
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\nextract = true\n");
+    let requires = |condition: &str| {
+        let condition = format!("<Condition Message='x'>{condition}</Condition>");
+        bench.write("a.msi", make(folder.path(), &condition));
+        bench.build_recipe(&entry, &["--format", "json"])
+    };
+    requires(&format!("%{name} = \"AMD64\"")).success();
+    // Only Windows knows who installs it.
+    let refused = requires("USERNAME");
+    Failure::of(refused.failure().get_output())
+        .is("recipe/msi", &["USERNAME"])
+        .advises(&["[[run]]"]);
 }
 
 #[test(multi_thread)]

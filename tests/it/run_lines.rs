@@ -91,7 +91,7 @@ impl Bench {
         Self::on(&image_of(VERSION, vec![layer_with_data("16").tar()])).await
     }
 
-    async fn on(base: &StandIn) -> Self {
+    pub(crate) async fn on(base: &StandIn) -> Self {
         let server = FakeRegistry::start();
         let reference = publish(base, &server.host()).await;
         let machine = Machine::new();

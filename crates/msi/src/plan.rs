@@ -50,6 +50,19 @@ pub struct InstallPlan {
     pub notes: Vec<String>,
 }
 
+impl InstallPlan {
+    /// What requires Windows: the first of the refused actions, and the names of the others.
+    pub fn refusal(&self) -> Option<String> {
+        let (first, others) = self.refused.split_first()?;
+        let others: Vec<&str> = others.iter().map(|it| it.name.as_str()).collect();
+        let and_others = match others.as_slice() {
+            [] => String::new(),
+            others => format!(" (also: {})", others.join(", ")),
+        };
+        Some(format!("the action {first} requires Windows{and_others}"))
+    }
+}
+
 /// How an installation without `/qn` differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interaction {

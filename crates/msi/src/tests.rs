@@ -566,6 +566,21 @@ fn properties_that_windows_sets_are_known_or_unknown() {
 }
 
 #[test]
+fn all_actions_that_require_windows_are_named() {
+    let action = |name: &str| RefusedAction {
+        name: name.to_owned(),
+        kind: 0,
+        condition: String::new(),
+        runs: "x".to_owned(),
+    };
+    let mut plan = InstallPlan::default();
+    assert_eq!(plan.refusal(), None);
+    plan.refused = ["A", "B", "C"].map(action).into();
+    let named = plan.refusal().unwrap();
+    assert_eq!(named, "the action A (x) requires Windows (also: B, C)");
+}
+
+#[test]
 fn the_processor_is_that_of_the_registry() {
     let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
     let data = RegistryData::sz("AMD64");

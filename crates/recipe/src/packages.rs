@@ -315,6 +315,10 @@ impl PlannedLayer {
     }
 }
 
+/// Hint for what nothing says without Windows.
+const INSTEAD: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or unpack a zip \
+                       of the program with [[files]]";
+
 fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
     let name = &package.options.file_name;
     Problem::context(format!("cannot install {name}"), problem)
@@ -353,19 +357,19 @@ impl PlannedPackage {
                 format!("skip_custom_actions names {name:?}, an action that it does not have");
             return Err(refused(why));
         }
-        if let Some(action) = plan.refused.first() {
-            let name = &action.name;
+        if let Some(why) = plan.refusal() {
+            let names: Vec<&str> = plan.refused.iter().map(|it| it.name.as_str()).collect();
             let hint = format!(
-                "if the program runs without it: skip_custom_actions = [{name:?}], or extract = \
+                "if the program runs without it: skip_custom_actions = {names:?}, or extract = \
                  true for the files alone"
             );
-            let why = format!("the action {action} requires Windows");
             return Err(refused(why).blame(Blame::Windows).hint(hint));
         }
         match plan.unknown.first() {
-            Some(question) => Err(refused(format!(
-                "the package asks {question}, which is unknown"
-            ))),
+            Some(question) => {
+                let why = format!("the package asks {question}, which is unknown");
+                Err(refused(why).hint(INSTEAD))
+            }
             None => Ok(plan),
         }
     }

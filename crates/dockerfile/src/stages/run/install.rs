@@ -228,10 +228,9 @@ fn of_bundle(why: String) -> ScriptError {
 /// Refuses a plan that is not complete. What is unknown of the base comes first: it may decide which
 /// actions run.
 fn check(plan: &InstallPlan, is_unknown: bool) -> Result<(), ScriptError> {
-    match (plan.unknown.first(), plan.refused.first()) {
+    match (plan.unknown.first(), plan.refusal()) {
         (None, None) => Ok(()),
-        (_, Some(action)) if !is_unknown => {
-            let why = format!("the action {action} requires Windows");
+        (_, Some(why)) if !is_unknown => {
             Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why).help(SKIP))
         }
         (question, _) => {
