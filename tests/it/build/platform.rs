@@ -6,7 +6,7 @@ use wincimg_testkit::layout::config_in;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::api::windows_node;
-use crate::failure::Failure;
+use crate::failure::{Fails, Failure};
 use crate::site::{Site, add_base, json_of, stderr};
 
 const VERSION: &str = "10.0.26100.1742";
@@ -88,6 +88,21 @@ fn an_image_for_arm64_is_on_that_entry_of_its_base() {
         config_in(&site.path("usual"))["config"]["Env"],
         json!(["ARCH=amd64"])
     );
+}
+
+#[test]
+fn an_architecture_or_digest_that_no_host_can_use_is_named() {
+    let (site, [amd64, _]) = site();
+    write(&site, "mcr.microsoft.com/windows/nanoserver:1809");
+    let fails = |more: &[&str], named: &str| {
+        let mut build = site.build("./app");
+        build.args(["--host-build", "17763.973"]).args(more);
+        build.fails(1, "base/nothing-fits", &[named])
+    };
+    fails(&ARM, "for windows/arm64").hides("update the host");
+    let place = format!("windows/nanoserver@{amd64}");
+    write(&site, &format!("mcr.microsoft.com/{place}"));
+    fails(&[], &place);
 }
 
 #[test]

@@ -130,6 +130,12 @@ async fn resolve_exact(
     let repository = registry.repository(reference);
     let tag = reference.tag().unwrap_or("latest");
     let which = reference.digest().unwrap_or(tag);
+    let divider = if reference.digest().is_some() {
+        '@'
+    } else {
+        ':'
+    };
+    let image = format!("{repository}{divider}{which}");
     let rejected = |reason| RejectedTag {
         tag: which.to_owned(),
         reason,
@@ -158,7 +164,6 @@ async fn resolve_exact(
         }
         Ok(Err(reason)) => {
             if let Some(systems) = other_systems(&repository, which).await? {
-                let image = format!("{repository}:{which}");
                 return Err(ResolveError::NotForWindows { image, systems });
             }
             set_aside.push(rejected(reason));
@@ -171,7 +176,7 @@ async fn resolve_exact(
         }
     }
     Err(ResolveError::NothingFits(Box::new(NoMatchingBase {
-        repository: format!("{repository}:{which}"),
+        repository: image,
         flavour: None,
         other_flavours: Vec::new(),
         host,

@@ -219,6 +219,9 @@ impl NoMatchingBase {
             );
         }
         let hint = match self.wanted {
+            _ if self.is_for_other_architecture() => {
+                "try another registry with --base-registry: most bases are for amd64 alone"
+            }
             BaseMatch::Exact => {
                 "use the nearest image that starts on the host with --match nearest"
             }
@@ -233,6 +236,10 @@ impl NoMatchingBase {
             }
         };
         hint.to_owned()
+    }
+
+    fn is_for_other_architecture(&self) -> bool {
+        self.host.architecture != Architecture::default()
     }
 
     fn is_update_enough(&self) -> bool {
@@ -250,6 +257,9 @@ impl fmt::Display for NoMatchingBase {
             write!(f, ":{flavour}")?;
         }
         let host = self.host;
+        if self.is_for_other_architecture() {
+            write!(f, " for windows/{}", host.architecture.name())?;
+        }
         match self.wanted {
             BaseMatch::Nearest => write!(f, " starts on host {host}")?,
             BaseMatch::Exact => write!(f, " has the exact version of host {host}")?,
@@ -275,8 +285,10 @@ impl NoMatchingBase {
         let verdicts = neighbours
             .map(|neighbour| check(Some(self.host), Some(neighbour.version), Isolation::Process));
         match self.wanted {
-            BaseMatch::Nearest => verdicts.map(|verdict| verdict.reason()).collect(),
-            BaseMatch::Exact => Vec::new(),
+            BaseMatch::Nearest if !self.is_for_other_architecture() => {
+                verdicts.map(|verdict| verdict.reason()).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
