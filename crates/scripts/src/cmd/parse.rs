@@ -411,6 +411,12 @@ impl Parser {
             return Err(self.error("only for %i in (…) is supported"));
         }
         self.at += 1;
+        if self.peek() == Some('%') {
+            let why = "the variable of for has one % here: %% is for batch files";
+            return Err(ScriptError::fails(why)
+                .at_position(at)
+                .help("write %i in place of %%i"));
+        }
         let Some((variable, _)) = self.next().filter(|(c, _)| c.is_ascii_alphabetic()) else {
             return Err(self.error("unsupported variable of for"));
         };

@@ -54,7 +54,7 @@ impl Shell<'_, '_> {
         };
         if given.has("force") || target.get(1..3) != Some(":\\") {
             return error::unclear(
-                "only links with an absolute target and without -Force are supported",
+                "only links without -Force and with an absolute target, as in C:\\x, are supported",
             );
         }
         let path = self.machine.path(&target)?;

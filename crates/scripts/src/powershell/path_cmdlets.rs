@@ -192,7 +192,9 @@ impl Shell<'_, '_> {
                 };
                 match (now, kind.as_deref()) {
                     (PathState::Deferred, _) => {
-                        return error::later("it depends on a file that is downloaded later");
+                        return error::later(
+                            "it depends on a file that is not read yet: a download, or one of the base",
+                        );
                     }
                     (PathState::Absent, _) => false,
                     (_, None | Some("any")) => true,

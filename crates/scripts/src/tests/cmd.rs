@@ -40,6 +40,8 @@ fn the_rest_of_the_line_belongs_to_if_else_and_for_also_after_a_block() {
 
 #[test]
 fn loops_go_over_their_words() {
+    let (kind, why) = refused(&CMD, "for %%i in (a b) do md %%i");
+    assert_eq!(kind, Fails, "{why}");
     // Nested loops end.
     let nested = "for %a in (1 2 3 4 5 6 7 8 9) do ".repeat(12) + "echo";
     let (kind, why) = refused(&CMD, &nested);
