@@ -20,7 +20,7 @@ use wincimg_engine::plans::{BuildRequest, PlannedImage};
 use super::build::image_name;
 use super::error::NEEDS_WINDOWS;
 use super::output::{ReviewFormat, write_annotations};
-use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, build_argument, build_arguments};
 use super::{CommandOutcome, Failure, Session, registry_args, write_json, write_result};
 use crate::report::{Annotation, count};
 
@@ -51,7 +51,7 @@ pub(super) struct Convert {
     #[arg(long, hide_short_help = true)]
     pub(super) keep_history: bool,
     /// Set a build argument; without a value, take it from the environment (repeatable)
-    #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
+    #[arg(long = "build-arg", value_name = "KEY[=VALUE]", value_parser = build_argument)]
     pub(super) arguments: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]

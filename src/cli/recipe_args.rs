@@ -51,7 +51,7 @@ pub(super) struct RecipeArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Dockerfile options")]
 pub(super) struct DockerfileArgs {
-    /// Dockerfile in the folder, if it has another name
+    /// Dockerfile with another name, relative to the working directory
     #[arg(short = 'f', long, value_name = "FILE", add = complete::dockerfiles())]
     pub(super) file: Option<PathBuf>,
     /// That of the folder, where a recipe counts otherwise
@@ -345,6 +345,14 @@ fn without_values(typed: impl Iterator<Item = String>) -> impl Iterator<Item = S
             None => word,
         }
     })
+}
+
+/// Parses a build argument, which may have no value.
+pub(super) fn build_argument(text: &str) -> Result<String, &'static str> {
+    if text.starts_with('=') {
+        return Err("expected KEY=VALUE, or the KEY of a variable of the environment");
+    }
+    Ok(text.to_owned())
 }
 
 /// Build arguments with values; those without one get the environment's.

@@ -208,6 +208,15 @@ fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
     let plan = plan(&site, &["--stage", "compiled=made"]);
     let expected = ["t/a.txt", "t/sub/b.txt", "u/a.txt", "v/app.exe"];
     assert_eq!(files(&plan), expected);
+    for (place, hint) in [
+        ("made/go/bin/app.exe", "docker-archive:made/go/bin/app.exe"),
+        ("mad", "made"),
+        ("elsewhere", "compile"),
+    ] {
+        build(&site, &["--stage", &format!("compiled={place}")])
+            .fails(2, "dockerfile/request", &[place])
+            .advises(&[hint]);
+    }
     assert_eq!(
         plan["instructions"]["container"]["Env"],
         json!(["FROM_BASE=1"])
@@ -886,6 +895,8 @@ fn what_is_wrong_is_reported_with_its_line() {
         let failure = refused(&format!("COPY --chown=ContainerUser a.txt {target}"), &[]);
         failure.advises(&["remove the flag"]).hides("icacls");
     }
+    refused("COPY --chmod=755 a.txt /x/", &[]).advises(&["remove the flag"]);
+    refused("COPY app /x/", &[]).names(&["where its path begins"]);
     let marked = site("COPY d /d", &["d/.wh.x"]);
     let mut marked = build(&marked, &["--dry-run"]);
     marked
@@ -905,6 +916,7 @@ fn what_is_wrong_is_reported_with_its_line() {
             "\"nobody\"",
         ),
         (&["--stage", "0=d"], "dockerfile/request", "0"),
+        (&["--build-arg", "=1"], "usage", "KEY=VALUE"),
         (&["--set", "a=b"], "usage/arguments", "--build-arg a=VALUE"),
     ] {
         refused("COPY a.txt /x", arguments).is(code, &[value]);

@@ -176,9 +176,19 @@ fn json_has_the_text_and_what_goes_with_it() {
 fn what_no_dockerfile_has_is_refused_with_a_hint() {
     let site = Site::new();
     fs::create_dir(site.path("app")).unwrap();
-    for keys in [
-        "volumes = ['C:/data']",
-        "[[layers]]\nname = 'one'\nfolders = ['C:/a']",
+    for (keys, hint) in [
+        (
+            "volumes = ['C:/data']",
+            "wincimg build IMAGE --engine direct",
+        ),
+        (
+            "[[layers]]\nname = 'one'\nfolders = ['C:/a']",
+            "wincimg build IMAGE --engine direct",
+        ),
+        (
+            "volumes = ['C:/data']\n[[run]]\nshell = 'dir'",
+            "remove these keys or [[run]]",
+        ),
     ] {
         let recipe = format!("name = \"app\"\nbase = \"servercore\"\n{keys}\n");
         fs::write(site.path("app/recipe.toml"), recipe).unwrap();
@@ -186,7 +196,7 @@ fn what_no_dockerfile_has_is_refused_with_a_hint() {
             let output = render(&site, arguments).output().unwrap();
             assert_eq!(output.status.code(), Some(2), "{keys}: {output:?}");
             let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_contains!(printed, "wincimg build IMAGE --engine direct");
+            assert_contains!(printed, hint);
         }
     }
 }

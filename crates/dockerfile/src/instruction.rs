@@ -357,7 +357,10 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
             let message = format!("{keyword} --{flag} is unsupported: {why}");
             let owner = flags.all("chown").last();
             return Err(InstructionError {
-                hint: owner.map(|owner| owner_hint(owner, list(instruction).ok())),
+                hint: match owner {
+                    Some(owner) => Some(owner_hint(owner, list(instruction).ok())),
+                    None => (flag == "chmod").then(|| "remove the flag".to_owned()),
+                },
                 ..InstructionError::of_windows(message)
             });
         }

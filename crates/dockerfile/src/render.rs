@@ -43,8 +43,12 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
             "layers of its own ([[layers]], [[msi]], runtimes or layer)"
         };
         let problem = format!("only the direct engine builds a recipe with {what}");
-        return Err(Problem::request("recipe/layers", problem)
-            .hint("build it with `wincimg build IMAGE --engine direct`, or remove these keys"));
+        let hint = if plan.steps.is_empty() {
+            "build it with `wincimg build IMAGE --engine direct`, or remove these keys"
+        } else {
+            "remove these keys or [[run]], which only a Docker daemon runs"
+        };
+        return Err(Problem::request("recipe/layers", problem).hint(hint));
     }
     let mut context = context::files(plan).map_err(Problem::from_diagnosed)?;
     let links = context::take_folder_links(&mut context)?;

@@ -13,7 +13,7 @@ use wincimg_windows::compat::Isolation;
 use crate::cli::cache_args::read_size;
 use crate::cli::cluster_args::CLUSTER_SOURCE;
 use crate::cli::docker_args::DockerArgs;
-use crate::cli::recipe_args::build_arguments;
+use crate::cli::recipe_args::{build_argument, build_arguments};
 use crate::cli::{Failure, complete};
 
 /// Build options of a Docker daemon.
@@ -45,7 +45,7 @@ pub(in crate::cli) struct DaemonArgs {
     #[arg(long, hide_short_help = true)]
     pub(super) no_cache: bool,
     /// Set a build argument; without a value, take it from the environment (repeatable)
-    #[arg(long = "build-arg", value_name = "KEY[=VALUE]", add = complete::build_arguments())]
+    #[arg(long = "build-arg", value_name = "KEY[=VALUE]", value_parser = build_argument, add = complete::build_arguments())]
     arguments: Vec<String>,
 }
 

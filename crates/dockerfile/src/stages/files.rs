@@ -270,6 +270,10 @@ impl Files for Folder {
                 self.root.path.display(),
                 self.rules.display()
             ),
+            None if self.root.path.ends_with(path) => {
+                let root = self.root.path.display();
+                format!("{path:?} is not in {root}, which is where its path begins")
+            }
             None => format!("{path:?} is not in {}", self.root.path.display()),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Diagnose as _, Problem, closest_match, error_chain};
-use wincimg_common::files::{TextFile, or_here};
+use wincimg_common::files::{TextFile, missing_path_hint, or_here};
 use wincimg_layer::DiskSource;
 use wincimg_layer::dockerignore::{FILE_NAME, IgnoreRules};
 use wincimg_oci::store::LOCAL_SCHEMES;
@@ -292,8 +292,15 @@ impl Stages {
             return Err(StageError::Request(problem, Some(hint)));
         }
         if !folder.is_dir() {
-            let problem = format!("--stage {name}={}: folder not found", folder.display());
-            return Err(StageError::Request(problem, None));
+            let place = folder.display();
+            let problem = format!("--stage {name}={place}: folder not found");
+            let hint = if folder.is_file() {
+                format!("name an archive of an image with its kind: docker-archive:{place}")
+            } else {
+                let compiled = || format!("compile the stage {name:?} into that folder first");
+                missing_path_hint(folder).unwrap_or_else(compiled)
+            };
+            return Err(StageError::Request(problem, Some(hint)));
         }
         let rules = folder.join(FILE_NAME);
         let root = DiskSource::folder(folder);
