@@ -135,6 +135,8 @@ pub(super) struct DrainedHost<'a> {
     pub(super) node: &'a Node,
     /// Steps by hand before the drain.
     pub(super) before: Vec<ActionStep>,
+    /// Steps by hand before the drain for pods that may be on it, or on another node.
+    pub(super) if_there: Vec<ActionStep>,
     /// Steps by hand between the drain and the update.
     pub(super) drained: Vec<ActionStep>,
     /// The `OnDelete` workloads whose pods there get a rebuilt image with the update.
@@ -162,13 +164,18 @@ impl DrainedHost<'_> {
                 own.on_delete.push(id);
             }
         }
+        for step in other.if_there {
+            if !own.if_there.contains(&step) {
+                own.if_there.push(step);
+            }
+        }
         own
     }
 
     /// The steps that update it with a script.
     fn steps(&self, script: &str, flags: &CommandFlags) -> Vec<ActionStep> {
         let name = self.node.name.as_deref().unwrap_or_default();
-        let mut steps = self.before.clone();
+        let mut steps = [&self.before[..], &self.if_there].concat();
         let mut drain = vec!["drain", name, "--ignore-daemonsets"];
         if self.has_empty_dir {
             drain.push("--delete-emptydir-data");

@@ -36,7 +36,7 @@ pub(super) fn ordered(rollout: &Rollout, actions: Vec<PlanAction>) -> Vec<PlanAc
         let Some(patch) = place.part.patch else {
             continue;
         };
-        if interrupted_intervals(&effects, &place).is_empty() {
+        if interrupted_intervals(&effects, &place, false).is_empty() {
             continue;
         }
         let own = place.placement.workload.map(|own| &rollout.workloads[own]);
@@ -93,8 +93,9 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
             continue;
         };
         let own = &rollout.workloads[workload];
-        let is_spared = heeds_cordon(own) || keeps_image(own);
-        let mut intervals = interrupted_intervals(&effects, &place);
+        let keeps_image = keeps_image(own);
+        let is_spared = heeds_cordon(own) || keeps_image;
+        let mut intervals = interrupted_intervals(&effects, &place, keeps_image);
         intervals.retain(|(_, until)| until.is_none() || !is_spared);
         for (from, until) in intervals {
             let hosts = all.entry((from, workload, until)).or_default();
@@ -112,14 +113,17 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
     all.collect()
 }
 
-/// Intervals of actions in which pods do not start in a place.
+/// Intervals of actions in which pods do not start in a place. `keeps_image` is true for those that
+/// get a rebuilt image only with the patch of their node.
 fn interrupted_intervals(
     effects: &Effects<'_>,
     place: &HostSet<'_>,
+    keeps_image: bool,
 ) -> Vec<(usize, Option<usize>)> {
     let starts_after = |last: usize| {
         let (workload, images) = (place.placement.workload, &place.placement.images);
-        let is_done = |action: usize| action <= last;
+        let has_image = !keeps_image || place.part.patch.is_none_or(|patch| patch <= last);
+        let is_done = |action: usize| has_image && action <= last;
         let mut outcomes = effects.outcomes(workload, images, &place.part, is_done);
         outcomes.all(|(after, _)| after != VerdictOutcome::Incompatible)
     };

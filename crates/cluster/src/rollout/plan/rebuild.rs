@@ -73,7 +73,6 @@ pub(super) fn rebuilds(
         let is_used = !workloads.is_empty();
         let build = rebuild_command(image, &host_builds, others, tag, is_used, &after.flags);
         let commands = copy.into_iter().chain([build]).map(ActionStep::Command);
-        workloads.retain(|(own, _)| !running::waits_for_patch(graph.rollout, *own, patched));
         let steps = commands.chain(users.adopt(to.as_deref(), &workloads));
         let steps: Vec<ActionStep> = steps.collect();
         replace_image(after, place, &becomes, to, graph.rollout, &keep_tag);
@@ -133,6 +132,13 @@ fn replace_image(
     }
     after.images[place].reference = to;
     after.images.push(old);
+}
+
+/// The nodes of a workload that are patched after its image is rebuilt.
+enum PatchedLater {
+    None,
+    Some,
+    All,
 }
 
 struct ImageUsers<'a> {
@@ -195,6 +201,14 @@ impl<'a> ImageUsers<'a> {
         for &(index, user) in users {
             let update = self.update(index, to.is_some());
             let mut steps = adopt_steps(user, from, to, update, self.flags);
+            if running::is_on_node(user) {
+                match self.patched_later(index) {
+                    PatchedLater::None => {}
+                    // The new image may not start there before.
+                    PatchedLater::All => continue,
+                    PatchedLater::Some => steps = steps_elsewhere(user, steps),
+                }
+            }
             let is_command = |step: &&ActionStep| matches!(step, ActionStep::Command(_));
             let rest = steps.split_off(steps.iter().take_while(is_command).count());
             // An absent owner is there once for each template of its pods.
@@ -233,12 +247,22 @@ impl<'a> ImageUsers<'a> {
         if self.rollout.workloads[workload].id.kind != "DaemonSet" {
             return Some(ONE_BY_ONE);
         }
+        match self.patched_later(workload) {
+            PatchedLater::None => Some(ONE_BY_ONE),
+            PatchedLater::All => None,
+            PatchedLater::Some => {
+                Some("one after the other, except on the nodes that are patched later")
+            }
+        }
+    }
+
+    fn patched_later(&self, workload: usize) -> PatchedLater {
         let nodes: Vec<usize> = self.hosts_of(workload).map(|(host, _)| host).collect();
         let waiting = nodes.iter().filter(|host| self.patched.contains_key(*host));
         match waiting.count() {
-            0 => Some(ONE_BY_ONE),
-            waiting if waiting == nodes.len() => None,
-            _ => Some("one after the other, except on the nodes that are patched later"),
+            0 => PatchedLater::None,
+            waiting if waiting == nodes.len() => PatchedLater::All,
+            _ => PatchedLater::Some,
         }
     }
 
@@ -266,6 +290,18 @@ impl<'a> ImageUsers<'a> {
         let mut hosts = self.hosts_of(workload);
         hosts.any(|(host, group)| self.patched.contains_key(&host) || fails(group))
     }
+}
+
+/// The steps for a pod that may be on a node that is patched later, where it is not.
+fn steps_elsewhere(pod: &Workload, steps: Vec<ActionStep>) -> Vec<ActionStep> {
+    let steps = steps.into_iter().map(|step| {
+        let (ActionStep::Command(text) | ActionStep::Manual(text)) = step;
+        let id = &pod.id;
+        ActionStep::Manual(format!(
+            "unless {id} is on a node that is patched later: {text}"
+        ))
+    });
+    steps.collect()
 }
 
 /// Returns true if nodes keep their copy of an image of these workloads.

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_windows::version::WindowsVersion;
-
 use super::effects::Effects;
 use super::rebuild::new_name;
 use super::{Interruption, Pin, PlanAction};
@@ -47,23 +45,24 @@ pub(super) fn delete_jobs(
     steps.collect()
 }
 
-/// Returns true if a pod gets a rebuilt image only with the patch of its node: there, the kubelet
-/// restarts it in place, and the new image may not start before.
-pub(super) fn waits_for_patch(
-    rollout: &Rollout,
-    workload: usize,
-    patched: &BTreeMap<usize, WindowsVersion>,
-) -> bool {
-    let own = &rollout.workloads[workload];
-    let mut hosts = patched.keys().map(|host| &rollout.hosts[*host]);
-    own.template.scheduling.node_name.is_some() && hosts.any(|node| is_bound_to(own, node))
-}
-
 /// Returns true if the running pods of a workload keep the old image until their node is patched, if
 /// it is.
 pub(super) fn keeps_image(own: &Workload) -> bool {
+    is_on_node(own) || own.id.kind == "DaemonSet" && own.controller.updates_on_delete()
+}
+
+/// Returns true for a pod that the kubelet of its node restarts in place with a changed image, as
+/// far as the input tells.
+pub(super) fn is_on_node(own: &Workload) -> bool {
     let is_bound = own.id.kind == "Pod" && own.template.scheduling.node_name.is_some();
-    is_bound || own.id.kind == "DaemonSet" && own.controller.updates_on_delete()
+    is_bound || is_unscheduled(own)
+}
+
+/// Returns true for the manifest of a pod that names no node: the pod may be on each node that
+/// admits it.
+fn is_unscheduled(own: &Workload) -> bool {
+    let is_manifest = own.manifest().is_some();
+    is_manifest && own.is_bare_pod() && own.template.scheduling.node_name.is_none()
 }
 
 /// Returns true for a pod on this node, with or without a manifest there.
@@ -84,6 +83,7 @@ pub(super) fn drained_host<'a>(
     let mut drained = DrainedHost {
         node,
         before: Vec::new(),
+        if_there: Vec::new(),
         drained: Vec::new(),
         on_delete: Vec::new(),
         has_empty_dir: false,
@@ -92,17 +92,25 @@ pub(super) fn drained_host<'a>(
     for (workload, _) in landed(rollout, host, stays) {
         let own = &rollout.workloads[workload];
         drained.has_empty_dir |= own.loses_empty_dir();
-        if is_bound_to(own, node) {
+        let is_unscheduled = is_unscheduled(own);
+        if is_unscheduled || is_bound_to(own, node) {
+            let (before, after) = if is_unscheduled {
+                (&mut drained.if_there, None)
+            } else {
+                (&mut drained.before, Some(&mut drained.drained))
+            };
             let mut images = Vec::new();
+            let mut by_hand = Vec::new();
             for (from, to) in rebuilt_images(rollout, own, rebuilds) {
                 let steps = adopt_steps(own, from, to.as_deref(), Vec::new(), flags);
                 let steps = steps.into_iter();
-                let by_hand = steps.filter(|step| matches!(step, ActionStep::Manual(_)));
-                drained.drained.extend(by_hand);
+                by_hand.extend(steps.filter(|step| matches!(step, ActionStep::Manual(_))));
                 images.extend(to);
             }
-            let recreated = own.is_bare_pod().then(|| recreate_step(&own.id, &images));
-            drained.before.extend(recreated);
+            if own.is_bare_pod() {
+                before.push(recreate_step(&own.id, is_unscheduled, &images));
+            }
+            after.unwrap_or(before).extend(by_hand);
         } else if keeps_image(own) && !rebuilt_images(rollout, own, rebuilds).is_empty() {
             drained.on_delete.push(&own.id);
         }
@@ -111,15 +119,20 @@ pub(super) fn drained_host<'a>(
 }
 
 /// The step for a pod that drain refuses.
-fn recreate_step(id: &WorkloadId, images: &[String]) -> ActionStep {
+fn recreate_step(id: &WorkloadId, is_unscheduled: bool, images: &[String]) -> ActionStep {
+    let condition = if is_unscheduled {
+        ", if it is on this node"
+    } else {
+        ""
+    };
     let with = match images {
         [] => String::new(),
         [image] => format!(" with the image {image}"),
         images => format!(" with the images {}", images.join(", ")),
     };
     ActionStep::Manual(format!(
-        "delete {id}, which drain refuses (it has no controller); create it again after the \
-         uncordon{with}"
+        "delete {id}, which drain refuses (it has no controller){condition}; create it again after \
+         the uncordon{with}"
     ))
 }
 
@@ -171,7 +184,8 @@ pub(super) fn ended_by_drains(rollout: &Rollout, actions: &[PlanAction]) -> Vec<
             let landed = landed(rollout, host, |own| effects.stays(own, host));
             for (workload, _) in landed.filter(|(_, starts)| *starts) {
                 let own = &rollout.workloads[workload];
-                let is_stopped = own.is_bare_pod() && is_bound_to(own, &rollout.hosts[host]);
+                let is_there = is_unscheduled(own) || is_bound_to(own, &rollout.hosts[host]);
+                let is_stopped = own.is_bare_pod() && is_there;
                 for (loses_data, is_ended) in [(false, is_stopped), (true, own.loses_empty_dir())] {
                     if is_ended {
                         ended.entry((loses_data, workload)).or_default().push(host);

@@ -222,6 +222,58 @@ fn a_running_pod_gets_its_image_with_the_patch_of_its_host() {
 }
 
 #[test]
+fn a_pod_that_may_run_on_a_patched_node_is_not_changed_in_place_there() {
+    let pod = |names: &str, more: &str| {
+        format!(
+            "kind: Pod\nmetadata: {{name: bare{more}}}\nspec: {{os: {{name: windows}}, containers: \
+             [{{name: c, image: 'repo.example/i0:1'}}], affinity: {{nodeAffinity: \
+             {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchFields: \
+             [{{key: metadata.name, operator: In, values: [{names}]}}]}}]}}}}}}}}\n"
+        )
+    };
+    let delete = "delete Pod default/bare, which drain refuses (it has no controller), if it is on \
+                  this node; create it again after the uncordon with the image \
+                  repo.example/i0:1-20261124";
+    let set = "kubectl set image pod/bare c=repo.example/i0:1-20261124";
+    let steps_on = |hosts: &[&str], object: &str| {
+        let mut request = request(hosts, &["17763.973"]);
+        request.today = Some("2026-11-24".parse().unwrap());
+        let shared = "---\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {os: \
+                      {name: windows}, containers: [{name: c, image: 'repo.example/i0:1'}]}}}\n";
+        set_workloads(&mut request, &format!("{object}{shared}"));
+        let plan = plan(&request);
+        let stopped = plan.interruptions.iter().map(|it| it.hosts.clone());
+        let stopped: Vec<_> = stopped.collect();
+        (plan.actions.iter().flat_map(steps_of).collect(), stopped)
+    };
+    let hosts = ["17763.973", "17763.1158"];
+    let (steps, stopped): (Vec<String>, _) = steps_on(&hosts, &pod("n0", ""));
+    assert!(!steps.iter().any(|step| step.contains(set)), "{steps:?}");
+    let place = steps.iter().position(|step| step == delete);
+    let drain = "$ kubectl drain n0 --ignore-daemonsets";
+    let drain = steps.iter().position(|step| step == drain).unwrap();
+    assert_eq!(place, Some(drain - 1), "{steps:?}");
+    assert_eq!(stopped, [vec![0]]);
+    // It may be on another node, too.
+    let (steps, _): (Vec<String>, _) = steps_on(&hosts, &pod("n0, n1", ""));
+    let elsewhere = format!("unless Pod default/bare is on a node that is patched later: {set}");
+    assert!(steps.contains(&elsewhere), "{steps:?}");
+    assert!(steps.iter().any(|step| step == delete), "{steps:?}");
+    // It is not on a node that is patched, or on none at all.
+    for object in [pod("n1", ""), pod("n0", ", uid: '1'")] {
+        let (steps, stopped): (Vec<String>, _) = steps_on(&hosts, &object);
+        assert!(steps.contains(&format!("$ {set}")), "{steps:?}");
+        assert!(stopped.is_empty(), "{stopped:?}");
+    }
+    // Many nodes have the steps of one as an example.
+    let many = [&["17763.973"; 5][..], &["17763.1158"]].concat();
+    let (steps, _): (Vec<String>, _) = steps_on(&many, &pod("n0, n1, n2, n3, n4", ""));
+    let drains = steps.iter().filter(|step| step.contains("kubectl drain"));
+    assert_eq!(drains.count(), 1, "{steps:?}");
+    assert!(steps.iter().any(|step| step == delete), "{steps:?}");
+}
+
+#[test]
 fn what_a_patch_breaks_for_good_is_said() {
     let hosts = ["17763.973", "17763.1158"];
     let landings = [("Deployment", vec![0], 0b11), ("Deployment", vec![1], 0b01)];
@@ -291,6 +343,21 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
                 let containers = containers_of(&mut state, id).iter_mut();
                 for container in containers.filter(|own| own.image == old) {
                     (*image).clone_into(&mut container.image);
+                }
+            }
+            ["delete", "Pod", id, ..] => {
+                let made = words.iter().map(|word| word.trim_end_matches(','));
+                let made = made.filter(|word| {
+                    let mut images = state.images.iter();
+                    images.any(|own| own.reference.as_deref() == Some(*word))
+                });
+                let made: Vec<&str> = made.collect();
+                for container in containers_of(&mut state, id.trim_end_matches(',')) {
+                    let mut made = made.iter();
+                    let new = made.find(|new| new.rsplit_once('-').unwrap().0 == container.image);
+                    if let Some(new) = new {
+                        (*new).clone_into(&mut container.image);
+                    }
                 }
             }
             ["kubectl", "cordon", names @ ..] => {
