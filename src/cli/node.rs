@@ -92,7 +92,7 @@ struct MakeScript {
     #[command(flatten)]
     hosts: HostArgs,
     /// Registry of the pause image
-    #[arg(long, value_name = "HOST[/PREFIX]", required_unless_present = "undo")]
+    #[arg(long, value_name = "HOST[/PREFIX]")]
     registry: Option<RegistryPrefix>,
     /// Name of the pause image in the registry
     #[arg(long, value_name = "NAME", default_value = "pause")]
@@ -140,6 +140,10 @@ impl MakeScript {
                     registries,
                     self.images(registry, &builds.targets(), session)?,
                 )
+            }
+            None if !self.undo => {
+                return Err(Failure::usage("a script requires a registry")
+                    .hint("add --registry HOST[:PORT][/PREFIX], or --undo"));
             }
             _ => (Vec::new(), Vec::new()),
         };

@@ -117,6 +117,39 @@ fn an_output_that_is_typed_takes_the_place_of_a_push_by_default() {
 }
 
 #[test]
+fn a_switch_of_the_file_is_turned_off_by_its_value() {
+    let folder = Folder::new("[check-compat]\nstrict = true\n");
+    let warned = [
+        "check-compat", "--host-build", "20348.3091", "--image-build", "20348.3207",
+    ];
+    folder.run(&warned).code(1);
+    folder.run(&[&warned[..], &["--strict"]].concat()).code(1);
+    let off = [&warned[..], &["--strict=false"]].concat();
+    folder.run(&off).code(0);
+}
+
+#[test]
+fn the_registry_of_a_node_script_and_the_image_of_a_builder_may_be_of_the_file() {
+    let folder = Folder::new(
+        "registry = \"repo.lan\"\n[node.builder]\nimage = \"repo.lan/node-builder:1\"\n",
+    );
+    let host = folder.registry.host();
+    let hosts = ["--host-build", "17763.973"];
+    let bases = ["--base-registry", &host, "--insecure-registry", &host];
+    let script = [&["node", "script", "--dry-run"], &hosts[..], &bases].concat();
+    folder
+        .run(&script)
+        .code(0)
+        .stdout(contains("repo.lan/pause"));
+    let builder = [&["node", "builder"], &hosts[..]].concat();
+    let image = contains("repo.lan/node-builder:1");
+    folder.run(&builder).code(0).stdout(image);
+    folder.write("wincimg.toml", "");
+    folder.run(&script).code(2).stderr(contains("--registry"));
+    folder.run(&builder).code(2).stderr(contains("--image"));
+}
+
+#[test]
 fn a_value_that_a_command_does_not_take_is_named_with_its_place_and_the_values_it_takes() {
     let folder = Folder::new("format = \"markdown\"\nhost-build = \"17763.973\"\n");
     folder.build(&[]).code(2).stdout("").stderr(

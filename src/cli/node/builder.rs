@@ -34,7 +34,7 @@ pub(super) struct MakeBuilder {
     #[command(flatten)]
     hosts: HostArgs,
     /// Image with Docker, from the recipe node-builder
-    #[arg(long, value_name = "IMAGE", value_parser = image, required_unless_present = "remove")]
+    #[arg(long, value_name = "IMAGE", value_parser = image)]
     image: Option<String>,
     /// Name of the builder
     #[arg(long, value_name = "NAME", default_value = "builder", value_parser = builder_name)]
@@ -86,6 +86,10 @@ pub(super) struct MakeBuilder {
 
 impl MakeBuilder {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+        if self.image.is_none() && !self.remove {
+            return Err(Failure::usage("a builder requires an image")
+                .hint("add --image IMAGE, built from the recipe node-builder, or --remove"));
+        }
         let nodes = self.hosts.distinct_builds(session)?.nodes;
         let builds = builders(&nodes, &self.node_selector)?;
         let builder = BuilderName {
