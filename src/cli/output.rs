@@ -74,6 +74,28 @@ impl OutputFormat {
     }
 }
 
+/// Endings of files' names, each with the name of the format that it stands for.
+const ENDINGS: [(&str, &str); 8] = [
+    (".spdx.json", "spdx"),
+    (".cdx.json", "cyclonedx"),
+    (".json", "json"),
+    (".html", "html"),
+    (".htm", "html"),
+    (".md", "markdown"),
+    (".sarif", "sarif"),
+    (".xml", "junit"),
+];
+
+/// The typed format, or that of the output's name, if the command has it.
+pub(super) fn format_of<F: ValueEnum>(typed: Option<F>, output: Option<&Path>) -> Option<F> {
+    let named = || {
+        let name = output?.file_name()?.to_str()?.to_ascii_lowercase();
+        let mut endings = ENDINGS.iter().filter(|(ending, _)| name.ends_with(*ending));
+        endings.find_map(|(_, format)| F::from_str(format, false).ok())
+    };
+    typed.or_else(named)
+}
+
 /// Prints the annotations of lines.
 pub(super) fn write_annotations(
     format: ReviewFormat,
@@ -270,6 +292,28 @@ pub(super) fn terminal_width() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_file_decides_on_the_format_among_those_of_the_command() {
+        use crate::report::ReportFormat::{self, Html, Json, Junit, Markdown, Sarif};
+
+        for (name, expected) in [
+            ("a/report.HTM", Some(Html)),
+            ("web.spdx.json", Some(Json)),
+            ("report.md", Some(Markdown)),
+            ("report.xml", Some(Junit)),
+            ("report.sarif", Some(Sarif)),
+            ("report.txt", None),
+            ("sarif", None),
+        ] {
+            let format: Option<ReportFormat> = format_of(None, Some(Path::new(name)));
+            assert_eq!(format, expected, "{name}");
+            assert_eq!(format_of(Some(Html), Some(Path::new(name))), Some(Html));
+        }
+        assert_eq!(format_of::<ReportFormat>(None, None), None);
+        let scan = format_of::<OutputFormat>(None, Some(Path::new("web.sarif")));
+        assert_eq!(scan, None);
+    }
 
     fn one(out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"one")

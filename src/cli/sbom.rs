@@ -17,6 +17,7 @@ use wincimg_oci::document::Digest;
 
 use super::contents::{only_image, report_foreign};
 use super::document_args::TOOL;
+use super::output::format_of;
 use super::{
     CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
     registry_args, write_json, write_result,
@@ -39,10 +40,10 @@ pub(super) struct Sbom {
     /// Select the image of this platform from an index
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Option<PlatformFilter>,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: SbomOutput,
-    /// Write to this file
+    /// Output format [default: that of the output's name, or text]
+    #[arg(long, value_enum)]
+    format: Option<SbomOutput>,
+    /// Write to this file; its name decides on the format (.spdx.json, .cdx.json, .json)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +76,8 @@ impl Sbom {
             write_sbom(form, &inventory, TOOL, out)?;
             out.write_all(b"\n")
         };
-        write_result(self.output.as_deref(), |out| match self.format {
+        let format = format_of(self.format, self.output.as_deref()).unwrap_or(SbomOutput::Text);
+        write_result(self.output.as_deref(), |out| match format {
             SbomOutput::Text => write_text(&self.image, &inventory, out),
             SbomOutput::Json => write_list(&self.image, &inventory, out),
             SbomOutput::Spdx => document(SbomFormat::Spdx, out),

@@ -27,6 +27,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::command_context::colour_on;
 use super::contents::all_images_in;
 use super::http_args::USER_AGENT;
+use super::output::format_of;
 use super::{
     CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
     registry_args, security, write_json, write_result,
@@ -60,8 +61,8 @@ pub(super) struct Scan {
     /// Add a CVRF document in JSON or XML to the table (repeatable)
     #[arg(long, value_name = "FILE|URL")]
     msrc: Vec<String>,
-    /// Exit with 1 for vulnerabilities of this severity and above, or for exploited ones, and for
-    /// images that cannot be judged
+    /// Exit with 1 for vulnerabilities of this severity and above or without one, or for exploited
+    /// ones, and for images that cannot be judged
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// Ignore this vulnerability (repeatable)
@@ -74,10 +75,10 @@ pub(super) struct Scan {
     /// Select the images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: ScanFormat,
-    /// Write to this file
+    /// Output format [default: that of the output's name, or text]
+    #[arg(long, value_enum)]
+    format: Option<ScanFormat>,
+    /// Write to this file; its name decides on the format (.json, .sarif)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -114,7 +115,8 @@ impl FailOn {
             Self::Important => Severity::Important,
             Self::Critical => Severity::Critical,
         };
-        fix.severity >= least
+        // What is not rated may be critical.
+        fix.severity >= least || fix.severity == Severity::Unrated
     }
 }
 
@@ -245,12 +247,13 @@ impl Scan {
                 session.warn(format_args!("{reference} ({platform}): {why}{verdict}"));
             }
         }
-        write_result(self.output.as_deref(), |out| match self.format {
+        let format = format_of(self.format, self.output.as_deref()).unwrap_or(ScanFormat::Text);
+        write_result(self.output.as_deref(), |out| match format {
             ScanFormat::Text => write_text(&report, self.output.is_none(), out),
             ScanFormat::Json => write_json(&report, out),
             ScanFormat::Sarif => write_scan_sarif(&report, out),
         })?;
-        if self.format != ScanFormat::Text {
+        if format != ScanFormat::Text {
             session.note(age_with_hint(&report.table));
         }
         Ok((!report.failed).into())
@@ -286,7 +289,10 @@ impl Scan {
         for place in &self.msrc {
             new.fetch(&http, place).await?;
         }
-        Ok(new.add_to(path, kept, progress.as_ref())?)
+        let added = new.add_to(path, kept, progress.as_ref());
+        added.map_err(|error| {
+            Failure::from(error).hint("keep the table in a folder of yours: --cache-dir DIR")
+        })
     }
 
     fn report(

@@ -44,7 +44,7 @@ use wincimg_cluster::rollout::{
 use wincimg_windows::update::Update;
 
 /// Report format.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
     Text,
     Json,

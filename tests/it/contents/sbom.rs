@@ -116,9 +116,15 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
 fn the_sbom_of_any_image_is_valid_in_both_formats() {
     let images = with_packages();
     let python = python_with_readers();
-    for format in ["spdx", "cyclonedx"] {
-        run(&mut images.command(&["sbom", "oci:web", "--format", format, "-o", "bom.json"]));
-        let bytes = fs::read(images.path("bom.json")).unwrap();
+    // The name of the file decides, unless the format is typed.
+    for (format, name, typed) in [
+        ("spdx", "bom.spdx.json", &[][..]),
+        ("cyclonedx", "bom.cdx.json", &[]),
+        ("cyclonedx", "bom.json", &["--format", "cyclonedx"]),
+    ] {
+        let arguments = [&["sbom", "oci:web", "-o", name], typed].concat();
+        run(&mut images.command(&arguments));
+        let bytes = fs::read(images.path(name)).unwrap();
         assert_eq!(problems(&python, format, &bytes), Vec::<String>::new());
         let text = String::from_utf8(bytes).unwrap();
         assert!(

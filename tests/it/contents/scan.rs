@@ -120,6 +120,12 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
     );
     assert!(first["table"]["age_days"].as_i64().unwrap() > 500);
 
+    let sarif = images.scan(&["oci:web", "-o", "web.sarif"]);
+    assert_eq!(sarif.status.code(), Some(0));
+    let sarif = fs::read(images.path("web.sarif")).unwrap();
+    let sarif: Value = serde_json::from_slice(&sarif).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+
     // The documents are not needed again.
     fs::remove_file(images.path("apr.json")).unwrap();
     fs::remove_file(images.path("may.json")).unwrap();
@@ -211,6 +217,20 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         (&json!("CVE-2024-0002"), &Value::Null)
     );
     assert_eq!(cves(&report), ["CVE-2024-0003", "CVE-2024-0004"]);
+    // What is not rated may be of any severity.
+    let june = document(
+        "2024-Jun",
+        "2024-06-11",
+        &[("CVE-2024-0005", "", "No", "10.0.17763.5936")],
+    );
+    fs::write(images.path("jun.json"), june).unwrap();
+    images.put("late", &image("17763.5820", vec![bottom()]));
+    let late = |least: &str| {
+        let arguments = ["oci:late", "--msrc", "jun.json", "--fail-on", least];
+        images.scan(&arguments).status.code()
+    };
+    assert_eq!(late("critical"), Some(1));
+    assert_eq!(late("exploited"), Some(0));
 }
 
 #[test]
