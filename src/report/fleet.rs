@@ -42,7 +42,9 @@ fn headline(report: &FleetReport) -> String {
 /// Returns true if an image is not simply up to date.
 fn is_reportable(image: &ImageReport) -> bool {
     let mut builds = image.builds.iter();
-    image.problem.is_some() || builds.any(|build| build.state != FleetImageState::Current)
+    image.problem.is_some()
+        || !image.warnings.is_empty()
+        || builds.any(|build| build.state != FleetImageState::Current)
 }
 
 /// `17763.973`, or `any`.
@@ -50,27 +52,31 @@ fn host(build: &BuildReport) -> &str {
     build.host_build.as_deref().unwrap_or("any")
 }
 
-/// An image for one build of Windows; for none if it failed before its builds were known.
+/// An image for one build of Windows; for none if it failed before its builds were known, or no
+/// node needs it.
 struct Row<'r> {
     image: &'r ImageReport,
     build: Option<&'r BuildReport>,
-    state: FleetImageState,
+    /// None if no node needs it.
+    state: Option<FleetImageState>,
     failure: Option<&'r ReportedError>,
 }
 
 impl<'r> Row<'r> {
     fn of(image: &'r ImageReport) -> impl Iterator<Item = Self> {
-        let alone = (image.builds.is_empty() && image.problem.is_some()).then_some(None);
+        let is_said = image.problem.is_some() || !image.warnings.is_empty();
+        let alone = (image.builds.is_empty() && is_said).then_some(None);
         let builds = image.builds.iter().map(Some).chain(alone);
         builds.map(move |build| {
-            let state = build.map_or(FleetImageState::Failed, |build| build.state);
+            let failed = image.problem.as_ref().map(|_| FleetImageState::Failed);
+            let state = build.map_or(failed, |build| Some(build.state));
             let own = build.and_then(|build| build.problem.as_ref());
             let failure = own.or(image.problem.as_ref());
             Self {
                 image,
                 build,
                 state,
-                failure: failure.filter(|_| !state.is_present()),
+                failure: failure.filter(|_| state.is_some_and(|state| !state.is_present())),
             }
         })
     }
@@ -83,14 +89,21 @@ impl<'r> Row<'r> {
         [
             escape(&self.image.reference),
             escape(self.build.map_or("", host)),
-            self.state.name().to_owned(),
+            self.state_name().to_owned(),
             escape(self.why().unwrap_or_default()),
             problem.join("<br>"),
         ]
     }
 
+    fn state_name(&self) -> &'static str {
+        self.state.map_or("skipped", FleetImageState::name)
+    }
+
     fn why(&self) -> Option<&'r str> {
-        self.build?.reason.as_deref()
+        match self.build {
+            Some(build) => build.reason.as_deref(),
+            None => self.image.warnings.first().map(String::as_str),
+        }
     }
 
     /// Reason why the image is missing, and the hint.
@@ -98,7 +111,7 @@ impl<'r> Row<'r> {
         if let Some(failure) = self.failure {
             return (failure.problem.clone(), failure.hint.as_deref());
         }
-        let name = self.state.name();
+        let name = self.state_name();
         let why = self.why();
         let message = why.map_or_else(|| name.to_owned(), |why| format!("{name}: {why}"));
         (message, None)
@@ -143,6 +156,9 @@ fn write_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
         }
         if let Some(failure) = &image.problem {
             write_failure(failure, "  ", out)?;
+        }
+        for warning in &image.warnings {
+            writeln!(out, "  warning: {}", Untrusted(warning))?;
         }
     }
     if let Some(missing) = &report.missing_fixes {
@@ -198,16 +214,17 @@ fn write_junit(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
 
 fn case(title: String, row: &Row<'_>) -> TestCase {
     let outcome = match row.state {
-        FleetImageState::Current | FleetImageState::Built => None,
-        FleetImageState::Missing | FleetImageState::Outdated => Some(Outcome::Failure),
-        FleetImageState::Failed => Some(Outcome::Error),
+        Some(FleetImageState::Current | FleetImageState::Built) => None,
+        Some(FleetImageState::Missing | FleetImageState::Outdated) => Some(Outcome::Failure),
+        Some(FleetImageState::Failed) => Some(Outcome::Error),
+        None => Some(Outcome::Skipped),
     };
     let failure = outcome.map(|outcome| {
         let (message, hint) = row.reason();
         let message = escape_untrusted(&message);
         Failure {
             outcome,
-            rule: Some(row.state.name()),
+            rule: row.state.map(FleetImageState::name),
             description: hint.map(|hint| format!("{message}\nfix: {}", escape_untrusted(hint))),
             message,
         }
@@ -223,14 +240,15 @@ fn case(title: String, row: &Row<'_>) -> TestCase {
 /// SARIF: a result for each missing image, at its line of the fleet's file.
 fn write_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     let rows = report.images.iter().flat_map(Row::of);
-    let results = rows.filter(|row| !row.state.is_present()).map(|row| {
+    let is_missing = |row: &Row<'_>| row.state.is_some_and(|state| !state.is_present());
+    let results = rows.filter(is_missing).map(|row| {
         let (message, hint) = row.reason();
         let host = row.build.map(|build| format!(" for {}", host(build)));
         let host = host.unwrap_or_default();
         let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
-        let Row { image, state, .. } = row;
+        let (image, state) = (row.image, row.state_name());
         sarif::Result {
-            rule: state.name(),
+            rule: state,
             level: "error",
             message: format!("{}{host}: {message}{hint}", image.reference),
             place: Some(SourceLocation {
@@ -238,7 +256,7 @@ fn write_sarif(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
                 line: image.line,
             }),
             subject: Some(image.reference.clone()),
-            fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),
+            fingerprint: Some(format!("{state}|{}{host}", image.reference)),
             ..sarif::Result::default()
         }
     });
@@ -286,9 +304,9 @@ fn write_html(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_row(row: &Row<'_>, out: &mut dyn Write) -> io::Result<()> {
     let class = match row.state {
-        FleetImageState::Current => "",
-        FleetImageState::Built => " class=\"new\"",
-        FleetImageState::Missing | FleetImageState::Outdated | FleetImageState::Failed => {
+        None | Some(FleetImageState::Current) => "",
+        Some(FleetImageState::Built) => " class=\"new\"",
+        Some(FleetImageState::Missing | FleetImageState::Outdated | FleetImageState::Failed) => {
             " class=\"no\""
         }
     };

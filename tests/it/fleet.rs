@@ -503,6 +503,24 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
     assert_eq!(states(&report, 2).len(), 0);
     let printed = stderr(&output);
     assert_contains!(printed, "pool=cache");
+    // Reports say so, too.
+    let warnings = json!(["no Windows node matches pool=cache"]);
+    assert_eq!(report["images"][2]["warnings"], warnings);
+    for (format, skipped) in [
+        ("text", "warning: no Windows node matches pool=cache"),
+        (
+            "junit",
+            "<skipped message=\"skipped: no Windows node matches",
+        ),
+        ("markdown", "| skipped | no Windows node matches"),
+        ("html", "skipped<td>no Windows node matches"),
+    ] {
+        let output = command(&site, "check", &["--quiet", "--format", format])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(skipped), "{text}");
+    }
 }
 
 #[test]

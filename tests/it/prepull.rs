@@ -291,6 +291,12 @@ fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
         let said = stderr(&output);
         assert!(warning(&words).eval(&said), "{what}: {said}");
     }
+    let output = command(&site, "check", &["--format", "json"])
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = report["images"][0]["warnings"][0].as_str().unwrap();
+    assert_contains!(said, "needs containerd 1.6.18 or newer");
     let failure = command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
     assert_contains!(failure.hint, "containerd 1.6.18", "-hostprocess");
     assert!(!failure.hint.contains("fleet build"), "{failure:#?}");

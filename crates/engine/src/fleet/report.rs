@@ -60,6 +60,9 @@ pub struct ImageReport {
     pub builds: Vec<BuildReport>,
     /// Error that concerns all of it.
     pub problem: Option<ReportedError>,
+    /// Warnings about its nodes, as that its selector matches none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// An image for one build of Windows.
@@ -191,6 +194,7 @@ impl ImageReport {
             line: entry.line,
             builds: Vec::new(),
             problem: None,
+            warnings: Vec::new(),
         }
     }
 

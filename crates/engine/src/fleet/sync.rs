@@ -427,7 +427,7 @@ fn hosts_of(
     report: &mut ImageReport,
 ) -> Result<Option<Vec<TargetHost>>, ReportedError> {
     if design.is_for_any_host()? {
-        warn_of_old_runtimes(entry, nodes, ctx.reporter);
+        warn_of_old_runtimes(entry, nodes, ctx.reporter, report);
         return Ok(Some(Vec::new()));
     }
     let hosts = TargetHost::from_nodes(nodes);
@@ -447,14 +447,21 @@ fn has_hosts(
     if hosts.is_empty() {
         let selector = entry.selector.as_ref();
         let which = selector.map_or_else(String::new, |it| format!(" matches {it}"));
+        let warning = format!("no Windows node{which}");
         ctx.reporter
-            .warn(&format_args!("line {}: no Windows node{which}", entry.line));
+            .warn(&format_args!("line {}: {warning}", entry.line));
+        report.warnings.push(warning);
     }
     !hosts.is_empty()
 }
 
 /// Warns of nodes whose runtime does not run an image without Windows out of its index.
-fn warn_of_old_runtimes(entry: &FleetEntry, nodes: &[Node], reporter: &dyn Progress) {
+fn warn_of_old_runtimes(
+    entry: &FleetEntry,
+    nodes: &[Node],
+    reporter: &dyn Progress,
+    report: &mut ImageReport,
+) {
     let nodes = nodes.iter().filter(|node| !node.runtime.runs_unversioned());
     let names: Vec<&str> = nodes.filter_map(|node| node.name.as_deref()).collect();
     let Some(first) = names.first() else {
@@ -464,12 +471,14 @@ fn warn_of_old_runtimes(entry: &FleetEntry, nodes: &[Node], reporter: &dyn Progr
         1 => format!("{first} does"),
         count => format!("{first} and {} more do", count - 1),
     };
-    reporter.warn(&format_args!(
+    let warning = format!(
         "it contains no Windows and needs {}, which {lack} not have; with containerd 1.6.0 to \
          1.6.17, pods there can name the tag {}-{HOST_PROCESS}",
         ContainerRuntime::FOR_UNVERSIONED,
         entry.tag
-    ));
+    );
+    reporter.warn(&warning);
+    report.warnings.push(warning);
 }
 
 /// Reference of one image of an index.
