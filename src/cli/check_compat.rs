@@ -22,16 +22,17 @@ use wincimg_cluster::rollout::{
 };
 use wincimg_cluster::workloads::{Workload, WorkloadList};
 use wincimg_common::diagnose::closest_match;
+use wincimg_common::shell::quote;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Isolation;
 use wincimg_windows::release;
-use wincimg_windows::update::{Kb, Updates};
+use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
 use super::input::is_stdin;
-use super::output::{FILE_WIDTH, check_distinct, check_file, terminal_width};
+use super::output::{FILE_WIDTH, check_distinct, check_file, format_of, terminal_width};
 use super::{
     CommandOutcome, Failure, HostArgs, RegistryArgs, Session, command_context, complete,
     registry_args, security, updates, write_result,
@@ -133,18 +134,7 @@ pub(super) struct ReportArgs {
 impl ReportArgs {
     /// The given format, or that of the output's name.
     pub(super) fn format(&self) -> ReportFormat {
-        let named = || {
-            let extension = self.output.as_ref()?.extension()?.to_str()?;
-            Some(match extension.to_ascii_lowercase().as_str() {
-                "html" | "htm" => ReportFormat::Html,
-                "json" => ReportFormat::Json,
-                "md" => ReportFormat::Markdown,
-                "sarif" => ReportFormat::Sarif,
-                "xml" => ReportFormat::Junit,
-                _ => return None,
-            })
-        };
-        self.format.or_else(named).unwrap_or(ReportFormat::Text)
+        format_of(self.format, self.output.as_deref()).unwrap_or(ReportFormat::Text)
     }
 
     /// Rejects files that cannot be written.
@@ -251,6 +241,13 @@ impl CheckCompat {
                 .hint("write all but one of the inputs to files"));
         }
         for reference in &self.references {
+            if workloads::is_manifest(Path::new(reference)) && Path::new(reference).is_file() {
+                let problem = format!("{reference:?} is a file, not an image");
+                return Err(Failure::usage(problem).hint(format!(
+                    "type -f {} for workloads, and quote patterns: -f '*.yaml'",
+                    quote(reference)
+                )));
+            }
             parse_location(reference).map_err(|error| {
                 let is_said = matches!(error, LocationError::Meant { .. });
                 let hint = "name images as `docker pull` does";
@@ -307,7 +304,11 @@ impl CheckCompat {
             } else {
                 let namespace = self.kube.namespace.as_deref();
                 let selector = self.kube.workload_selector.as_deref();
-                cluster.workloads(namespace, selector).await?
+                let list = cluster.workloads(namespace, selector).await?;
+                if list.workloads.is_empty() && self.kube.chooses_workloads() {
+                    return Err(self.kube.no_workload());
+                }
+                list
             };
             Ok(((name, snapshot), workloads))
         })?;
@@ -354,11 +355,19 @@ impl CheckCompat {
             changes.push(format!("{} as {simulation}{left}", count(moved, "node")));
         }
         for kb in &self.simulate_hotfix {
-            if Updates::global().by_kb(*kb).next().is_none() {
-                return Err(Failure::usage(format!(
-                    "{kb} is not a cumulative update of a known build"
-                ))
-                .hint(format!("for details: wincimg node hotfix resolve {kb}")));
+            let updates = Updates::global().by_kb(*kb).map(Update::version);
+            let builds: BTreeSet<u32> = updates.map(|version| version.build).collect();
+            let mut own = hosts.iter().filter_map(|node| node.build);
+            if !own.any(|host| builds.contains(&host.version.build)) {
+                let problem = if builds.is_empty() {
+                    format!("{kb} is not a cumulative update of a known build")
+                } else {
+                    let names = builds.iter().map(|build| release::name_of(*build));
+                    let names: Vec<String> = names.collect();
+                    format!("no node has the build of {kb}: {}", names.join(", "))
+                };
+                let hint = format!("for details: wincimg node hotfix resolve {kb}");
+                return Err(Failure::usage(problem).hint(hint));
             }
             let nodes = count(apply_hotfix(*kb, hosts), "node");
             changes.push(format!("{nodes} with {kb}"));

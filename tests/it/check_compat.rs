@@ -450,5 +450,35 @@ fn a_kustomization_is_said_to_be_built_first() {
         .assert()
         .code(1)
         .stdout(contains("default/p ").and(contains("patched").not()))
-        .stderr(contains(build).and(note(&["patch.yaml"])));
+        .stderr(contains(&build).and(note(&["patch.yaml"])));
+    // Reports say what is not checked, with --quiet, too.
+    let check = || {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.args(["check-compat", "--offline", "--host-build", "20348.1", "-q"]);
+        command.arg("-f").arg(folder.path());
+        command
+    };
+    let output = check().args(["--format", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["skipped"][0]["kind"], "Kustomization", "{report}");
+    let file = report["skipped"][0]["file"].as_str().unwrap();
+    assert_contains!(file, "kustomization.yaml");
+    std::fs::remove_file(folder.path().join("pod.yaml")).unwrap();
+    let failure = check().fails(2, "usage", &[]);
+    assert_contains!(failure.hint, &build);
+}
+
+#[test]
+fn a_file_in_place_of_an_image_is_not_looked_up() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.yaml", "b.yaml"] {
+        std::fs::write(folder.path().join(name), "kind: Pod\n").unwrap();
+    }
+    let failure = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(folder.path())
+        .args([
+            "check-compat", "--host-build", "20348.1", "-f", "a.yaml", "b.yaml",
+        ])
+        .fails(2, "usage", &["b.yaml"]);
+    assert_contains!(failure.hint, "-f b.yaml", "'*.yaml'");
 }

@@ -115,10 +115,24 @@ fn what_cannot_be_a_namespace_is_refused_before_the_cluster_is_asked() {
 }
 
 #[test]
+fn a_selection_without_workloads_is_refused() {
+    let api = one_node();
+    wincimg(&api)
+        .args(["--namespace", "shpo"])
+        .fails(2, "usage", &["shpo"]);
+    let selected = ["--namespace", "shop", "--workload-selector", "app=wbe"];
+    let failure = wincimg(&api).args(selected).fails(2, "usage", &["app=wbe"]);
+    assert_contains!(failure.hint, "--workload-selector");
+}
+
+#[test]
 fn a_namespace_without_workloads_for_windows_is_said_to_have_none() {
     let api = one_node();
+    let mut linux = deployment("shop", "web", "repo.example/web:1");
+    linux["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+    api.set("/apis/apps/v1/namespaces/shop/deployments", vec![linux]);
     let output = wincimg(&api)
-        .args(["--namespace", "shpo"])
+        .args(["--namespace", "shop"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0));

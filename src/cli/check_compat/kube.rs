@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::cli::Failure;
 use crate::cli::cluster_values::namespace;
 
 /// Selection of a cluster's workloads.
@@ -23,5 +24,18 @@ impl KubeArgs {
     /// Returns true if only some of the cluster's workloads are selected.
     pub(super) fn chooses_workloads(&self) -> bool {
         self.namespace.is_some() || self.workload_selector.is_some()
+    }
+
+    /// Error for a selection without workloads: a gate must not pass because of a misspelt name.
+    pub(super) fn no_workload(&self) -> Failure {
+        let namespace = self.namespace.as_ref();
+        let namespace = namespace.map(|name| format!(" in the namespace {name}"));
+        let selector = self.workload_selector.as_ref();
+        let selector = selector.map(|labels| format!(" matches {labels}"));
+        let parts: String = namespace.into_iter().chain(selector).collect();
+        Failure::usage(format!("no workload{parts}")).hint(
+            "see `kubectl get namespaces`; --workload-selector takes labels as listed by `kubectl \
+             get deployments --show-labels`",
+        )
     }
 }

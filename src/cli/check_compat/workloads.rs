@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use wincimg_cluster::workloads::{WorkloadList, WorkloadsError, patch_files};
+use wincimg_cluster::workloads::{
+    SkippedObject, SourceLocation, WorkloadId, WorkloadList, WorkloadsError, patch_files,
+};
 use wincimg_common::files;
 use wincimg_common::shell::command_line;
 
@@ -21,7 +23,7 @@ const MANIFESTS: FileKind = FileKind {
     matches: is_manifest,
 };
 
-fn is_manifest(path: &Path) -> bool {
+pub(super) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|own| {
         let known = ["yaml", "yml", "json"];
@@ -33,6 +35,22 @@ fn is_manifest(path: &Path) -> bool {
 fn is_kustomization(path: &Path) -> bool {
     let name = path.file_stem().and_then(|name| name.to_str());
     name.is_some_and(|name| name.eq_ignore_ascii_case("kustomization"))
+}
+
+/// A kustomization in reports.
+fn skipped(kustomization: &Path, name: String) -> SkippedObject {
+    SkippedObject {
+        id: WorkloadId {
+            kind: "Kustomization".to_owned(),
+            group: "kustomize.config.k8s.io".to_owned(),
+            namespace: "default".to_owned(),
+            name: files::folder_of(kustomization).display().to_string(),
+        },
+        origin: SourceLocation {
+            file: name,
+            line: 1,
+        },
+    }
 }
 
 /// The command that builds a kustomization and checks it on the same hosts.
@@ -56,9 +74,11 @@ pub(super) fn read(
     let mut list = WorkloadList::default();
     let found = named_files::find(files, &MANIFESTS)?;
     let mut patches: HashSet<PathBuf> = HashSet::new();
+    let mut build = None;
     for file in found.iter().filter(|file| is_kustomization(&file.path)) {
         let names = patch_files(&read_text(&file.path)?).into_iter();
         patches.extend(names.map(|name| files::folder_of(&file.path).join(name)));
+        build.get_or_insert_with(|| build_command(&file.path, hosts));
     }
     for FilePath { path, is_found } in found {
         let name = input::name(&path);
@@ -67,6 +87,7 @@ pub(super) fn read(
                 "skipped {name}: a kustomization is built first: {}",
                 build_command(&path, hosts)
             ));
+            list.skipped.push(skipped(&path, name));
             continue;
         }
         if is_found && patches.contains(&path) {
@@ -87,14 +108,19 @@ pub(super) fn read(
         session.warn(warning);
     }
     if list.workloads.is_empty() && !files.is_empty() {
-        return Err(no_workload(&list, files));
+        return Err(no_workload(&list, files, build));
     }
     Ok(list)
 }
 
-fn no_workload(list: &WorkloadList, files: &[PathBuf]) -> Failure {
+/// Error for files without workloads; `build` builds the first kustomization among them.
+fn no_workload(list: &WorkloadList, files: &[PathBuf], build: Option<String>) -> Failure {
     let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
     let problem = format!("found no workload in {}", names.join(", "));
+    if let Some(build) = build {
+        let problem = format!("{problem}: a kustomization is built first");
+        return Failure::usage(problem).hint(build);
+    }
     let Some((own, other)) = list.absent_templates().next() else {
         if list.skipped.is_empty() {
             return Failure::usage(problem).hint(HINT);

@@ -119,6 +119,10 @@ fn a_simulation_of_nothing_is_a_mistake() {
     kubeadm("17763.1158")
         .args(["--simulate-hotfix", "KB4000000"])
         .fails(2, "usage", &["KB4000000"]);
+    // No node has that build.
+    kubeadm("17763.1158")
+        .args(["--simulate-hotfix", "KB5051987"])
+        .fails(2, "usage", &["KB5051987"]);
     kubeadm("17763.1158")
         .args(["--simulate", "win-a"])
         .assert()
