@@ -95,7 +95,7 @@ struct MakeScript {
     #[arg(long, value_name = "HOST[/PREFIX]")]
     registry: Option<RegistryPrefix>,
     /// Name of the pause image in the registry
-    #[arg(long, value_name = "NAME", default_value = "pause")]
+    #[arg(long, value_name = "NAME", default_value = "pause", value_parser = pause_name)]
     pause: String,
     /// Tag of the pause image, for all hosts [default: the version of each host's base, as
     /// `wincimg build` tags it]
@@ -368,6 +368,14 @@ fn write_pem(certificate: &[u8], pem: &mut String) {
         pem.push('\n');
     }
     pem.push_str("-----END CERTIFICATE-----\n");
+}
+
+/// The name of an image below `--registry`.
+fn pause_name(text: &str) -> Result<String, &'static str> {
+    if text.contains([':', '@']) {
+        return Err("expected its name below --registry, such as pause; --tag sets its tag");
+    }
+    Ok(text.to_owned())
 }
 
 /// A duration in Go's format, which the node's configuration uses.

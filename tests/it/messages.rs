@@ -304,6 +304,22 @@ fn every_name_that_was_mistyped_is_guessed() {
 }
 
 #[test]
+fn what_is_typed_in_another_form_is_answered_with_the_form() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (&["image", "inspect", "a", "b"][..], "one image at a time"),
+        (
+            &["node", "script", "--pause", "repo.lan/pause:3"][..],
+            "--tag",
+        ),
+        (&["fleet", "follow", "f.toml", "--listen", "x"][..], ":8080"),
+    ] {
+        let refused = printed(folder.path(), arguments);
+        assert_contains!(refused, expected);
+    }
+}
+
+#[test]
 fn a_flag_of_another_command_is_not_taken_for_a_slip() {
     let folder = tempfile::tempdir().unwrap();
     let refused = printed(

@@ -84,7 +84,7 @@ pub(super) struct FollowArgs {
     retry: Duration,
     /// Serve /metrics, /healthz and /readyz on this address, over plain HTTP without
     /// authentication; :8080 listens on all addresses [default: off]
-    #[arg(long, value_name = "[HOST]:PORT")]
+    #[arg(long, value_name = "[HOST]:PORT", value_parser = listen_address)]
     listen: Option<String>,
     /// Output format: text, or one JSON object per line
     #[arg(long, value_enum, default_value = "text")]
@@ -93,6 +93,14 @@ pub(super) struct FollowArgs {
     installers: InstallerArgs,
     #[command(flatten)]
     connection: BaseRegistryArgs,
+}
+
+fn listen_address(text: &str) -> Result<String, &'static str> {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(_)) => Ok(text.to_owned()),
+        _ => Err("expected [HOST]:PORT such as :8080"),
+    }
 }
 
 /// Parses the name of a lease, optionally with a namespace before it.

@@ -161,7 +161,8 @@ impl Inspect {
         if let Some(property) = self.properties.first() {
             let problem =
                 format!("unexpected argument {property:?}: properties are for a FILE.msi");
-            return Err(Failure::usage(problem));
+            let hint = "inspect one image at a time";
+            return Err(Failure::usage(problem).hint(hint));
         }
         let wanted = self.wanted()?;
         if let Some(place) = Self::on_disk(image) {

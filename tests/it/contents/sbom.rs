@@ -119,8 +119,8 @@ fn the_sbom_of_any_image_is_valid_in_both_formats() {
     // The name of the file decides, unless the format is typed.
     for (format, name, typed) in [
         ("spdx", "bom.spdx.json", &[][..]),
-        ("cyclonedx", "bom.cdx.json", &[]),
-        ("cyclonedx", "bom.json", &["--format", "cyclonedx"]),
+        ("cyclonedx", "bom.cdx.json", &[][..]),
+        ("cyclonedx", "bom.json", &["--format", "cyclonedx"][..]),
     ] {
         let arguments = [&["sbom", "oci:web", "-o", name], typed].concat();
         run(&mut images.command(&arguments));

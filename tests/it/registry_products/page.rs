@@ -62,7 +62,10 @@ pub fn page() -> String {
             text += &format!("- [{}]({source})\n", capital(&quirk.to_string()));
         }
         if !profile.flags.is_empty() {
-            text += &format!("\nPush requires `{}`.\n", profile.flags.join(" "));
+            text += &format!(
+                "\nCopies of Docker images require `image mirror` with `{}`.\n",
+                profile.flags.join(" ")
+            );
         }
     }
     text

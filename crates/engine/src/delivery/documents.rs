@@ -77,7 +77,7 @@ impl AttachmentOptions {
         };
         let problem = format!("{place} cannot hold documents attached to an image");
         Err(Problem::request("usage/documents", problem)
-            .hint("push to a registry with --registry … --push, or write --output oci:DIR"))
+            .hint("push to a registry alone with --registry … --push, or write --output oci:DIR"))
     }
 }
 

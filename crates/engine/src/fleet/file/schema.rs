@@ -41,7 +41,7 @@ pub(super) struct FleetFile {
     pub(super) label: BTreeMap<String, Text>,
     /// Compression of layers.
     pub(super) compression: Option<Compression>,
-    /// Format of manifests; the base's without one.
+    /// Format of manifests; OCI without one, of an updated image its own.
     pub(super) manifest_format: Option<ManifestFormat>,
     /// The images.
     #[serde(default)]
