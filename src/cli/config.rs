@@ -264,6 +264,11 @@ impl<'a> ParsedCommand<'a> {
         let is_known = self.arguments.ids().any(|known| known == id);
         is_known && self.arguments.value_source(id) == Some(ValueSource::CommandLine)
     }
+
+    /// Returns true for a switch that is off.
+    fn is_off(&self, id: &str) -> bool {
+        matches!(self.arguments.try_get_one::<bool>(id), Ok(Some(false)))
+    }
 }
 
 impl File {

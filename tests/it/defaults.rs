@@ -114,6 +114,14 @@ fn an_output_that_is_typed_takes_the_place_of_a_push_by_default() {
         .code(0)
         .stdout(contains("oci:./out").and(contains("pushed").not()));
     folder.build(&host_build).code(0).stdout(contains("pushed"));
+    // Without the push, the file's output remains.
+    folder.write(
+        "wincimg.toml",
+        "[build]\npush = true\noutput = \"oci:./of-file\"\n",
+    );
+    let kept = [&host_build[..], &["--push=false"]].concat();
+    let kept = folder.build(&kept).code(0);
+    kept.stdout(contains("of-file").and(contains("pushed").not()));
 }
 
 #[test]

@@ -64,7 +64,10 @@ pub(super) fn overridden_defaults(
     let conflicts = conflicts(&commands);
     let arguments = || commands.iter().flat_map(|command| command.get_arguments());
     let answers: Vec<&Arg> = arguments()
-        .filter(|arg| typed.has(arg.get_id().as_str()))
+        .filter(|arg| {
+            let id = arg.get_id().as_str();
+            typed.has(id) && !typed.is_off(id)
+        })
         .collect();
     let is_overridden = |default: &FlagDefault| {
         let Some(own) = arguments().find(|arg| *arg.get_id() == default.id) else {
