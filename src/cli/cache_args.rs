@@ -125,8 +125,8 @@ fn is_open_to_others(folder: &Path) -> bool {
         || is_entered && entries.any(|entry| is_open(&entry.path(), 0))
 }
 
-/// The permission bits of a file that apply to others than a user and root: also its group's, unless
-/// the user is alone in it. Where the umask lets groups write, the user's own has the user's number.
+/// The permission bits of a file for others than a user and root. They include those of its group,
+/// unless it is the user's own, which has the user's number where the umask lets groups write.
 #[cfg(unix)]
 fn bits_of_others(user: u32, group: u32) -> u32 {
     if [0, user].contains(&group) {

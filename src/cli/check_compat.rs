@@ -122,7 +122,7 @@ pub(super) struct ReportArgs {
     /// Report format [default: that of the output's name, or text]
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
-    /// Write the report to this file instead of stdout; its name decides on the format (.html, .json,
+    /// Write the report to this file instead of stdout; its name determines the format (.html, .json,
     /// .md, .sarif, .xml for JUnit)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,

@@ -74,7 +74,7 @@ impl OutputFormat {
     }
 }
 
-/// Endings of files' names, each with the name of the format that it stands for.
+/// Endings of file names, each with the name of its format.
 const ENDINGS: [(&str, &str); 8] = [
     (".spdx.json", "spdx"),
     (".cdx.json", "cyclonedx"),
@@ -86,7 +86,7 @@ const ENDINGS: [(&str, &str); 8] = [
     (".xml", "junit"),
 ];
 
-/// The typed format, or that of the output's name, if the command has it.
+/// The typed format, or the one that the output's name ends in, if the command has it.
 pub(super) fn format_of<F: ValueEnum>(typed: Option<F>, output: Option<&Path>) -> Option<F> {
     let named = || {
         let name = output?.file_name()?.to_str()?.to_ascii_lowercase();
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_file_decides_on_the_format_among_those_of_the_command() {
+    fn the_name_of_a_file_determines_the_format_among_those_of_the_command() {
         use crate::report::ReportFormat::{self, Html, Json, Junit, Markdown, Sarif};
 
         for (name, expected) in [

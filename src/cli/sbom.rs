@@ -43,7 +43,7 @@ pub(super) struct Sbom {
     /// Output format [default: that of the output's name, or text]
     #[arg(long, value_enum)]
     format: Option<SbomOutput>,
-    /// Write to this file; its name decides on the format (.spdx.json, .cdx.json, .json)
+    /// Write to this file; its name determines the format (.spdx.json, .cdx.json, .json)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

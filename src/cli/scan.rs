@@ -78,7 +78,7 @@ pub(super) struct Scan {
     /// Output format [default: that of the output's name, or text]
     #[arg(long, value_enum)]
     format: Option<ScanFormat>,
-    /// Write to this file; its name decides on the format (.json, .sarif)
+    /// Write to this file; its name determines the format (.json, .sarif)
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ mod tests {
     const METADATA: &str = "it is an address where clouds keep their credentials";
 
     #[test]
-    fn links_of_microsofts_catalog_lead_into_the_world_alone() {
+    fn links_lead_to_web_addresses_of_other_machines_alone() {
         let catalog = super::super::DEFAULT_CATALOG.parse().unwrap();
         for (link, expected) in [
             ("http://download.windowsupdate.com/c/a.msu", Ok(())),

@@ -74,7 +74,7 @@ impl Certificate {
     }
 
     /// Returns true if it has a DNS name or an IP address, and does not say that its key signs
-    /// certificates. Kubernetes' CA has both.
+    /// certificates. Kubernetes' CA has a DNS name, too, but says so.
     pub fn is_of_server(&self) -> bool {
         self.is_of_server
     }

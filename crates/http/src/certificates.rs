@@ -3,9 +3,9 @@
 //!
 //! A CA is trusted to sign other certificates. A certificate that is self-signed or no CA is
 //! accepted by exact match: the library rejects a server certificate that is also a CA, which many
-//! self-made certificates for registries are. One of a file is accepted for the names in it, and
-//! signs no others if it is a server's, because whoever has its key could pose as any other host; one in
-//! the folder of a host is accepted for this host.
+//! self-made certificates for registries are. One in the folder of a host is accepted for this host,
+//! one of a file for the names in it. A server's signs no others: whoever has its key could pose as
+//! any host.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

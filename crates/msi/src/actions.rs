@@ -16,8 +16,8 @@ const ERROR: u32 = 19;
 const SET_DIRECTORY: u32 = 35;
 const SET_PROPERTY: u32 = 51;
 
-/// What the names of the libraries of `WiX` in a package begin with: `WixCA`, `WixUIWixca`,
-/// `WixFirewallCA`, `Wix4UtilCA_X64`, `IIsSchedule`.
+/// Prefixes of the libraries of `WiX` in a package: `WixCA`, `WixUIWixca`, `WixFirewallCA`,
+/// `Wix4UtilCA_X64`, `IIsSchedule`.
 const OF_WIX: [&str; 2] = ["Wix", "IIs"];
 
 /// Entry points of libraries whose work leaves nothing in an image, with their source.

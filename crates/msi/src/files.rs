@@ -185,7 +185,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Removes a folder that is empty without what is removed, which needs no removal of its own.
+    /// Removes a folder if all that it has is removed: its removal then replaces those inside it.
     fn remove_folder(
         &mut self,
         folder: ImagePath,

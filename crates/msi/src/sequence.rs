@@ -127,8 +127,8 @@ impl Session<'_> {
         self.set_system_folders();
     }
 
-    /// Runs an action whose condition is true, in one context: whom the package is for may change
-    /// only before the paths of its folders are known.
+    /// Runs an action whose condition is true. It may change whom the package is for only until the
+    /// paths of its folders are known.
     fn action_in_context(
         &mut self,
         name: &str,
@@ -434,7 +434,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Ends the installation, unless what is not known may decide it, which is reported at the end.
+    /// Fails, unless something unknown may decide it: that is reported at the end.
     pub(crate) fn fail(&self, why: String) -> Result<(), MsiError> {
         if self.unknown.is_empty() && self.unknown_values.borrow().is_empty() {
             return Err(MsiError::Fails(why));

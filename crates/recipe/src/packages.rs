@@ -315,8 +315,8 @@ impl PlannedLayer {
     }
 }
 
-/// Hint for what nothing says without Windows.
-const INSTEAD: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or unpack a zip \
+/// Hint for a question of a package that only Windows answers.
+const INSTEAD_OF_MSI: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or unpack a zip \
                        of the program with [[files]]";
 
 fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
@@ -368,7 +368,7 @@ impl PlannedPackage {
         match plan.unknown.first() {
             Some(question) => {
                 let why = format!("the package asks {question}, which is unknown");
-                Err(refused(why).hint(INSTEAD))
+                Err(refused(why).hint(INSTEAD_OF_MSI))
             }
             None => Ok(plan),
         }

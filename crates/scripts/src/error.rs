@@ -167,6 +167,11 @@ pub(super) fn later<T>(why: impl Into<String>) -> Result<T> {
     Err(ScriptError::later(why))
 }
 
+/// Error of something that depends on a file whose content or existence is known only later.
+pub(super) fn unread_file<T>() -> Result<T> {
+    later("it depends on a file that is not read yet: a download, or one of the base")
+}
+
 /// Error of something that fails, as it does on Windows.
 pub(super) fn fails<T>(why: impl Into<String>) -> Result<T> {
     Err(ScriptError::fails(why))

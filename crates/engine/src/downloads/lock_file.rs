@@ -20,8 +20,8 @@ use wincimg_recipe::LOCK_FILE;
 const VERSION: u32 = 1;
 /// Far more than any file of an image has. A plan adds sizes up.
 const LARGEST: u64 = 1 << 40;
-/// What to do about a file that cannot be used.
-const WAY_OUT: &str = "restore the file from version control, or delete it and write it again with \
+/// Hint for a lock file that cannot be used.
+const RESTORE_HINT: &str = "restore the file from version control, or delete it and write it again with \
                        --update-lock";
 const HEAD: &str = "\
 # Downloads and images of the Dockerfiles and recipes in this folder. Keep this file with them;
@@ -204,13 +204,13 @@ fn read(path: &Path) -> Result<Entries, BoxError> {
                 ErrorKind::IsADirectory | ErrorKind::InvalidInput | ErrorKind::FileTooLarge
             );
             let problem = file_error("read", path)(error);
-            return Err(problem.hint_if(is_unusable.then_some(WAY_OUT)).into());
+            return Err(problem.hint_if(is_unusable.then_some(RESTORE_HINT)).into());
         }
     };
     parse(&text).map_err(|(line, problem)| {
         let problem = format!("{}:{line}: {problem}", path.display());
         Problem::request("download/lock", problem)
-            .hint(WAY_OUT)
+            .hint(RESTORE_HINT)
             .into()
     })
 }

@@ -60,7 +60,7 @@ pub struct ImageReport {
     pub builds: Vec<BuildReport>,
     /// Error that concerns all of it.
     pub problem: Option<ReportedError>,
-    /// Warnings about its nodes, as that its selector matches none.
+    /// Warnings about its nodes, such as a selector that matches none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

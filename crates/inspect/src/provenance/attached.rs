@@ -369,7 +369,7 @@ mod tests {
         let other = subject("sha256", sha256(b"other").digest());
         assert!(names(&format!("[{other}, {own}]")));
         assert!(!names(&format!("[{other}]")));
-        // What is no list of subjects names none.
+        // Anything but a list of subjects names none.
         let of_other_kind = subject("sha512", image.digest());
         let twice = format!(r#"[{other}], "subject": [{own}]"#);
         let long = format!("[{own}{}]", format!(", {other}").repeat(20_000));

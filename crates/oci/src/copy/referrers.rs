@@ -110,7 +110,7 @@ impl Copier {
             }
         }
         if in_archive.is_some() {
-            // That the source cannot list them is no failure here.
+            // A source that cannot list them is not a failure here.
             reports.retain(|it| it.outcome == ReferrerOutcome::Left);
         }
         reports
@@ -268,7 +268,7 @@ impl ReferrerCopier<'_> {
         batch.iter().zip(join_all(reads).await).collect()
     }
 
-    /// Reads an entry that the target lacks, whatever it lists.
+    /// Reads an entry, unless the target lists its artifact and has it.
     async fn read_entry(
         &self,
         entry: &Descriptor,

@@ -393,7 +393,7 @@ pub(crate) fn is_list_tag(tag: &str) -> bool {
     subject.is_ok_and(|subject| hasher_of(&subject).is_ok())
 }
 
-/// Note about an entry of a list whose artifact a layout lacks or cannot be used.
+/// Note about a listed artifact that a layout lacks, or that cannot be used.
 pub(crate) fn not_attached(
     entry: &Descriptor,
     subject: &dyn fmt::Display,

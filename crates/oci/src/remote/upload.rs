@@ -8,8 +8,8 @@
 //! again, each chunk on a connection of its own: what cuts connections after some bytes then cuts
 //! none. Between two chunks, it resumes with every registry.
 //!
-//! What the registry keeps gives all attempts back if it is worth the bytes that were sent for it:
-//! else a registry that keeps little of each chunk would be sent the blob again and again.
+//! Progress resets the attempts only if the registry keeps enough of the bytes that were sent: one
+//! that keeps little of each chunk would otherwise be sent the blob again and again.
 
 use std::mem;
 
@@ -107,7 +107,7 @@ impl Repository {
         let mut session = self.inner().opened_uploads().remove(&key);
         let mut attempts = self.inner().http.attempts();
         let stands_at = |session: &Option<Session>| session.as_ref().map_or(0, |it| it.offset);
-        // The offset that the registry confirmed at the last headway, the bytes sent since, and
+        // The offset that the registry confirmed at the last progress, the bytes sent since, and
         // whether a connection broke.
         let (mut kept, mut sent, mut has_broken) = (stands_at(&session), 0, false);
         loop {

@@ -58,15 +58,11 @@ impl Cmd<'_, '_> {
                 PathState::Folder => Ok(true),
                 PathState::File => Ok(!is_folder),
                 PathState::Absent => Ok(false),
-                PathState::Deferred => error::later(
-                    "it depends on a file that is not read yet: a download, or one of the base",
-                ),
+                PathState::Deferred => error::unread_file(),
             },
             Paths::Pattern { folder, pattern } => {
                 let Some(paths) = self.machine.glob(&folder, &pattern, Wildcards::Cmd, 0)? else {
-                    return error::later(
-                        "it depends on a file that is not read yet: a download, or one of the base",
-                    );
+                    return error::unread_file();
                 };
                 if paths.is_empty()
                     && is_everything(&pattern)

@@ -118,7 +118,7 @@ impl Shell<'_, '_> {
             }
             match self.statement(statement) {
                 Ok(value) => {
-                    self.end_of(statement);
+                    self.set_status_after(statement);
                     out.extend(value.items());
                 }
                 Err(error) => self.end_statement(error)?,
@@ -291,22 +291,7 @@ impl Shell<'_, '_> {
             Expression::List(items) => self.expressions(items).map(PsValue::List),
             Expression::Group(statement) => self.value_of(statement),
             Expression::Script(statements) => self.block(statements),
-            Expression::Array(statements) => {
-                let value = match statements.as_slice() {
-                    // An expression is no statement of its own, whose errors it would end.
-                    [only] if matches!(only.only_element(), Some(Element::Expression(_))) => {
-                        self.statement(only)?
-                    }
-                    statements => self.block(statements)?,
-                };
-                Ok(match value {
-                    PsValue::List(items) => PsValue::List(items),
-                    PsValue::Null if self.is_null_variable(statements) => {
-                        PsValue::List(vec![PsValue::Null])
-                    }
-                    other => PsValue::List(other.items()),
-                })
-            }
+            Expression::Array(statements) => self.array(statements),
             Expression::Table(entries) => self.table(entries),
             Expression::Block(statements) => Ok(PsValue::Block(statements.clone())),
             Expression::Type(name) => Ok(PsValue::Type(name.clone())),
@@ -338,6 +323,24 @@ impl Shell<'_, '_> {
             // The parser has refused the script.
             Expression::Other(what, _) => error::unclear(format!("{what} is not supported")),
         }
+    }
+
+    /// The value of `@( … )`.
+    fn array(&mut self, statements: &[Statement]) -> Result<PsValue> {
+        let value = match statements {
+            // Unlike a statement, an expression alone does not end the errors in it.
+            [only] if matches!(only.only_element(), Some(Element::Expression(_))) => {
+                self.statement(only)?
+            }
+            statements => self.block(statements)?,
+        };
+        Ok(match value {
+            PsValue::List(items) => PsValue::List(items),
+            PsValue::Null if self.is_null_variable(statements) => {
+                PsValue::List(vec![PsValue::Null])
+            }
+            other => PsValue::List(other.items()),
+        })
     }
 
     fn expressions(&mut self, items: &[Expression]) -> Result<Vec<PsValue>> {

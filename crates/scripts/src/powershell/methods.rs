@@ -223,9 +223,7 @@ impl Shell<'_, '_> {
                 Ok(PsValue::opaque("the result of CreateDirectory is used"))
             }
             (_, "exists", []) => match self.machine.path_state(&path(self)?)? {
-                PathState::Deferred => error::later(
-                    "it depends on a file that is not read yet: a download, or one of the base",
-                ),
+                PathState::Deferred => error::unread_file(),
                 PathState::Absent => Ok(PsValue::Bool(false)),
                 now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),
             },

@@ -362,7 +362,7 @@ pub(super) fn index(of: PsValue, index: &PsValue) -> Result<PsValue> {
 fn conversion(to: &str, value: PsValue) -> Result<Option<PsValue>> {
     let value = match (to, value) {
         ("void", _) | ("xml", PsValue::Null) => PsValue::Null,
-        // It fails for what is no XML, whether its result is used or not.
+        // A text that is not XML fails, whether the result is used or not.
         ("xml" | "xml.xmldocument", value) => {
             value.check_known()?;
             return Err(unsupported(to));

@@ -191,11 +191,7 @@ impl Shell<'_, '_> {
                     }
                 };
                 match (now, kind.as_deref()) {
-                    (PathState::Deferred, _) => {
-                        return error::later(
-                            "it depends on a file that is not read yet: a download, or one of the base",
-                        );
-                    }
+                    (PathState::Deferred, _) => return error::unread_file(),
                     (PathState::Absent, _) => false,
                     (_, None | Some("any")) => true,
                     (now, Some("leaf")) => now == PathState::File,

@@ -1,5 +1,6 @@
-//! `$?`. A pipeline with commands sets it to their success, a statement that is an expression to true,
-//! an error that ends a statement to false, and a condition with a command to true. Nothing else does.
+//! `$?`, the success of what ran last. A pipeline with commands sets it to their success, a statement
+//! that is an expression and a condition with a command to true, an error that ends a statement to
+//! false. Nothing else sets it.
 
 use super::super::error::Result;
 use super::ast::{Element, Expression, Statement};
@@ -31,7 +32,7 @@ impl Status {
         }
     }
 
-    /// That of two commands of a pipeline, which fails if either does.
+    /// The success of two commands of a pipeline, which fails if either fails.
     fn and(self, next: Self) -> Self {
         Self {
             is_ok: self.is_ok && next.is_ok,
@@ -41,7 +42,8 @@ impl Status {
 }
 
 impl Shell<'_, '_> {
-    /// Runs a command of a pipeline after others. What it runs itself does not decide its success.
+    /// Runs a command of a pipeline after others. The commands that it runs itself do not decide its
+    /// success.
     pub(super) fn in_pipeline<T>(
         &mut self,
         before: Option<Status>,
@@ -55,7 +57,7 @@ impl Shell<'_, '_> {
     }
 
     /// Sets `$?` after a statement of a block.
-    pub(super) fn end_of(&mut self, statement: &Statement) {
+    pub(super) fn set_status_after(&mut self, statement: &Statement) {
         if self.succeeds(statement) {
             self.status = Status::default();
         }

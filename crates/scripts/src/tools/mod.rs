@@ -19,7 +19,9 @@ pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
 pub(super) use msiexec::{HANDLE, RESTART};
 pub(super) use reg::is_present;
 pub(super) use search::{Starter, is_in_working_folder};
-use search::{check_installed, check_not_missing, check_own, check_program_exists, may_be_present};
+use search::{
+    check_installed, check_not_missing, check_program_exists, check_windows_program, may_be_present,
+};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::argv;
@@ -96,8 +98,8 @@ pub(super) fn command_line(
     }
     let shell = program_name(&name);
     let found = match shell.as_str() {
-        "cmd" => check_own(machine, starter, &name, SYSTEM),
-        "powershell" => check_own(machine, starter, &name, WINDOWS_POWERSHELL),
+        "cmd" => check_windows_program(machine, starter, &name, SYSTEM),
+        "powershell" => check_windows_program(machine, starter, &name, WINDOWS_POWERSHELL),
         "pwsh" => check_not_missing(machine, starter, &name),
         _ => Ok(()),
     };
@@ -211,7 +213,7 @@ fn find_tool(
     let tool = TOOLS.iter().find(|(known, _)| is_own && *known == program);
     let run: Tool = match (tool, program.as_str()) {
         (Some((_, run)), _) => {
-            check_own(machine, starter, name, folder_of(&program))?;
+            check_windows_program(machine, starter, name, folder_of(&program))?;
             *run
         }
         (None, "7z" | "7za" | "7zr") => {
@@ -221,7 +223,7 @@ fn find_tool(
         (None, "whoami" | "hostname" | "ipconfig" | "systeminfo" | "tasklist")
             if words.is_empty() && is_own =>
         {
-            check_own(machine, starter, name, SYSTEM)?;
+            check_windows_program(machine, starter, name, SYSTEM)?;
             |_, _| Ok(0)
         }
         (None, "choco") if !prints_version(words) => chocolatey::run,
@@ -281,7 +283,7 @@ fn other_program(
     })
 }
 
-/// Fails for what no image has as a program.
+/// Fails for a name that is never a program: a URL, or a command of cmd.
 fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
     if name.contains("://") {
         let error = ScriptError::fails("a URL is not a program");

@@ -10,7 +10,7 @@ use super::{INETSRV, PROGRAM, SYSTEM, program_name};
 /// Extensions of programs and scripts that are named without one.
 const EXTENSIONS: [&str; 5] = [".com", ".exe", ".bat", ".cmd", ".ps1"];
 
-/// What starts a program, which decides where one without a folder is looked for.
+/// What starts a program. It decides where a name without a folder is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Starter {
     /// Windows, for the daemon and for `start` and `Start-Process`: first in the folder of its programs.
@@ -22,7 +22,7 @@ pub(in super::super) enum Starter {
 }
 
 /// Checks that a name finds the program of Windows in a folder, which the base may have.
-pub(super) fn check_own(
+pub(super) fn check_windows_program(
     machine: &Process<'_>,
     starter: Starter,
     name: &str,
@@ -48,12 +48,12 @@ pub(super) fn check_own(
         Lookup::Deferred(Deferred) | Lookup::Unknown if folder == INETSRV => {
             error::unknown(format!("whether PATH has {INETSRV} is unknown"))
         }
-        // That of every Windows has the others.
+        // The PATH of every Windows has the other folders.
         Lookup::Deferred(Deferred) | Lookup::Unknown => Ok(()),
     }
 }
 
-/// Error for a program of Windows whose folder is not on PATH, where another one may have its name.
+/// Error for a program of Windows whose folder is not on PATH. Another program of its name may be.
 fn not_on_path(machine: &Process<'_>, starter: Starter, name: &str, folder: &str) -> ScriptError {
     match find(machine, starter, name) {
         Lookup::Present(()) | Lookup::Deferred(Deferred) => ScriptError::windows(PROGRAM),
@@ -107,8 +107,8 @@ fn missing(name: &str) -> Result<()> {
     error::fails(format!("the image has no {name}"))
 }
 
-/// Looks up a program or script by its name, whose folder is then its own, the working folder or one
-/// of PATH.
+/// Looks up a program or script: in the folder of its name or, without one, in the working folder and
+/// on PATH.
 fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Lookup<()> {
     let mut places = Vec::new();
     let mut found = Lookup::Absent;
@@ -154,8 +154,7 @@ fn has_folder(name: &str) -> bool {
     name.contains(['\\', '/', ':'])
 }
 
-/// Returns true for `appcmd` without a folder where the working folder is its own, in which PowerShell
-/// does not look.
+/// Returns true for `appcmd` if the working folder has it: PowerShell does not search there.
 pub(in super::super) fn is_in_working_folder(machine: &Process<'_>, name: &str) -> bool {
     program_name(name) == "appcmd" && is_same(&machine.folder, INETSRV)
 }
