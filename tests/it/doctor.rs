@@ -270,7 +270,7 @@ fn a_catalog_that_is_named_has_to_answer() {
 }
 
 #[test]
-fn a_catalog_that_answers_with_an_error_is_no_fault_of_the_network() {
+fn an_error_that_a_catalog_answers_is_not_the_networks() {
     const REDIRECT: &[(&str, &str)] = &[("location", "http://elsewhere.lan/")];
     let base = good_base();
     for (status, headers) in [(302, REDIRECT), (500, &[]), (403, &[]), (404, &[])] {

@@ -342,21 +342,13 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
     }
 }
 
-/// A registry that accepts each chunk but the last and then has lost the upload must not be retried
-/// for ever.
-#[test]
-async fn what_a_registry_loses_is_no_headway() {
-    let (log, server) = scripted(|asked: &ScriptedRequest| match asked.method.as_str() {
-        "POST" => answer(202, &[("Location", "/up")], ""),
-        "PATCH" if asked.header("content-range") == Some("2097152-3145727") => answer(500, &[], ""),
-        "PATCH" => answer(202, &[], ""),
-        _ => answer(404, &[], ""),
-    });
+/// Uploads a blob in chunks until no attempt is left.
+async fn fail_to_put(server: &TestServer, blob: Vec<u8>) {
     let repository = repository(
         in_pieces(loopback_options(None)),
         &format!("{}/a", server.host()),
     );
-    let bytes = Bytes::from(noise(3 * MIB, 12));
+    let bytes = Bytes::from(blob);
     let blob = describe(&bytes);
     let put = repository.put_blob(&blob.digest, blob.size, &bytes, &Silent);
     let error = put.await.unwrap_err();
@@ -364,6 +356,19 @@ async fn what_a_registry_loses_is_no_headway() {
         matches!(error, RegistryError::GaveUp { attempts: 6, .. }),
         "{error:?}"
     );
+}
+
+/// A registry that accepts each chunk but the last and then has lost the upload must not be retried
+/// for ever.
+#[test]
+async fn what_a_registry_loses_is_not_progress() {
+    let (log, server) = scripted(|asked: &ScriptedRequest| match asked.method.as_str() {
+        "POST" => answer(202, &[("Location", "/up")], ""),
+        "PATCH" if asked.header("content-range") == Some("2097152-3145727") => answer(500, &[], ""),
+        "PATCH" => answer(202, &[], ""),
+        _ => answer(404, &[], ""),
+    });
+    fail_to_put(&server, noise(3 * MIB, 12)).await;
     assert_eq!(log.count("PATCH", "/up"), 3 * 6);
 }
 
@@ -390,7 +395,7 @@ fn keeping(gain: usize) -> (RequestLog, TestServer) {
 
 /// A chunk that is always interrupted is progress if the registry keeps its beginning.
 #[test]
-async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
+async fn what_a_registry_keeps_of_broken_chunks_is_progress() {
     const GAIN: usize = MIB / 8;
     let (log, server) = keeping(GAIN);
     let repository = repository(
@@ -404,25 +409,14 @@ async fn what_a_registry_keeps_of_broken_pieces_is_headway() {
 
 /// Otherwise it would be sent sixty-four times the blob.
 #[test]
-async fn little_of_each_piece_is_no_headway() {
+async fn little_of_each_chunk_is_not_progress() {
     let (log, server) = keeping(MIB / 64);
-    let repository = repository(
-        in_pieces(loopback_options(None)),
-        &format!("{}/a", server.host()),
-    );
-    let bytes = Bytes::from(noise(2 * MIB, 15));
-    let blob = describe(&bytes);
-    let put = repository.put_blob(&blob.digest, blob.size, &bytes, &Silent);
-    let error = put.await.unwrap_err();
-    assert!(
-        matches!(error, RegistryError::GaveUp { attempts: 6, .. }),
-        "{error:?}"
-    );
+    fail_to_put(&server, noise(2 * MIB, 15)).await;
     assert_eq!(log.count("PATCH", "/up"), 6);
 }
 
 #[test]
-async fn where_large_pieces_break_small_ones_are_headway() {
+async fn where_large_chunks_break_small_ones_are_progress() {
     const SIZE: usize = 12 * MIB;
     let (log, server) = keeping(MIB);
     let breaks = |passed: &ProxiedRequest| {

@@ -314,7 +314,7 @@ fn what_requires_windows_says_what_to_do_instead() {
 }
 
 #[test]
-fn a_command_of_cmd_and_a_url_are_no_programs() {
+fn a_command_of_cmd_and_a_url_are_not_programs() {
     let run = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let setting = RunEnvironment {
