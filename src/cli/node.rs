@@ -373,7 +373,7 @@ fn write_pem(certificate: &[u8], pem: &mut String) {
 /// The name of an image below `--registry`.
 fn pause_name(text: &str) -> Result<String, &'static str> {
     if text.contains([':', '@']) {
-        return Err("expected its name below --registry, such as pause; --tag sets its tag");
+        return Err("expected a name below --registry, such as pause: set the tag with --tag");
     }
     Ok(text.to_owned())
 }

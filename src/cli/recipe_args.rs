@@ -350,7 +350,7 @@ fn without_values(typed: impl Iterator<Item = String>) -> impl Iterator<Item = S
 /// Parses a build argument, which may have no value.
 pub(super) fn build_argument(text: &str) -> Result<String, &'static str> {
     if text.starts_with('=') {
-        return Err("expected KEY=VALUE, or the KEY of a variable of the environment");
+        return Err("expected KEY=VALUE, or KEY for its value in the environment");
     }
     Ok(text.to_owned())
 }
