@@ -330,52 +330,57 @@ fn containers_of<'a>(state: &'a mut RolloutRequest, object: &str) -> &'a mut [Co
     &mut own.unwrap().template.containers
 }
 
+/// Applies a step of an action to a cluster.
+fn apply_step(state: &mut RolloutRequest, step: &ActionStep) {
+    let (ActionStep::Command(text) | ActionStep::Manual(text)) = step;
+    let words: Vec<&str> = text.split(' ').collect();
+    match &words[..] {
+        ["set", "the", "image", image, "in", "CloneSet", id] => {
+            let (old, _) = image.rsplit_once('-').unwrap();
+            let containers = containers_of(state, id).iter_mut();
+            for container in containers.filter(|own| own.image == old) {
+                (*image).clone_into(&mut container.image);
+            }
+        }
+        ["delete", "Pod", id, ..] => {
+            let made = words.iter().map(|word| word.trim_end_matches(','));
+            let made = made.filter(|word| {
+                let mut images = state.images.iter();
+                images.any(|own| own.reference.as_deref() == Some(*word))
+            });
+            let made: Vec<&str> = made.collect();
+            for container in containers_of(state, id.trim_end_matches(',')) {
+                let mut made = made.iter();
+                let new = made.find(|new| new.rsplit_once('-').unwrap().0 == container.image);
+                if let Some(new) = new {
+                    (*new).clone_into(&mut container.image);
+                }
+            }
+        }
+        ["kubectl", "cordon", names @ ..] => {
+            for node in &mut state.nodes.windows {
+                let name = node.name.as_deref().unwrap_or_default();
+                node.is_cordoned |= names.contains(&name);
+            }
+        }
+        ["kubectl", "set", "image", object, changes @ ..] => {
+            for container in containers_of(state, object) {
+                let mut changes = changes.iter().filter_map(|change| change.split_once('='));
+                if let Some((_, image)) = changes.find(|(name, _)| *name == container.name) {
+                    image.clone_into(&mut container.image);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Applies an action's steps to a cluster: a new tag is set on its workloads, and a patched host is
 /// uncordoned.
 fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     let mut state = state.clone();
     for step in action.steps() {
-        let (ActionStep::Command(text) | ActionStep::Manual(text)) = step;
-        let words: Vec<&str> = text.split(' ').collect();
-        match &words[..] {
-            ["set", "the", "image", image, "in", "CloneSet", id] => {
-                let (old, _) = image.rsplit_once('-').unwrap();
-                let containers = containers_of(&mut state, id).iter_mut();
-                for container in containers.filter(|own| own.image == old) {
-                    (*image).clone_into(&mut container.image);
-                }
-            }
-            ["delete", "Pod", id, ..] => {
-                let made = words.iter().map(|word| word.trim_end_matches(','));
-                let made = made.filter(|word| {
-                    let mut images = state.images.iter();
-                    images.any(|own| own.reference.as_deref() == Some(*word))
-                });
-                let made: Vec<&str> = made.collect();
-                for container in containers_of(&mut state, id.trim_end_matches(',')) {
-                    let mut made = made.iter();
-                    let new = made.find(|new| new.rsplit_once('-').unwrap().0 == container.image);
-                    if let Some(new) = new {
-                        (*new).clone_into(&mut container.image);
-                    }
-                }
-            }
-            ["kubectl", "cordon", names @ ..] => {
-                for node in &mut state.nodes.windows {
-                    let name = node.name.as_deref().unwrap_or_default();
-                    node.is_cordoned |= names.contains(&name);
-                }
-            }
-            ["kubectl", "set", "image", object, changes @ ..] => {
-                for container in containers_of(&mut state, object) {
-                    let mut changes = changes.iter().filter_map(|change| change.split_once('='));
-                    if let Some((_, image)) = changes.find(|(name, _)| *name == container.name) {
-                        image.clone_into(&mut container.image);
-                    }
-                }
-            }
-            _ => {}
-        }
+        apply_step(&mut state, &step);
     }
     match action {
         PlanAction::Pin { workload, pin, .. } => pin.apply(&mut state.workloads[*workload]),
