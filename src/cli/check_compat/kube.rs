@@ -34,7 +34,7 @@ impl KubeArgs {
         let selector = selector.map(|labels| format!(" matches {labels}"));
         let parts: String = namespace.into_iter().chain(selector).collect();
         Failure::usage(format!("no workload{parts}")).hint(
-            "see `kubectl get namespaces`; --workload-selector takes labels as listed by `kubectl \
+            "run `kubectl get namespaces`; --workload-selector takes labels as listed by `kubectl \
              get deployments --show-labels`",
         )
     }

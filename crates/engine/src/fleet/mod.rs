@@ -62,7 +62,7 @@ pub struct FleetEntry {
     pub labels: Vec<(String, String)>,
     /// Compression of its layers.
     pub compression: Compression,
-    /// Format of its manifests; OCI without one, of an updated image its own.
+    /// Format of its manifests. Without one, OCI, and for an updated image its own.
     pub flavour: Option<ManifestFormat>,
 }
 

@@ -137,7 +137,7 @@ fn note_left_out(
     Ok(())
 }
 
-/// Policy for the tag: under its own tag an image is replaced by its update, unless that goes back.
+/// Policy for the tag: an update replaces the image under its own tag, unless hosts still need it.
 fn existing(
     updates: &UpdatePlan,
     image: &Reference,

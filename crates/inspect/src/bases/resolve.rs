@@ -223,8 +223,8 @@ impl NoMatchingBase {
                 "try another registry with --base-registry: most bases are for amd64 alone"
             }
             BaseMatch::Exact => {
-                "use the nearest image that starts on the host with --match nearest, in a fleet with \
-                 match = \"nearest\""
+                "use the nearest image that starts on the host: --match nearest (in a fleet, \
+                 match = \"nearest\")"
             }
             // No update gives a host another build.
             BaseMatch::Nearest if self.is_update_enough() => {

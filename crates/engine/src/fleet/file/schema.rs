@@ -41,7 +41,7 @@ pub(super) struct FleetFile {
     pub(super) label: BTreeMap<String, Text>,
     /// Compression of layers.
     pub(super) compression: Option<Compression>,
-    /// Format of manifests; OCI without one, of an updated image its own.
+    /// Format of manifests. Without one, OCI, and for an updated image its own.
     pub(super) manifest_format: Option<ManifestFormat>,
     /// The images.
     #[serde(default)]
