@@ -36,8 +36,8 @@ pub struct ExpectedUpdate {
     pub arch: Arch,
     /// Version of the host after the update, if known.
     pub version: Option<WindowsVersion>,
-    /// Of an update: true to accept files without a digest in the catalog. Of a file: true if it has
-    /// none.
+    /// Of an update: true to accept files without a digest in the catalog. Of a file: true if it
+    /// has none.
     pub without_digest: bool,
 }
 

@@ -467,7 +467,7 @@ impl PodSpec {
         fields
     }
 
-    /// The user to whom the kubelet gives the token: the one of all containers.
+    /// The user to whom the kubelet gives the token: that of all containers, if they agree.
     fn token_user(&self) -> Option<i64> {
         if self.automount_service_account_token.as_bool() == Some(false) {
             return None;

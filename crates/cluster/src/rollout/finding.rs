@@ -278,7 +278,7 @@ impl<'a> CompatibilityChecker<'a> {
         fix: &str,
         isolation: Isolation,
     ) -> Shared {
-        // It is one finding also for containers beside those of the host.
+        // One finding for all containers of the pod.
         let isolation = match about {
             Concern::HostProcessUnsupported => Isolation::HostProcess,
             _ => isolation,

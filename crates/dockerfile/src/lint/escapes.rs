@@ -86,7 +86,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     Some(it.step.edited(message, &edits))
 }
 
-/// True for a copy that the parser refuses whatever its separators, as with spaces in quotes.
+/// True for a copy that the parser refuses with any separators, such as one with quoted spaces.
 fn is_refused_copy(it: &EvaluatedStep<'_>) -> bool {
     let is_copy = matches!(it.kind, InstructionKind::Copy(_));
     let mut all = texts(it.kind).into_iter();

@@ -387,8 +387,8 @@ fn check_set_value(step: &LintStep<'_>) -> Option<Finding> {
     })
 }
 
-/// Reports `echo set A=b > a.cmd`, which writes the space into the value. Options, and folders with a ;
-/// behind the last one, may end in it.
+/// Reports `echo set A=b > a.cmd`, which writes the space into the value. Options, and lists of
+/// folders with a final `;`, may end in a space.
 fn check_written_value(step: &LintStep<'_>) -> Option<Finding> {
     step.commands().iter().find_map(|command| {
         let [_, set, assigned] = command.words.as_slice() else {

@@ -50,7 +50,7 @@ fn monitors_service(step: &LintStep<'_>) -> bool {
     words.first().is_some_and(is_monitor) && has_service
 }
 
-/// True for a program with its arguments; one word may be an application pool, with options behind it.
+/// True for a program with its arguments. A word alone, or with options, may be an application pool.
 fn is_command(words: &[String]) -> bool {
     let Some((program, arguments)) = words.split_first() else {
         return false;

@@ -208,7 +208,7 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
     targets.iter().chain(output)
 }
 
-/// Returns true for a `New-Item` of a file without a value, which may be a path, and of no hidden one.
+/// Returns true for a `New-Item` of a file that is not hidden and has no value, which may be a path.
 fn makes_file(command: &LintCommand) -> bool {
     let mut pairs = command.words.windows(2);
     let is_file = pairs.any(|pair| {

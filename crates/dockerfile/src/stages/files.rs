@@ -158,7 +158,7 @@ impl Folder {
         Ok(Some(spelled))
     }
 
-    /// Paths in a folder that may be included, each with what has it.
+    /// Paths in a folder, each with its kind, except excluded ones below which nothing is included.
     fn entries(&self, folder: &str) -> Result<Vec<(String, FolderEntryKind)>, String> {
         let listed = self.source(folder);
         let entries = listed.list();

@@ -223,7 +223,7 @@ impl ReferrerCopier<'_> {
                 Ok(None) => continue,
                 Err(error) => (None, Err(error)),
             };
-            // Anybody may set such a tag, also to what it is about.
+            // Anybody may set such a tag, even to the manifest that it is about.
             let is_new = digest.as_ref().is_some_and(|it| !is_reported(it, reports));
             reports.push(report(about, suffix.to_owned(), digest.as_ref(), done));
             if let Some(digest) = digest.filter(|_| is_new) {

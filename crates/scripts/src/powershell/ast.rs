@@ -48,8 +48,8 @@ impl Statement {
         }
     }
 
-    /// Returns true if a part of the statement is a command, whether it runs or not. Those of blocks do
-    /// not count.
+    /// Returns true if a part of the statement is a command, whether it runs or not. Commands in script
+    /// blocks do not count.
     pub(super) fn has_command(&self) -> bool {
         let has = |statements: &[Self]| statements.iter().any(Self::has_command);
         match self {
