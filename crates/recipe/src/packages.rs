@@ -316,8 +316,8 @@ impl PlannedLayer {
 }
 
 /// Hint for a question of a package that only Windows answers.
-const INSTEAD_OF_MSI: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or unpack a zip \
-                       of the program with [[files]]";
+const INSTEAD_OF_MSI: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or \
+                              unpack a zip of the program with [[files]]";
 
 fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
     let name = &package.options.file_name;

@@ -21,8 +21,8 @@ const VERSION: u32 = 1;
 /// Far more than any file of an image has. A plan adds sizes up.
 const LARGEST: u64 = 1 << 40;
 /// Hint for a lock file that cannot be used.
-const RESTORE_HINT: &str = "restore the file from version control, or delete it and write it again with \
-                       --update-lock";
+const RESTORE_HINT: &str = "restore the file from version control, or delete it and write it again \
+                            with --update-lock";
 const HEAD: &str = "\
 # Downloads and images of the Dockerfiles and recipes in this folder. Keep this file with them;
 # `wincimg build IMAGE --update-lock` writes it.
