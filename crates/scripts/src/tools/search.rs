@@ -107,8 +107,8 @@ fn missing(name: &str) -> Result<()> {
     error::fails(format!("the image has no {name}"))
 }
 
-/// Looks up a program or script: in the folder of its name or, without one, in the working folder and
-/// on PATH.
+/// Looks up a program or script: in the folder of its name or, without one, on PATH and, except for
+/// PowerShell, in the working folder.
 fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Lookup<()> {
     let mut places = Vec::new();
     let mut found = Lookup::Absent;
