@@ -16,11 +16,15 @@ const LIMIT: usize = 500_000;
 pub(crate) struct Builder {
     files: BTreeMap<String, InstalledFile>,
     folders: BTreeMap<String, ImagePath>,
+    /// Files of the image that are removed, and folders without other contents.
+    removed: BTreeMap<String, ImagePath>,
+    /// Keys of the folders among them.
+    emptied: BTreeSet<String>,
     /// Places of the last edits of values, by key and name.
     values: BTreeMap<String, BTreeMap<String, usize>>,
     /// Places of the last deletions of keys.
     deleted: BTreeMap<String, usize>,
-    /// All but its files and folders.
+    /// All but its files, folders and removals.
     pub(crate) rest: InstallPlan,
 }
 
@@ -66,6 +70,36 @@ impl Builder {
     /// Folders that are planned so far.
     pub(crate) fn folders(&self) -> impl Iterator<Item = &ImagePath> {
         self.folders.values()
+    }
+
+    /// Removes a file of the image, unless the package installs one there.
+    pub(crate) fn remove(&mut self, path: ImagePath) -> Result<(), MsiError> {
+        self.removed.insert(path.key(), path);
+        check(self.removed.len())
+    }
+
+    /// Removes a folder that has nothing but what is removed, unless the package creates it again.
+    pub(crate) fn remove_folder(&mut self, path: ImagePath) -> Result<(), MsiError> {
+        self.emptied.insert(path.key());
+        self.remove(path)
+    }
+
+    /// True if a path of the image is removed.
+    pub(crate) fn removes(&self, path: &ImagePath) -> bool {
+        self.removed.contains_key(&path.key())
+    }
+
+    /// What is removed in the end: not what the package brings again, nor what is in a removed
+    /// folder.
+    fn final_removals(&self) -> Vec<ImagePath> {
+        let is_planned = |key: &str| self.files.contains_key(key) || self.folders.contains_key(key);
+        let is_in_removed = |path: &ImagePath| {
+            let mut above = (1..path.components().len()).map(|depth| path.up_to(depth).key());
+            above.any(|key| self.emptied.contains(&key) && !is_planned(&key))
+        };
+        let removed = self.removed.iter();
+        let removed = removed.filter(|(key, path)| !is_planned(key) && !is_in_removed(path));
+        removed.map(|(_, path)| path.clone()).collect()
     }
 
     /// Adds an edit of the registry.
@@ -125,6 +159,7 @@ impl Builder {
             return Err(MsiError::damaged(why));
         }
         Ok(InstallPlan {
+            removed: self.final_removals(),
             folders: self.folders.into_values().collect(),
             files: self.files.into_values().collect(),
             ..self.rest

@@ -1,6 +1,6 @@
 //! Files: those of the `File` table with their cabinets, copies, removals, folders, `.ini` entries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use wincimg_common::wildcards;
@@ -175,35 +175,30 @@ impl Session<'_> {
             for name in self.matches(&folder, pattern) {
                 let path = join(&folder, &name)?;
                 if self.system.entry(&path) == Presence::Present(false) {
-                    plan.rest.removed.push(path);
+                    plan.remove(path)?;
                 }
             }
         }
         for folder in folders {
-            self.remove_folder(folder, &mut plan.rest.removed)?;
+            if self.is_emptied(&folder, plan)? {
+                plan.remove_folder(folder)?;
+            }
         }
         Ok(())
     }
 
-    /// Removes a folder if all that it has is removed: its removal then replaces those inside it.
-    fn remove_folder(
-        &mut self,
-        folder: ImagePath,
-        removed: &mut Vec<ImagePath>,
-    ) -> Result<(), MsiError> {
-        let names = self.system.names(&folder);
+    /// True for a folder of the image that has nothing but what is removed.
+    fn is_emptied(&mut self, folder: &ImagePath, plan: &Builder) -> Result<bool, MsiError> {
+        let names = self.system.names(folder);
         let Some(names) = self.known(names, || format!("whether {folder} is empty")) else {
-            return Ok(());
+            return Ok(false);
         };
-        let gone: BTreeSet<&ImagePath> = removed.iter().collect();
         for name in names {
-            if !gone.contains(&join(&folder, &name)?) {
-                return Ok(());
+            if !plan.removes(&join(folder, &name)?) {
+                return Ok(false);
             }
         }
-        removed.retain(|path| path.strip_prefix(&folder).is_none());
-        removed.push(folder);
-        Ok(())
+        Ok(true)
     }
 
     /// The names in a folder of the image that match a pattern.

@@ -425,19 +425,31 @@ fn a_component_that_runs_from_its_source_is_not_supported() {
 }
 
 #[test]
-fn a_folder_without_the_removed_files_is_removed() {
-    for (pattern, expected) in [("*", r"C:\old"), ("*.log", r"C:\old\a.log")] {
-        let rows = format!("a||OLD|1|Main\nb|{pattern}|OLD|1|Main");
+fn a_folder_without_the_removed_files_is_removed_unless_it_is_created_again() {
+    let (log, text) = (r"C:\old\a.log", r"C:\old\b.txt");
+    for (rows, action, expected) in [
+        ("a||OLD|1|Main\nb|*|OLD|1|Main", "", &[r"C:\old"][..]),
+        ("a||OLD|1|Main\nb|*.log|OLD|1|Main", "", &[log]),
+        ("a|*.log|OLD|1|Main\nb|a.*|OLD|1|Main", "", &[log]),
+        (
+            "a||OLD|1|Main\nb|*|OLD|1|Main",
+            "\nCreateFolders|3",
+            &[log, text],
+        ),
+    ] {
         let columns = "RemoveFile|FileKey|FileName|DirProperty|#InstallMode|Component_";
         let removed = format!("{columns}\n{rows}");
+        let sequence = format!(
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRemoveFiles|2{action}"
+        );
         let tables = [
             "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n\
              OLD|TARGETDIR|old",
+            "CreateFolder|Directory_|Component_\nOLD|Main",
             removed.as_str(),
-            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRemoveFiles|2",
+            sequence.as_str(),
         ];
-        let files = [r"C:\old\a.log", r"C:\old\b.txt"];
-        let files = files.map(|path| (path.parse().unwrap(), Vec::new()));
+        let files = [log, text].map(|path| (path.parse().unwrap(), Vec::new()));
         let system = TestSystem {
             files: BareSystem {
                 files: files.into(),
@@ -446,7 +458,7 @@ fn a_folder_without_the_removed_files_is_removed() {
         };
         let plan = plan("x64", &tables, system).unwrap();
         let removed: Vec<String> = plan.removed.iter().map(ToString::to_string).collect();
-        assert_eq!(removed, [expected], "{pattern}");
+        assert_eq!(removed, expected, "{rows}{action}");
     }
 }
 
