@@ -42,8 +42,8 @@ pub(super) struct SyntaxError {
 /// Limit on the documents of a text and on the items of a list.
 pub(super) const MOST_OBJECTS: usize = 100_000;
 
-/// Limit on an object without its white space. Kubernetes stores objects of up to 1.5 MiB.
-const LARGEST_OBJECT: usize = 2 << 20;
+/// Limit on an object without its white space: the API server takes requests of up to 3 MiB.
+const LARGEST_OBJECT: usize = 3 << 20;
 
 /// A larger text in flow style is only parsed as JSON: parsing it again as YAML would take minutes.
 const MOST_IN_FLOW_STYLE: usize = 32 << 20;

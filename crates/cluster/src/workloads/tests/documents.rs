@@ -129,8 +129,13 @@ fn there_is_a_limit_on_objects_and_on_their_size() {
     };
     let indented = ["{\"image\":\"i\"}"; 3].join(&format!(",{}", " ".repeat(1 << 20)));
     assert_eq!(found(&pod(&indented)).0, [["i", "i", "i"]]);
+    // The API server takes it: a ConfigMap of 1 MiB, whose quotes are escaped.
+    let config = "\\\"".repeat(1 << 20);
+    let config = format!("{{\"kind\":\"ConfigMap\",\"data\":{{\"a\":\"{config}\"}}}}");
+    let with_pod = format!("{config}{}", pod("{\"image\":\"i\"}"));
+    assert_eq!(found(&with_pod).0, [["i"]]);
     let message = message(&pod(&vec!["{}"; 1 << 20].join(",")));
-    assert_eq!(message, "line 1: an object has more than 2097152 bytes");
+    assert_eq!(message, "line 1: an object has more than 3145728 bytes");
 }
 
 #[test]
