@@ -98,10 +98,7 @@ impl Shell<'_, '_> {
             return Err(error.ending(Ends::Statement));
         }
         let file = self.with_home(file)?;
-        if self.is_core
-            && let Ok(path) = self.machine.path(&file)
-            && self.machine.entry(&path) == Lookup::Present(EntryKind::Folder)
-        {
+        if self.is_core && self.may_be_folder(&file) {
             return error::unclear("PowerShell 7.4 downloads into a folder, earlier versions fail");
         }
         let path = self.machine.file_path(&file)?;
@@ -117,6 +114,18 @@ impl Shell<'_, '_> {
         } else {
             PsValue::Null
         })
+    }
+
+    /// Returns true for a folder, and for the name of one that the base may have.
+    fn may_be_folder(&self, name: &str) -> bool {
+        let Ok(path) = self.machine.path(name) else {
+            return false;
+        };
+        match self.machine.entry(&path) {
+            Lookup::Present(kind) => kind == EntryKind::Folder,
+            Lookup::Unknown => name.ends_with(['\\', '/']),
+            Lookup::Absent | Lookup::Deferred(Deferred) => false,
+        }
     }
 
     pub(super) fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue> {

@@ -20,7 +20,7 @@ pub(super) use msiexec::{HANDLE, RESTART};
 pub(super) use reg::is_present;
 pub(super) use search::{Starter, is_in_working_folder};
 use search::{
-    check_installed, check_not_missing, check_program_exists, check_windows_program, may_be_present,
+    check_installed, check_not_missing, check_program_exists, check_windows_program, find,
 };
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
@@ -285,6 +285,7 @@ fn other_program(
 
 /// Fails for a name that is never a program: a URL, or a command of cmd.
 fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
+    const BY_CMD: &str = r#"begin with "cmd", "/C""#;
     if name.contains("://") {
         let error = ScriptError::fails("a URL is not a program");
         return Err(match starter {
@@ -293,13 +294,17 @@ fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Resu
         });
     }
     let is_built_in = !name.contains(['\\', '/', '.', ':']) && is_built_in(name);
-    if is_built_in && starter == Starter::Windows && !may_be_present(machine, starter, name) {
-        return Err(
-            ScriptError::fails("it is a command of cmd and not a program")
-                .help(r#"begin with "cmd", "/C""#),
-        );
+    if !is_built_in || starter != Starter::Windows {
+        return Ok(());
     }
-    Ok(())
+    match find(machine, starter, name) {
+        Lookup::Absent => {
+            Err(ScriptError::fails("it is a command of cmd and not a program").help(BY_CMD))
+        }
+        // The base may have a program of that name, as those of Git for Windows.
+        Lookup::Unknown => Err(ScriptError::windows(PROGRAM).instead(BY_CMD)),
+        Lookup::Present(()) | Lookup::Deferred(Deferred) => Ok(()),
+    }
 }
 
 /// Returns true for a program that is an installer, as far as its file is known. A name without a

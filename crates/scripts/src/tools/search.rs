@@ -79,20 +79,14 @@ pub(super) fn check_program_exists(machine: &Process<'_>, name: &str, path: &str
     }
 }
 
-/// Returns true for a program that the image has, or gets from a download.
-pub(super) fn may_be_present(machine: &Process<'_>, starter: Starter, name: &str) -> bool {
-    matches!(
-        find(machine, starter, name),
-        Lookup::Present(()) | Lookup::Deferred(Deferred)
-    )
-}
-
 /// Checks that a program that is not part of Windows exists at its path or on PATH.
 pub(super) fn check_installed(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
-    if may_be_present(machine, starter, name) {
-        return Ok(());
+    match find(machine, starter, name) {
+        Lookup::Present(()) | Lookup::Deferred(Deferred) => Ok(()),
+        Lookup::Absent | Lookup::Unknown => {
+            error::unknown(format!("whether the image has {name} is unknown"))
+        }
     }
-    error::unknown(format!("whether the image has {name} is unknown"))
 }
 
 /// Fails if the image is known not to have a program or script.
@@ -109,7 +103,7 @@ fn missing(name: &str) -> Result<()> {
 
 /// Looks up a program or script: in the folder of its name or, without one, on PATH and, except for
 /// PowerShell, in the working folder.
-fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Lookup<()> {
+pub(super) fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Lookup<()> {
     let mut places = Vec::new();
     let mut found = Lookup::Absent;
     if has_folder(name) || starter != Starter::PowerShell {

@@ -240,6 +240,18 @@ fn a_trigger_for_windows_names_the_engine_that_runs_it() {
     assert!(hint.ends_with(&end), "{hint}");
 }
 
+#[test]
+fn what_a_base_may_have_does_not_fail_but_runs_on_windows() {
+    for line in [
+        r#"RUN ["mkdir", "C:/a"]"#,
+        r#"SHELL ["pwsh", "-Command"]
+RUN Invoke-WebRequest https://e.com/a.zip -OutFile C:/a/"#,
+    ] {
+        let result = evaluated(&format!("FROM {BASE}\n{line}\n"));
+        assert_eq!(result.segments.len(), 1, "{line}");
+    }
+}
+
 const DAEMON: &str = "wincimg build . --docker-host tcp://HOST:2376";
 
 #[test]
