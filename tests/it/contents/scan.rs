@@ -12,6 +12,7 @@ fn document(name: &str, day: &str, rows: &[(&str, &str, &str, &str)]) -> String 
             let kb = match *build {
                 "10.0.17763.5576" => "5035849",
                 "10.0.17763.5696" => "5036896",
+                "10.0.17763.5936" => "5039217",
                 _ => "5037765",
             };
             json!({
