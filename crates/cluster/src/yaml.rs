@@ -318,7 +318,9 @@ pub(super) fn part<'t, T: Deserialize<'t>>(json: &'t str) -> Result<T, String> {
 pub(super) fn object(json: &str) -> Result<Value, String> {
     let size: usize = json.split_ascii_whitespace().map(str::len).sum();
     if size > LARGEST_OBJECT {
-        return Err(format!("an object has more than {LARGEST_OBJECT} bytes"));
+        return Err(
+            "an object has more than 3 MiB, which the API server refuses: leave it out".to_owned(),
+        );
     }
     part(json)
 }

@@ -135,7 +135,9 @@ fn there_is_a_limit_on_objects_and_on_their_size() {
     let with_pod = format!("{config}{}", pod("{\"image\":\"i\"}"));
     assert_eq!(found(&with_pod).0, [["i"]]);
     let message = message(&pod(&vec!["{}"; 1 << 20].join(",")));
-    assert_eq!(message, "line 1: an object has more than 3145728 bytes");
+    let expected =
+        "line 1: an object has more than 3 MiB, which the API server refuses: leave it out";
+    assert_eq!(message, expected);
 }
 
 #[test]
