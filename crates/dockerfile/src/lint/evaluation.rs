@@ -332,8 +332,10 @@ fn apply(
             return Ok(check_run(linted, stage, step, known, &run.program));
         }
         kind => {
-            current.apply(kind, lexer, arguments, &mut Vec::new())?;
+            let mut unset = Vec::new();
+            current.apply(kind, lexer, arguments, &mut unset)?;
             match kind {
+                InstructionKind::Env(list) => current.record_open(list, &unset),
                 InstructionKind::Workdir(_) => {
                     place.made.extend(current.working_dir().ok());
                     let excess = place.made.len().saturating_sub(MAX_MADE);

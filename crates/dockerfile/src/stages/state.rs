@@ -1,6 +1,6 @@
 //! State of a stage, with a function for each instruction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -52,6 +52,8 @@ pub(crate) struct StageState {
     pub(crate) config: ContainerConfig,
     /// Names of the configuration's variables: a search for each would take too long.
     env_places: Places,
+    /// Those whose values need a build argument that has none, in upper case.
+    open_variables: BTreeSet<String>,
     pub(super) author: Option<String>,
     pub(super) tree: Tree,
     pub(super) steps: Vec<PlannedStep>,
@@ -91,6 +93,7 @@ impl StageState {
         Self {
             config,
             env_places,
+            open_variables: BTreeSet::new(),
             author: None,
             tree,
             steps: Vec::new(),
@@ -195,6 +198,25 @@ impl StageState {
         }
         let mut places = self.arg_places.of(name).iter();
         places.find_map(|place| self.args[*place].1.clone())
+    }
+
+    /// Like `variable`; none if a build may give another value.
+    pub(crate) fn known_variable(&self, name: &str) -> Option<String> {
+        let is_open = self.open_variables.contains(&name.to_ascii_uppercase());
+        self.variable(name).filter(|_| !is_open)
+    }
+
+    /// Records whether the variables of an `ENV` need a build argument that has no value.
+    pub(crate) fn record_open(&mut self, list: &[(String, String)], unset: &[String]) {
+        let is_open = unset.iter().any(|name| self.has_argument(name));
+        for (name, _) in list {
+            let name = name.to_ascii_uppercase();
+            if is_open {
+                self.open_variables.insert(name);
+            } else {
+                self.open_variables.remove(&name);
+            }
+        }
     }
 
     /// Shell of a line in shell form.

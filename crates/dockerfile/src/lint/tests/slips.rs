@@ -157,6 +157,19 @@ fn a_service_ends_with_its_run() {
 }
 
 #[test]
+fn a_build_argument_without_a_value_does_not_make_a_line_fail() {
+    let rule = "failing-run";
+    let line = "RUN Invoke-WebRequest $env:FILES -OutFile C:\\a.zip";
+    for argument in ["FILES_URL", "FILES"] {
+        let given = format!("ARG {argument}\nENV FILES=${{{argument}}}\n");
+        let text = format!("{given}{SHELL}{line}");
+        assert_eq!(messages(PINNED, &text, rule), [], "{text}");
+        let text = format!("{given}ENV FILES=\n{SHELL}{line}");
+        assert_eq!(messages(PINNED, &text, rule).len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn a_download_makes_no_folder() {
     let rule = "failing-run";
     let other = "FROM example.com/windows:ltsc2022\n";

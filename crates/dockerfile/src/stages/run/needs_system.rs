@@ -89,7 +89,7 @@ pub(crate) fn script_error(
 ) -> Option<ScriptError> {
     let folder = state.working_dir().ok()?;
     let setting = RunEnvironment {
-        variables: &|name| state.variable(name),
+        variables: &|name| state.known_variable(name),
         folder: &folder,
         user: state.config.user.as_deref(),
     };
