@@ -437,6 +437,17 @@ fn local_archives_are_unpacked_and_others_are_not() {
 }
 
 #[test]
+fn what_lies_below_a_link_is_not_missing() {
+    let site = site(
+        "USER ContainerAdministrator\nRUN mkdir C:\\v18 && mklink /d C:\\nodejs C:\\v18\n\
+         RUN C:\\nodejs\\node.exe --version",
+        &[],
+    );
+    let notes = plan(&site, &[])["notes"].to_string();
+    assert_contains!(notes, "--version is skipped");
+}
+
+#[test]
 fn what_run_lines_do_is_in_their_layers() {
     let site = site(
         "USER ContainerAdministrator\nCOPY d /in/\nENV NAME=made\n\

@@ -643,6 +643,21 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
 }
 
 #[test(multi_thread)]
+async fn what_lies_below_a_link_is_not_known() {
+    let bench = Bench::new().await.indexed();
+    let link = r"USER ContainerAdministrator
+RUN mkdir C:\v && mklink /d C:\l C:\v";
+    for rest in [
+        "\nRUN copy C:\\l\\x C:\\x",
+        "\nRUN type C:\\l\\x",
+        " && if exist C:\\l\\x mkdir C:\\yes",
+    ] {
+        let failure = bench.refused(&format!("{link}{rest}"));
+        failure.is("dockerfile/not-known", &[r"C:\l\x"]);
+    }
+}
+
+#[test(multi_thread)]
 async fn attributes_of_the_base_count_as_on_windows() {
     let bench = Bench::new().await.indexed();
     let copied = r"RUN copy C:\inetpub\app\fixed.txt C:\data2\";

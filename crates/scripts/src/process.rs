@@ -42,8 +42,6 @@ pub(super) struct Process<'a> {
     pub(super) package_code: Option<i32>,
     /// Recorded variables that the line changed, as its processes still have them.
     at_start: Vec<(String, Lookup<String>)>,
-    /// Links that the line made, which are not followed.
-    links: Vec<ImagePath>,
     /// True after `echo off` in this cmd.
     pub(super) echo_off: bool,
     /// What `setlocal` of batch files keeps.
@@ -90,7 +88,6 @@ impl<'a> Process<'a> {
             assumed_file: None,
             package_code: None,
             at_start: Vec::new(),
-            links: Vec::new(),
             echo_off: false,
             scopes: Vec::new(),
             depth: 0,
@@ -182,9 +179,6 @@ impl<'a> Process<'a> {
             let value = self.variables.recorded(name, &*self.image);
             self.at_start.push((name.to_owned(), value));
         }
-        if let ImageAction::Link(link) = &action {
-            self.links.push(link.path.clone());
-        }
         self.image.apply(action)?;
         self.changes += 1;
         Ok(())
@@ -236,14 +230,6 @@ impl<'a> Process<'a> {
         match self.image.entry(path) {
             Lookup::Absent | Lookup::Unknown if self.variables.is_profile_folder(path) => {
                 Lookup::Present(EntryKind::Folder)
-            }
-            Lookup::Absent
-                if self
-                    .links
-                    .iter()
-                    .any(|link| is_within(path, link) && !is_same(path, link)) =>
-            {
-                Lookup::Unknown
             }
             seen => seen,
         }

@@ -188,9 +188,18 @@ impl RunState<'_> {
         self.state.tree.kind(path).map_err(|error| failed(&error))
     }
 
-    /// Kind of the entry at a path.
+    /// Kind of the entry at a path. Links are not followed: what is below one is unknown.
     fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
-        self.tree.kind(path).map_err(|error| failed(&error))
+        let kind_of = |path: &ImagePath| self.tree.kind(path).map_err(|error| failed(&error));
+        let found = kind_of(path)?;
+        if found == Presence::Absent {
+            for depth in 1..path.components().len() {
+                if kind_of(&path.up_to(depth))? == Presence::Present(PathKind::Link(())) {
+                    return Ok(Presence::Unknown);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The file that this or an earlier line created at a path.
