@@ -103,7 +103,9 @@ pub(super) fn command_line(
         "pwsh" => check_not_missing(machine, starter, &name),
         _ => Ok(()),
     };
-    found.map_err(|error| error.in_command(&name, at))?;
+    if let Err(error) = found {
+        return not_found(machine, starter, error.in_command(&name, at));
+    }
     match shell.as_str() {
         "cmd" => cmd_line(machine, &rest),
         "powershell" | "pwsh" => {
@@ -179,15 +181,20 @@ fn tool(
 ) -> Result<i32> {
     machine.step()?;
     let program = program_name(name);
-    let Some(run) = find_tool(machine, starter, name, words)? else {
-        if !name.contains("://") && only_prints(&program, words) {
+    let run = match find_tool(machine, starter, name, words) {
+        Ok(Some(run)) => run,
+        Ok(None) if !name.contains("://") && only_prints(&program, words) => {
             // Chocolatey's programs are on PATH only after the line.
-            if program != "netsh" && machine.image.feed() == PackageFeed::None {
-                check_not_missing(machine, starter, name)?;
+            if program != "netsh"
+                && machine.image.feed() == PackageFeed::None
+                && let Err(error) = check_not_missing(machine, starter, name)
+            {
+                return not_found(machine, starter, error.in_command(name, at));
             }
             return machine.skip(format!("{name} {}", words.join(" ")));
         }
-        return other_program(machine, starter, name, words);
+        Ok(None) => return other_program(machine, starter, name, words),
+        Err(error) => return not_found(machine, starter, error.in_command(name, at)),
     };
     let before = machine.changes;
     match run(machine, words) {
@@ -199,6 +206,15 @@ fn tool(
         }
         result => result,
     }
+}
+
+/// The result for a program that is not found: an exit code in cmd, which goes on, and else an error.
+fn not_found(machine: &mut Process<'_>, starter: Starter, error: ScriptError) -> Result<i32> {
+    if starter != Starter::Cmd || error.kind != ScriptErrorKind::Fails {
+        return Err(error);
+    }
+    machine.error = Some(error);
+    Ok(9009)
 }
 
 /// Finds a supported program; one that the image lacks is an error.
