@@ -4,7 +4,7 @@ use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
 use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
 use super::super::tools::{self, QUOTE};
-use super::ast::CommandAst;
+use super::ast::{Argument, CommandAst, Expression};
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
 use super::has_word;
@@ -94,8 +94,19 @@ impl Shell<'_, '_> {
             return Ok(PsValue::opaque(format!("the response of {url} is used")));
         };
         if url.is_empty() {
-            let error = ScriptError::fails("-Uri is empty").help(QUOTE);
-            return Err(error.ending(Ends::Statement));
+            let is_unset = |argument: &Argument| match argument {
+                Argument::Value(Expression::Variable(name)) => {
+                    name.starts_with("env:")
+                        && self.variable(name).text().is_ok_and(|text| text.is_empty())
+                }
+                _ => false,
+            };
+            let error = ScriptError::fails("-Uri is empty").ending(Ends::Statement);
+            return Err(error.help(if command.arguments.iter().any(is_unset) {
+                "the variable has no value: add --build-arg NAME=VALUE, or set it with ENV"
+            } else {
+                QUOTE
+            }));
         }
         let file = self.with_home(file)?;
         if self.is_core && self.may_be_folder(&file) {

@@ -6,6 +6,19 @@ use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotUnderstood};
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
 #[test]
+fn an_empty_address_has_a_variable_without_a_value_or_lost_its_quotes() {
+    for (line, part) in [
+        (r"Invoke-WebRequest $env:NONE -OutFile C:\a", "--build-arg"),
+        (r"iwr -OutFile C:\a -Uri $env:NONE", "--build-arg"),
+        (r"Invoke-WebRequest '' -OutFile C:\$env:VERSION", "quote"),
+    ] {
+        let error = run_on(image(), &POWERSHELL, line).err();
+        let help = error.and_then(|error| error.help);
+        assert!(help.is_some_and(|help| help.contains(part)), "{line}");
+    }
+}
+
+#[test]
 fn downloads_with_checksums_are_pinned() {
     let idiom = format!(
         "$url = ('https://example.com/{{0}}.zip' -f $env:VERSION); \
