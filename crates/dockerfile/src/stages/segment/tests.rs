@@ -245,7 +245,7 @@ fn what_a_base_may_have_does_not_fail_but_runs_on_windows() {
     for line in [
         r#"RUN ["mkdir", "C:/a"]"#,
         r#"SHELL ["pwsh", "-Command"]
-RUN Invoke-WebRequest https://e.com/a.zip -OutFile C:/a/"#,
+RUN Invoke-WebRequest https://e.com/a.zip -OutFile C:/Windows/a/"#,
     ] {
         let result = evaluated(&format!("FROM {BASE}\n{line}\n"));
         assert_eq!(result.segments.len(), 1, "{line}");
