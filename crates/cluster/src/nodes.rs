@@ -649,6 +649,9 @@ mod tests {
         let document = item.replace("\n  ", "\n");
         let document = document.trim_start();
         assert_eq!(read_nodes(document).unwrap(), expected);
+        // The last value of a duplicate key counts.
+        let duplicate = format!("kind: List\n{document}kind: Node\n");
+        assert_eq!(read_nodes(&duplicate).unwrap(), expected);
         let twice = read_nodes(&format!("# two\n---\n{document}---\n{document}")).unwrap();
         assert_eq!(twice.windows.len(), 2);
         let flow = "{kind: Node, metadata: {name: w1}, status: {nodeInfo: {operatingSystem: windows, \

@@ -1,6 +1,6 @@
 //! YAML and JSON as kubectl reads them: multiple documents, and the last value of a duplicate key.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -426,18 +426,18 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SpannedItems, A::Error> {
-        let (mut json, mut item_lines) = ("{".to_owned(), Vec::new());
+        let (mut fields, mut item_lines) = (BTreeMap::new(), Vec::new());
         while let Some(key) = entries.next_key::<String>()? {
-            if key == "items" {
+            let value = if key == "items" {
                 let items: SpannedItems = entries.next_value()?;
                 item_lines = items.item_lines;
-                push_entry(&mut json, key, &items.json);
+                items.json
             } else {
-                let JsonText(value) = entries.next_value()?;
-                push_entry(&mut json, key, &value);
-            }
+                entries.next_value::<JsonText>()?.0
+            };
+            fields.insert(key, value);
         }
-        json.push('}');
+        let json = json_object(fields);
         Ok(SpannedItems { json, item_lines })
     }
 }
@@ -478,13 +478,11 @@ impl<'de> Visitor<'de> for JsonTextVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<JsonText, A::Error> {
-        let mut json = "{".to_owned();
-        while let Some(key) = entries.next_key::<String>()? {
-            let JsonText(value) = entries.next_value()?;
-            push_entry(&mut json, key, &value);
+        let mut fields = BTreeMap::new();
+        while let Some(key) = entries.next_key()? {
+            fields.insert(key, entries.next_value::<JsonText>()?.0);
         }
-        json.push('}');
-        Ok(JsonText(json))
+        Ok(JsonText(json_object(fields)))
     }
 }
 
@@ -496,10 +494,16 @@ fn push_item(json: &mut String, item: &str) {
     json.push_str(item);
 }
 
-fn push_entry(json: &mut String, key: String, value: &str) {
-    push_item(json, &Value::from(key).to_string());
-    json.push(':');
-    json.push_str(value);
+/// A JSON object of its fields in JSON, of which a key has one.
+fn json_object(fields: BTreeMap<String, String>) -> String {
+    let mut json = "{".to_owned();
+    for (key, value) in fields {
+        push_item(&mut json, &Value::from(key).to_string());
+        json.push(':');
+        json.push_str(&value);
+    }
+    json.push('}');
+    json
 }
 
 /// JSON without duplicate keys.
