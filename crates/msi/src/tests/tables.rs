@@ -1,0 +1,162 @@
+//! What the rows of a table leave in the image.
+
+use super::*;
+
+#[test]
+fn a_blank_value_removes_a_variable() {
+    let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+    for (name, is_removed) in [
+        ("=*OWN", true),
+        ("=-*OWN", true),
+        ("*OWN", true),
+        ("!*OWN", true),
+        ("+*OWN", false),
+        ("-*OWN", false),
+        ("=*OTHER", false),
+    ] {
+        let variable = format!("Environment|Environment|Name|Value|Component_\ne|{name}||Main");
+        let tables = [
+            variable.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteEnvironmentStrings|2",
+        ];
+        let system = TestSystem::with_value(key, "OWN", RegistryData::sz("x"));
+        let plan = plan("x64", &tables, system).unwrap();
+        let expected = format!("{key} OWN");
+        let expected = is_removed.then_some(expected);
+        assert_eq!(values_of(&plan), Vec::from_iter(expected), "{name}");
+    }
+}
+
+/// A component with a file, `C:\a.dll`.
+const WITH_FILE: [&str; 2] = [
+    "Component|Component|Directory_|KeyPath\nMain|TARGETDIR|f",
+    "File|File|Component_|FileName\nf|Main|a.dll",
+];
+
+#[test]
+fn a_class_may_have_the_name_of_its_file_alone() {
+    for (attributes, server) in [(0, r"C:\a.dll"), (1, "a.dll")] {
+        let columns = "Class|CLSID|Component_|Context|Feature_|#Attributes";
+        let class = format!("{columns}\n{{1}}|Main|InprocServer32|All|{attributes}");
+        let sequence =
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRegisterClassInfo|2";
+        let tables = [&WITH_FILE[..], &[class.as_str(), sequence]].concat();
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        let values = values_of(&plan);
+        assert!(values[1].ends_with(&format!(" ={server}")), "{values:?}");
+    }
+}
+
+#[test]
+fn a_note_says_that_interfaces_of_a_type_library_are_not_registered() {
+    let library = "TypeLib|LibID|#Version|#Language|Component_|Description\n{1}|512|0|Main|Own";
+    let sequence =
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRegisterTypeLibraries|2";
+    let tables = [&WITH_FILE[..], &[library, sequence]].concat();
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    let [note] = plan.notes.as_slice() else {
+        panic!("{:?}", plan.notes);
+    };
+    assert!(
+        note.contains(r"the type library C:\a.dll are not registered"),
+        "{note}"
+    );
+}
+
+#[test]
+fn only_the_delayed_start_of_a_service_is_set() {
+    for (start, kind, argument, expected) in [
+        (2, 3, "1", Ok(Some(1))),
+        (2, 3, "0", Ok(Some(0))),
+        (3, 3, "1", Ok(None)),
+        (2, 3, "[X]", Err(())),
+        (2, 5, "1", Err(())),
+    ] {
+        let columns = "ServiceInstall|ServiceInstall|Name|#ServiceType|#StartType|Component_";
+        let service = format!("{columns}\ns|Own|16|{start}|Main");
+        let columns =
+            "MsiServiceConfig|MsiServiceConfig|Name|#Event|#ConfigType|Argument|Component_";
+        let setting = format!("{columns}\nc|Own|1|{kind}|{argument}|Main");
+        let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n\
+                        InstallServices|2\nMsiConfigureServices|3";
+        let own = [service.as_str(), setting.as_str(), sequence];
+        let tables = [&WITH_FILE[..], &own].concat();
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(
+            plan.refused.len(),
+            usize::from(expected.is_err()),
+            "{kind} {argument}"
+        );
+        let values = values_of(&plan);
+        let delayed = values
+            .iter()
+            .find_map(|it| it.split_once(" DelayedAutostart="));
+        let delayed = delayed.map(|(_, number)| number.parse::<u32>().unwrap());
+        assert_eq!(
+            delayed,
+            expected.unwrap_or_default(),
+            "{start} {kind} {argument}"
+        );
+    }
+}
+
+#[test]
+fn isolated_components_require_windows() {
+    for (application, refused) in [("Main", 1), ("Other", 0)] {
+        let isolated = format!(
+            "IsolatedComponent|Component_Shared|Component_Application\nLibrary|{application}"
+        );
+        let tables = [
+            isolated.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nIsolateComponents|1\nCostFinalize|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.refused.len(), refused, "{application}");
+        assert!(plan.notes.is_empty(), "{:?}", plan.notes);
+    }
+}
+
+#[test]
+fn a_component_that_runs_from_its_source_is_not_supported() {
+    let component = "Component|Component|Directory_|#Attributes\nMain|TARGETDIR|1";
+    let error = plan("x64", &[component], TestSystem::default()).unwrap_err();
+    assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+}
+
+#[test]
+fn a_folder_without_the_removed_files_is_removed_unless_it_is_created_again() {
+    let (log, text) = (r"C:\old\a.log", r"C:\old\b.txt");
+    for (rows, action, expected) in [
+        ("a||OLD|1|Main\nb|*|OLD|1|Main", "", &[r"C:\old"][..]),
+        ("a||OLD|1|Main\nb|*.log|OLD|1|Main", "", &[log]),
+        ("a|*.log|OLD|1|Main\nb|a.*|OLD|1|Main", "", &[log]),
+        (
+            "a||OLD|1|Main\nb|*|OLD|1|Main",
+            "\nCreateFolders|3",
+            &[log, text],
+        ),
+    ] {
+        let columns = "RemoveFile|FileKey|FileName|DirProperty|#InstallMode|Component_";
+        let removed = format!("{columns}\n{rows}");
+        let sequence = format!(
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRemoveFiles|2{action}"
+        );
+        let tables = [
+            "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n\
+             OLD|TARGETDIR|old",
+            "CreateFolder|Directory_|Component_\nOLD|Main",
+            removed.as_str(),
+            sequence.as_str(),
+        ];
+        let files = [log, text].map(|path| (path.parse().unwrap(), Vec::new()));
+        let system = TestSystem {
+            files: BareSystem {
+                files: files.into(),
+            },
+            ..TestSystem::default()
+        };
+        let plan = plan("x64", &tables, system).unwrap();
+        let removed: Vec<String> = plan.removed.iter().map(ToString::to_string).collect();
+        assert_eq!(removed, expected, "{rows}{action}");
+    }
+}
