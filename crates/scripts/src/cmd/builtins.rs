@@ -245,9 +245,7 @@ impl Cmd<'_, '_> {
             match self.machine.path_state(&path)? {
                 PathState::File => {}
                 PathState::Deferred if self.output.is_none() => {}
-                PathState::Deferred => {
-                    return error::later("its content depends on a download");
-                }
+                PathState::Deferred => return error::later("its content depends on a download"),
                 PathState::Absent | PathState::Folder => {
                     return Ok(self.machine.fail(1, format!("file {path} not found")));
                 }

@@ -83,9 +83,7 @@ fn compare(left: &str, operator: &str, right: &str, ignore_case: bool) -> Result
         (Some(left), Some(right)) if operator != "==" => left.cmp(&right),
         _ if ignore_case => left.to_lowercase().cmp(&right.to_lowercase()),
         _ if matches!(operator, "==" | "equ" | "neq") => left.cmp(right),
-        _ => {
-            return error::unclear("this comparison of strings is not supported");
-        }
+        _ => return error::unclear("this comparison of strings is not supported"),
     };
     Ok(match operator {
         "==" | "equ" => order.is_eq(),

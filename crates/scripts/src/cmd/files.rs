@@ -156,9 +156,7 @@ impl Cmd<'_, '_> {
         let (from, to) = match words.operands.as_slice() {
             [from] => (from, "."),
             [from, to] => (from, to.as_str()),
-            _ => {
-                return error::unclear("expected one source and one destination");
-            }
+            _ => return error::unclear("expected one source and one destination"),
         };
         if from.contains('+') {
             return error::unclear("joining files with + is not supported");
@@ -218,9 +216,7 @@ impl Cmd<'_, '_> {
             return Ok(self.machine.fail(1, access_denied(&path)));
         }
         self.machine.finish(match self.machine.path_state(&path)? {
-            PathState::Folder => {
-                return error::unclear("NUL cannot be copied into a folder");
-            }
+            PathState::Folder => return error::unclear("NUL cannot be copied into a folder"),
             PathState::Deferred => ImageAction::Unclear(path),
             PathState::File | PathState::Absent => ImageAction::Write {
                 path: self.machine.file_path(to)?,
@@ -257,9 +253,7 @@ impl Cmd<'_, '_> {
         let at_target = self.machine.path_state(&target)?;
         let source = match self.machine.paths(from, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.path_state(&path)? {
-                PathState::Absent => {
-                    return Ok(self.machine.fail(1, format!("{path} not found")));
-                }
+                PathState::Absent => return Ok(self.machine.fail(1, format!("{path} not found"))),
                 PathState::Deferred => return self.moved_later(path, target),
                 PathState::Folder => return self.move_folder(path, target, at_target),
                 PathState::File => vec![path],

@@ -144,9 +144,7 @@ impl Cmd<'_, '_> {
                         }
                     }
                 }
-                (RedirectTarget::Stream(_), _) => {
-                    return error::unclear("unsupported redirection");
-                }
+                (RedirectTarget::Stream(_), _) => return error::unclear("unsupported redirection"),
             };
             if let Some((first, _)) = &found
                 && (first.is_some() || destination.is_some())

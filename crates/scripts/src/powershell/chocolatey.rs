@@ -216,9 +216,7 @@ impl Shell<'_, '_> {
         }
         let line = match kind.to_ascii_lowercase().as_str() {
             "msi" => format!("msiexec.exe /i \"{file}\" {arguments} {more}"),
-            "msu" | "msp" => {
-                return error::windows(format!("{file} is an update of Windows"));
-            }
+            "msu" | "msp" => return error::windows(format!("{file} is an update of Windows")),
             _ => format!("\"{file}\" {arguments} {more}"),
         };
         self.make_folders(&format!("{arguments} {more}"))?;

@@ -53,9 +53,7 @@ impl Encoding {
             "utf8bom" if is_core => Self::Utf8WithMark,
             "utf8" => Self::Utf8WithMark,
             "unicode" | "utf16" => Self::Utf16,
-            other => {
-                return error::unclear(format!("unsupported encoding {other:?}"));
-            }
+            other => return error::unclear(format!("unsupported encoding {other:?}")),
         })
     }
 
@@ -236,9 +234,7 @@ impl Shell<'_, '_> {
         };
         let content = match content {
             Lookup::Present(content) if content.is_ascii() => content,
-            Lookup::Present(_) => {
-                return Ok(PsValue::opaque(format!("{path} is not plain text")));
-            }
+            Lookup::Present(_) => return Ok(PsValue::opaque(format!("{path} is not plain text"))),
             Lookup::Deferred(Deferred) => {
                 let error = ScriptError::later(format!("the content of {path} is used"));
                 return Ok(PsValue::Opaque(error));
@@ -273,9 +269,7 @@ fn lines(value: &PsValue, ends: bool) -> Result<String> {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
             PsValue::Null => continue,
             PsValue::Opaque(error) => return Err(error.clone()),
-            _ => {
-                return error::unclear("writing an object as text is not supported");
-            }
+            _ => return error::unclear("writing an object as text is not supported"),
         }
         text.push_str(&item.text()?);
         if ends {

@@ -91,9 +91,7 @@ impl Shell<'_, '_> {
     pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue> {
         let code = match code {
             None if self.status.is_ok => 0,
-            None => {
-                return error::unclear("the exit code after a failed command is unknown");
-            }
+            None => return error::unclear("the exit code after a failed command is unknown"),
             Some(code) => {
                 let value = self.assuming_success(true, |shell| shell.expression(code))?;
                 value.check_known()?;
@@ -265,9 +263,7 @@ impl Shell<'_, '_> {
         (self.variables, self.types) = outer;
         match self.flow {
             Some(ControlFlow::Return) | None => self.flow = None,
-            Some(_) => {
-                return error::unclear("break or continue outside a loop of the function");
-            }
+            Some(_) => return error::unclear("break or continue outside a loop of the function"),
         }
         done
     }

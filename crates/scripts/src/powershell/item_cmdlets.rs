@@ -395,9 +395,7 @@ impl Shell<'_, '_> {
             self.machine.path_state(&to)?,
         ) {
             (PathState::Deferred, _) | (_, PathState::Deferred) => self.unclear(from, to, true)?,
-            (PathState::Absent, _) => {
-                return error::fails(format!("{from} not found"));
-            }
+            (PathState::Absent, _) => return error::fails(format!("{from} not found")),
             // Windows lets a file change the case of its name, and refuses a folder.
             (PathState::File, PathState::File) if is_same(&from, &to) => {
                 self.apply(ImageAction::Move { from, to })?;

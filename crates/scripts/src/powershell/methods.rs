@@ -257,13 +257,9 @@ impl Shell<'_, '_> {
             "process" | "0" => self.machine.variables.set(&name, text()?),
             "user" | "1" => match data()? {
                 Some(data) => tools::set_user_variable(self.machine, &name, data)?,
-                None => {
-                    return error::unclear("removing a user variable is not supported");
-                }
+                None => return error::unclear("removing a user variable is not supported"),
             },
-            other => {
-                return error::fails(format!("{other:?} is not a valid target"));
-            }
+            other => return error::fails(format!("{other:?} is not a valid target")),
         }
         Ok(PsValue::Null)
     }

@@ -66,9 +66,7 @@ impl Shell<'_, '_> {
                     "whether it fails without the target {path} is unknown"
                 ));
             }
-            PathState::Deferred => {
-                return error::later(format!("{path} is downloaded later"));
-            }
+            PathState::Deferred => return error::later(format!("{path} is downloaded later")),
         };
         match make_link(self.machine, &link, &target, to_folder)? {
             0 => Ok(PsValue::Null),
@@ -108,12 +106,8 @@ impl Shell<'_, '_> {
                     self.handle_result(on_error, result)?;
                 }
                 Drive::Registry(path) => self.make_key(&path, given)?,
-                Drive::Iis(_) => {
-                    return error::unclear("several items of IIS: are not supported");
-                }
-                Drive::Environment(_) => {
-                    return error::unclear("env: is not supported here");
-                }
+                Drive::Iis(_) => return error::unclear("several items of IIS: are not supported"),
+                Drive::Environment(_) => return error::unclear("env: is not supported here"),
             }
         }
         Ok(PsValue::from_items(made))
@@ -140,9 +134,7 @@ impl Shell<'_, '_> {
         let forced = given.has("force");
         match self.machine.path_state(&path)? {
             PathState::Folder => return error::fails(format!("{path} is a folder")),
-            PathState::File if !forced => {
-                return error::fails(format!("{path} already exists"));
-            }
+            PathState::File if !forced => return error::fails(format!("{path} already exists")),
             PathState::Deferred => return self.apply(ImageAction::Unclear(path)),
             PathState::File | PathState::Absent => {}
         }
@@ -159,12 +151,8 @@ impl Shell<'_, '_> {
         let mode = match (is_present(&self.machine.image.key(&key)), forced) {
             (Some(false), _) => KeyMode::Merge,
             (Some(true) | None, true) => KeyMode::Replace,
-            (Some(true), false) => {
-                return error::fails(format!("{key} already exists"));
-            }
-            (None, false) => {
-                return error::unknown(format!("it fails if the base has {key}"));
-            }
+            (Some(true), false) => return error::fails(format!("{key} already exists")),
+            (None, false) => return error::unknown(format!("it fails if the base has {key}")),
         };
         if !forced {
             super::registry::check_parent_exists(self.machine, &key)?;

@@ -179,9 +179,7 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
         (PsValue::Digest(path, algorithm), other) | (other, PsValue::Digest(path, algorithm)) => {
             ((path, algorithm), other)
         }
-        (PsValue::List(_), _) => {
-            return error::unclear("comparing a list is not supported");
-        }
+        (PsValue::List(_), _) => return error::unclear("comparing a list is not supported"),
         (PsValue::Null, PsValue::Null) => return Ok(PsValue::Bool(wanted)),
         (PsValue::Null, other) | (other, PsValue::Null) => {
             other.check_known()?;
@@ -290,9 +288,7 @@ fn replace(left: PsValue, right: &PsValue, ignores_case: bool) -> Result<PsValue
     let (pattern, by) = match words.as_slice() {
         [pattern] => (pattern.as_str(), ""),
         [pattern, by] => (pattern.as_str(), by.as_str()),
-        _ => {
-            return error::unclear("expected a pattern and a string for -replace");
-        }
+        _ => return error::unclear("expected a pattern and a string for -replace"),
     };
     let replaced = texts_of(left).into_iter().map(|text| {
         let text = patterns::replace(&text.text()?, pattern, by, !ignores_case)?;

@@ -185,9 +185,7 @@ impl Shell<'_, '_> {
                         (Some(value), false) => self.expression(value)?,
                         (None, false) => match arguments.next() {
                             Some(Argument::Value(value)) => self.expression(value)?,
-                            _ => {
-                                return error::fails(format!("-{name} requires a value"));
-                            }
+                            _ => return error::fails(format!("-{name} requires a value")),
                         },
                     };
                     given.add(own, name, value)?;

@@ -63,9 +63,7 @@ impl Shell<'_, '_> {
         let key = match self.drive(&path)? {
             Drive::Registry(path) => key(&path)?,
             Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
-            _ => {
-                return error::unclear("it does not change the registry");
-            }
+            _ => return error::unclear("it does not change the registry"),
         };
         let name = given.required("name")?;
         let name = if name.eq_ignore_ascii_case("(default)") {
@@ -117,9 +115,7 @@ impl Shell<'_, '_> {
         let name = given.required("name")?;
         match is_present(&self.machine.image.value(&key, &name)) {
             Some(true) => {}
-            Some(false) => {
-                return error::fails(format!("{key} has no value {name:?}"));
-            }
+            Some(false) => return error::fails(format!("{key} has no value {name:?}")),
             None => {
                 return error::unknown(format!(
                     "it fails unless {key} in the base has the value {name:?}"
@@ -149,9 +145,7 @@ impl Shell<'_, '_> {
                 TypedData::Dword(number) => PsValue::Number(i64::from(number)),
                 _ => return Ok(PsValue::opaque("the content of a key is used")),
             },
-            Lookup::Absent => {
-                return error::fails(format!("{key} has no value {name:?}"));
-            }
+            Lookup::Absent => return error::fails(format!("{key} has no value {name:?}")),
             Lookup::Deferred(Deferred) | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
                     "the value {name:?} of {key} in the base is unknown"
@@ -218,9 +212,7 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
         Some("qword") => DataType::QWORD,
         Some("multistring") => DataType::MULTI_SZ,
         Some("binary") => DataType::BINARY,
-        Some(other) => {
-            return error::unclear(format!("unsupported type {other:?}"));
-        }
+        Some(other) => return error::unclear(format!("unsupported type {other:?}")),
         None => fitting_kind(existing, value, is_rounded)?,
     };
     Ok(match kind {
@@ -241,9 +233,7 @@ fn data(kind: Option<&str>, existing: Option<DataType>, value: &PsValue) -> Resu
                 .collect::<Option<Vec<u8>>>();
             RegistryData::binary(bytes.ok_or_else(wrong)?)
         }
-        _ => {
-            return error::unclear("unsupported type of value");
-        }
+        _ => return error::unclear("unsupported type of value"),
     })
 }
 

@@ -278,9 +278,7 @@ fn named_arguments(
                 given.next();
                 value
             }
-            (None, false, _) => {
-                return error::fails(format!("-{name} requires a value"));
-            }
+            (None, false, _) => return error::fails(format!("-{name} requires a value")),
         };
         if named.insert(parameter.name.as_str(), value).is_some() {
             let why = format!("-{name} is given more than once");

@@ -38,9 +38,7 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
                         .parse()
                         .map_err(|_| ScriptError::fails(format!("{value:?} is not a number")))?;
                 }
-                ("c" | "r" | "t" | "u" | "P", _) => {
-                    return error::option(&format!("-{name}"));
-                }
+                ("c" | "r" | "t" | "u" | "P", _) => return error::option(&format!("-{name}")),
                 _ => {}
             },
         }

@@ -52,9 +52,7 @@ pub(in super::super) fn add(machine: &mut Process<'_>, store: &str, file: &str) 
         "authroot" => "AuthRoot",
         "trustedpublisher" => "TrustedPublisher",
         "trustedpeople" => "TrustedPeople",
-        _ => {
-            return error::unclear(format!("unsupported store {store:?}"));
-        }
+        _ => return error::unclear(format!("unsupported store {store:?}")),
     };
     let file = machine.path(file)?;
     if !machine.has_file(&file)? {

@@ -83,12 +83,8 @@ pub(in super::super) fn download(
         Some((scheme, _)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => {
             url.to_owned()
         }
-        Some(_) => {
-            return error::unclear(format!("{url} is not an HTTP URL"));
-        }
-        None => {
-            return error::unclear(format!("{url} is not an absolute URL"));
-        }
+        Some(_) => return error::unclear(format!("{url} is not an HTTP URL")),
+        None => return error::unclear(format!("{url} is not an absolute URL")),
     };
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return error::unclear(format!("{url:?} contains white space"));

@@ -160,9 +160,7 @@ fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
             let digits = format!("{}{text}", "0".repeat(text.len() % 2));
             RegistryData::binary(hex::decode(digits).map_err(|_| wrong())?)
         }
-        _ => {
-            return error::unclear(format!("unsupported type {kind:?}"));
-        }
+        _ => return error::unclear(format!("unsupported type {kind:?}")),
     })
 }
 
