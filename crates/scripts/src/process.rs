@@ -263,8 +263,7 @@ impl<'a> Process<'a> {
     /// Error for a file whose content is unknown.
     pub(super) fn unknown_content(&self, path: &ImagePath) -> ScriptError {
         if self.image.is_log(path) {
-            let why = format!("only Windows writes the log {path}");
-            return ScriptError::windows(why);
+            return ScriptError::windows(format!("only Windows writes the log {path}"));
         }
         ScriptError::unknown(format!("the content of {path} is unknown"))
     }

@@ -216,8 +216,9 @@ impl RunState<'_> {
 
     fn delete(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
         if path.is_essential() {
-            let why = format!("{path} cannot be deleted: Windows needs it");
-            return Err(ScriptError::refused(why));
+            return Err(ScriptError::refused(format!(
+                "{path} cannot be deleted: Windows needs it"
+            )));
         }
         let was_there = match self.kind_before(path)? {
             Presence::Present(_) => true,

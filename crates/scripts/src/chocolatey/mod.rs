@@ -277,8 +277,7 @@ fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
         .iter()
         .filter(|name| name.to_ascii_lowercase().ends_with(".nuspec"));
     let (Some(name), None) = (found.next(), found.next()) else {
-        let why = format!("{folder} has not one .nuspec");
-        return error::refused(why);
+        return error::refused(format!("{folder} has not one .nuspec"));
     };
     let path = child(folder, name)?;
     match machine.image.content(&path) {
@@ -305,10 +304,7 @@ fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
         }
         Lookup::Absent => Ok(Vec::new()),
         Lookup::Deferred(Deferred) => Err(later(folder)),
-        Lookup::Unknown => {
-            let why = format!("what {folder} has is unknown");
-            error::unknown(why)
-        }
+        Lookup::Unknown => error::unknown(format!("what {folder} has is unknown")),
     }
 }
 
@@ -344,10 +340,7 @@ fn run_script(
     let script = match (scripts.next(), scripts.next()) {
         (None, _) => return Ok(0),
         (Some(script), None) => script.to_string(),
-        (Some(_), Some(_)) => {
-            let why = format!("{folder} has several {SCRIPT}");
-            return error::unclear(why);
-        }
+        (Some(_), Some(_)) => return error::unclear(format!("{folder} has several {SCRIPT}")),
     };
     let flag = |is_set: bool| if is_set { "true" } else { "" };
     let folder = folder.to_string();
@@ -395,8 +388,7 @@ fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>>
         for name in names_in(machine, &folder)? {
             let path = child(&folder, &name)?;
             if name.contains('%') {
-                let why = format!("the name {path} is encoded");
-                return error::unclear(why);
+                return error::unclear(format!("the name {path} is encoded"));
             }
             match machine.entry(&path) {
                 Lookup::Present(EntryKind::Folder) => folders.push(path),
@@ -425,8 +417,7 @@ fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
 /// Adds a folder to the machine's `PATH`.
 pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()> {
     if folder.contains(';') {
-        let why = format!("{folder:?} is not one folder");
-        return error::unclear(why);
+        return error::unclear(format!("{folder:?} is not one folder"));
     }
     let key = Process::parse_key(MACHINE)?;
     let before = match machine.image.value(&key, "Path") {

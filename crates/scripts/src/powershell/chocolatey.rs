@@ -181,8 +181,7 @@ impl Shell<'_, '_> {
             let may_change = place.to_ascii_lowercase().starts_with("http:");
             let is_allowed = self.variable("env:chocolateyallowemptychecksums") != PsValue::Null;
             if may_change && source.checksum.is_none() && !is_allowed {
-                let why = format!("the download {place} has no checksum");
-                return error::fails(why);
+                return error::fails(format!("the download {place} has no checksum"));
             }
             if let Some(folder) = parent(&path) {
                 self.apply(ImageAction::MakeFolder(folder))?;

@@ -86,8 +86,7 @@ impl Shell<'_, '_> {
         let changes = self.machine.changes;
         let value = if command.is_dotted {
             if input.is_some() || !is_script(name) {
-                let why = "after a dot, only a script file is supported";
-                return error::unclear(why);
+                return error::unclear("after a dot, only a script file is supported");
             }
             self.script_file(name, command)?
         } else if let Some(function) = self.functions.get(&lower).cloned() {

@@ -352,8 +352,7 @@ impl Shell<'_, '_> {
         for (key, value) in entries {
             let key = self.expression(key)?.text()?.to_lowercase();
             if key.parse::<i64>().is_ok() || table.iter().any(|(known, _)| *known == key) {
-                let why = format!("the key {key} is a number or repeated");
-                return error::unclear(why);
+                return error::unclear(format!("the key {key} is a number or repeated"));
             }
             table.push((key, self.statement(value)?));
         }

@@ -115,8 +115,7 @@ impl BoundParameters {
             return Ok(());
         }
         if self.value(own).is_some() {
-            let why = format!("-{written} is given more than once");
-            return error::fails(why);
+            return error::fails(format!("-{written} is given more than once"));
         }
         self.entries.push((own, value));
         Ok(())

@@ -34,8 +34,7 @@ impl Shell<'_, '_> {
         let after = self.script.as_str().get(command.at..).unwrap_or_default();
         let url = url_in(piped).or_else(|| url_in(after.split('\n').next().unwrap_or_default()));
         let Some(url) = url else {
-            let why = "it runs a script that is known only at run time";
-            return error::windows(why);
+            return error::windows("it runs a script that is known only at run time");
         };
         let is_chocolatey = url.ends_with("chocolatey.org/install.ps1");
         if is_chocolatey && self.machine.image.feed() != PackageFeed::None {
@@ -157,8 +156,7 @@ impl Shell<'_, '_> {
             }
             None | Some("localmachine") if !self.is_core => {}
             None | Some("localmachine") => {
-                let why = "PowerShell 7 keeps the policy in a file of its own";
-                return error::unclear(why);
+                return error::unclear("PowerShell 7 keeps the policy in a file of its own");
             }
             Some(other) => return error::unclear(format!("unsupported scope {other}")),
         }

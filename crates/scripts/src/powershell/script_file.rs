@@ -115,8 +115,7 @@ impl ScriptFile {
             start.eq_ignore_ascii_case("#requires") && !is_met(line, is_core)
         };
         if text.lines().any(is_requirement) {
-            let why = format!("the script {path} has an unsupported #Requires");
-            return error::unclear(why);
+            return error::unclear(format!("the script {path} has an unsupported #Requires"));
         }
         let mut file = Self {
             path,
@@ -281,8 +280,7 @@ fn named_arguments(
             (None, false, _) => return error::fails(format!("-{name} requires a value")),
         };
         if named.insert(parameter.name.as_str(), value).is_some() {
-            let why = format!("-{name} is given more than once");
-            return error::fails(why);
+            return error::fails(format!("-{name} is given more than once"));
         }
     }
     Ok((named, positional))
@@ -482,8 +480,7 @@ impl Shell<'_, '_> {
             .iter()
             .filter(|(_, it)| matches!(it, PsValue::Block(_)));
         if let Some((name, _)) = blocks.find(|(name, value)| is_new(name, value)) {
-            let why = format!("{} leaves a script block in ${name}", file.path);
-            return error::unclear(why);
+            return error::unclear(format!("{} leaves a script block in ${name}", file.path));
         }
         self.variables = variables;
         Ok(())

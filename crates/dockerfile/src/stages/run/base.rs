@@ -229,6 +229,5 @@ pub(super) fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, Script
 }
 
 fn not_known(path: &ImagePath) -> ScriptError {
-    let why = format!("the base's contents at {path} are unknown");
-    ScriptError::unknown(why)
+    ScriptError::unknown(format!("the base's contents at {path} are unknown"))
 }
