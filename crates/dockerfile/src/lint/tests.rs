@@ -14,10 +14,15 @@ mod twins;
 
 use std::time::Duration;
 
+use super::BaseShell::{Cmd, Other, PowerShell, Unknown};
 use super::*;
 
 /// Findings of a file, with severities that the documentation of their rules has.
-fn lint(source: &str, options: &LintOptions) -> Vec<LintFinding> {
+fn lint(source: &str) -> Vec<LintFinding> {
+    lint_with(source, &LintOptions::default())
+}
+
+fn lint_with(source: &str, options: &LintOptions) -> Vec<LintFinding> {
     let findings = super::lint(source, options).findings;
     let severities = findings.iter().map(|it| (it.rule.name, it.severity));
     for (name, severity) in severities.collect::<HashSet<_>>() {
@@ -34,7 +39,7 @@ const SHELL: &str = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreferen
 /// Findings of instructions below a base, or of a file.
 fn findings(base: &str, text: &str) -> Vec<LintFinding> {
     let base = if text.contains("FROM ") { "" } else { base };
-    lint(&format!("{base}{text}\n"), &LintOptions::default())
+    lint(&format!("{base}{text}\n"))
 }
 
 /// Those of a rule.
@@ -70,15 +75,19 @@ fn for_host(host: &str) -> LintOptions {
 }
 
 /// Findings of a file as `line rule`, in order.
-fn found(source: &str, options: &LintOptions) -> Vec<String> {
-    lint(source, options)
+fn found(source: &str) -> Vec<String> {
+    found_with(source, &LintOptions::default())
+}
+
+fn found_with(source: &str, options: &LintOptions) -> Vec<String> {
+    lint_with(source, options)
         .iter()
         .map(|finding| format!("{} {}", finding.line, finding.rule.name))
         .collect()
 }
 
 fn rules_under(shell: BaseShell, instructions: &str) -> Vec<&'static str> {
-    lint(&format!("{PINNED}{instructions}"), &with_shell(shell))
+    lint_with(&format!("{PINNED}{instructions}"), &with_shell(shell))
         .iter()
         .map(|finding| finding.rule.name)
         .collect()
@@ -86,7 +95,7 @@ fn rules_under(shell: BaseShell, instructions: &str) -> Vec<&'static str> {
 
 /// The only finding about these instructions, on a pinned base image, in a shell.
 fn only_finding(shell: BaseShell, instructions: &str) -> LintFinding {
-    let findings = lint(&format!("{PINNED}{instructions}"), &with_shell(shell));
+    let findings = lint_with(&format!("{PINNED}{instructions}"), &with_shell(shell));
     let [finding] = findings.as_slice() else {
         panic!("expected one finding about {instructions}: {findings:#?}");
     };
@@ -99,18 +108,14 @@ fn fix(shell: BaseShell, rule: &str, instructions: &str) -> String {
     let fix = finding.fix.unwrap();
     assert_eq!(
         rules_under(shell, &fix),
-        Vec::<&str>::new(),
+        [""; 0],
         "the correction is not clean: {fix}"
     );
     fix
 }
 
 fn clean(shell: BaseShell, instructions: &str) {
-    assert_eq!(
-        rules_under(shell, instructions),
-        Vec::<&str>::new(),
-        "{instructions}"
-    );
+    assert_eq!(rules_under(shell, instructions), [""; 0], "{instructions}");
 }
 
 #[test]
@@ -119,7 +124,7 @@ fn the_site_name_that_appcmd_never_saw_is_found_by_the_base_images_own_shell() {
     let source = format!(
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019\n{line}\n"
     );
-    let findings = lint(&source, &LintOptions::default());
+    let findings = lint(&source);
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].rule, "quotes-under-powershell");
     assert_eq!(findings[0].severity, Severity::Error);
@@ -128,13 +133,13 @@ fn the_site_name_that_appcmd_never_saw_is_found_by_the_base_images_own_shell() {
         findings[0].fix.as_deref(),
         Some(line.replace('"', "\\\"").as_str())
     );
-    clean(BaseShell::Cmd, line);
+    clean(Cmd, line);
 }
 
 #[test]
 fn the_published_images_shells_are_known_and_others_are_not() {
     let quotes = |from: &str, line: &str, options: &LintOptions| {
-        let findings = lint(&format!("FROM {from}\nRUN {line}\n"), options);
+        let findings = lint_with(&format!("FROM {from}\nRUN {line}\n"), options);
         findings.iter().any(|finding| {
             matches!(
                 finding.rule.name,
@@ -184,7 +189,7 @@ fn the_published_images_shells_are_known_and_others_are_not() {
 fn what_a_registry_says_of_a_base_counts_for_more_than_its_name() {
     let source = "FROM golang:1.22-windowsservercore-ltsc2022\nRUN tool \"a b\"\n";
     assert_eq!(
-        found(source, &LintOptions::default()),
+        found(source),
         ["1 floating-base", "2 quotes-under-powershell"]
     );
     assert_eq!(
@@ -205,14 +210,8 @@ fn what_a_registry_says_of_a_base_counts_for_more_than_its_name() {
             ..LintOptions::default()
         }
     };
-    assert_eq!(
-        found(source, &facts(BaseShell::Cmd, true)),
-        ["1 floating-base"]
-    );
-    assert_eq!(
-        found(source, &facts(BaseShell::Other, false)),
-        Vec::<String>::new()
-    );
+    assert_eq!(found_with(source, &facts(Cmd, true)), ["1 floating-base"]);
+    assert_eq!(found_with(source, &facts(Other, false)), [""; 0]);
 }
 
 #[test]
@@ -223,7 +222,7 @@ fn stages_on_linux_are_not_looked_at() {
         "FROM golang:1.22-alpine\nENTRYPOINT tool\n",
         "FROM team/base:1\nRUN apt-get update && reg delete x\nCMD tool\n",
     ] {
-        assert_eq!(found(source, &LintOptions::default()), Vec::<String>::new());
+        assert_eq!(found(source), [""; 0]);
     }
 }
 
@@ -235,7 +234,7 @@ fn many_stages_take_no_longer_than_few() {
             .collect();
         let source = stages.join("\n");
         let start = std::time::Instant::now();
-        assert_eq!(lint(&source, &LintOptions::default()), []);
+        assert_eq!(lint(&source), []);
         start.elapsed()
     };
     // Ten times as long for ten times as many; a quadratic reader takes a hundred times.
@@ -263,7 +262,7 @@ fn what_stages_take_over_from_each_other_takes_no_longer_in_a_long_row() {
         let time = |count: usize| {
             let source = row(count, branch);
             let start = std::time::Instant::now();
-            assert_eq!(lint(&source, &LintOptions::default()), []);
+            assert_eq!(lint(&source), []);
             start.elapsed()
         };
         // Copies for each stage would take a hundred times as long for ten times as many.
@@ -277,7 +276,7 @@ fn takes_linear_time(few: usize, source: impl Fn(usize) -> String) {
     let time = |count: usize| {
         let source = source(count);
         let start = std::time::Instant::now();
-        lint(&source, &LintOptions::default());
+        lint(&source);
         start.elapsed()
     };
     // The first run reads the tables.
@@ -298,29 +297,43 @@ fn is_linear(measure: impl Fn() -> (Duration, Duration)) {
     panic!("{measures:?}");
 }
 
+/// Checks it for a file that has lines for each number, below the pinned base.
+fn lines_take_linear_time(few: usize, lines: impl Fn(usize) -> String) {
+    takes_linear_time(few, |count| {
+        let lines: String = (0..count).map(&lines).collect();
+        format!("{PINNED}{lines}")
+    });
+}
+
+/// Checks it for a file whose last line has words for each number.
+fn words_take_linear_time(
+    few: usize,
+    above: &str,
+    separator: &str,
+    word: impl Fn(usize) -> String,
+) {
+    takes_linear_time(few, |count| {
+        let words: Vec<String> = (0..count).map(&word).collect();
+        format!("{PINNED}{above}RUN {}\n", words.join(separator))
+    });
+}
+
 #[test]
 fn variables_take_no_longer_if_there_are_many() {
-    takes_linear_time(300, |count| {
-        let lines = (0..count).map(|i| {
-            format!("ENV A{i}=1\nARG B{i}=$A{i}\nRUN echo %A{i}% %B{i}% %C{i}%\nLABEL c{i}=$B{i}\n")
-        });
-        iter::once(PINNED.to_owned()).chain(lines).collect()
+    lines_take_linear_time(300, |i| {
+        format!("ENV A{i}=1\nARG B{i}=$A{i}\nRUN echo %A{i}% %B{i}% %C{i}%\nLABEL c{i}=$B{i}\n")
     });
 }
 
 #[test]
 fn arguments_without_defaults_take_no_longer_if_there_are_many() {
-    takes_linear_time(1_000, |count| {
-        let lines = (0..count).map(|i| format!("ARG A{i} b{i}\n"));
-        iter::once(PINNED.to_owned()).chain(lines).collect()
-    });
+    lines_take_linear_time(1_000, |i| format!("ARG A{i} b{i}\n"));
 }
 
 #[test]
 fn arguments_of_the_container_take_no_longer_if_there_are_many() {
-    takes_linear_time(300, |count| {
-        let lines = (0..count).map(|i| format!("ENV B{i}=1\nARG A{i}\nHEALTHCHECK CMD %A{i}%\n"));
-        iter::once(PINNED.to_owned()).chain(lines).collect()
+    lines_take_linear_time(300, |i| {
+        format!("ENV B{i}=1\nARG A{i}\nHEALTHCHECK CMD %A{i}%\n")
     });
     takes_linear_time(300, |count| {
         let arguments: Vec<String> = (0..count).map(|i| format!("ARG A{i}\n")).collect();
@@ -350,13 +363,8 @@ fn lines_that_do_not_continue_take_no_longer_if_there_are_many() {
 
 #[test]
 fn users_take_no_longer_if_there_are_many() {
-    takes_linear_time(1_000, |count| {
-        let lines = (0..count).map(|i| format!("RUN echo {i}\nUSER user{i}\n"));
-        iter::once(PINNED.to_owned()).chain(lines).collect()
-    });
-    takes_linear_time(1_000, |count| {
-        format!("{PINNED}{}", "USER root\n".repeat(count))
-    });
+    lines_take_linear_time(1_000, |i| format!("RUN echo {i}\nUSER user{i}\n"));
+    lines_take_linear_time(1_000, |_| "USER root\n".to_owned());
     takes_linear_time(300, |count| {
         let lines = (0..count).map(|i| format!("RUN mkdir C:\\Windows\\a{i}\n"));
         let user = format!("{PINNED}USER ContainerUser\n");
@@ -378,44 +386,23 @@ fn settings_take_no_longer_in_a_long_row_of_stages() {
 
 #[test]
 fn commands_take_no_longer_in_a_long_line() {
-    takes_linear_time(1_000, |count| {
-        let commands = (0..count).map(|i| format!("ver && echo %A{i}%"));
-        let commands: Vec<String> = commands.collect();
-        format!("{PINNED}RUN {}\n", commands.join(" && "))
-    });
-    takes_linear_time(1_000, |count| {
-        format!("{PINNED}RUN {}\n", "if ( & ".repeat(count))
-    });
-    takes_linear_time(300, |count| {
-        let commands: Vec<String> = (0..count).map(|i| format!("set A{i}=%A{i}%")).collect();
-        format!("{PINNED}RUN {}\n", commands.join(" && "))
-    });
-    takes_linear_time(300, |count| {
-        let commands: Vec<String> = (0..count).map(|i| format!("echo '%A{i}%'")).collect();
-        format!("{PINNED}{SHELL}RUN {}\n", commands.join("; "))
-    });
+    words_take_linear_time(1_000, "", " && ", |i| format!("ver && echo %A{i}%"));
+    words_take_linear_time(1_000, "", "", |_| "if ( & ".to_owned());
+    words_take_linear_time(300, "", " && ", |i| format!("set A{i}=%A{i}%"));
+    words_take_linear_time(300, SHELL, "; ", |i| format!("echo '%A{i}%'"));
 }
 
 #[test]
 fn services_and_folders_take_no_longer_if_there_are_many() {
-    takes_linear_time(300, |count| {
-        let lines = (0..count).map(|i| format!("RUN net start s{i}\n"));
-        iter::once(PINNED.to_owned()).chain(lines).collect()
-    });
-    takes_linear_time(200, |count| {
-        let lines = (0..count).map(|i| format!("RUN curl -o C:\\a{i}\\b http://c\n"));
-        iter::once(PINNED.to_owned()).chain(lines).collect()
-    });
-    takes_linear_time(150, |count| {
-        let lines = (0..count).map(|i| format!("VOLUME C:/v{i}\nCOPY a C:/b{i}/\n"));
-        iter::once(PINNED.to_owned()).chain(lines).collect()
-    });
+    lines_take_linear_time(300, |i| format!("RUN net start s{i}\n"));
+    lines_take_linear_time(200, |i| format!("RUN curl -o C:\\a{i}\\b http://c\n"));
+    lines_take_linear_time(150, |i| format!("VOLUME C:/v{i}\nCOPY a C:/b{i}/\n"));
 }
 
 #[test]
 fn misspelt_stages_take_no_longer_if_there_are_many() {
+    let base = PINNED.trim();
     takes_linear_time(200, |count| {
-        let base = PINNED.trim();
         let stages = (0..count).map(|i| format!("{base} AS stage{i}\nCOPY --from=stagf{i} a b\n"));
         stages.collect()
     });
@@ -423,9 +410,8 @@ fn misspelt_stages_take_no_longer_if_there_are_many() {
 
 #[test]
 fn advice_takes_no_longer_if_there_are_many_lines() {
-    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n";
     takes_linear_time(1_000, |count| {
-        format!("{nano}{}", "RUN Remove-Item C:/x\n".repeat(count))
+        format!("{NANO}{}", "RUN Remove-Item C:/x\n".repeat(count))
     });
 }
 
@@ -436,17 +422,14 @@ fn a_stage_knows_what_the_stages_below_it_set_and_no_others() {
         "{} AS base\n{add}{PINNED}{add}FROM base\n{add}FROM base AS c\nFROM c\n{add}",
         PINNED.trim()
     );
-    assert_eq!(
-        found(&source, &LintOptions::default()),
-        ["6 reg-add-force", "9 reg-add-force"]
-    );
+    assert_eq!(found(&source), ["6 reg-add-force", "9 reg-add-force"]);
 }
 
 #[test]
 fn path_in_env_is_not_replaced() {
     let rule = "path-not-expanded";
     assert_eq!(
-        fix(BaseShell::Cmd, rule, r#"ENV PATH="C:\app;%PATH%""#),
+        fix(Cmd, rule, r#"ENV PATH="C:\app;%PATH%""#),
         "RUN powershell -Command \"[Environment]::SetEnvironmentVariable('Path', 'C:\\app;' + \
          [Environment]::GetEnvironmentVariable('Path', 'Machine'), 'Machine')\""
     );
@@ -454,27 +437,23 @@ fn path_in_env_is_not_replaced() {
         r"ENV A=b PATH=%ProgramFiles%\x;C:\y",
         "USER ContainerUser\nENV PATH %PATH%;C:/x",
     ] {
-        let finding = only_finding(BaseShell::Cmd, text);
+        let finding = only_finding(Cmd, text);
         assert_eq!((finding.rule.name, finding.fix), (rule, None));
     }
     // Windows' PATH is in the registry, and not in the base's configuration.
     assert_eq!(
-        only_finding(BaseShell::Cmd, r#"ENV PATH="C:\app;${PATH}""#)
-            .rule
-            .name,
+        only_finding(Cmd, r#"ENV PATH="C:\app;${PATH}""#).rule.name,
         rule
     );
     assert_eq!(
-        only_finding(BaseShell::Cmd, r"ENV APP_PATH=%PATH%")
-            .rule
-            .name,
+        only_finding(Cmd, r"ENV APP_PATH=%PATH%").rule.name,
         "shell-variable"
     );
     for text in [
         "ENV PATH=C:/Windows/System32\nENV PATH=\"C:/app;${PATH}\"",
         "ENV PATH=C:/Windows/System32;C:/100%",
     ] {
-        clean(BaseShell::Cmd, text);
+        clean(Cmd, text);
     }
 }
 
@@ -482,7 +461,7 @@ fn path_in_env_is_not_replaced() {
 fn what_nano_server_does_not_have_is_named() {
     let nano = |lines: &str| {
         let source = format!("FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n{lines}\n");
-        found(&source, &LintOptions::default())
+        found(&source)
     };
     for lines in [
         "RUN powershell -Command Get-Item x",
@@ -504,7 +483,7 @@ fn what_nano_server_does_not_have_is_named() {
         "SHELL [\"powershell\", \"-Command\"]\nCMD [\"x.exe\"]",
         "SHELL [\"powershell\", \"-Command\"]\nCOPY --from=x powershell C:/p\nRUN x",
     ] {
-        assert_eq!(nano(lines), Vec::<String>::new(), "{lines}");
+        assert_eq!(nano(lines), [""; 0], "{lines}");
     }
     let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973";
     for (line, severity) in [
@@ -514,15 +493,12 @@ fn what_nano_server_does_not_have_is_named() {
             Severity::Warning,
         ),
     ] {
-        let findings = lint(&format!("{nano}\n{line}\n"), &LintOptions::default());
+        let findings = lint(&format!("{nano}\n{line}\n"));
         assert_eq!(findings[0].severity, severity, "{line}");
     }
     let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
-    assert_eq!(found(old, &LintOptions::default()), ["1 dead-base"]);
-    clean(
-        BaseShell::Cmd,
-        "RUN powershell -Command x && msiexec /qn /i x.msi",
-    );
+    assert_eq!(found(old), ["1 dead-base"]);
+    clean(Cmd, "RUN powershell -Command x && msiexec /qn /i x.msi");
 }
 
 #[test]
@@ -536,7 +512,7 @@ fn a_shell_that_nano_server_does_not_have_is_named_once() {
         } else {
             stage.to_owned()
         };
-        let found = found(&format!("{stage}\n{source}\n"), &LintOptions::default());
+        let found = found(&format!("{stage}\n{source}\n"));
         assert!(
             found.contains(&"2 nano-server-lacks".to_owned()),
             "{used}: {found:?}"
@@ -554,24 +530,18 @@ fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
     let source = format!(
         "{PINNED}RUN tool \"a b\"\nSHELL [\"powershell\", \"-Command\"]\nRUN tool \"a b\"\n{PINNED}RUN tool \"a b\"\n"
     );
-    assert_eq!(
-        found(&source, &LintOptions::default()),
-        ["4 quotes-under-powershell"]
-    );
+    assert_eq!(found(&source), ["4 quotes-under-powershell"]);
     let inherited = format!(
         "{PINNED}SHELL [\"powershell\", \"-Command\"]\n{}",
         "FROM base AS final\nRUN tool \"a b\"\n"
     )
     .replacen("973\n", "973 AS base\n", 1);
-    assert_eq!(
-        found(&inherited, &LintOptions::default()),
-        ["4 quotes-under-powershell"]
-    );
+    assert_eq!(found(&inherited), ["4 quotes-under-powershell"]);
 }
 
 #[test]
 fn a_path_that_ends_in_a_backslash_swallows_the_next_line() {
-    let shell = BaseShell::Cmd;
+    let shell = Cmd;
     let rule = "trailing-backslash";
     for (text, fixed) in [
         (
@@ -589,11 +559,7 @@ fn a_path_that_ends_in_a_backslash_swallows_the_next_line() {
         assert_eq!(fix(shell, rule, text), fixed);
     }
     assert_eq!(
-        fix(
-            BaseShell::PowerShell,
-            rule,
-            "RUN Get-Item C:\\data\\\nRUN x"
-        ),
+        fix(PowerShell, rule, "RUN Get-Item C:\\data\\\nRUN x"),
         "RUN Get-Item 'C:\\data\\'"
     );
 }
@@ -607,13 +573,10 @@ fn lines_that_are_joined_on_purpose_are_left_alone() {
         "RUN C:\\tool\\x.exe\\\n  /q",
         "COPY site C:\\\\site\\\\\nRUN echo x",
     ] {
-        clean(BaseShell::Cmd, text);
+        clean(Cmd, text);
     }
     let backtick = format!("# escape=`\n{PINNED}COPY site C:\\site\\\nRUN echo `\n  x\n");
-    assert_eq!(
-        found(&backtick, &LintOptions::default()),
-        Vec::<String>::new()
-    );
+    assert_eq!(found(&backtick), [""; 0]);
 }
 
 #[test]
@@ -621,7 +584,7 @@ fn a_file_extension_gets_its_dot_in_every_form() {
     let rule = "file-extension-dot";
     assert_eq!(
         fix(
-            BaseShell::Cmd,
+            Cmd,
             rule,
             "RUN appcmd set config /section:staticContent \"/+[fileExtension='json',mimeType='application/json']\""
         ),
@@ -629,7 +592,7 @@ fn a_file_extension_gets_its_dot_in_every_form() {
     );
     assert_eq!(
         fix(
-            BaseShell::PowerShell,
+            PowerShell,
             rule,
             r#"RUN ["appcmd.exe", "set", "config", "/+\"[fileExtension='json',allowed='true']\""]"#
         ),
@@ -637,30 +600,26 @@ fn a_file_extension_gets_its_dot_in_every_form() {
     );
     assert_eq!(
         fix(
-            BaseShell::PowerShell,
+            PowerShell,
             rule,
             "RUN Add-WebConfigurationProperty -Value @{ fileExtension = 'woff2' }"
         ),
         "RUN Add-WebConfigurationProperty -Value @{ fileExtension = '.woff2' }"
     );
-    clean(BaseShell::Cmd, "RUN appcmd x /+[fileExtension='.json']");
-    clean(BaseShell::PowerShell, "RUN x @{fileExtension=$extension}");
+    clean(Cmd, "RUN appcmd x /+[fileExtension='.json']");
+    clean(PowerShell, "RUN x @{fileExtension=$extension}");
 }
 
 #[test]
 fn a_program_behind_a_shell_is_started_itself() {
     let rule = "shell-form-entrypoint";
     assert_eq!(
-        fix(
-            BaseShell::Cmd,
-            rule,
-            "ENTRYPOINT C:\\app\\x.exe --name \"a b\""
-        ),
+        fix(Cmd, rule, "ENTRYPOINT C:\\app\\x.exe --name \"a b\""),
         r#"ENTRYPOINT ["C:\\app\\x.exe", "--name", "a b"]"#
     );
     assert_eq!(
         fix(
-            BaseShell::PowerShell,
+            PowerShell,
             rule,
             "ENTRYPOINT & 'C:\\a b\\x.exe' -n \\\"a b\\\""
         ),
@@ -668,7 +627,7 @@ fn a_program_behind_a_shell_is_started_itself() {
     );
     // The unintended words are not offered as a correction.
     let misread = format!("{PINNED}CMD .\\x.exe \"a b\"\n");
-    let findings = lint(&misread, &with_shell(BaseShell::PowerShell));
+    let findings = lint_with(&misread, &with_shell(PowerShell));
     let fixes: Vec<_> = findings
         .iter()
         .map(|it| (it.rule.name, it.fix.as_deref()))
@@ -682,47 +641,44 @@ fn a_program_behind_a_shell_is_started_itself() {
         ]
     );
     let needs_quotes = "CMD & 'C:\\a b\\x.exe' -n";
-    assert_eq!(only_finding(BaseShell::PowerShell, needs_quotes).fix, None);
-    let broken = only_finding(BaseShell::Cmd, r#"CMD ["C:\app\x.exe", "-v"]"#);
+    assert_eq!(only_finding(PowerShell, needs_quotes).fix, None);
+    let broken = only_finding(Cmd, r#"CMD ["C:\app\x.exe", "-v"]"#);
     assert_eq!(broken.severity, Severity::Error);
     assert_eq!(
         broken.fix.as_deref(),
         Some(r#"CMD ["C:\\app\\x.exe", "-v"]"#)
     );
-    let one_word = only_finding(BaseShell::Cmd, r#"CMD ["C:\app\x.exe -v"]"#);
+    let one_word = only_finding(Cmd, r#"CMD ["C:\app\x.exe -v"]"#);
     assert_eq!((one_word.severity, one_word.fix), (Severity::Error, None));
     let arguments = "ENTRYPOINT [\"x.exe\"]\nCMD verbose";
-    assert_eq!(only_finding(BaseShell::Cmd, arguments).fix, None);
-    let unknown = only_finding(BaseShell::PowerShell, "CMD nginx -g x");
+    assert_eq!(only_finding(Cmd, arguments).fix, None);
+    let unknown = only_finding(PowerShell, "CMD nginx -g x");
     assert_eq!(unknown.fix, None);
 }
 
 #[test]
 fn what_needs_its_shell_keeps_it() {
     for (shell, text) in [
-        (BaseShell::Cmd, "CMD tool %PATH%"),
-        (BaseShell::Cmd, "CMD a.exe && b.exe"),
-        (BaseShell::Cmd, "CMD start.cmd && b.exe"),
-        (BaseShell::Cmd, "CMD powershell -File C:/x.ps1"),
-        (BaseShell::Cmd, "CMD a.exe | b.exe"),
-        (BaseShell::Unknown, "CMD x.exe"),
-        (BaseShell::PowerShell, "CMD Start-Service w3svc; x.exe"),
+        (Cmd, "CMD tool %PATH%"),
+        (Cmd, "CMD a.exe && b.exe"),
+        (Cmd, "CMD start.cmd && b.exe"),
+        (Cmd, "CMD powershell -File C:/x.ps1"),
+        (Cmd, "CMD a.exe | b.exe"),
+        (Unknown, "CMD x.exe"),
+        (PowerShell, "CMD Start-Service w3svc; x.exe"),
         // The shell itself runs a script or a command of its own.
-        (BaseShell::Cmd, "CMD start.cmd C:\\x"),
-        (BaseShell::Cmd, "ENTRYPOINT \"C:\\a b\\start.bat\""),
-        (BaseShell::Cmd, "CMD echo x"),
-        (BaseShell::Cmd, "CMD echo %PATH%"),
-        (BaseShell::PowerShell, "CMD .\\start.ps1 -Name $env:NAME"),
-        (BaseShell::PowerShell, "ENTRYPOINT & 'C:\\a b\\start.ps1'"),
-        (BaseShell::PowerShell, "CMD Get-Service w3svc"),
-        (BaseShell::PowerShell, "CMD Write-Output hello"),
-        (BaseShell::PowerShell, "CMD echo $env:NAME"),
+        (Cmd, "CMD start.cmd C:\\x"),
+        (Cmd, "ENTRYPOINT \"C:\\a b\\start.bat\""),
+        (Cmd, "CMD echo x"),
+        (Cmd, "CMD echo %PATH%"),
+        (PowerShell, "CMD .\\start.ps1 -Name $env:NAME"),
+        (PowerShell, "ENTRYPOINT & 'C:\\a b\\start.ps1'"),
+        (PowerShell, "CMD Get-Service w3svc"),
+        (PowerShell, "CMD Write-Output hello"),
+        (PowerShell, "CMD echo $env:NAME"),
         // No shell is between.
-        (BaseShell::Cmd, r#"CMD ["C:\\app\\x.exe"]"#),
-        (
-            BaseShell::Cmd,
-            r#"ENTRYPOINT ["C:\\app\\monitor.exe", "w3svc"]"#,
-        ),
+        (Cmd, r#"CMD ["C:\\app\\x.exe"]"#),
+        (Cmd, r#"ENTRYPOINT ["C:\\app\\monitor.exe", "w3svc"]"#),
     ] {
         clean(shell, text);
     }
@@ -731,10 +687,7 @@ fn what_needs_its_shell_keeps_it() {
 #[test]
 fn a_correction_repairs_all_that_is_wrong_with_its_line() {
     let text = "RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_DWORD /d 90";
-    let findings = lint(
-        &format!("{PINNED}{}\n{text}", registry::PROCESS),
-        &LintOptions::default(),
-    );
+    let findings = lint(&format!("{PINNED}{}\n{text}", registry::PROCESS));
     let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(
         rules,
@@ -763,7 +716,7 @@ fn powershell_on_linux_is_not_windows() {
         "FROM a/b:1\nRUN apt install -y powershell\nSHELL [\"pwsh\", \"-c\"]",
     ] {
         let source = format!("{before}\n{set}");
-        let found = found(&source, &LintOptions::default());
+        let found = found(&source);
         assert!(
             !found.iter().any(|it| it.ends_with("-powershell")),
             "{source}{found:?}"
@@ -776,7 +729,7 @@ fn powershell_on_linux_is_not_windows() {
         "FROM a/b:nanoserver-1809\nSHELL [\"pwsh\", \"-Command\"]",
     ] {
         let source = format!("{windows}\n{set}");
-        let found = found(&source, &LintOptions::default());
+        let found = found(&source);
         assert!(
             found.iter().any(|it| it.ends_with("-powershell")),
             "{source}{found:?}"
@@ -799,10 +752,10 @@ fn a_program_and_its_arguments_in_one_string_are_taken_apart() {
         ("app server.js", r#"["app", "server.js"]"#),
     ] {
         let line = format!("CMD [\"{line}\"]");
-        assert_eq!(fix(BaseShell::Cmd, rule, &line), format!("CMD {words}"));
+        assert_eq!(fix(Cmd, rule, &line), format!("CMD {words}"));
     }
     for path in ["C:\\\\Program Files\\\\nodejs\\\\node", "My App.exe"] {
-        let finding = only_finding(BaseShell::Cmd, &format!("CMD [\"{path}\"]"));
+        let finding = only_finding(Cmd, &format!("CMD [\"{path}\"]"));
         assert_eq!((finding.rule.name, finding.fix), (rule, None));
     }
 }
@@ -813,7 +766,7 @@ fn lines_are_counted_as_the_author_sees_them() {
         RUN echo a && `\r\n    echo b\r\nRUN echo \\\r\n  # in between\r\n\r\n  && reg delete HKLM\\x\r\n\
         COPY <<EOF C:/x\r\nRUN reg delete HKLM\\x\r\nEOF\r\nRUN reg delete HKLM\\y\r\n";
     assert_eq!(
-        found(source, &LintOptions::default()),
+        found(source),
         [
             // The escape character is not the backtick.
             "5 invalid-instruction", "9 reg-add-force", "10 requires-buildkit", "13 reg-add-force"
@@ -825,7 +778,7 @@ fn lines_are_counted_as_the_author_sees_them() {
 fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
     let found = |lines: &str| {
         let source = format!("FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n{lines}\n");
-        let findings = lint(&source, &LintOptions::default());
+        let findings = lint(&source);
         let mut findings = findings.iter();
         findings
             .find(|finding| finding.rule == "args-escaped")
@@ -854,7 +807,7 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
     );
     assert_eq!(found(&format!("{cmd}\nCMD [\"app.exe\"]")), None);
     let linux = "FROM debian\nCMD [\"/opt/my app/run\"]\n";
-    assert!(lint(linux, &LintOptions::default()).is_empty());
+    assert!(lint(linux).is_empty());
 }
 
 #[test]
@@ -874,7 +827,7 @@ fn an_array_without_quotes_is_corrected() {
         ("CMD ['a, b.exe', c]", None),
     ] {
         let text = format!("FROM mcr.microsoft.com/windows/servercore:ltsc2022\n{line}\n");
-        let findings = lint(&text, &LintOptions::default());
+        let findings = lint(&text);
         let own: Vec<_> = findings.iter().filter(|it| it.line == 2).collect();
         let [finding] = own.as_slice() else {
             panic!("{line}: {own:?}");
@@ -887,7 +840,7 @@ fn an_array_without_quotes_is_corrected() {
 #[test]
 fn a_path_without_its_backslashes_is_reported_once() {
     for line in ["WORKDIR C:\\app\\bin", "VOLUME C:\\data"] {
-        let rules = rules_under(BaseShell::Cmd, &format!("{line}\n"));
+        let rules = rules_under(Cmd, &format!("{line}\n"));
         assert_eq!(rules, ["eaten-backslash"], "{line}");
     }
 }

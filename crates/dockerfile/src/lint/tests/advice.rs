@@ -26,13 +26,13 @@ fn say(cases: &[(&str, &[&str])]) {
 
 fn silent(texts: &[&str]) {
     for text in texts {
-        assert_eq!(messages(text), Vec::<String>::new(), "{text}");
+        assert_eq!(messages(text), [""; 0], "{text}");
     }
 }
 
 /// Corrections of a file's findings.
 fn corrections(source: &str) -> Vec<Option<String>> {
-    let findings = lint(source, &LintOptions::default());
+    let findings = lint(source);
     findings.into_iter().map(|finding| finding.fix).collect()
 }
 
@@ -222,7 +222,7 @@ fn a_misspelt_stage_of_from_is_named() {
             [Some("FROM build AS last".to_owned())]
         );
     }
-    let severity = |from: &str| lint(&source(from), &LintOptions::default())[0].severity;
+    let severity = |from: &str| lint(&source(from))[0].severity;
     assert_eq!(severity("biuld"), Severity::Error);
     // It may be an image of the machine.
     assert_eq!(severity("builder"), Severity::Warning);
@@ -550,15 +550,9 @@ fn what_fails_unseen_is_named() {
 fn one_cause_has_one_finding() {
     let source = "# Builds\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n\
         RUN a.exe `\n    python -m b\n";
-    assert_eq!(
-        found(source, &LintOptions::default()),
-        ["2 misplaced-escape"]
-    );
+    assert_eq!(found(source), ["2 misplaced-escape"]);
     let source = format!("{PINNED}COPY ./app /site # Ensure \"./app\"\n");
-    assert_eq!(
-        found(&source, &LintOptions::default()),
-        ["2 inline-comment"]
-    );
+    assert_eq!(found(&source), ["2 inline-comment"]);
 }
 
 #[test]

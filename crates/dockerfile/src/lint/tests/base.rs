@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn floating_bases_are_found_and_pinned_where_tags_are_predictable() {
     let finding = |from: &str, options: &LintOptions| {
-        let mut findings = lint(from, options);
+        let mut findings = lint_with(from, options);
         findings.retain(|finding| finding.rule == "floating-base");
         findings.pop()
     };
@@ -58,7 +58,7 @@ fn floating_bases_are_found_and_pinned_where_tags_are_predictable() {
 #[test]
 fn windows_with_all_of_its_parts_is_another_repository_since_2022() {
     let messages = |from: &str| {
-        let findings = lint(&format!("FROM {from}\n"), &LintOptions::default());
+        let findings = lint(&format!("FROM {from}\n"));
         findings.into_iter().map(|finding| finding.message)
     };
     let printed = |from: &str| messages(from).collect::<Vec<_>>().join("\n");
@@ -73,7 +73,7 @@ fn windows_with_all_of_its_parts_is_another_repository_since_2022() {
     let core = printed("mcr.microsoft.com/windows/servercore:20H2");
     assert!(core.contains("such as mcr.microsoft.com/windows/servercore:ltsc2022"));
     let fix = |from: &str, host: &str| {
-        let findings = lint(&format!("FROM {from}\n"), &for_host(host));
+        let findings = lint_with(&format!("FROM {from}\n"), &for_host(host));
         findings.into_iter().find_map(|finding| finding.fix)
     };
     let (old, new) = (
@@ -94,7 +94,7 @@ fn windows_with_all_of_its_parts_is_another_repository_since_2022() {
 #[test]
 fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
     let source = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
-    let findings = lint(source, &for_host("17763.973"));
+    let findings = lint_with(source, &for_host("17763.973"));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].rule, "base-host-mismatch");
     assert_eq!(findings[0].severity, Severity::Error);
@@ -103,10 +103,10 @@ fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
         fixed,
         "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973"
     );
-    assert_eq!(found(&fixed, &for_host("17763.973")), Vec::<String>::new());
-    assert_eq!(found(PINNED, &for_host("17763.914")), Vec::<String>::new());
+    assert_eq!(found_with(&fixed, &for_host("17763.973")), [""; 0]);
+    assert_eq!(found_with(PINNED, &for_host("17763.914")), [""; 0]);
     assert_eq!(
-        found(PINNED, &for_host("17763.1158")),
+        found_with(PINNED, &for_host("17763.1158")),
         ["1 base-host-mismatch"]
     );
 }
@@ -115,14 +115,14 @@ fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
 fn the_base_images_own_version_counts_for_more_than_its_tag() {
     let options = LintOptions {
         base: Some(BaseConfig {
-            shell: BaseShell::Cmd,
+            shell: Cmd,
             version: Some(WindowsVersion::new(20348, 2402)),
             is_windows: true,
         }),
         ..for_host("17763.973")
     };
     assert_eq!(
-        found("FROM team/app:1.4", &options),
+        found_with("FROM team/app:1.4", &options),
         ["1 base-host-mismatch"]
     );
 }
@@ -130,7 +130,7 @@ fn the_base_images_own_version_counts_for_more_than_its_tag() {
 #[test]
 fn bases_that_have_ended_are_named() {
     let dead = |from: &str| {
-        let findings = lint(from, &LintOptions::default());
+        let findings = lint(from);
         let [finding] = findings.as_slice() else {
             panic!("expected one finding about {from}: {findings:#?}");
         };
@@ -203,7 +203,7 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
         ),
     ] {
         let source = format!("# escape=`\nFROM {from}\n");
-        let message = lint(&source, &LintOptions::default()).remove(0).message;
+        let message = lint(&source).remove(0).message;
         let end = format!("use a tag of {successor}");
         assert!(message.ends_with(&end), "{from}: {message}");
     }
@@ -212,7 +212,7 @@ fn the_successor_of_an_image_on_docker_hub_is_named() {
 #[test]
 fn an_image_for_which_its_registry_answers_is_not_dead() {
     let facts = BaseConfig {
-        shell: BaseShell::Cmd,
+        shell: Cmd,
         version: None,
         is_windows: true,
     };
@@ -221,10 +221,7 @@ fn an_image_for_which_its_registry_answers_is_not_dead() {
         bases: [(image.to_owned(), facts)].into(),
         ..LintOptions::default()
     };
-    assert_eq!(
-        found(&format!("FROM {image}\n"), &options),
-        Vec::<String>::new()
-    );
+    assert_eq!(found_with(&format!("FROM {image}\n"), &options), [""; 0]);
 }
 
 #[test]
@@ -234,7 +231,7 @@ fn a_shell_that_is_not_known_is_not_taken_for_cmd() {
         RUN [Environment]::GetEnvironmentVariable('A')\nRUN a.exe; b.exe\nRUN & 'C:\\a b.exe'\n\
         RUN mkdir 'C:\\my app'\nRUN copy a to b\n";
     let all = |from: &str, options: &LintOptions| {
-        let found = lint(&format!("FROM {from}\n{lines}"), options);
+        let found = lint_with(&format!("FROM {from}\n{lines}"), options);
         let found = found.into_iter().filter(|it| it.line > 1);
         found
             .map(|it| format!("{} {}", it.line, it.rule.name))
@@ -247,13 +244,13 @@ fn a_shell_that_is_not_known_is_not_taken_for_cmd() {
         "mcr.microsoft.com/dotnet/framework/wcf",
         "registry.example/windows/servercore-tools:1",
     ] {
-        assert_eq!(all(from, &none), Vec::<String>::new(), "{from}");
+        assert_eq!(all(from, &none), [""; 0], "{from}");
     }
     let sdk = "mcr.microsoft.com/dotnet/framework/sdk:4.8";
     assert!(all(sdk, &for_host("20348.2402")).len() > 10);
     // What fails in both is still found.
     let both = "RUN rm -rf C:/x\nRUN cd C:\\app\nRUN robocopy a b /E\n";
-    let found = lint(&format!("FROM {sdk}\n{both}"), &none);
+    let found = lint_with(&format!("FROM {sdk}\n{both}"), &none);
     let found: Vec<&str> = found.iter().map(|it| it.rule.name).collect();
     assert_eq!(
         found,

@@ -29,7 +29,7 @@ fn public_dockerfiles_are_judged_as_written_down() {
             continue;
         }
         seen += 1;
-        let findings = lint(&source, &LintOptions::default());
+        let findings = lint(&source);
         let found: Vec<String> = findings
             .iter()
             .map(|finding| format!("{}:{}", finding.line, finding.rule.name))
@@ -39,7 +39,7 @@ fn public_dockerfiles_are_judged_as_written_down() {
         }
         for finding in findings.iter().filter(|finding| finding.fix.is_some()) {
             let after = properties::corrected(&source, finding).unwrap();
-            let left = lint(&after, &LintOptions::default());
+            let left = lint(&after);
             let lines = finding.line
                 ..finding.line + finding.fix.iter().flat_map(|fix| fix.split('\n')).count();
             if left

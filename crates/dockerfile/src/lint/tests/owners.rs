@@ -28,7 +28,7 @@ fn say(rule: &str, cases: &[(&str, &str)]) {
 /// No text has a finding of the rule.
 fn silent(rule: &str, texts: &[&str]) {
     for text in texts {
-        assert_eq!(messages(rule, text), Vec::<String>::new(), "{text}");
+        assert_eq!(messages(rule, text), [""; 0], "{text}");
     }
 }
 

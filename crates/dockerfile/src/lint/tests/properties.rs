@@ -33,12 +33,7 @@ fn fragment() -> impl Strategy<Value = String> {
 }
 
 fn any_shell() -> impl Strategy<Value = BaseShell> {
-    prop::sample::select(vec![
-        BaseShell::Cmd,
-        BaseShell::PowerShell,
-        BaseShell::Other,
-        BaseShell::Unknown,
-    ])
+    prop::sample::select(vec![Cmd, PowerShell, Other, Unknown])
 }
 
 proptest! {
@@ -52,7 +47,7 @@ proptest! {
         let source = fragments.concat();
         let options = LintOptions { shell: Some(shell), ..for_host("17763.973") };
         let lines = source.split('\n').count();
-        for finding in lint(&source, &options) {
+        for finding in lint_with(&source, &options) {
             prop_assert!(finding.line >= 1 && finding.line <= finding.last_line);
             prop_assert!(finding.last_line <= lines);
         }
@@ -65,10 +60,10 @@ proptest! {
     ) {
         let source = format!("{PINNED}RUN {}", fragments.concat());
         let options = LintOptions { shell: Some(shell), ..for_host("17763.973") };
-        for finding in lint(&source, &options) {
+        for finding in lint_with(&source, &options) {
             let Some(after) = corrected(&source, &finding) else { continue };
             let added = finding.fix.iter().flat_map(|fix| fix.split('\n')).count();
-            let left: Vec<LintFinding> = lint(&after, &options)
+            let left: Vec<LintFinding> = lint_with(&after, &options)
                 .into_iter()
                 .filter(|other| other.rule == finding.rule)
                 // An instruction with a corrected name may have wrong arguments too.
@@ -86,7 +81,7 @@ proptest! {
         // A line that is correct at a prompt, after RUN.
         let quoted: Vec<String> = arguments.iter().map(|argument| format!("\"{argument}\"")).collect();
         let line = format!("RUN x.exe {}", quoted.join(" "));
-        let findings = lint(&format!("{PINNED}{line}"), &with_shell(BaseShell::PowerShell));
+        let findings = lint_with(&format!("{PINNED}{line}"), &with_shell(PowerShell));
         let text = |line: &str| powershell::script(line.strip_prefix("RUN ").unwrap());
         match findings.as_slice() {
             [] => {
@@ -121,7 +116,7 @@ proptest! {
             .map(quoted)
             .collect();
         let line = format!("RUN {}", words.join(" "));
-        let fixed = only_finding(BaseShell::Cmd, &line).fix.unwrap();
+        let fixed = only_finding(Cmd, &line).fix.unwrap();
         let command_line = cmd::parse(fixed.strip_prefix("RUN ").unwrap(), |_| None).unwrap();
         let argv = split(&command_line, ArgvParser::CRuntime);
         prop_assert_eq!(&argv[0], program);
@@ -135,8 +130,8 @@ proptest! {
     ) {
         let argv: Vec<String> = iter::once("C:\\a b\\x.exe".to_owned()).chain(arguments).collect();
         let texts = [
-            (BaseShell::Cmd, for_cmd(&argv, escape)),
-            (BaseShell::PowerShell, for_powershell(&argv)),
+            (Cmd, for_cmd(&argv, escape)),
+            (PowerShell, for_powershell(&argv)),
         ];
         for (base, text) in texts {
             let finding = only_finding(base, &format!("ENTRYPOINT {text}"));

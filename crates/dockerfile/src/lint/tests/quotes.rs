@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn quotes_that_powershell_needs_are_escaped() {
-    let shell = BaseShell::PowerShell;
+    let shell = PowerShell;
     let rule = "quotes-under-powershell";
     for text in [
         r#"RUN $x = "json"; Write-Host $x"#,
@@ -66,13 +66,13 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
         r#"RUN cmd /c "echo a b"; powershell -Command "Get-Item x""#,
         r#"RUN {{if A: "b c"}}; Get-Item "d e""#,
     ] {
-        clean(BaseShell::PowerShell, text);
+        clean(PowerShell, text);
     }
 }
 
 #[test]
 fn backslash_quotes_under_cmd_become_plain_ones() {
-    let shell = BaseShell::Cmd;
+    let shell = Cmd;
     let rule = "backslash-quotes-under-cmd";
     assert_eq!(
         fix(shell, rule, r#"RUN appcmd set config \"Default Web Site\""#),
@@ -103,16 +103,13 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
         r#"RUN powershell -Command \"a b\" && echo x"#,
         r#"RUN app /DNAME=\"x\" a.c"#,
     ] {
-        clean(BaseShell::Cmd, text);
+        clean(Cmd, text);
     }
     assert_eq!(
-        rules_under(BaseShell::Cmd, r#"RUN powershell -File x.ps1 \"a b\""#),
+        rules_under(Cmd, r#"RUN powershell -File x.ps1 \"a b\""#),
         ["backslash-quotes-under-cmd"]
     );
-    clean(
-        BaseShell::PowerShell,
-        r#"RUN appcmd set config \"Default Web Site\""#,
-    );
+    clean(PowerShell, r#"RUN appcmd set config \"Default Web Site\""#);
 }
 
 #[test]
@@ -128,7 +125,7 @@ fn a_shell_within_the_shell_eats_quotes_too() {
             r#"RUN powershell -NoProfile -Command "Remove-Website \"Default Web Site\"""#,
         ),
     ] {
-        assert_eq!(fix(BaseShell::Cmd, rule, text), fixed);
+        assert_eq!(fix(Cmd, rule, text), fixed);
     }
     for text in [
         r#"RUN powershell -Command Invoke-WebRequest -Uri "https://x/y" -OutFile "C:\y""#,
@@ -137,7 +134,7 @@ fn a_shell_within_the_shell_eats_quotes_too() {
         r#"RUN powershell -Command Invoke-WebRequest "https://<account>.example.net/x.exe" -OutFile x"#,
         r#"RUN powershell -Command "Get-Item 'a b'" > "C:\a b.txt""#,
     ] {
-        clean(BaseShell::Cmd, text);
+        clean(Cmd, text);
     }
 }
 
@@ -146,37 +143,29 @@ fn a_health_check_gets_its_quotes_escaped() {
     let rule = "quotes-in-nested-shell";
     assert_eq!(
         fix(
-            BaseShell::Cmd,
+            Cmd,
             rule,
             r#"HEALTHCHECK --interval=5s CMD powershell -command "exit 1""#
         ),
         r#"HEALTHCHECK --interval=5s CMD ["powershell", "-command", "exit 1"]"#
     );
     let operators = r#"HEALTHCHECK CMD powershell -command "try { iwr -useb http://x } catch { exit 1 }" || exit 1"#;
-    assert_eq!(only_finding(BaseShell::Cmd, operators).fix, None);
+    assert_eq!(only_finding(Cmd, operators).fix, None);
     for text in [
         r#"HEALTHCHECK CMD ["powershell", "-command", "exit 1"]"#,
         "HEALTHCHECK CMD curl.exe -f http://localhost/",
         "HEALTHCHECK NONE",
     ] {
-        clean(BaseShell::Cmd, text);
+        clean(Cmd, text);
     }
-    clean(
-        BaseShell::PowerShell,
-        r#"HEALTHCHECK CMD Get-Item "C:\a b""#,
-    );
+    clean(PowerShell, r#"HEALTHCHECK CMD Get-Item "C:\a b""#);
 }
 
 #[test]
 fn where_the_shell_is_not_known_only_what_every_shell_breaks_is_an_error() {
-    let rules = |line: &str| {
-        found(
-            &format!("FROM team/base:1\n{line}\n"),
-            &LintOptions::default(),
-        )
-    };
-    assert_eq!(rules(r#"RUN tool "a b""#), Vec::<String>::new());
-    assert_eq!(rules(r#"RUN tool \"a b\""#), Vec::<String>::new());
+    let rules = |line: &str| found(&format!("FROM team/base:1\n{line}\n"));
+    assert_eq!(rules(r#"RUN tool "a b""#), [""; 0]);
+    assert_eq!(rules(r#"RUN tool \"a b\""#), [""; 0]);
     assert_eq!(
         rules(r#"RUN powershell -Command Remove-Website "Default Web Site""#),
         ["2 quotes-in-nested-shell"]
@@ -188,14 +177,14 @@ fn each_line_gets_its_own_finding() {
     let source = format!(
         "{PINNED}SHELL [\"powershell\"]\nRUN Get-Item \"a\"; \\\n  Get-Item \"b c\"; \\\n  Get-Item \"d\\\n e\"\n"
     );
-    let findings = lint(&source, &LintOptions::default());
+    let findings = lint(&source);
     let seen: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
     assert_eq!(seen, [(4, Severity::Error), (5, Severity::Error)]);
 }
 
 #[test]
 fn what_is_equivalent_is_no_finding() {
-    let shell = BaseShell::PowerShell;
+    let shell = PowerShell;
     for text in [
         // A folder's name may end in any number of backslashes.
         r#"RUN Expand-Archive -Path .\x.zip -DestinationPath "c:\\" ; Remove-Item x.zip"#,
@@ -211,22 +200,19 @@ fn what_is_equivalent_is_no_finding() {
     }
     // The quoted path would be a text, and the parameters take the same texts.
     clean(
-        BaseShell::Cmd,
+        Cmd,
         r#"RUN powershell.exe -noexit "c:\s\install.ps1" -Channel "5.0" -UseTls12"#,
     );
     clean(
-        BaseShell::Cmd,
+        Cmd,
         r#"RUN powershell start-process -filepath C:\i\x.exe -wait -argumentlist "/s,DIR=c:\java,/L,x.log""#,
     );
     // These keep the & from cmd, and PowerShell gets the address without them.
     let address = r#"'https://a.example/x?a=1"&"b=2"&"c=3' -OutFile x.zip"#;
     let download = format!("powershell Invoke-WebRequest -UseBasicParsing {address}");
-    clean(BaseShell::Cmd, &format!("RUN {download}"));
+    clean(Cmd, &format!("RUN {download}"));
     let json = r#"RUN powershell Set-Content a.json '{"a":"b&c"}'"#;
-    assert_eq!(
-        rules_under(BaseShell::Cmd, json),
-        ["quotes-in-nested-shell"]
-    );
+    assert_eq!(rules_under(Cmd, json), ["quotes-in-nested-shell"]);
     for text in [
         // A variable, a setting or a folder that only the inner shell has.
         r#"RUN powershell -Command "$x = 1; Remove-Item $x""#,

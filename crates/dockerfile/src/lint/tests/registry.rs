@@ -7,14 +7,14 @@ const SERVICES: &str = r#"RUN ["reg", "add", "HKLM\\SYSTEM\\CurrentControlSet\\C
 
 #[test]
 fn the_pair_of_shutdown_times_is_clean_in_every_form() {
-    clean(BaseShell::Cmd, &format!("{PROCESS}\n{SERVICES}"));
+    clean(Cmd, &format!("{PROCESS}\n{SERVICES}"));
     clean(
-        BaseShell::Cmd,
+        Cmd,
         "RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\cexecsvc /v ProcessShutdownTimeoutSeconds /t REG_DWORD /d 0x5a /f && \\\n    \
              reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_SZ /d 90000 /f",
     );
     clean(
-        BaseShell::PowerShell,
+        PowerShell,
         "RUN Set-ItemProperty -Path HKLM:\\SYSTEM\\x -Name ProcessShutdownTimeoutSeconds -Value 90 -Type DWord; \
              Set-ItemProperty HKLM:\\SYSTEM\\y WaitToKillServiceTimeout '90000' -Type String",
     );
@@ -24,15 +24,15 @@ fn the_pair_of_shutdown_times_is_clean_in_every_form() {
 fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
     let rule = "shutdown-value-type";
     let wrong = SERVICES.replace("REG_SZ", "REG_DWORD");
-    assert_eq!(fix_of_rule(BaseShell::Cmd, rule, PROCESS, &wrong), SERVICES);
+    assert_eq!(fix_of_rule(Cmd, rule, PROCESS, &wrong), SERVICES);
     let missing = PROCESS.replace(r#""/t", "REG_DWORD", "#, "");
     assert_eq!(
-        fix_of_rule(BaseShell::Cmd, rule, SERVICES, &missing),
+        fix_of_rule(Cmd, rule, SERVICES, &missing),
         missing.replace(r#""90","#, r#""90", "/t", "REG_DWORD","#)
     );
     assert_eq!(
         fix_of_rule(
-            BaseShell::Cmd,
+            Cmd,
             rule,
             PROCESS,
             "RUN powershell -Command \"New-ItemProperty -Path HKLM:\\x -Name WaitToKillServiceTimeout -Value 90000 -PropertyType DWord\""
@@ -45,18 +45,12 @@ fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
 fn a_shutdown_time_in_the_wrong_unit_is_converted() {
     let rule = "shutdown-value-unit";
     let seconds = SERVICES.replace("90000", "90");
-    assert_eq!(
-        fix_of_rule(BaseShell::Cmd, rule, PROCESS, &seconds),
-        SERVICES
-    );
+    assert_eq!(fix_of_rule(Cmd, rule, PROCESS, &seconds), SERVICES);
     let milliseconds = PROCESS.replace("90", "90000");
-    assert_eq!(
-        fix_of_rule(BaseShell::Cmd, rule, SERVICES, &milliseconds),
-        PROCESS
-    );
+    assert_eq!(fix_of_rule(Cmd, rule, SERVICES, &milliseconds), PROCESS);
     let quoted = "RUN sp HKLM:\\y WaitToKillServiceTimeout '90' -Type String";
     assert_eq!(
-        fix_of_rule(BaseShell::PowerShell, rule, PROCESS, quoted),
+        fix_of_rule(PowerShell, rule, PROCESS, quoted),
         quoted.replace("'90'", "'90000'")
     );
 }
@@ -71,7 +65,7 @@ fn shutdown_times_of_hours_are_left_alone() {
         )
     };
     for seconds in ["5400", "6000", "7200", "21600", "86400", "172800"] {
-        clean(BaseShell::Cmd, &of(seconds));
+        clean(Cmd, &of(seconds));
     }
     for (seconds, is_mistaken) in [
         ("7200", false),
@@ -80,7 +74,7 @@ fn shutdown_times_of_hours_are_left_alone() {
         ("180000", true),
     ] {
         let alone = PROCESS.replace("\"90\"", &format!("\"{seconds}\""));
-        let found = rules_under(BaseShell::Cmd, &alone);
+        let found = rules_under(Cmd, &alone);
         assert_eq!(
             found.contains(&"shutdown-value-unit"),
             is_mistaken,
@@ -103,19 +97,13 @@ fn fix_of_rule(shell: BaseShell, rule: &str, before: &str, line: &str) -> String
 #[test]
 fn one_shutdown_time_alone_gets_its_other() {
     let rule = "shutdown-pair";
+    assert_eq!(fix(Cmd, rule, PROCESS), format!("{PROCESS}\n{SERVICES}"));
     assert_eq!(
-        fix(BaseShell::Cmd, rule, PROCESS),
-        format!("{PROCESS}\n{SERVICES}")
-    );
-    assert_eq!(
-        fix(BaseShell::PowerShell, rule, SERVICES),
+        fix(PowerShell, rule, SERVICES),
         format!("{SERVICES}\n{PROCESS}")
     );
     let different = SERVICES.replace("90000", "30000");
-    assert_eq!(
-        fix_of_rule(BaseShell::Cmd, rule, PROCESS, &different),
-        SERVICES
-    );
+    assert_eq!(fix_of_rule(Cmd, rule, PROCESS, &different), SERVICES);
 }
 
 #[test]
@@ -123,15 +111,9 @@ fn the_pair_may_be_spread_over_the_stages_that_build_on_each_other() {
     let source = format!(
         "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS base\n{PROCESS}\nFROM base\n{SERVICES}\n"
     );
-    assert_eq!(
-        found(&source, &LintOptions::default()),
-        Vec::<String>::new()
-    );
+    assert_eq!(found(&source), [""; 0]);
     let apart = source.replace("FROM base", PINNED.trim_end());
-    assert_eq!(
-        found(&apart, &LintOptions::default()),
-        ["2 shutdown-pair", "4 shutdown-pair"]
-    );
+    assert_eq!(found(&apart), ["2 shutdown-pair", "4 shutdown-pair"]);
 }
 
 #[test]
@@ -139,32 +121,32 @@ fn reg_must_not_prompt() {
     let rule = "reg-add-force";
     for (shell, text, fixed) in [
         (
-            BaseShell::Cmd,
+            Cmd,
             "RUN reg delete HKLM\\x /v \"b c\" && echo done",
             "RUN reg delete HKLM\\x /v \"b c\" /f && echo done",
         ),
         (
-            BaseShell::Cmd,
+            Cmd,
             "RUN echo a && \\\n    C:\\Windows\\System32\\reg.exe delete HKLM\\x 2>nul",
             "    C:\\Windows\\System32\\reg.exe delete HKLM\\x /f 2>nul",
         ),
         (
-            BaseShell::Other,
+            Other,
             r#"RUN ["reg", "delete", "HKLM\\x"]"#,
             r#"RUN ["reg", "delete", "HKLM\\x", "/f"]"#,
         ),
         (
-            BaseShell::PowerShell,
+            PowerShell,
             "RUN if ($x) { reg delete HKLM\\x | Out-Null }",
             "RUN if ($x) { reg delete HKLM\\x /f | Out-Null }",
         ),
         (
-            BaseShell::Cmd,
+            Cmd,
             r#"RUN powershell -Command "& reg delete 'HKLM\x y'; exit 0""#,
             r#"RUN powershell -Command "& reg delete 'HKLM\x y' /f; exit 0""#,
         ),
         (
-            BaseShell::PowerShell,
+            PowerShell,
             r#"RUN ["cmd", "/S", "/C", "reg delete HKLM\\x"]"#,
             r#"RUN ["cmd", "/S", "/C", "reg delete HKLM\\x /f"]"#,
         ),
@@ -178,25 +160,25 @@ fn reg_must_not_prompt() {
         r#"RUN powershell -ExecutionPolicy Bypass -Command "if (1) { reg delete HKLM:\x }""#,
         r#"RUN cmd /c cmd /c "reg delete HKLM\x""#,
     ] {
-        let finding = only_finding(BaseShell::Cmd, hidden);
+        let finding = only_finding(Cmd, hidden);
         assert!(finding.fix.unwrap().contains("/f"), "{hidden}");
     }
     let again = "RUN reg add HKLM\\x /v a /d 1\nRUN reg add HKLM\\x /v A /d 2";
     assert_eq!(
-        only_finding(BaseShell::Cmd, again).fix.unwrap(),
+        only_finding(Cmd, again).fix.unwrap(),
         "RUN reg add HKLM\\x /v A /d 2 /f"
     );
-    clean(BaseShell::Cmd, "RUN reg add HKLM\\x /v a /d 1");
-    clean(BaseShell::Cmd, "RUN reg add HKLM\\x");
-    clean(BaseShell::Cmd, "RUN echo y | reg delete HKLM\\x");
-    clean(BaseShell::Cmd, "RUN reg add HKLM\\x /F /v a");
-    clean(BaseShell::Cmd, "RUN reg query HKLM\\x");
-    clean(BaseShell::Cmd, "RUN echo reg delete HKLM\\x");
-    clean(BaseShell::Cmd, "COPY reg add/");
+    clean(Cmd, "RUN reg add HKLM\\x /v a /d 1");
+    clean(Cmd, "RUN reg add HKLM\\x");
+    clean(Cmd, "RUN echo y | reg delete HKLM\\x");
+    clean(Cmd, "RUN reg add HKLM\\x /F /v a");
+    clean(Cmd, "RUN reg query HKLM\\x");
+    clean(Cmd, "RUN echo reg delete HKLM\\x");
+    clean(Cmd, "COPY reg add/");
 }
 
 #[test]
 fn scripts_in_scripts_in_scripts_come_to_an_end() {
     let deep = format!("RUN {}", "cmd /c ".repeat(20_000));
-    clean(BaseShell::Cmd, &deep);
+    clean(Cmd, &deep);
 }

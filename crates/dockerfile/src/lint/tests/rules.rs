@@ -67,10 +67,10 @@ fn names_of_rules_are_unique() {
 fn a_stage_for_linux_has_only_errors_of_the_parser() {
     let linux = "FROM debian:12\nRUN apt-get update && rm -rf /x\nCOPY --chown=a:b x /x\nUSER root\n\
         HEALTHCHECK CMD echo\nRUN cd /x\n";
-    assert_eq!(found(linux, &LintOptions::default()), Vec::<String>::new());
+    assert_eq!(found(linux), [""; 0]);
     let wrong = "FROM debian:12\nCOPPY a b\nEXPOSE\n";
     assert_eq!(
-        found(wrong, &LintOptions::default()),
+        found(wrong),
         ["2 invalid-instruction", "3 invalid-instruction"]
     );
 }
@@ -79,11 +79,11 @@ fn a_stage_for_linux_has_only_errors_of_the_parser() {
 fn a_comment_ignores_rules_of_the_next_instruction_or_of_the_file() {
     let source =
         |first: &str, second: &str| format!("{first}{PINNED}{second}RUN cd C:/a\nRUN cd C:/b\n");
-    let all = |first: &str, second: &str| found(&source(first, second), &LintOptions::default());
+    let all = |first: &str, second: &str| found(&source(first, second));
     let comment = "# wincimg: ignore=lost-with-line,prompt on purpose\n";
     assert_eq!(all("", ""), ["2 lost-with-line", "3 lost-with-line"]);
     assert_eq!(all("", comment), ["4 lost-with-line"]);
-    assert_eq!(all(comment, ""), Vec::<String>::new());
+    assert_eq!(all(comment, ""), [""; 0]);
     let other = "# wincimg: ignore=prompt\n";
     assert_eq!(all("", other), ["3 lost-with-line", "4 lost-with-line"]);
 }
@@ -119,7 +119,7 @@ fn fixes_keep_every_other_byte() {
 fn a_floating_base_is_one_finding_and_never_hides_its_argument() {
     let source = "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:${TAG}\n\
         FROM mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
-    let findings = lint(source, &LintOptions::default());
+    let findings = lint(source);
     assert_eq!(findings.len(), 1);
     let fix = findings[0].fix.clone().unwrap();
     assert!(fix.starts_with("ARG TAG=10.0.20348."), "{fix}");
@@ -128,7 +128,7 @@ fn a_floating_base_is_one_finding_and_never_hides_its_argument() {
         "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:$TAG\nFROM mcr.microsoft.com/windows/nanoserver:$TAG\n",
         "ARG A=mcr.microsoft.com\nARG TAG=ltsc2022\nFROM $A/windows/servercore:$TAG\n",
     ] {
-        let findings = lint(unknown, &LintOptions::default());
+        let findings = lint(unknown);
         assert_eq!(findings.len(), 1, "{unknown}");
         assert_eq!(findings[0].fix, None, "{unknown}");
     }
@@ -139,7 +139,7 @@ fn a_misplaced_escape_directive_moves_to_the_top_where_no_line_needs_the_other_c
     let source = "# Builds\r\nARG V=1\r\n# escape=`\r\n\
                   FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\r\n\
                   WORKDIR C:\\app\\\r\nRUN echo a `\r\n  b\r\n";
-    let findings = lint(source, &LintOptions::default());
+    let findings = lint(source);
     let finding = findings
         .iter()
         .find(|finding| finding.rule.name == "misplaced-escape")
@@ -161,7 +161,7 @@ fn a_misplaced_escape_directive_moves_to_the_top_where_no_line_needs_the_other_c
     assert_eq!(after, moved);
     // Another line continues with a backslash.
     let source = source.replace("b\r\n", "b\r\nRUN echo \\\r\n  c\r\n");
-    let findings = lint(&source, &LintOptions::default());
+    let findings = lint(&source);
     let finding = findings
         .iter()
         .find(|it| it.rule.name == "misplaced-escape");
@@ -173,7 +173,7 @@ fn a_misplaced_escape_directive_that_no_line_needs_is_to_be_removed() {
     let findings = |lines: &str| {
         let from = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973";
         let source = format!("# A service\n# escape=`\n{from}\n{lines}\n");
-        lint(&source, &LintOptions::default())
+        lint(&source)
     };
     let found = findings("RUN mkdir C:\\a && \\\n    mkdir C:\\b");
     let [finding] = found.as_slice() else {
@@ -212,7 +212,7 @@ fn a_folder_that_exists_cannot_be_made_again() {
         ("WORKDIR C:/queue\nRUN rd C:\\queue\nRUN md C:\\queue", None),
     ] {
         let source = format!("{PINNED}{lines}");
-        let findings = lint(&source, &LintOptions::default());
+        let findings = lint(&source);
         let found = findings.iter().find(|it| it.rule.name == "failing-run");
         assert_eq!(found.map(|it| it.line), line, "{lines}: {findings:?}");
     }
@@ -228,15 +228,15 @@ fn json_in_single_quotes_loses_its_quotes_under_powershell() {
         (r"RUN C:\cfg.exe --json '{tier}'", false),
         (r"RUN C:\cfg.exe --json '{}'", false),
     ] {
-        let options = with_shell(BaseShell::PowerShell);
-        let findings = lint(&format!("{PINNED}{line}"), &options);
+        let options = with_shell(PowerShell);
+        let findings = lint_with(&format!("{PINNED}{line}"), &options);
         let found = findings
             .iter()
             .any(|it| it.rule.name == "quotes-under-powershell");
         assert_eq!(found, is_found, "{line}: {findings:?}");
     }
     let line = r#"RUN powershell -Command Set-Content C:/a.json '{"tier":"gold"}'"#;
-    let findings = lint(&format!("{PINNED}{line}"), &LintOptions::default());
+    let findings = lint(&format!("{PINNED}{line}"));
     assert!(
         findings
             .iter()
@@ -261,7 +261,7 @@ fn what_works_after_all_is_no_finding() {
         format!("{PINNED}{SHELL}ENTRYPOINT [\"powershell\"]\nCMD Start-Service W3SVC; C:\\a.exe\n"),
         format!("# syntax=docker/dockerfile:1\n{PINNED}WORKDIR C:/a\nCOPY a b C:/a\n"),
     ] {
-        let findings = lint(&text, &LintOptions::default());
+        let findings = lint(&text);
         let names = findings.iter().map(|it| it.rule.name);
         let names: Vec<&str> = names.filter(|name| *name != "floating-base").collect();
         assert_eq!(names, [""; 0], "{text}: {findings:?}");

@@ -23,13 +23,13 @@ fn an_empty_array_has_no_command() {
             assert!(found.is_empty(), "{base}{text}: {found:?}");
         }
     }
-    clean(BaseShell::Cmd, "ENTRYPOINT []\n");
+    clean(Cmd, "ENTRYPOINT []\n");
 }
 
 #[test]
 fn joined_commands_that_fail_have_one_finding() {
     let lines = "RUN Copy-Item a b \\\n  Remove-Item a\n";
-    let found = only_finding(BaseShell::PowerShell, lines);
+    let found = only_finding(PowerShell, lines);
     assert_eq!((found.line, found.rule.name), (3, "joined-commands"));
 }
 
@@ -55,7 +55,7 @@ fn an_address_ends_at_its_ampersand() {
     let message = of(PINNED, "RUN curl -o x.exe https://a.example/x?a=1&b=2 -L");
     assert!(message.contains("in double quotes"), "{message}");
     clean(
-        BaseShell::PowerShell,
+        PowerShell,
         "RUN Invoke-WebRequest -UseBasicParsing 'https://a.example/x?a=1&b=2' -OutFile x.exe",
     );
     // A variable of Linux is still one.
@@ -69,10 +69,9 @@ fn a_shell_without_an_array_still_tells_which_one_is_meant() {
         "SHELL powershell -Command",
         "SHELL ['powershell', '-Command']",
     ] {
-        let findings = found(
-            &format!("{PINNED}{shell}\nRUN Remove-Item C:\\a.zip; rm C:\\b.zip\n"),
-            &LintOptions::default(),
-        );
+        let findings = found(&format!(
+            "{PINNED}{shell}\nRUN Remove-Item C:\\a.zip; rm C:\\b.zip\n"
+        ));
         assert_eq!(findings, ["2 invalid-instruction"], "{shell}");
     }
 }

@@ -175,7 +175,7 @@ fn a_base_whose_tag_is_unknown_tells_platform_family_and_shell() {
         ("a:${TAG}/b", "RUN wget https://example.com/a.zip", None),
     ] {
         let source = format!("ARG TAG\nFROM mcr.microsoft.com/{image}\n{line}\n");
-        let findings = lint(&source, &LintOptions::default());
+        let findings = lint(&source);
         let found: Vec<&str> = findings.iter().map(|it| it.rule.name).collect();
         assert_eq!(found, Vec::from_iter(rule), "{source}");
         // Nano Server of 2016 has PowerShell.
@@ -307,7 +307,7 @@ const OTHER: &str = "FROM team/tools:windowsservercore-ltsc2022\n";
 #[test]
 fn a_comment_has_a_line_of_its_own() {
     // It may be PowerShell, which has comments.
-    assert_eq!(names(OTHER, "RUN npm ci # restore"), Vec::<&str>::new());
+    assert_eq!(names(OTHER, "RUN npm ci # restore"), [""; 0]);
 }
 
 #[test]
