@@ -1,16 +1,21 @@
 //! Cmdlets that change files.
 
-use super::{OPEN, POWERSHELL, actions_of, check, image, in_powershell, refused, run_as};
-use crate::ScriptErrorKind::{Deferred, Fails, NotUnderstood};
+use super::{POWERSHELL, Tree, check, image, refused, run_as};
+use crate::ScriptErrorKind::NotUnderstood;
+
+/// An image with empty files.
+fn with(files: &[&str]) -> Tree {
+    let mut tree = image();
+    for file in files {
+        tree.file(file, Some(Vec::new()));
+    }
+    tree
+}
 
 #[test]
 fn items_are_copied_moved_and_deleted_as_the_cmdlets_do() {
-    let mut tree = image();
-    for file in [r"C:\s\a.txt", r"C:\s\d\b.txt", r"C:\t\a.txt"] {
-        tree.file(file, Some(Vec::new()));
-    }
     check(
-        &tree,
+        &with(&[r"C:\s\a.txt", r"C:\s\d\b.txt", r"C:\t\a.txt"]),
         r"
         PS> Copy-Item C:\s\a.txt C:\t\d.txt => copy C:\s\a.txt to C:\t\d.txt
         PS> cp C:\s\a.txt C:\t -Force => copy C:\s\a.txt to C:\t\a.txt
@@ -56,97 +61,50 @@ fn a_tilde_is_unknown_for_other_users() {
 }
 
 #[test]
-fn a_piped_path_is_renamed() {
-    let made = r"mkdir C:\j\jdk-11; ";
-    let found = in_powershell(&format!(
-        "{made}Get-ChildItem C:\\j | Rename-Item -NewName 'OpenJDK'"
-    ));
-    assert_eq!(found[1], r"move C:\j\jdk-11 to C:\j\OpenJDK");
-    let several = format!("{made}mkdir C:\\j\\b; Get-ChildItem C:\\j | Rename-Item -NewName x");
-    assert_eq!(refused(&POWERSHELL, &several).0, NotUnderstood);
-    let later =
-        "Expand-Archive C:\\work\\a.zip C:\\j; Get-ChildItem C:\\j | Rename-Item -NewName x";
-    let line = format!("Invoke-WebRequest https://e.com/a.zip -OutFile C:\\work\\a.zip; {later}");
-    assert_eq!(refused(&POWERSHELL, &line).0, Deferred);
-}
-
-#[test]
 fn files_below_a_folder_are_listed() {
-    let made = r"mkdir C:\t\a; Set-Content C:\t\x.log 1; Set-Content C:\t\a\y.LOG 1; Set-Content C:\t\a\z.txt 1; ";
-    let of = |rest: &str| in_powershell(&format!("{made}{rest}"))[4..].to_vec();
-    assert_eq!(
-        of(r"Get-ChildItem C:\t -Recurse -File -Include *.log | Remove-Item -Force"),
-        [r"delete C:\t\x.log", r"delete C:\t\a\y.LOG"]
+    check(
+        &with(&[r"C:\t\x.log", r"C:\t\a\y.LOG", r"C:\t\a\z.txt"]),
+        r"
+        PS> Get-ChildItem C:\t -Recurse -File -Include *.log | Remove-Item -Force => delete C:\t\x.log; delete C:\t\a\y.LOG
+        PS> gci C:\t -File -Recurse -Filter z* | Remove-Item => delete C:\t\a\z.txt
+        PS> gci C:\t -Recurse | Remove-Item => NotUnderstood
+        PS> gci C:\t -Include *.log | Remove-Item => NotUnderstood
+        PS> gci C:\t\* -Recurse -File | Remove-Item => NotUnderstood
+    ",
     );
-    assert_eq!(
-        of(r"gci C:\t -File -Recurse -Filter z* | Remove-Item"),
-        [r"delete C:\t\a\z.txt"]
-    );
-    for line in [
-        r"gci C:\t -Recurse",
-        r"gci C:\t -Include *.log",
-        r"gci C:\t\* -Recurse -File",
-    ] {
-        assert_eq!(
-            refused(&POWERSHELL, &format!("{made}{line} | Remove-Item")).0,
-            NotUnderstood,
-            "{line}"
-        );
-    }
-}
-
-#[test]
-fn a_symbolic_link_has_the_kind_of_its_target() {
-    let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\Windows");
-    assert!(found[0].contains("to_folder: true"), "{found:?}");
-    let found = in_powershell(r"New-Item -Type SymbolicLink -Path C:\l -Target C:\\Windows");
-    assert!(found[0].contains(r#"target: "C:\\Windows""#), "{found:?}");
 }
 
 #[test]
 fn a_filter_is_one_of_windows() {
-    let start = r"mkdir C:\d; 'a.htm', 'b' | % { Set-Content C:\d\$_ 1 }; ";
-    let of = |rest: &str| in_powershell(&format!("{start}{rest}"))[3..].to_vec();
-    assert_eq!(
-        of(r"Get-ChildItem C:\d -Filter *.htm | Remove-Item"),
-        [r"delete C:\d\a.htm"]
+    check(
+        &with(&[r"C:\d\a.htm", r"C:\d\b"]),
+        r"
+        PS> Get-ChildItem C:\d -Filter *.htm | Remove-Item => delete C:\d\a.htm
+        PS> gci C:\d *. | rm => delete C:\d\b
+        PS> gci C:\d\b* | rm => delete C:\d\b
+        PS> gci C:\d\?? | rm => nothing
+        PS> Set-Content C:\d\c.html 1; Get-ChildItem C:\d -Filter *.htm | Remove-Item => NotUnderstood
+        PS> gci C:\d\* -Filter *.htm | rm => NotUnderstood
+    ",
     );
-    assert_eq!(of(r"gci C:\d *. | rm"), [r"delete C:\d\b"]);
-    assert_eq!(of(r"gci C:\d\b* | rm"), [r"delete C:\d\b"]);
-    assert_eq!(of(r"gci C:\d\?? | rm"), [""; 0]);
-    for rest in [
-        r"Set-Content C:\d\c.html 1; Get-ChildItem C:\d -Filter *.htm | Remove-Item",
-        r"gci C:\d\* -Filter *.htm | rm",
-    ] {
-        let line = format!("{start}{rest}");
-        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{rest}");
-    }
 }
 
 #[test]
 fn a_folder_is_copied_over_another_only_with_force() {
-    let start = r"mkdir C:\s\d, C:\t\d; Set-Content C:\s\d\f.txt 1; ";
-    for source in [r"C:\s\d", r"C:\s\*"] {
-        let line = format!(r"{start}Copy-Item {source} C:\t -Recurse");
-        assert_eq!(refused(&POWERSHELL, &line).0, Fails, "{line}");
-        let copied = [r"copy C:\s\d to C:\t\d", r"folder C:\x"];
-        assert_eq!(
-            in_powershell(&format!("{line} -Force; mkdir C:\\x"))[3..],
-            copied
-        );
-        // Otherwise the files are copied after the error, too.
-        assert_eq!(
-            actions_of(&OPEN, &format!("{line}; mkdir C:\\x"))[3..],
-            copied
-        );
-        assert_eq!(refused(&OPEN, &line).0, Fails);
-    }
-}
-
-#[test]
-fn several_items_of_iis_are_refused() {
-    let line = r"$paths = 'IIS:\AppPools\a', 'IIS:\AppPools\b'; New-Item $paths";
-    let (kind, why) = refused(&POWERSHELL, line);
-    let expected = "New-Item: several items of IIS: are not supported";
-    assert_eq!((kind, why.as_str()), (NotUnderstood, expected));
+    let mut tree = with(&[r"C:\s\d\f.txt"]);
+    tree.folder(&r"C:\t\d".parse().unwrap());
+    check(
+        &tree,
+        r"
+        PS> Copy-Item C:\s\d C:\t -Recurse => Fails
+        PS> Copy-Item C:\s\* C:\t -Recurse => Fails
+        PS> Copy-Item C:\s\d C:\t -Recurse -Force; mkdir C:\x => copy C:\s\d to C:\t\d; folder C:\x
+        PS> Copy-Item C:\s\* C:\t -Recurse -Force; mkdir C:\x => copy C:\s\d to C:\t\d; folder C:\x
+        # Otherwise the files are copied after the error, too.
+        PS continue> Copy-Item C:\s\d C:\t -Recurse; mkdir C:\x => copy C:\s\d to C:\t\d; folder C:\x
+        PS continue> Copy-Item C:\s\* C:\t -Recurse; mkdir C:\x => copy C:\s\d to C:\t\d; folder C:\x
+        PS continue> Copy-Item C:\s\d C:\t -Recurse => Fails
+        PS continue> Copy-Item C:\s\* C:\t -Recurse => Fails
+    ",
+    );
 }
