@@ -1,3 +1,5 @@
+//! Programs of Windows that a line starts.
+
 use wincimg_windows::access::{
     AccessChange, AccountRights, DescriptorEdit, InheritanceMode, RemovedEntries,
 };
@@ -5,7 +7,7 @@ use wincimg_windows::access::{
 use super::tree::Tree;
 use super::{CMD, OPEN, POWERSHELL, check, describe, image, in_cmd, refused, run_as, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood};
-use crate::{ImageAction, RunCommand, RunEnvironment, run_line};
+use crate::{ImageAction, RunCommand, RunEnvironment, ScriptError, run_line};
 
 /// An image with packages: one that is installed, one that fails, and one that requires a restart.
 fn with_packages() -> Tree {
@@ -71,26 +73,22 @@ fn seven_zip_is_a_program_of_the_image() {
     let mut tree = image();
     tree.file(r"C:\7z\7z.exe", Some(Vec::new()));
     tree.file(r"C:\work\a.7z", None);
-    let tree = run_on(tree, &CMD, r"C:\7z\7z.exe x a.7z -oC:\out -y").unwrap();
-    assert_eq!(
-        describe(&tree.actions[0]),
-        r"unpack C:\work\a.7z (SevenZip) into C:\out, strip 0, only [], overwrites true"
+    check(
+        &tree,
+        r"cmd> C:\7z\7z.exe x a.7z -oC:\out -y => unpack C:\work\a.7z (SevenZip) into C:\out, strip 0, only [], overwrites true…",
     );
 }
 
 #[test]
 fn reg_changes_the_registry() {
-    let both = r"reg add HKLM\SOFTWARE\Acme /v n && reg delete HKLM\SOFTWARE\Acme /v n /f";
-    assert_eq!(in_cmd(both)[1], r#"delete value HKLM\SOFTWARE\Acme "n""#);
     let (_, why) = refused(&CMD, r"reg add HKCU\Software\x /v n");
     assert!(why.contains("HKCU") && !why.contains("RUN line"), "{why}");
     let mut tree = image();
     let text = "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\X]\r\n\"a\"=\"b\"\r\n";
     tree.file(r"C:\work\a.reg", Some(text.into()));
-    let tree = run_on(tree, &CMD, "reg import a.reg").unwrap();
-    assert_eq!(
-        describe(tree.actions.last().unwrap()),
-        r"set HKLM\SOFTWARE\X a = REG_SZ b"
+    check(
+        &tree,
+        r"cmd> reg import a.reg => …set HKLM\SOFTWARE\X a = REG_SZ b",
     );
     // Without a byte order mark it is read by the code page.
     for (mark, is_read) in [("", false), ("\u{FEFF}", true)] {
@@ -106,45 +104,27 @@ fn reg_changes_the_registry() {
 fn certificates_are_added_to_stores() {
     let mut tree = image();
     tree.file(r"C:\work\ca.cer", Some(Vec::new()));
-    let tree = run_on(tree, &CMD, "certutil -addstore -f Root ca.cer").unwrap();
-    assert_eq!(
-        describe(&tree.actions[0]),
-        r"certificate C:\work\ca.cer in ROOT"
+    check(
+        &tree,
+        r"
+        cmd> certutil -addstore -f Root ca.cer => certificate C:\work\ca.cer in ROOT
+        cmd> certoc.exe -addstore root ca.cer => certificate C:\work\ca.cer in ROOT
+        cmd> certoc -addstore my ca.cer => NotUnderstood
+        cmd> certoc -importpfx root ca.cer => NotUnderstood
+        cmd> certoc -f -addstore root ca.cer => NotUnderstood
+    ",
     );
-    let tree = run_on(tree, &CMD, "certoc.exe -addstore root ca.cer").unwrap();
-    assert_eq!(
-        describe(&tree.actions[1]),
-        r"certificate C:\work\ca.cer in ROOT"
-    );
-    for line in [
-        "certoc -addstore my ca.cer",
-        "certoc -importpfx root ca.cer",
-        "certoc -f -addstore root ca.cer",
-    ] {
-        let error = run_on(tree.clone(), &CMD, line).unwrap_err();
-        assert_eq!(error.kind, NotUnderstood, "{line}");
-    }
 }
 
 #[test]
 fn programs_that_the_base_lacks_fail() {
     let mut tree = image();
     tree.folder(&r"C:\Windows\System32\curl.exe".parse().unwrap());
-    assert_eq!(
-        run_on(tree, &CMD, "curl -O https://example.com/x")
-            .unwrap_err()
-            .kind,
-        Fails
-    );
+    check(&tree, "cmd> curl -O https://example.com/x => Fails");
     // A program in the working folder takes precedence.
     let mut tree = image();
     tree.file(r"C:\work\curl.exe", None);
-    assert_eq!(
-        run_on(tree, &CMD, "curl -O https://example.com/x")
-            .unwrap_err()
-            .kind,
-        NeedsWindows
-    );
+    check(&tree, "cmd> curl -O https://example.com/x => NeedsWindows");
 }
 
 #[test]
@@ -154,34 +134,38 @@ fn a_program_that_fails_has_an_exit_code() {
     assert!(error.why.contains("may not"), "{error}");
 }
 
+/// Runs words of the exec form.
+fn exec(words: &[&str]) -> Result<Tree, ScriptError> {
+    let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+    let setting = RunEnvironment {
+        variables: &|_| None,
+        folder: &r"C:\work".parse().unwrap(),
+        user: None,
+    };
+    let mut tree = image();
+    run_line(RunCommand::Exec(&words), setting, &mut tree)?;
+    Ok(tree)
+}
+
 #[test]
 fn the_exec_form_has_no_shell() {
-    let perform = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let mut tree = image();
-        let folder = r"C:\work".parse().unwrap();
-        let setting = RunEnvironment {
-            variables: &|_| None,
-            folder: &folder,
-            user: None,
-        };
-        run_line(RunCommand::Exec(&words), setting, &mut tree)
-            .map(|()| tree.actions.iter().map(describe).collect::<Vec<_>>())
-    };
-    assert_eq!(
-        perform(&["setx", "/M", "A", "a b"]).unwrap(),
-        [r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment A = REG_SZ a b"]
-    );
-    assert_eq!(
-        perform(&["cmd", "/S", "/C", r"mkdir C:\a && mkdir C:\b"]).unwrap(),
-        [r"folder C:\a", r"folder C:\b"]
-    );
-    assert_eq!(
-        perform(&["powershell", "-Command", "mkdir", "'C:\\a b'"]).unwrap(),
-        [r"folder C:\a b"]
-    );
-    // mkdir is a command of cmd, not a program.
-    assert_eq!(perform(&["mkdir", "C:\\a"]).unwrap_err().kind, Fails);
+    for (words, expected) in [
+        (
+            &["setx", "/M", "A", "a b"],
+            r"set HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment A = REG_SZ a b",
+        ),
+        (
+            &["cmd", "/S", "/C", r"mkdir C:\a && mkdir C:\b"],
+            r"folder C:\a; folder C:\b",
+        ),
+        (
+            &["powershell", "-Command", "mkdir", "'C:\\a b'"],
+            r"folder C:\a b",
+        ),
+    ] {
+        let actions: Vec<String> = exec(words).unwrap().actions.iter().map(describe).collect();
+        assert_eq!(actions.join("; "), expected);
+    }
 }
 
 #[test]
@@ -315,19 +299,10 @@ fn what_requires_windows_says_what_to_do_instead() {
 
 #[test]
 fn a_command_of_cmd_and_a_url_are_not_programs() {
-    let run = |words: &[&str]| {
-        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        let setting = RunEnvironment {
-            variables: &|_| None,
-            folder: &r"C:\work".parse().unwrap(),
-            user: None,
-        };
-        run_line(RunCommand::Exec(&words), setting, &mut image())
-    };
-    let error = run(&["mkdir", r"C:\a"]).unwrap_err();
+    let error = exec(&["mkdir", r"C:\a"]).unwrap_err();
     assert_eq!(error.kind, Fails, "{error}");
     assert_eq!(error.help, Some(r#"begin with "cmd", "/C""#));
-    assert_eq!(run(&["https://e.com/a.zip"]).unwrap_err().kind, Fails);
+    assert_eq!(exec(&["https://e.com/a.zip"]).unwrap_err().kind, Fails);
     // In PowerShell, the quotes are lost.
     for line in [r#"$d = "tools""#, r"icacls C:\work /grant Users:(OI)(CI)F"] {
         let error = run_on(image(), &OPEN, line).unwrap_err();
