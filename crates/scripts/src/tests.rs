@@ -45,8 +45,9 @@ const PROMPTS: [(&str, &[&str]); 4] = [
 ];
 
 /// Lines and their results on an image with the folders of Windows and `C:\work`.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     include_str!("tests/lines/cmd.txt"),
+    include_str!("tests/lines/downloads.txt"),
     include_str!("tests/lines/item_cmdlets.txt"),
     include_str!("tests/lines/operators.txt"),
     include_str!("tests/lines/parameters.txt"),

@@ -1,7 +1,6 @@
 //! Downloads, archives and packages.
 
-use super::{OPEN, POWERSHELL, describe, image, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::{Deferred, Fails, NeedsWindows, NotUnderstood};
+use super::{POWERSHELL, Tree, check, image, in_powershell, run_on};
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -40,112 +39,60 @@ fn downloads_with_checksums_are_pinned() {
             r"delete C:\work\go.zip".to_owned(),
         ]
     );
+    let cases = r"
+        PS> GET if (HASH.ToLower() -eq 'SUM') { mkdir C:\b } else { throw 'x' } => GOT; VERIFIED; folder C:\b
+        PS> GET if (-not ((Get-FileHash -Path C:\a.exe -Algorithm SHA256).Hash -eq 'SUM')) { throw 'x' }; mkdir C:\b => GOT; VERIFIED; folder C:\b
+        PS> GET if (HASH -ne 'SUM') { Write-Error 'x' }; mkdir C:\b => GOT; VERIFIED; folder C:\b
+        PS> GET if ('SUM' -and HASH -ne 'SUM') { throw 'x' }; mkdir C:\b => GOT; VERIFIED; folder C:\b
+        PS> GET if ('' -or HASH -ne 'SUM') { throw 'x' }; mkdir C:\b => GOT; VERIFIED; folder C:\b
+        # A check that is skipped verifies nothing.
+        PS> GET if ('' -and HASH -ne 'SUM') { throw 'x' } => GOT
+        # A mismatch has to fail, or it is not a verification.
+        PS> GET if (HASH -ne 'SUM') { rm C:\a.exe } => NotUnderstood
+        PS continue> GET if (HASH -ne 'SUM') { Write-Error 'x' } => NotUnderstood
+    ";
     let get =
-        "(New-Object System.Net.WebClient).DownloadFile('https://example.com/a', 'C:\\a.exe');";
-    for check in [
-        format!(
-            "if ((Get-FileHash C:\\a.exe).Hash.ToLower() -eq '{SHA}') {{ mkdir C:\\b }} else {{ throw 'x' }}"
-        ),
-        format!(
-            "if (-not ((Get-FileHash -Path C:\\a.exe -Algorithm SHA256).Hash -eq '{SHA}')) {{ throw 'x' }}; mkdir C:\\b"
-        ),
-        format!(
-            "if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ Write-Error 'x' }}; mkdir C:\\b"
-        ),
-        format!(
-            "if ('{SHA}' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}; mkdir C:\\b"
-        ),
-        format!(
-            "if ('' -or (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}; mkdir C:\\b"
-        ),
-    ] {
-        assert_eq!(
-            in_powershell(&format!("{get} {check}")),
-            [
-                r"download https://example.com/a to C:\a.exe".to_owned(),
-                format!(r"verify C:\a.exe Sha256 {SHA}"),
-                r"folder C:\b".to_owned(),
-            ],
-            "{check}"
-        );
-    }
-    // A check that is skipped verifies nothing.
-    let left_out =
-        format!("{get} if ('' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}");
-    assert_eq!(
-        in_powershell(&left_out),
-        [r"download https://example.com/a to C:\a.exe"]
-    );
-    // A mismatch has to fail, or it is not a verification.
-    let other = format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ rm C:\\a.exe }}");
-    assert_eq!(refused(&POWERSHELL, &other).0, NotUnderstood);
-    let lenient =
-        format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ Write-Error 'x' }}");
-    assert_eq!(refused(&OPEN, &lenient).0, NotUnderstood);
+        r"(New-Object System.Net.WebClient).DownloadFile('https://example.com/a', 'C:\a.exe');";
+    let cases = cases
+        .replace("GET", get)
+        .replace("GOT", r"download https://example.com/a to C:\a.exe")
+        .replace("VERIFIED", r"verify C:\a.exe Sha256 SUM")
+        .replace("HASH", r"(Get-FileHash C:\a.exe).Hash")
+        .replace("SUM", SHA);
+    check(&image(), &cases);
 }
 
 #[test]
 fn what_depends_on_a_download_waits_for_it() {
-    let start = "iwr https://example.com/a.txt -OutFile C:\\a.txt;";
-    let line = format!("{start} $v = Get-Content C:\\a.txt; mkdir C:\\$v");
-    assert_eq!(refused(&POWERSHELL, &line).0, Deferred);
     let mut tree = image();
     tree.file(r"C:\b.txt", Some(b"7\r\n".to_vec()));
-    let tree = run_on(
-        tree,
-        &POWERSHELL,
-        r"$v = Get-Content C:\b.txt; mkdir C:\v$v",
-    )
-    .unwrap();
-    assert_eq!(describe(&tree.actions[0]), r"folder C:\v7");
+    check(
+        &tree,
+        r"
+        PS> iwr https://example.com/a.txt -OutFile C:\a.txt; $v = Get-Content C:\a.txt; mkdir C:\$v => Deferred
+        PS> $v = Get-Content C:\b.txt; mkdir C:\v$v => folder C:\v7
+    ",
+    );
 }
 
 #[test]
 fn an_archive_is_found_by_a_pattern_that_matches_one() {
-    let unpack = r"Expand-Archive C:\work\Site*.zip C:\site";
-    let with = |names: &[&str]| {
+    let with = |names: &[&str]| -> Tree {
         let mut tree = image();
         for name in names {
             tree.file(&format!(r"C:\work\{name}"), None);
         }
-        run_on(tree, &POWERSHELL, unpack)
+        tree
     };
-    let tree = with(&["Site 1.2.zip", "other.zip"]).unwrap();
-    assert!(
-        describe(&tree.actions[0]).starts_with(r"unpack C:\work\Site 1.2.zip (Zip) into C:\site"),
-        "{:?}",
-        tree.actions
-    );
-    assert_eq!(
-        with(&["Site1.zip", "Site2.zip"]).unwrap_err().kind,
-        NotUnderstood
-    );
-    assert_eq!(with(&[]).unwrap_err().kind, NotUnderstood);
-    let literal = r"Expand-Archive -LiteralPath C:\work\Site*.zip -DestinationPath C:\site";
-    assert_eq!(refused(&POWERSHELL, literal).0, NotUnderstood);
-}
-
-#[test]
-fn the_response_of_a_download_is_not_known() {
-    let get = "Invoke-WebRequest https://e.com/a.zip -OutFile a.zip -PassThru";
-    let made = [r"download https://e.com/a.zip to C:\work\a.zip"];
-    assert_eq!(in_powershell(get), made);
-    assert_eq!(in_powershell(&format!("$r = {get}")), made);
-    let used = format!("$r = {get}; if ($r.StatusCode -ne 200) {{ exit 1 }}");
-    assert_eq!(refused(&POWERSHELL, &used).0, NeedsWindows);
-}
-
-#[test]
-fn what_windows_marks_on_downloads_is_not_in_an_image() {
-    let made = "Set-Content a.ps1 1; ";
-    assert_eq!(in_powershell(&format!("{made}Unblock-File a.ps1")).len(), 1);
-    assert_eq!(refused(&POWERSHELL, "Unblock-File none.ps1").0, Fails);
-    assert_eq!(refused(&POWERSHELL, "Unblock-File *.ps1").0, NotUnderstood);
-}
-
-#[test]
-fn a_package_provider_may_be_installed() {
-    assert!(in_powershell("Get-PackageProvider | Out-Null")[0].starts_with("Skip"));
-    let line = "Get-PackageProvider -Name NuGet -ForceBootstrap | Out-Null";
-    assert_eq!(refused(&POWERSHELL, line).0, NeedsWindows);
+    for (names, result) in [
+        (
+            &["Site 1.2.zip", "other.zip"][..],
+            r"unpack C:\work\Site 1.2.zip (Zip) into C:\site…",
+        ),
+        (&["Site1.zip", "Site2.zip"], "NotUnderstood"),
+        (&[], "NotUnderstood"),
+    ] {
+        let line = r"Expand-Archive C:\work\Site*.zip C:\site";
+        check(&with(names), &format!("PS> {line} => {result}"));
+    }
 }
