@@ -21,7 +21,10 @@ mod tree;
 use tree::Tree;
 use wincimg_registry::{RegistryEdit, TypedData};
 
-use super::{ImageAction, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, run_line};
+use super::{
+    ImageAction, ImageState, Lookup, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind,
+    run_line,
+};
 
 const POWERSHELL: [&str; 3] = [
     "powershell",
@@ -154,6 +157,16 @@ fn refused(shell: &[&str], line: &str) -> (ScriptErrorKind, String) {
     match run_on(image(), shell, line) {
         Ok(tree) => panic!("{line}: {:?}", tree.actions),
         Err(error) => (error.kind, error.to_string()),
+    }
+}
+
+/// The lines of `C:\o.txt`, each with a semicolon at its end, after a script without the error action
+/// `Stop`, or why it is refused.
+fn written(script: &str) -> Result<String, String> {
+    let tree = run_on(image(), &OPEN, script).map_err(|error| error.to_string())?;
+    match tree.content(&r"C:\o.txt".parse().unwrap()) {
+        Lookup::Present(content) => Ok(String::from_utf8(content).unwrap().replace("\r\n", ";")),
+        _ => Err("no file".to_owned()),
     }
 }
 

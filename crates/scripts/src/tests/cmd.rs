@@ -1,42 +1,8 @@
-use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
+//! Commands of cmd.
+
+use super::{CMD, POWERSHELL, check, image, in_cmd, refused, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood, Refused};
 use crate::{ImageState, Lookup};
-
-#[test]
-fn the_rest_of_the_line_belongs_to_if_else_and_for_also_after_a_block() {
-    // From Wine's tests of cmd, whose expectations come from Windows.
-    for (line, expected) in [
-        ("if 1==0 (md 1) & md 2", ""),
-        ("if 1==0 (md 1) && md 2", ""),
-        ("if 1==0 (md 1) || md 2", ""),
-        ("if 1==1 (md 1) & md 2", "12"),
-        ("if 1==1 (md 1) else md 2& md 3", "1"),
-        ("if 1==1 (md 1) else (md 2) & md 3", "1"),
-        ("if 1==0 (md 1) else (md 2) & md 3", "23"),
-        ("if 1==0 (md 1) else (md 2) && md 3", "23"),
-        ("if 1==0 md 1&(md 2) else md 3", "3"),
-        ("if 1==1 md 1&(md 2) else md 3", "12"),
-        ("if 1==1 if 2==0 (md 1) else (md 2) else md 3", "2"),
-        ("if 1==0 if 2==2 (md 1) else (md 2) else md 3", "3"),
-        ("md 1& if 1==0 (md 2) & md 3", "1"),
-        ("(if 1==0 (md 1)) & md 2", "2"),
-        ("for %i in (1 3) do (md %i) & md %i2", "1 12 3 32"),
-        ("if 1==1 for %i in (1) do (md %i) else md 2", "1"),
-        ("md 1&", "1"),
-        ("(md 1& ) & md 2", "12"),
-    ] {
-        let names: Vec<String> = if expected.contains(' ') {
-            expected.split(' ').map(str::to_owned).collect()
-        } else {
-            expected.chars().map(String::from).collect()
-        };
-        let made: Vec<String> = in_cmd(line)
-            .iter()
-            .map(|action| action.replace(r"folder C:\work\", ""))
-            .collect();
-        assert_eq!(made, names, "{line}");
-    }
-}
 
 #[test]
 fn loops_go_over_their_words() {
@@ -102,20 +68,18 @@ fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
 
 #[test]
 fn xcopy_leaves_out_empty_folders_only_where_there_are_none() {
-    let start = r"(echo a> a.txt)&& mkdir d\e&& (echo b> d\e\b.txt)&& ";
-    let copies = |line: &str| in_cmd(&format!("{start}{line}"))[3..].to_vec();
-    let whole = [r"copy C:\work\d to C:\to"];
-    assert_eq!(copies(r"xcopy /S /I /Y d C:\to"), whole);
-    assert_eq!(copies(r"xcopy d\*.* C:\to\ /s"), whole);
-    let refuses = |line: &str| refused(&CMD, &format!("{start}{line}")).0;
-    assert_eq!(refuses(r"mkdir d\f&& xcopy /S /I d C:\to"), NotUnderstood);
-    assert_eq!(refuses(r"xcopy /S /I d\*.txt C:\to"), NotUnderstood);
-    let later = "curl -Lo d/x.zip https://e.com/x.zip&& tar -xf d/x.zip -C d&& ";
-    assert_eq!(
-        copies(&format!(r"{later}xcopy /S /I d C:\to"))
-            .last()
-            .unwrap(),
-        r"unclear C:\to"
+    let mut tree = image();
+    tree.file(r"C:\work\a.txt", Some(Vec::new()));
+    tree.file(r"C:\work\d\e\b.txt", Some(Vec::new()));
+    check(
+        &tree,
+        r"
+        cmd> xcopy /S /I /Y d C:\to => copy C:\work\d to C:\to
+        cmd> xcopy d\*.* C:\to\ /s => copy C:\work\d to C:\to
+        cmd> mkdir d\f&& xcopy /S /I d C:\to => NotUnderstood
+        cmd> xcopy /S /I d\*.txt C:\to => NotUnderstood
+        cmd> curl -Lo d/x.zip https://e.com/x.zip&& tar -xf d/x.zip -C d&& xcopy /S /I d C:\to => …; unclear C:\to
+    ",
     );
 }
 
@@ -159,47 +123,6 @@ fn what_does_not_run_here_is_named() {
 }
 
 #[test]
-fn loops_run_over_numbers_folders_and_trees() {
-    assert_eq!(in_cmd(r"for /L %i in (2,-1,1) do mkdir C:\n%i").len(), 2);
-    assert!(in_cmd(r"for /l %i in (2,1,1) do mkdir C:\n%i").is_empty());
-    let line = r"mkdir C:\t\a & mkdir C:\t\b & echo x> C:\t\f.txt& echo x> C:\t\a\g.txt";
-    let with = |rest: &str| {
-        let all = in_cmd(&format!("{line}& {rest}"));
-        all[4..].to_vec()
-    };
-    assert_eq!(
-        with(r"for /d %i in (C:\t\*) do mkdir %i\c"),
-        [r"folder C:\t\a\c", r"folder C:\t\b\c"]
-    );
-    assert_eq!(
-        with(r"for /r C:\t %i in (*.txt) do del %i"),
-        [r"delete C:\t\f.txt", r"delete C:\t\a\g.txt"]
-    );
-}
-
-#[test]
-fn links_have_their_targets_as_written() {
-    let links = |line: &str| {
-        let all = in_cmd(line);
-        let links = all.into_iter().filter(|action| action.starts_with("Link"));
-        links.collect::<Vec<_>>()
-    };
-    let found = links(r"mkdir C:\t && mklink /d C:\work\l C:\t");
-    assert_eq!(found.len(), 1);
-    assert!(
-        found[0].contains(r#"target: "C:\\t", to_folder: true"#),
-        "{found:?}"
-    );
-    let found = links(r"mkdir C:\t && mklink /d C:\work\l C:\\t\");
-    assert!(found[0].contains(r#"target: "C:\\t", "#), "{found:?}");
-    let found = links(r"mklink f ..\x.txt");
-    assert!(
-        found[0].contains(r#"target: "..\\x.txt", to_folder: false"#),
-        "{found:?}"
-    );
-}
-
-#[test]
 fn a_name_may_change_its_case() {
     let mut tree = image();
     tree.file(r"C:\work\License.txt", Some(b"x".to_vec()));
@@ -211,34 +134,6 @@ fn a_name_may_change_its_case() {
         let done = run_on(tree.clone(), shell, line);
         let done = done.unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(done.listing(r"C:\work"), [r"C:\work\License.txt"], "{line}");
-    }
-}
-
-#[test]
-fn redirected_streams_go_where_they_say() {
-    for line in [
-        r"(echo warn 1>&2 & echo ok)>C:\f.txt",
-        r"(>&2 echo warn& echo ok 2>nul)>C:\f.txt",
-        r"((echo a& echo b) 1>&2 & echo ok)>C:\f.txt",
-    ] {
-        let written = in_cmd(line);
-        let [one] = written.as_slice() else {
-            panic!("{line}: {written:?}");
-        };
-        assert!(one.starts_with(r"write C:\f.txt ok"), "{line}: {one}");
-    }
-}
-
-#[test]
-fn a_loop_echoes_its_commands_into_a_file() {
-    let written = [r"write C:\f.txt a\r\nb\r\n"];
-    for line in [
-        r"(for %i in (a b) do @echo %i)>C:\f.txt",
-        r"(for %i in (a b) do @(echo %i))>C:\f.txt",
-        r"echo off& (for %i in (a b) do (echo %i))>C:\f.txt",
-        r"cmd /q /c (for %i in (a b) do echo %i)^>C:\f.txt",
-    ] {
-        assert_eq!(in_cmd(line), written, "{line}");
     }
 }
 
@@ -290,28 +185,6 @@ fn left(start: &str, line: &str) -> Vec<String> {
     let all = all.unwrap_or_else(|error| panic!("{line}: {error}"));
     let left = all.listing(r"C:\d");
     left.iter().map(|path| path[5..].to_owned()).collect()
-}
-
-#[test]
-fn numbers_of_if_may_be_octal_or_hexadecimal() {
-    for (test, is_true) in [
-        ("8 equ 8", true),
-        ("010 equ 8", true),
-        ("0x10 equ 16", true),
-        ("-0X1 equ -1", true),
-        ("007 leq 7", true),
-        ("10 gtr 9", true),
-        ("99999999999 equ 2147483647", true),
-        // 08 is not an octal number: they are compared as texts.
-        ("08 equ 8", false),
-        ("08 neq 8", true),
-        ("0 equ 00", true),
-        ("010==8", false),
-    ] {
-        let made = in_cmd(&format!(r"if {test} (mkdir C:\yes) else mkdir C:\no"));
-        let expected = if is_true { "yes" } else { "no" };
-        assert_eq!(made, [format!(r"folder C:\{expected}")], "{test}");
-    }
 }
 
 #[test]

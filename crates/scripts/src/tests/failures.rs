@@ -1,18 +1,7 @@
 //! What a failure ends in PowerShell: a command, a statement, or the script.
 
-use super::{OPEN, POWERSHELL, image, refused, run_on};
+use super::{POWERSHELL, refused, written};
 use crate::ScriptErrorKind::Fails;
-use crate::{ImageState, Lookup};
-
-/// Content of C:\o.txt after lines without the error action `Stop`, or why they are refused.
-fn written(script: &str) -> Result<String, String> {
-    let tree = run_on(image(), &OPEN, script);
-    let tree = tree.map_err(|error| error.to_string())?;
-    match tree.content(&r"C:\o.txt".parse().unwrap()) {
-        Lookup::Present(content) => Ok(String::from_utf8(content).unwrap().trim_end().to_owned()),
-        _ => Err("no file".to_owned()),
-    }
-}
 
 /// Statements that fail as a whole.
 const FAILING: [&str; 9] = [
@@ -31,7 +20,7 @@ const FAILING: [&str; 9] = [
 fn a_statement_that_fails_does_not_end_the_script() {
     for failing in FAILING {
         let line = format!(r"{failing}; Set-Content C:\o.txt a");
-        assert_eq!(written(&line), Ok("a".to_owned()), "{line}");
+        assert_eq!(written(&line), Ok("a;".to_owned()), "{line}");
         let line = format!(r"Set-Content C:\o.txt a; {failing}");
         assert!(written(&line).is_err(), "{line}");
         let line = format!(r"$ErrorActionPreference = 'Stop'; {failing}; Set-Content C:\o.txt a");
@@ -65,23 +54,23 @@ fn a_statement_that_fails_is_caught() {
             ),
             format!("try {{ 1 | % {{ {failing} }} }} catch {{ Set-Content C:\\o.txt c }}"),
         ] {
-            assert_eq!(written(&line), Ok("c".to_owned()), "{line}");
+            assert_eq!(written(&line), Ok("c;".to_owned()), "{line}");
         }
     }
     for (line, expected) in [
         // An error that ends only its command is none to catch.
         (
             r"try { Remove-Item C:\nope; Set-Content C:\o.txt t } catch { Set-Content C:\o.txt c }",
-            "t",
+            "t;",
         ),
         // A catch that fails ends, and its try with it.
         (
             r"try { throw 'x' } catch { $x = 'a'.Substring(5); Set-Content C:\o.txt c }; Add-Content C:\o.txt n",
-            "n",
+            "n;",
         ),
         (
             r"try { $x = 'a'.Substring(5); Set-Content C:\o.txt t } finally { }; Add-Content C:\o.txt n",
-            "n",
+            "n;",
         ),
     ] {
         assert_eq!(written(line), Ok(expected.to_owned()), "{line}");
@@ -99,7 +88,7 @@ fn a_command_that_runs_others_succeeds() {
             format!("Set-Content C:\\o.txt a; 1 | % {{ {failing} }}"),
             format!("1 | % {{ {failing} }}; if ($?) {{ Set-Content C:\\o.txt a }}"),
         ] {
-            assert_eq!(written(&line), Ok("a".to_owned()), "{line}");
+            assert_eq!(written(&line), Ok("a;".to_owned()), "{line}");
         }
     }
     let line = r"Set-Content C:\o.txt a; Remove-Item C:\nope | % { $_ }";

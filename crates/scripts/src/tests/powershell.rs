@@ -1,8 +1,7 @@
 //! The language: expressions, statements, functions, errors.
 
-use super::{OPEN, POWERSHELL, image, in_cmd, in_powershell, refused, run_on};
-use crate::ScriptErrorKind::{NeedsWindows, NotUnderstood};
-use crate::{ImageState, Lookup};
+use super::{POWERSHELL, image, in_powershell, refused, run_on, written};
+use crate::ScriptErrorKind::NotUnderstood;
 
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
@@ -17,68 +16,6 @@ fn what_is_not_understood_is_named() {
 fn what_only_tells_is_left_out_and_cannot_be_used() {
     let reported = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
     assert_eq!(reported.len(), 2, "{reported:?}");
-}
-
-#[test]
-fn types_that_are_not_loaded_do_not_exist() {
-    let unpack = "[IO.Compression.ZipFile]::ExtractToDirectory('C:\\a.zip', 'C:\\a')";
-    let download = "curl -Uri https://host/a.zip -OutFile C:\\a.zip -UseBasicParsing;";
-    let (kind, _) = refused(&POWERSHELL, &format!("{download} {unpack}"));
-    assert_eq!(kind, NotUnderstood);
-    for load in [
-        "Add-Type -AssemblyName System.IO.Compression.FileSystem",
-        "[Reflection.Assembly]::LoadWithPartialName('System.IO.Compression.FileSystem') | Out-Null",
-        "Expand-Archive C:\\a.zip C:\\b",
-    ] {
-        let done = in_powershell(&format!("{download} {load}; {unpack}"));
-        assert!(done.last().unwrap().starts_with("unpack "), "{done:?}");
-    }
-}
-
-#[test]
-fn a_name_without_a_verb_of_cmdlets_is_a_program() {
-    let skipped = in_powershell("redis-server --version");
-    assert!(skipped[0].contains("redis-server --version"), "{skipped:?}");
-}
-
-#[test]
-fn time_spans_are_settings_and_nothing_is_computed_with_them() {
-    for (value, expected) in [
-        ("[TimeSpan]::Zero", "00:00:00"),
-        ("[TimeSpan]::FromMinutes(90)", "01:30:00"),
-        ("[System.TimeSpan]::FromHours(49)", "2.01:00:00"),
-        ("[TimeSpan]::FromSeconds(61)", "00:01:01"),
-    ] {
-        let line = format!(
-            r"Set-ItemProperty IIS:\AppPools\DefaultAppPool -Name processModel.idleTimeout -Value ({value})"
-        );
-        let found = in_powershell(&line);
-        let value = format!(r#"Text("{expected}")"#);
-        assert!(found[0].contains(&value), "{found:?}");
-    }
-}
-
-#[test]
-fn two_dashes_end_the_parameters() {
-    let made = "mkdir C:\\t | Out-Null; ";
-    assert_eq!(
-        in_powershell(&format!("{made}rm -Recurse -Force -- C:\\t")),
-        [r"folder C:\t", r"delete C:\t"]
-    );
-    for line in ["rm -- C:\\t -Recurse", "rm -- C:\\t --"] {
-        let line = format!("{made}{line}");
-        assert_eq!(refused(&POWERSHELL, &line).0, NotUnderstood, "{line}");
-    }
-}
-
-/// Content of C:\o.txt after lines of PowerShell, or why they are refused.
-fn written(script: &str) -> Result<String, String> {
-    let tree = run_on(image(), &OPEN, script);
-    let tree = tree.map_err(|error| error.to_string())?;
-    let Lookup::Present(content) = tree.content(&r"C:\o.txt".parse().unwrap()) else {
-        return Err("no file".to_owned());
-    };
-    Ok(String::from_utf8(content).unwrap().replace("\r\n", ";"))
 }
 
 #[test]
@@ -159,19 +96,6 @@ fn finally_runs_after_exit() {
 }
 
 #[test]
-fn an_error_of_powershell_is_an_exit_code_to_its_caller() {
-    for script in ["throw 'x'", "Remove-Item C:\\none -ErrorAction Stop"] {
-        for line in [
-            format!("powershell -Command \"{script}\" || mkdir C:\\x"),
-            format!("powershell -Command \"{script}\" & mkdir C:\\x & exit 0"),
-            format!("powershell powershell -Command \\\"{script}\\\"; mkdir C:\\x"),
-        ] {
-            assert_eq!(in_cmd(&line), [r"folder C:\x"], "{line}");
-        }
-    }
-}
-
-#[test]
 fn a_hashtable_has_keys_and_properties() {
     for (script, value, expected) in [
         ("$t = @{ a = 1; b = 2 }", "$t.Count", "2;"),
@@ -191,50 +115,5 @@ fn a_hashtable_has_keys_and_properties() {
     ] {
         let line = format!("{script}; Set-Content C:\\o.txt ({value})");
         assert_eq!(written(&line), Ok(expected.to_owned()), "{line}");
-    }
-    let table = "$t = @{ a = 'C:\\x'; b = 'C:\\y' };";
-    for (script, kind) in [
-        ("foreach ($k in $t.Keys) { mkdir $t[$k] }", NeedsWindows),
-        ("foreach ($v in $t.Values) { mkdir $v }", NeedsWindows),
-        ("$t.Keys | ForEach-Object { mkdir $t[$_] }", NeedsWindows),
-        (
-            "$t.Values | Select-Object -First 1 | % { mkdir $_ }",
-            NeedsWindows,
-        ),
-        ("if ($t.Keys -contains 'a') { mkdir C:\\x }", NeedsWindows),
-        ("if ($t.Keys.Count -eq 2) { mkdir C:\\x }", NeedsWindows),
-        (
-            "$m = 'a' -match 'a'; if ($Matches.Keys) { mkdir C:\\x }",
-            NeedsWindows,
-        ),
-        ("mkdir $t.Keys", NeedsWindows),
-        ("if (@($t.Keys).Count -eq 1) { mkdir C:\\x }", NeedsWindows),
-        (
-            "if (@(Get-Service).Length -eq 1) { mkdir C:\\x }",
-            NeedsWindows,
-        ),
-        (
-            "$k = @($t.Values) | ? { $true }; if ($k) { mkdir C:\\x }",
-            NeedsWindows,
-        ),
-        (
-            "@($t.Keys) | Select-Object -Skip 1 | % { mkdir C:\\x }",
-            NeedsWindows,
-        ),
-        ("mkdir \\\"C:\\$($t.Values)\\\"", NeedsWindows),
-        ("$t.GetEnumerator() | % { mkdir $_.Value }", NotUnderstood),
-        ("if ($t.Length -eq 1) { mkdir C:\\x }", NotUnderstood),
-        ("if ($t.PSObject) { mkdir C:\\x }", NotUnderstood),
-        ("$n = [ordered]@{ a = 1 }; mkdir $n.Keys", NotUnderstood),
-        ("$n = @{ a = 1; A = 2 }; mkdir C:\\x", NotUnderstood),
-        ("$n = $t + @{ A = 2 }; mkdir C:\\x", NotUnderstood),
-        ("$n = @{ 1 = 'a' }; mkdir C:\\x$($n['1'])", NotUnderstood),
-        (
-            "$t | Select-Object -ExpandProperty Count | % { mkdir C:\\x$_ }",
-            NotUnderstood,
-        ),
-    ] {
-        let line = format!("{table} {script}");
-        assert_eq!(refused(&POWERSHELL, &line).0, kind, "{line}");
     }
 }
