@@ -13,39 +13,11 @@ use wincimg_iis::{DEFAULT_APP_POOL, IisSettings};
 use crate::{Plan, PlannedEntry};
 
 /// Variables that it leaves out, some of them only with their usual value.
-const LEFT_OUT: [&str; 31] = [
-    "TMP",
-    "TEMP",
-    "USERNAME",
-    "USERPROFILE",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMDATA",
-    "PSMODULEPATH",
-    "PUBLIC",
-    "USERDOMAIN",
-    "ALLUSERSPROFILE",
-    "PATHEXT",
-    "PATH",
-    "COMPUTERNAME",
-    "COMSPEC",
-    "OS",
-    "PROCESSOR_IDENTIFIER",
-    "PROCESSOR_LEVEL",
-    "PROCESSOR_REVISION",
-    "PROGRAMFILES",
-    "PROGRAMFILES(X86)",
-    "PROGRAMW6432",
-    "SYSTEMDRIVE",
-    "WINDIR",
-    "NUMBER_OF_PROCESSORS",
-    "PROCESSOR_ARCHITECTURE",
-    "SYSTEMROOT",
-    "COMMONPROGRAMFILES",
-    "COMMONPROGRAMFILES(X86)",
-    "COMMONPROGRAMW6432",
-    "DRIVERDATA",
-];
+const LEFT_OUT: &str = "TMP TEMP USERNAME USERPROFILE APPDATA LOCALAPPDATA PROGRAMDATA \
+    PSMODULEPATH PUBLIC USERDOMAIN ALLUSERSPROFILE PATHEXT PATH COMPUTERNAME COMSPEC OS \
+    PROCESSOR_IDENTIFIER PROCESSOR_LEVEL PROCESSOR_REVISION PROGRAMFILES PROGRAMFILES(X86) \
+    PROGRAMW6432 SYSTEMDRIVE WINDIR NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE SYSTEMROOT \
+    COMMONPROGRAMFILES COMMONPROGRAMFILES(X86) COMMONPROGRAMW6432 DRIVERDATA";
 
 impl Plan {
     /// A warning if `ServiceMonitor` surely ends the container, because of what the plan does to its
@@ -175,9 +147,8 @@ impl PoolChanges {
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, _)| name)
             .filter(|name| {
-                !LEFT_OUT
-                    .iter()
-                    .any(|other| other.eq_ignore_ascii_case(name))
+                let mut left_out = LEFT_OUT.split_ascii_whitespace();
+                !left_out.any(|other| other.eq_ignore_ascii_case(name))
             })
             .collect();
         let has = |name: &&str| self.variables.contains(&name.to_lowercase());
