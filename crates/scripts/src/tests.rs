@@ -108,9 +108,15 @@ fn in_powershell(line: &str) -> Vec<String> {
     actions_of(&POWERSHELL, line)
 }
 
-/// Checks lines on an image: `PROMPT LINE => RESULT`. The result is `ACTION; ACTION`, `nothing`, the
-/// kind of an error, or `KIND: MESSAGE`, in which `…` stands for any text. `#` begins a comment.
+/// Checks lines on an image as [`check_as`] does, for the usual user.
 fn check(tree: &Tree, cases: &str) {
+    check_as("", tree, cases);
+}
+
+/// Checks lines of a user on an image: `PROMPT LINE => RESULT`. The result is `ACTION; ACTION`,
+/// `nothing`, the kind of an error, or `KIND: MESSAGE`, in which `…` stands for any text. `#` begins
+/// a comment.
+fn check_as(user: &str, tree: &Tree, cases: &str) {
     let cases = cases.lines().map(str::trim_start);
     for case in cases.filter(|case| !case.is_empty() && !case.starts_with('#')) {
         let mut prompts = PROMPTS.iter();
@@ -118,7 +124,7 @@ fn check(tree: &Tree, cases: &str) {
         let (shell, case) = found.unwrap_or_else(|| panic!("{case}"));
         let parts = case.rsplit_once(" => ");
         let (line, expected) = parts.unwrap_or_else(|| panic!("{case}"));
-        let found = match run_on(tree.clone(), shell, line) {
+        let found = match run_as(user, tree.clone(), shell, line) {
             Ok(tree) if tree.actions.is_empty() => "nothing".to_owned(),
             Ok(tree) => {
                 let actions: Vec<String> = tree.actions.iter().map(describe).collect();

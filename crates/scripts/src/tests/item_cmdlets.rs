@@ -1,6 +1,6 @@
 //! Cmdlets that change files.
 
-use super::{POWERSHELL, Tree, check, image, refused, run_as};
+use super::{POWERSHELL, Tree, check, check_as, image, refused};
 use crate::ScriptErrorKind::NotUnderstood;
 
 /// An image with empty files.
@@ -52,11 +52,10 @@ fn a_long_line_may_be_wrapped() {
 
 #[test]
 fn a_tilde_is_unknown_for_other_users() {
-    let error = run_as("Bob", image(), &POWERSHELL, "mkdir ~/x").unwrap_err();
-    let expected = "mkdir: ~ is the home folder of Bob, which only Windows knows";
-    assert_eq!(
-        (error.kind, error.to_string().as_str()),
-        (NotUnderstood, expected)
+    check_as(
+        "Bob",
+        &image(),
+        "PS> mkdir ~/x => NotUnderstood: mkdir: ~ is the home folder of Bob, which only Windows knows",
     );
 }
 

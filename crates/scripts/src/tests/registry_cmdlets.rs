@@ -1,8 +1,8 @@
 //! Cmdlets and methods that change the registry.
 
-use super::{CMD, POWERSHELL, check, describe, image, run_as, run_on};
-use crate::ScriptErrorKind::{Fails, NotUnderstood};
 use wincimg_registry::RegistryData;
+
+use super::{CMD, POWERSHELL, check, check_as, describe, image, run_as, run_on};
 
 #[test]
 fn the_next_line_sees_a_variable_of_the_machine() {
@@ -35,12 +35,7 @@ fn user_variables_are_in_the_hive_of_the_profile() {
             .contains(r"C:\Users\ContainerAdministrator\NTUSER.DAT")
     );
     assert!(error.help.is_some_and(|help| help.contains("setx /M")));
-    assert_eq!(
-        run_as("Bob", with_hive(), &CMD, "setx A b")
-            .unwrap_err()
-            .kind,
-        NotUnderstood
-    );
+    check_as("Bob", &with_hive(), "cmd> setx A b => NotUnderstood");
     let mut tree = image();
     tree.file(r"C:\Users\ContainerUser\NTUSER.DAT", None);
     assert!(run_as("ContainerUser", tree, &CMD, "setx A b").is_ok());
@@ -59,7 +54,6 @@ fn a_value_with_a_variable_of_a_user_is_not_expanded() {
 
 #[test]
 fn the_execution_policy_of_the_machine_is_not_for_users_to_set() {
-    let line = "Set-ExecutionPolicy Bypass";
-    let user = run_as("ContainerUser", image(), &POWERSHELL, line);
-    assert_eq!(user.unwrap_err().kind, Fails);
+    let line = "PS> Set-ExecutionPolicy Bypass => Fails";
+    check_as("ContainerUser", &image(), line);
 }

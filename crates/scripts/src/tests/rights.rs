@@ -1,14 +1,13 @@
 //! Permissions of users who are not administrators.
 
-use super::{CMD, ScriptErrorKind, image, run_as};
+use super::{CMD, Tree, check_as, image, run_as};
 
-fn outcome(line: &str) -> Result<(), (ScriptErrorKind, String)> {
+/// An image with a file that others made.
+fn with_app() -> Tree {
     let mut tree = image();
     tree.folder(&r"C:\app".parse().unwrap());
     tree.file(r"C:\app\given.txt", Some(b"given".to_vec()));
-    run_as("ContainerUser", tree, &CMD, line)
-        .map(|_| ())
-        .map_err(|error| (error.kind, error.to_string()))
+    tree
 }
 
 #[test]
@@ -21,51 +20,26 @@ fn container_user_may_make_and_change_what_is_its_own() {
         r"curl -o C:\a.zip https://host/a.zip && tar -xf C:\a.zip -C C:\app && del C:\a.zip",
         r"set X=1 && type C:\app\given.txt",
     ] {
-        assert_eq!(outcome(line), Ok(()), "{line}");
+        let done = run_as("ContainerUser", with_app(), &CMD, line);
+        assert!(done.is_ok(), "{line}: {done:?}");
     }
 }
 
 #[test]
 fn container_user_may_not_change_windows_or_what_others_made() {
-    for (line, kind, printed) in [
-        (
-            r"setx /M PATH C:\x",
-            ScriptErrorKind::Fails,
-            "setx: ContainerUser may not change the machine's settings",
-        ),
-        (
-            r"reg add HKLM\SOFTWARE\X /v Y /d Z /f",
-            ScriptErrorKind::Fails,
-            "reg: ContainerUser may not change the machine's settings",
-        ),
-        (
-            r#"mkdir "C:\Program Files\x""#,
-            ScriptErrorKind::Fails,
-            r"mkdir: ContainerUser may not write C:\Program Files\x",
-        ),
-        (
-            r"echo x> C:\Windows\System32\drivers\etc\hosts",
-            ScriptErrorKind::Fails,
-            r"echo: ContainerUser may not write C:\Windows\System32\drivers\etc\hosts",
-        ),
-        (
-            r"mkdir C:\inetpub\x",
-            ScriptErrorKind::NotUnderstood,
-            r"mkdir: whether ContainerUser may change C:\inetpub\x depends on its owner and permissions",
-        ),
-        (
-            r"del C:\app\given.txt",
-            ScriptErrorKind::NotUnderstood,
-            r"del: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
-        ),
-        (
-            r"echo x>> C:\app\given.txt",
-            ScriptErrorKind::NotUnderstood,
-            r"echo: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions",
-        ),
-    ] {
-        assert_eq!(outcome(line), Err((kind, printed.to_owned())), "{line}");
-    }
+    check_as(
+        "ContainerUser",
+        &with_app(),
+        r#"
+        cmd> setx /M PATH C:\x => Fails: setx: ContainerUser may not change the machine's settings
+        cmd> reg add HKLM\SOFTWARE\X /v Y /d Z /f => Fails: reg: ContainerUser may not change the machine's settings
+        cmd> mkdir "C:\Program Files\x" => Fails: mkdir: ContainerUser may not write C:\Program Files\x
+        cmd> echo x> C:\Windows\System32\drivers\etc\hosts => Fails: echo: ContainerUser may not write C:\Windows\System32\drivers\etc\hosts
+        cmd> mkdir C:\inetpub\x => NotUnderstood: mkdir: whether ContainerUser may change C:\inetpub\x depends on its owner and permissions
+        cmd> del C:\app\given.txt => NotUnderstood: del: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions
+        cmd> echo x>> C:\app\given.txt => NotUnderstood: echo: whether ContainerUser may change C:\app\given.txt depends on its owner and permissions
+    "#,
+    );
 }
 
 #[test]
