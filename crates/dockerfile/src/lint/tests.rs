@@ -93,13 +93,16 @@ fn rules_under(shell: BaseShell, instructions: &str) -> Vec<&'static str> {
         .collect()
 }
 
+/// The only finding about a text.
+fn lone(text: &str, mut findings: Vec<LintFinding>) -> LintFinding {
+    assert_eq!(findings.len(), 1, "{text}: {findings:#?}");
+    findings.remove(0)
+}
+
 /// The only finding about these instructions, on a pinned base image, in a shell.
 fn only_finding(shell: BaseShell, instructions: &str) -> LintFinding {
-    let findings = lint_with(&format!("{PINNED}{instructions}"), &with_shell(shell));
-    let [finding] = findings.as_slice() else {
-        panic!("expected one finding about {instructions}: {findings:#?}");
-    };
-    finding.clone()
+    let source = format!("{PINNED}{instructions}");
+    lone(instructions, lint_with(&source, &with_shell(shell)))
 }
 
 fn fix(shell: BaseShell, rule: &str, instructions: &str) -> String {

@@ -194,10 +194,8 @@ fn a_removed_base_names_the_right_successor_and_one_that_never_was_the_meant_one
 
 #[test]
 fn an_env_does_not_see_what_it_sets() {
-    let found = findings(PINNED, "ENV A=C:/a \\\n    B=1 \\\n    C=${A}/c");
-    let [finding] = found.as_slice() else {
-        panic!("{found:#?}");
-    };
+    let text = "ENV A=C:/a \\\n    B=1 \\\n    C=${A}/c";
+    let finding = lone(text, findings(PINNED, text));
     assert_eq!((finding.rule.name, finding.line), ("unset-variable", 4));
     assert!(
         finding.message.ends_with("set A in an ENV above"),

@@ -37,12 +37,9 @@ fn joined_commands_that_fail_have_one_finding() {
 fn an_address_ends_at_its_ampersand() {
     let address = "https://a.example/x?a=1&b=2 -OutFile x.exe";
     let of = |base: &str, text: &str| {
-        let findings = findings(base, text);
-        let [finding] = findings.as_slice() else {
-            panic!("{text}: {findings:#?}");
-        };
+        let finding = lone(text, findings(base, text));
         assert_eq!(finding.rule, "failing-run", "{text}");
-        finding.message.clone()
+        finding.message
     };
     let message = of(
         &format!("{PINNED}{SHELL}"),

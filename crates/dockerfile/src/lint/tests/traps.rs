@@ -4,9 +4,7 @@ use super::*;
 
 /// The only finding of a rule about instructions below a base.
 fn only(base: &str, rule: &str, text: &str) -> LintFinding {
-    let mut found = of_rule(base, rule, text);
-    assert_eq!(found.len(), 1, "{rule}: {text}: {found:#?}");
-    found.remove(0)
+    lone(text, of_rule(base, rule, text))
 }
 
 /// The text with all safe corrections, which leave no finding.
