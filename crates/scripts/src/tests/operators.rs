@@ -1,6 +1,6 @@
 //! Operators and path functions of PowerShell whose results differ from what their names suggest.
 
-use super::{in_cmd, in_powershell};
+use super::in_powershell;
 
 /// What `Set-Content` writes for an expression.
 fn written(expression: &str) -> String {
@@ -51,23 +51,6 @@ fn a_variable_without_a_value_is_an_item() {
     assert_eq!(written("@($nope).Count"), "1");
     assert_eq!(written("@().Count"), "0");
     assert_eq!(written("@(Remove-Item C:\\nope*).Count"), "0");
-}
-
-#[test]
-fn a_running_process_keeps_its_variables() {
-    let set = "[Environment]::SetEnvironmentVariable('A','b','Machine')";
-    let found = in_powershell(&format!(
-        "{set}; if ($env:A) {{ mkdir C:\\yes }} else {{ mkdir C:\\no }}"
-    ));
-    assert_eq!(found[1], r"folder C:\no");
-    let nested = in_powershell("setx /M A b; cmd /c 'if defined A (md C:\\yes) else (md C:\\no)'");
-    assert_eq!(nested[1], r"folder C:\no");
-    let found = in_cmd(r"setx /M A b & if defined A (mkdir C:\yes) else (mkdir C:\no)");
-    assert_eq!(found[1], r"folder C:\no");
-    // What asks the registry gets the new value.
-    let asked =
-        format!("{set}; $a = [Environment]::GetEnvironmentVariable('A','Machine'); mkdir C:\\$a");
-    assert_eq!(in_powershell(&asked)[1], r"folder C:\b");
 }
 
 #[test]
