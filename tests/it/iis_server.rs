@@ -160,6 +160,45 @@ async fn the_recipe_for_iis_sets_its_pool_without_a_daemon() {
 }
 
 #[test(multi_thread)]
+async fn the_web_config_of_the_base_keeps_what_it_says() {
+    let site = Site::new().await;
+    let name = "Files/inetpub/wwwroot/web.config";
+    let own = "<configuration>\r\n  <system.webServer>\r\n    <httpErrors errorMode=\"Detailed\" />\r\n  \
+               </system.webServer>\r\n</configuration>\r\n";
+    let mut web = LayerTar::default();
+    web.file(name, own.as_bytes(), Some(SECURED));
+    let base = image_of(VERSION, [layers_with_iis(), vec![web.tar()]].concat());
+    put_at(
+        &base,
+        &format!("{}/acme/web:{VERSION}", site.registry.host()),
+    )
+    .await;
+    site.recipe(
+        "acme/web",
+        "[iis]\nmime_types = { webp = \"image/webp\" }\n",
+    );
+    site.build(&["."]).success();
+    let (text, security) = site.built(name).unwrap();
+    assert_contains!(text, "<httpErrors errorMode=\"Detailed\" />", "image/webp");
+    assert_eq!(security, descriptor(SECURED), "the base's own");
+    // A file of the recipe replaces that of the base.
+    fs::write(
+        site.folder.path().join("site/web.config"),
+        "<configuration />",
+    )
+    .unwrap();
+    let files = "[[files]]\ncontext = \"site\"\nto = 'C:\\inetpub\\wwwroot'\n\
+                 [iis]\nmime_types = { webp = \"image/webp\" }\n";
+    site.recipe("acme/web", files);
+    site.build(&["."]).success();
+    let (text, _) = site.built(name).unwrap();
+    assert!(
+        !text.contains("httpErrors") && text.contains("image/webp"),
+        "{text}"
+    );
+}
+
+#[test(multi_thread)]
 async fn every_key_becomes_lines_of_the_servers_configuration() {
     let site = Site::new().await;
     site.recipe("iis", SETTINGS);

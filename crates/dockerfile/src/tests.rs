@@ -206,7 +206,7 @@ fn everything() -> Plan {
         working_dir: Some(r"C:\my app".parse().unwrap()),
         iis: Some(IisSettings {
             site: "My Site".parse().unwrap(),
-            path: r"C:\my app\site".parse().unwrap(),
+            path: r"C:\my app\site".parse().ok(),
             file_extensions: [].into(),
             mime_types: [].into(),
             app_pool: "DefaultAppPool".parse().unwrap(),

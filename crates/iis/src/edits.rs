@@ -40,10 +40,10 @@ impl IisSettings {
         let mut edits = Vec::new();
         edits.extend(self.app_pools.iter().flat_map(pool_edits));
         edits.extend(self.sites.iter().flat_map(site_edits));
-        if self.path.to_string() != DEFAULT_PATH && !self.has_own_site() {
+        if let Some(path) = self.moved_path() {
             let folder = entry_named(self.site.as_str()).entry([("path", ROOT)]);
             let folder = folder.entry([("path", ROOT)]);
-            edits.push(set(SITES, folder, "physicalPath", &self.path.to_string()));
+            edits.push(set(SITES, folder, "physicalPath", &path));
         }
         let pool = entry_named(self.app_pool.as_str());
         edits.extend(set_all(APP_POOLS, &pool, &self.app_pool_settings));
@@ -51,9 +51,12 @@ impl IisSettings {
         edits
     }
 
-    /// Returns true if the settings describe the site in full.
-    pub(crate) fn has_own_site(&self) -> bool {
-        self.sites.iter().any(|site| site.name == self.site)
+    /// The folder that the site of the base gets; none if it is the default one of IIS, or the
+    /// settings describe the site in full.
+    pub(crate) fn moved_path(&self) -> Option<String> {
+        let path = self.path.as_ref()?.to_string();
+        let is_own = |site: &Site| site.name.is_same(&self.site);
+        (path != DEFAULT_PATH && !self.sites.iter().any(is_own)).then_some(path)
     }
 }
 

@@ -38,7 +38,7 @@ mod text;
 pub mod web_config;
 
 pub use self::change::{IisChange, IisChangeError, RequiredFolder};
-pub use self::files::{schema_files, schema_folder, server_config};
+pub use self::files::{folder_path, schema_files, schema_folder, server_config};
 pub use self::settings::{AppPool, Application, IisSettings, Site};
 pub use self::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 

@@ -21,8 +21,8 @@ use super::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Nam
 pub struct IisSettings {
     /// The site whose `web.config` is written.
     pub site: Name,
-    /// The folder with the site's files.
-    pub path: ImagePath,
+    /// The folder with the site's files; none if only the base's configuration names it.
+    pub path: Option<ImagePath>,
     /// The file extensions that it may serve, in addition to the server's list.
     pub file_extensions: BTreeSet<FileExtension>,
     /// The content type of files, by their extension.

@@ -2,6 +2,8 @@
 
 use wincimg_windows::checked_text;
 
+use super::change::is_same;
+
 checked_text!(
     /// A file extension as in IIS's configuration: with its dot, and in lower case because IIS
     /// ignores case.
@@ -53,6 +55,13 @@ checked_text!(
     "names separated by dots, such as processModel.idleTimeout",
     attribute
 );
+
+impl Name {
+    /// Returns true if both names are the same to IIS.
+    pub fn is_same(&self, other: &Self) -> bool {
+        is_same(&self.0, &other.0)
+    }
+}
 
 impl UrlPath {
     /// The site itself.

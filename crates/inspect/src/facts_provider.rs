@@ -304,18 +304,18 @@ impl BaseFactsProvider {
 
 impl ResolvedFacts {
     /// Returns true if the facts are sufficient for a plan. Facts that are missing although all
-    /// layers were read for them do not exist.
+    /// layers were read for them do not exist, except for contents of files, which are not all kept.
     pub fn covers(&self, needs: &BaseRequirements) -> bool {
         let facts = &self.facts;
-        let knows_content = |path: &ImagePath| {
-            let content = facts.content(path);
-            content.is_ok_and(|content| content != Answer::Unknown)
+        let is_complete = facts.is_complete();
+        let lacks_content = |path: &ImagePath| match facts.content(path) {
+            Ok(content) => content == Answer::Unknown,
+            Err(_) => !is_complete,
         };
         let mut hives = needs.hives.iter().map(|&root| BaseHive::from_root(root));
-        facts.is_complete()
-            || hives.all(|hive| facts.has_hive(hive))
-                && (!needs.files || facts.has_files())
-                && needs.contents.iter().all(knows_content)
+        let has_rest = is_complete
+            || hives.all(|hive| facts.has_hive(hive)) && (!needs.files || facts.has_files());
+        has_rest && !needs.contents.iter().any(lacks_content)
     }
 
     /// Problems of the hives that a plan requires.

@@ -42,7 +42,7 @@ impl Plan {
                 "the container uses the host's registry, and Windows rejects changes to hives without content",
             );
         }
-        if self.iis.is_some() || self.changes_server() {
+        if self.iis.is_some() || self.requires_server_config() {
             return refused("iis", "the image has no IIS");
         }
         if !self.steps.is_empty() {

@@ -29,7 +29,7 @@ mod server;
 pub(super) struct IisEntry {
     /// Name of the site whose `web.config` is written; default: Default Web Site.
     site: Option<Field<Name>>,
-    /// The site's folder; default: that of the site in sites, or C:\inetpub\wwwroot.
+    /// The site's folder; default: that of the site in sites or in the base.
     path: Option<Field<ImagePath>>,
     /// File extensions that the site may serve, with or without the dot; a list, or a string with
     /// commas.
@@ -110,6 +110,7 @@ impl Recipe {
         let sites: Vec<Site> = sites.collect::<Result<_, _>>()?;
         let name = self.or_default(entry.site, DEFAULT_SITE)?;
         let (folder, own_pool) = of_site(&sites, &name);
+        let path = entry.path.map(|field| field.value);
         let mut config = Vec::new();
         for module in &entry.modules {
             config.extend(self.module(module)?);
@@ -120,7 +121,7 @@ impl Recipe {
             config.extend(self.config(changes)?);
         }
         Ok(IisSettings {
-            path: self.or_default(entry.path, &folder)?,
+            path: path.or(folder),
             file_extensions: entry.file_extensions.into_iter().collect(),
             mime_types: entry.mime_types.0,
             default_documents: entry.default_documents,
@@ -146,14 +147,21 @@ impl Recipe {
 }
 
 /// Folder and pool of the site with this name; the defaults of IIS if the recipe does not describe
-/// it.
-fn of_site(sites: &[Site], name: &Name) -> (String, String) {
-    let site = sites.iter().find(|site| site.name == *name);
+/// it. Only the base's configuration names the folder of another site.
+fn of_site(sites: &[Site], name: &Name) -> (Option<ImagePath>, String) {
+    let site = sites.iter().find(|site| site.name.is_same(name));
     let application = site.and_then(|site| site.applications.values().next());
     let folder = application.and_then(|application| application.folders.values().next());
     let pool = application.and_then(|application| application.app_pool.as_ref());
+    let is_default = name.as_str().eq_ignore_ascii_case(DEFAULT_SITE);
+    let default = || {
+        DEFAULT_PATH
+            .parse::<ImagePath>()
+            .ok()
+            .filter(|_| is_default)
+    };
     (
-        folder.map_or_else(|| DEFAULT_PATH.to_owned(), ImagePath::to_string),
+        folder.cloned().or_else(default),
         pool.map_or_else(|| DEFAULT_APP_POOL.to_owned(), Name::to_string),
     )
 }

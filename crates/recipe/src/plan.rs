@@ -134,6 +134,21 @@ impl PlanBase {
             _ => false,
         }
     }
+
+    /// Returns true for one of Microsoft's images without a `web.config` of a site, by its name
+    /// there or in a mirror.
+    fn lacks_web_config(&self) -> bool {
+        let name = self.name.split('@').next().unwrap_or_default();
+        let (above, last) = name.rsplit_once('/').unwrap_or(("", name));
+        let last = last.split(':').next().unwrap_or_default();
+        let repository = format!("/{above}/{last}");
+        let with_iis = [
+            "/windows/servercore/iis",
+            "/dotnet/framework/aspnet",
+            "/dotnet/framework/wcf",
+        ];
+        self.is_windows_alone() || with_iis.iter().any(|own| repository.ends_with(own))
+    }
 }
 
 /// With the leading `10.0.`, as image configurations and the other results write it.
@@ -250,11 +265,19 @@ impl Plan {
             || self.entries_by_layer().any(|entries| !entries.is_empty())
     }
 
-    /// Returns true if the plan changes the server configuration of IIS.
-    pub fn changes_server(&self) -> bool {
+    /// Returns true if the plan changes the server configuration of IIS, or a site whose folder only
+    /// that names.
+    pub fn requires_server_config(&self) -> bool {
         let settings = self.iis.as_ref();
-        settings.is_some_and(|iis| !iis.server_edits().is_empty())
+        settings.is_some_and(|iis| iis.path.is_none() || !iis.server_edits().is_empty())
             || self.instruction_layers().any(|layer| !layer.iis.is_empty())
+    }
+
+    /// The `web.config` that the plan changes, if it names its folder.
+    fn web_config(&self) -> Option<ImagePath> {
+        let settings = self.iis.as_ref();
+        let settings = settings.filter(|iis| !iis.site_edits().is_empty())?;
+        settings.path.as_ref()?.join("web.config").ok()
     }
 
     /// The downloads of its files; `place` is the file that names them.
@@ -317,11 +340,16 @@ impl Plan {
             needs.hives.extend(HIVES);
             needs.files = true;
         }
-        if self.changes_server() {
-            needs.contents.extend(server_config());
-            // The new version keeps the descriptor, and the schema files are listed.
-            needs.files = true;
+        let mut changed: Vec<ImagePath> = Vec::new();
+        if self.requires_server_config() {
+            changed.extend(server_config());
         }
+        if needs.files || !changed.is_empty() || !self.base.lacks_web_config() {
+            changed.extend(self.web_config());
+        }
+        // New versions keep the descriptors, and the schema files are listed.
+        needs.files |= !changed.is_empty();
+        needs.contents.extend(changed);
         needs
     }
 }
@@ -410,7 +438,8 @@ impl Plan {
             self.registry.iter().cloned().chain(timeout),
         ));
         if let Some(iis) = &self.iis {
-            all.push(("iis", format!("{} in {}", iis.site, iis.path)));
+            let folder = iis.path.iter().map(|path| format!(" in {path}"));
+            all.push(("iis", format!("{}{}", iis.site, folder.collect::<String>())));
             let served = iis.file_extensions.iter();
             all.extend(facts("iis", served.map(|it| format!("may serve {it}"))));
             let types = iis.mime_types.iter();

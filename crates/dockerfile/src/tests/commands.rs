@@ -186,7 +186,7 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
     let mut plan = plan();
     plan.iis = Some(IisSettings {
         site: "My Site".parse().unwrap(),
-        path: r"C:\inetpub\wwwroot".parse().unwrap(),
+        path: r"C:\inetpub\wwwroot".parse().ok(),
         file_extensions: ["json", "woff2"].map(|text| text.parse().unwrap()).into(),
         mime_types: [("json".parse().unwrap(), "a/b; c=d".parse().unwrap())].into(),
         app_pool: "DefaultAppPool".parse().unwrap(),

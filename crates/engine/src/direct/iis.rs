@@ -7,7 +7,7 @@ use std::io;
 use wincimg_common::diagnose::Problem;
 use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server, SharedBinding};
 use wincimg_iis::web_config::merge;
-use wincimg_iis::{IisSettings, schema_files, schema_folder, server_config};
+use wincimg_iis::{IisSettings, folder_path, schema_files, schema_folder, server_config};
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath, ON_WINDOWS};
 use wincimg_oci::reference::Reference;
 use wincimg_recipe::Plan;
@@ -24,8 +24,8 @@ const LARGEST: u64 = 4 << 20;
 /// Rejects settings on a base without IIS, and those of the server if the contents of the base are
 /// unknown.
 pub(super) fn check_base(plan: &Plan, inside: &dyn BaseContents) -> Result<(), DirectError> {
-    let changes_server = plan.changes_server();
-    let Some(file) = server_config().filter(|_| plan.iis.is_some() || changes_server) else {
+    let requires_server = plan.requires_server_config();
+    let Some(file) = server_config().filter(|_| plan.iis.is_some() || requires_server) else {
         return Ok(());
     };
     let mut made = plan.entries_by_layer().flatten();
@@ -33,7 +33,7 @@ pub(super) fn check_base(plan: &Plan, inside: &dyn BaseContents) -> Result<(), D
         return Ok(());
     }
     let base = &plan.base.name;
-    let found = if changes_server {
+    let found = if requires_server {
         inside.content(&file)?.map(drop)
     } else {
         inside.file(&file)?.map(drop)
@@ -41,7 +41,7 @@ pub(super) fn check_base(plan: &Plan, inside: &dyn BaseContents) -> Result<(), D
     let problem = match found {
         Presence::Present(()) => return Ok(()),
         Presence::Unknown if !lacks_iis(base) => {
-            if !changes_server {
+            if !requires_server {
                 return Ok(());
             }
             let problem =
@@ -69,9 +69,8 @@ fn lacks_iis(base: &str) -> bool {
     })
 }
 
-/// Merges the settings into the files of the layer, or adds files. A `web.config` of the base is
-/// ignored: Microsoft's bases have none. If the contents of the base are unknown, settings of the
-/// server are left out.
+/// Merges the settings into the files of the layer or the base, or adds files. If the contents of
+/// the base are unknown, settings of the server are left out, and the base has no `web.config`.
 pub(super) fn configure(
     layer: &mut Layer,
     settings: &IisSettings,
@@ -79,21 +78,45 @@ pub(super) fn configure(
 ) -> Result<(), DirectError> {
     let mut for_server = settings.server_edits();
     let mut for_site = settings.site_edits();
-    if let Some((file, server)) = server(layer, inside)? {
-        if let Ok(site) = settings.site.as_str().parse::<ConfigLocation>() {
-            for edit in std::mem::take(&mut for_site) {
-                let is_delegated = server.is_delegated(&edit.section, Some(&site));
-                if is_delegated.map_err(|error| refused(&edit.to_string(), error))? {
-                    for_site.push(edit);
-                } else {
-                    let location = Some(site.clone());
-                    for_server.push(ConfigEdit { location, ..edit });
-                }
+    let mut folder = settings.path.clone();
+    if let Some((file, mut server)) = server(layer, inside)? {
+        let site = settings.site.as_str().parse::<ConfigLocation>();
+        let site = site.map_err(|error| Problem::from_error("recipe/iis", error))?;
+        for edit in std::mem::take(&mut for_site) {
+            let is_delegated = server.is_delegated(&edit.section, Some(&site));
+            if is_delegated.map_err(|error| refused(&edit.to_string(), error))? {
+                for_site.push(edit);
+            } else {
+                let location = Some(site.clone());
+                for_server.push(ConfigEdit { location, ..edit });
             }
         }
-        change(layer, &file, server, &for_server)?;
+        change(layer, &file, &mut server, &for_server)?;
+        if folder.is_none() || !for_site.is_empty() {
+            folder = Some(folder_of(&server, &site)?);
+        }
     }
-    site_config(layer, settings, &for_site)
+    match folder {
+        Some(folder) if !for_site.is_empty() => site_config(layer, &folder, &for_site, inside),
+        _ => Ok(()),
+    }
+}
+
+/// The folder from which the changed server reads the files of a site.
+fn folder_of(server: &Server, site: &ConfigLocation) -> Result<ImagePath, DirectError> {
+    let known = server.check_site(site);
+    known.map_err(|error| refused(&format!("settings of {site}"), error))?;
+    let named = server.folder(site);
+    let folder = named.as_deref().and_then(folder_path);
+    let unusable = || {
+        let named = named
+            .as_ref()
+            .map_or_else(String::new, |named| format!(" {named:?}"));
+        let problem = format!("the site {site} has no folder{named} in the image");
+        Problem::request("recipe/iis", problem)
+            .hint("set the site's folder: [iis] path = 'C:\\folder'")
+    };
+    Ok(folder.ok_or_else(unusable)?)
 }
 
 /// Changes the server's configuration as an instruction does, in the same way.
@@ -106,7 +129,7 @@ pub(super) fn configure_server(
         return Ok(());
     }
     match server(layer, inside)? {
-        Some((file, server)) => change(layer, &file, server, edits),
+        Some((file, mut server)) => change(layer, &file, &mut server, edits),
         None => Ok(()),
     }
 }
@@ -129,7 +152,7 @@ fn server(
 fn change(
     layer: &mut Layer,
     file: &ImagePath,
-    mut server: Server,
+    server: &mut Server,
     edits: &[ConfigEdit],
 ) -> Result<(), DirectError> {
     for edit in edits {
@@ -226,16 +249,21 @@ fn replace_file(layer: &mut Layer, path: LayerPath, bytes: Vec<u8>) {
 
 fn site_config(
     layer: &mut Layer,
-    settings: &IisSettings,
+    folder: &ImagePath,
     edits: &[ConfigEdit],
+    inside: &dyn BaseContents,
 ) -> Result<(), DirectError> {
-    let mut folder = settings.path.components().to_vec();
-    folder.push("web.config".to_owned());
-    let path: LayerPath = folder.join("/").parse().map_err(LayerError::Path)?;
-    let (bytes, name) = match layer.file_mut(&path) {
-        Some(source) => {
-            let (bytes, name) = content(source, &path)?;
-            (Some(bytes), name)
+    let file = folder.join("web.config");
+    let file = file.map_err(|error| Problem::from_error("recipe/iis", error))?;
+    let path = LayerPath::try_from(&file).map_err(LayerError::Path)?;
+    let (bytes, name) = match existing(layer, &file, inside)? {
+        Some((bytes, name)) => (Some(bytes), name),
+        None if inside.file(&file)?.present().is_some() => {
+            let problem = format!("cannot change {file}: what the base has there is not known");
+            let hint = format!(
+                "name the site's folder, so that the build reads it: [iis] path = '{folder}'"
+            );
+            return Err(Problem::new("base/unseen", problem).hint(hint).into());
         }
         None => (None, path.to_string()),
     };
@@ -378,6 +406,59 @@ mod tests {
         let mut by_site = layer(&plan, &base()).unwrap();
         assert_eq!(text(&mut by_site, PATH), None);
         assert!(text(&mut by_site, "inetpub/wwwroot/web.config").is_some());
+    }
+
+    #[test]
+    fn the_file_of_a_site_is_where_the_server_reads_it_and_keeps_what_the_base_has() {
+        let shop = r#"<site name="Shop" id="2"><application path="/">
+            <virtualDirectory path="/" physicalPath="C:\shop" /></application></site></sites>"#;
+        let own = b"<configuration><!-- own --></configuration>";
+        let base = base_with(&SERVER.replace("</sites>", shop))
+            .with_file(r"C:\shop\web.config", own, 0x20, "O:SYG:SYD:");
+        let described =
+            "[[iis.sites]]\nname = \"SHOP\"\npath = 'C:\\shop'\nbindings = [\"http/*:8080:\"]\n";
+        let settings = |site: &str, more: &str| {
+            let types = "mime_types = { json = \"text/x\" }";
+            plan(&format!("[iis]\nsite = \"{site}\"\n{types}\n{more}"))
+        };
+        for (site, more) in [("Shop", ""), ("shop", ""), ("Shop", described)] {
+            let mut layer = layer(&settings(site, more), &base).unwrap();
+            let found = text(&mut layer, "shop/web.config").unwrap();
+            assert!(found.contains("<!-- own -->") && found.contains(".json"));
+            assert_eq!(text(&mut layer, "inetpub/wwwroot/web.config"), None);
+        }
+        let misspelt = layer(&settings("Shoop", ""), &base).unwrap_err();
+        let printed = error_chain(&misspelt);
+        assert!(printed.contains("site \"Shoop\" not found"), "{printed}");
+        assert_eq!(
+            misspelt.diagnosis().hint.as_deref(),
+            Some("did you mean \"Shop\"?")
+        );
+        let unseen = check_base(&settings("Shop", ""), &UnknownBase).unwrap_err();
+        assert_eq!(unseen.diagnosis().code, "base/unseen");
+    }
+
+    #[test]
+    fn only_bases_that_may_have_a_web_config_are_read_for_it() {
+        let mut plan = plan("[iis]\nfile_extensions = [\"json\"]");
+        let file: ImagePath = r"C:\inetpub\wwwroot\web.config".parse().unwrap();
+        for name in [
+            "a:1/acme/iis:1",
+            "oci:iis",
+            "mcr.microsoft.com/dotnet/framework/samples:a",
+        ] {
+            plan.base.name = name.to_owned();
+            let needs = plan.base_requirements();
+            assert!(needs.files && needs.contents.contains(&file), "{name}");
+        }
+        for name in [
+            "mcr.microsoft.com/windows/servercore/iis:ltsc2022",
+            "a:1/mcr/dotnet/framework/aspnet:4.8@sha256:00",
+            "mcr.microsoft.com/windows/server:ltsc2022",
+        ] {
+            plan.base.name = name.to_owned();
+            assert!(plan.base_requirements().is_empty(), "{name}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod read;
 
 pub use self::read::read;
 use super::config::{ConfigChange, ConfigEdit, ConfigLocation};
-use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
+use super::{Attribute, Binding, IisSettings, Site};
 
 /// Path of `appcmd`, whose folder is not in `PATH`.
 pub const PROGRAM: &str = r"C:\Windows\System32\inetsrv\appcmd.exe";
@@ -22,11 +22,14 @@ pub enum AppcmdCall {
 
 /// Arguments of `set vdir` for the site's folder; none if it is the default one of IIS.
 pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
-    let path = settings.path.to_string();
-    (path != DEFAULT_PATH && !settings.has_own_site()).then(|| {
-        let site = format!("{}/", settings.site);
-        words(["set", "vdir", &site, &format!("/physicalPath:{path}")])
-    })
+    let path = settings.moved_path()?;
+    let site = format!("{}/", settings.site);
+    Some(words([
+        "set",
+        "vdir",
+        &site,
+        &format!("/physicalPath:{path}"),
+    ]))
 }
 
 /// Arguments that set the application pool of the site.

@@ -452,16 +452,8 @@ impl Server {
 
     /// Rejects a location or a pool that does not exist: IIS would answer no request.
     fn check_names(&self, edit: &ConfigEdit) -> Result<(), EditError> {
-        let unknown = |what: &str, name: &str, known: Vec<String>| {
-            let is_known = known.iter().any(|known| is_same(known, name));
-            let message = format!("{what} {name:?} not found");
-            (!is_known).then(|| UnknownName::new(message, name, known))
-        };
         if let Some(location) = &edit.location {
-            let site = location.as_str().split('/').next().unwrap_or_default();
-            if let Some(unknown) = unknown("site", site, self.sites()) {
-                return Err(EditError::Unknown(unknown));
-            }
+            self.check_site(location)?;
         }
         let pool = match &edit.change {
             ConfigChange::Set {
@@ -469,10 +461,18 @@ impl Server {
             } if edit.section.as_str() == SITES && attribute == "applicationPool" => Some(value),
             _ => None,
         };
-        match pool.and_then(|pool| unknown("application pool", pool, self.app_pools())) {
-            Some(unknown) => Err(EditError::NoPool(unknown)),
+        match pool {
+            Some(pool) => {
+                check_known("application pool", pool, self.app_pools()).map_err(EditError::NoPool)
+            }
             None => Ok(()),
         }
+    }
+
+    /// Rejects a location of a site that does not exist.
+    pub fn check_site(&self, location: &ConfigLocation) -> Result<(), EditError> {
+        let site = location.as_str().split('/').next().unwrap_or_default();
+        Ok(check_known("site", site, self.sites())?)
     }
 
     /// The edit with a number for a new site, one above the highest; none if it needs none.
@@ -499,6 +499,14 @@ impl Server {
         *entry = ElementPath::default().entry(attributes);
         Some(change)
     }
+}
+
+fn check_known(what: &str, name: &str, known: Vec<String>) -> Result<(), UnknownName> {
+    if known.iter().any(|known| is_same(known, name)) {
+        return Ok(());
+    }
+    let message = format!("{what} {name:?} not found");
+    Err(UnknownName::new(message, name, known))
 }
 
 /// Returns true if a section is in the files of IIS rather than those of .NET.

@@ -12,7 +12,7 @@ fn merge(existing: Option<&[u8]>, settings: &IisSettings) -> Result<Option<Vec<u
 fn settings(extensions: &[&str], mime_types: &[(&str, &str)]) -> IisSettings {
     IisSettings {
         site: "Default Web Site".parse().unwrap(),
-        path: r"C:\inetpub\wwwroot".parse().unwrap(),
+        path: r"C:\inetpub\wwwroot".parse().ok(),
         file_extensions: extensions
             .iter()
             .map(|text| text.parse().unwrap())

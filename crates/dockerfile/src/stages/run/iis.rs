@@ -17,7 +17,6 @@ use wincimg_recipe::{FileSource, PlannedEntry};
 use wincimg_registry::Presence;
 use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
-use wincimg_windows::variables::filled_in;
 
 use super::base::joined;
 use super::{RunState, unknown_content};
@@ -204,10 +203,6 @@ fn refused(error: IisChangeError) -> ScriptError {
 
 /// Path of a folder in IIS's configuration.
 fn folder_path(text: &str) -> Result<ImagePath, ScriptError> {
-    let unsupported = || ScriptError::unclear(format!("unsupported folder {text:?}"));
-    let path = filled_in(text, &[]).ok_or_else(unsupported)?;
-    let path = path.replace('/', "\\");
-    let path = path.trim_end_matches('\\');
-    let path = if path.len() == 2 { r"C:\" } else { path };
-    path.parse().map_err(|_| unsupported())
+    let path = wincimg_iis::folder_path(text);
+    path.ok_or_else(|| ScriptError::unclear(format!("unsupported folder {text:?}")))
 }

@@ -120,7 +120,7 @@ impl ConfigEdit {
 fn settings() -> IisSettings {
     IisSettings {
         site: "Default Web Site".parse().unwrap(),
-        path: r"C:\inetpub\wwwroot".parse().unwrap(),
+        path: r"C:\inetpub\wwwroot".parse().ok(),
         file_extensions: [].into(),
         mime_types: [].into(),
         default_documents: Vec::new(),
