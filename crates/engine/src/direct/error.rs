@@ -66,13 +66,30 @@ pub(super) fn refused(edit: &str, error: EditError) -> Problem {
         .source(error)
 }
 
+/// Hint with the section of the same last name, or of a similar one in the same group.
+fn meant_section(section: &UnknownName) -> Option<String> {
+    let (group, last) = divided(&section.name);
+    let same = |path: &&String| divided(path).1.eq_ignore_ascii_case(last);
+    let near = section.known.iter().find(same).cloned().or_else(|| {
+        let is_near = |path: &&String| group.is_empty() || divided(path).0 == group;
+        let known = || section.known.iter().filter(is_near);
+        let near = closest_match(last, known().map(|path| divided(path).1))?;
+        known().find(|path| divided(path).1 == near).cloned()
+    });
+    near.map(|near| format!("did you mean {near:?}?"))
+}
+
+/// The group and the last name of a section.
+fn divided(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
 /// Hint with the nearest known name.
 fn meant(error: &EditError) -> Option<String> {
-    let (EditError::Unknown(UnknownName { name, known, .. })
-    | EditError::NoPool(UnknownName { name, known, .. })
-    | EditError::Undeclared(UnknownName { name, known, .. })) = error
-    else {
-        return None;
+    let (name, known) = match error {
+        EditError::Unknown(unknown) | EditError::NoPool(unknown) => (&unknown.name, &unknown.known),
+        EditError::Undeclared(section) => return meant_section(section),
+        EditError::File(_) | EditError::Refused(_) => return None,
     };
     match closest_match(name, known.iter().map(String::as_str)) {
         Some(near) => Some(format!("did you mean {near:?}?")),

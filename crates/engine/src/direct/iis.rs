@@ -439,6 +439,30 @@ mod tests {
     }
 
     #[test]
+    fn a_section_is_meant_only_if_its_own_name_is_similar() {
+        let hint = |section: &str| {
+            let entry = format!("[[iis.config]]\nsection = \"{section}\"\nset = {{ a = 1 }}");
+            let refused = layer(&plan(&entry), &base()).unwrap_err();
+            refused.diagnosis().hint
+        };
+        for (typed, meant) in [
+            ("system.webServer/httpErors", "httpErrors"),
+            ("httpErors", "httpErrors"),
+            ("system.webServer/ipSecurity", "security/ipSecurity"),
+        ] {
+            let expected = format!("did you mean \"system.webServer/{meant}\"?");
+            assert_eq!(hint(typed), Some(expected), "{typed}");
+        }
+        for typed in [
+            "system.webServer/proxy",
+            "system.webServer/rewrite/rules",
+            "machineKey",
+        ] {
+            assert_eq!(hint(typed), None, "{typed}");
+        }
+    }
+
+    #[test]
     fn only_bases_that_may_have_a_web_config_are_read_for_it() {
         let mut plan = plan("[iis]\nfile_extensions = [\"json\"]");
         let file: ImagePath = r"C:\inetpub\wwwroot\web.config".parse().unwrap();

@@ -64,8 +64,13 @@ impl Server {
         Ok(Self { document, schema })
     }
 
-    /// Changes a section.
+    /// Changes a section, which may have its last name alone.
     pub fn apply(&mut self, edit: &ConfigEdit) -> Result<(), EditError> {
+        let section = self.find_section(edit.section.as_str());
+        let edit = &ConfigEdit {
+            section: section.unwrap_or_else(|_| edit.section.clone()),
+            ..edit.clone()
+        };
         let declared = self.declared(&edit.section)?;
         if edit.location.is_some() && !declared.takes_location {
             return Err(EditError::Refused(format!(
@@ -199,9 +204,19 @@ impl Server {
         let found = declared.iter().find(|(name, _)| name == section.as_str());
         let Some((_, id)) = found else {
             let name = section.as_str();
-            let message = format!(
-                "IIS has no section {name:?} here: the base lacks the feature that it belongs to"
-            );
+            let is_elsewhere = name.contains('/') || self.schema.sections.contains_key(name);
+            let message = if is_of_iis(name) {
+                format!(
+                    "IIS has no section {name:?} here: the base lacks the feature that it belongs to"
+                )
+            } else if is_elsewhere {
+                format!(
+                    "the section {name:?} is in another file than applicationHost.config: set it in \
+                     the site's web.config, or in the file of .NET"
+                )
+            } else {
+                format!("IIS has no section {name:?}")
+            };
             let known = declared.into_iter().map(|(name, _)| name).collect();
             return Err(EditError::Undeclared(UnknownName::new(
                 message, name, known,

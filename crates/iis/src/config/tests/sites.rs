@@ -58,3 +58,24 @@ fn a_section_of_the_file_is_meant_before_others_of_the_schema() {
     assert_eq!(named("system.webserver/HANDLERS/").unwrap(), HANDLERS);
     assert!(named("webServer").is_err());
 }
+
+#[test]
+fn a_section_is_changed_by_its_last_name_as_with_appcmd() {
+    let short = edit("HttpErrors", "", change("errorMode:Detailed"));
+    let mut by_name = server(FILE);
+    by_name.apply(&short).unwrap();
+    let mut by_path = server(FILE);
+    by_path
+        .apply(&edit(ERRORS, "", change("errorMode:Detailed")))
+        .unwrap();
+    assert_eq!(by_name.finish().unwrap(), by_path.finish().unwrap());
+    for (section, problem) in [
+        ("system.web/machineKey", "in another file"),
+        ("machineKy", "IIS has no section \"machineKy\""),
+        ("system.webServer/rewrite/rules", "lacks the feature"),
+    ] {
+        let refused = server(FILE).apply(&edit(section, "", change("a:b")));
+        let printed = refused.unwrap_err().to_string();
+        assert!(printed.contains(problem), "{printed}");
+    }
+}
