@@ -3,7 +3,8 @@
 //! It removes the container's variables from the pool with one `appcmd`, whose failure it ignores and
 //! which removes none if the pool lacks one of them. Then it adds them with another one, and ends if
 //! that fails: at a variable that the pool has, or without the pool. So do all versions up to 2.1
-//! (`IISConfigUtil.cpp` of microsoft/IIS.ServiceMonitor).
+//! (`IISConfigUtil.cpp` of microsoft/IIS.ServiceMonitor). `appcmd` decodes values as those of a URL
+//! (microsoft/iis-docker#205).
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ const LEFT_OUT: &str = "TMP TEMP USERNAME USERPROFILE APPDATA LOCALAPPDATA PROGR
 
 impl Plan {
     /// A warning if `ServiceMonitor` surely ends the container, because of what the plan does to its
-    /// application pool.
+    /// application pool, or passes on another value of a variable.
     pub fn pool_warning(&self) -> Option<String> {
         let container = self.container();
         let words = |words: Option<Vec<String>>| words.unwrap_or_default();
@@ -46,11 +47,18 @@ impl Plan {
                  ServiceMonitor.exe w3svc POOL"
             ));
         }
-        let twice = state.variables_set_twice(&container.env)?;
+        if let Some(twice) = state.variables_set_twice(&container.env) {
+            return Some(format!(
+                "containers end when they start: ServiceMonitor adds their variables to the \
+                 application pool {pool}, which already has {twice}: set it for the pool or for the \
+                 container, not for both"
+            ));
+        }
+        let (name, code) = encoded_variable(&container.env)?;
         Some(format!(
-            "containers end when they start: ServiceMonitor adds their variables to the application \
-             pool {pool}, which already has {twice}: set it for the pool or for the container, not \
-             for both"
+            "ServiceMonitor gives {name} to appcmd, which reads {code} in it as a character; if that \
+             is a control character, containers end when they start: write %25{}",
+            &code[1..]
         ))
     }
 }
@@ -86,7 +94,11 @@ impl PoolChanges {
     /// Follows the changes; none if one of them leaves the pool's state open.
     fn read<'e>(pool: &str, edits: impl Iterator<Item = &'e ConfigEdit>) -> Option<Self> {
         let mut state = Self::default();
-        for edit in edits.filter(|edit| edit.section.as_str().eq_ignore_ascii_case(APP_POOLS)) {
+        let is_of_pools = |edit: &&ConfigEdit| {
+            let mut names = [APP_POOLS, "applicationPools"].into_iter();
+            names.any(|name| edit.section.as_str().eq_ignore_ascii_case(name))
+        };
+        for edit in edits.filter(is_of_pools) {
             state.apply(pool, &edit.change)?;
         }
         Some(state)
@@ -141,20 +153,33 @@ impl PoolChanges {
     /// The variables of the container that the pool has, too, if there is another one, which the
     /// pool lacks.
     fn variables_set_twice(&self, env: &[String]) -> Option<String> {
-        let passed: Vec<&str> = env
-            .iter()
-            .filter_map(|variable| variable.split_once('='))
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(name, _)| name)
-            .filter(|name| {
-                let mut left_out = LEFT_OUT.split_ascii_whitespace();
-                !left_out.any(|other| other.eq_ignore_ascii_case(name))
-            })
-            .collect();
         let has = |name: &&str| self.variables.contains(&name.to_lowercase());
-        let (twice, others): (Vec<&str>, Vec<&str>) = passed.into_iter().partition(has);
+        let passed = passed_variables(env).map(|(name, _)| name);
+        let (twice, others): (Vec<&str>, Vec<&str>) = passed.partition(has);
         (!others.is_empty() && !twice.is_empty()).then(|| twice.join(", "))
     }
+}
+
+/// The names and values that it passes on.
+fn passed_variables(env: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    env.iter()
+        .filter_map(|variable| variable.split_once('='))
+        .filter(|(name, value)| {
+            let mut left_out = LEFT_OUT.split_ascii_whitespace();
+            !value.is_empty() && !left_out.any(|other| other.eq_ignore_ascii_case(name))
+        })
+}
+
+/// A variable with a % and two hexadecimal digits, and these. `%25` is a %.
+fn encoded_variable(env: &[String]) -> Option<(&str, &str)> {
+    passed_variables(env).find_map(|(name, value)| {
+        let codes = value.match_indices('%');
+        let mut codes = codes.filter_map(|(at, _)| value.get(at..at + 3));
+        let is_code = |code: &&str| {
+            *code != "%25" && code[1..].bytes().all(|digit| digit.is_ascii_hexdigit())
+        };
+        Some((name, codes.find(is_code)?))
+    })
 }
 
 /// A part of a pool.

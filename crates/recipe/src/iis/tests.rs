@@ -21,6 +21,12 @@ fn a_pool_that_the_service_monitor_cannot_set_up_is_named() {
         (monitor, cased, "has Mode:"),
         (of_shop, in_shop, "pool shop, "),
         (monitor, deleted.clone(), "DefaultAppPool, which is deleted"),
+        (
+            monitor,
+            deleted.replace("system.applicationHost/", ""),
+            "deleted",
+        ),
+        (monitor, "[env]\nA = '50% %18'\n".to_owned(), "write %2518"),
     ] {
         let found = warning(started, &body).unwrap_or_default();
         assert!(found.contains(part), "{body}: {found}");
@@ -36,6 +42,10 @@ fn a_pool_that_the_service_monitor_cannot_set_up_is_named() {
         (monitor, format!("{mode}{of_default}")),
         (monitor, format!("[env]\n{other}{of_default}")),
         (monitor, format!("{mode}TEMP = 'C:\\t'\n{of_default}")),
+        (
+            monitor,
+            "[env]\nA = '100% %2518 %PATH%'\nTEMP = '%18'\n".to_owned(),
+        ),
         (monitor, format!("{mode}{other}{}", pool("shop"))),
         (monitor, added),
         (monitor, removed),
