@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use wincimg_common::diagnose::{Problem, closest_match};
+use wincimg_images::shim;
 use wincimg_layer::DiskSource;
 use wincimg_windows::path::ImagePath;
 
@@ -18,8 +19,9 @@ const OF_WINDOWS: [&str; 6] = [
 ];
 
 impl Recipe {
-    /// Rejects a program in a folder that the recipe fills but that does not contain it. Skipped
-    /// where the base (other than by short name), commands or instructions may provide the program.
+    /// Rejects a program in a folder that the recipe fills but that does not contain it, and the shim
+    /// without its file. Skipped where the base (other than by short name), commands or instructions
+    /// may provide the program.
     pub(super) fn check_program(
         &self,
         plan: &Plan,
@@ -38,32 +40,28 @@ impl Recipe {
         if is_elsewhere || is_of_windows {
             return Ok(());
         }
-        let mut lacking: Vec<(&Path, Vec<String>)> = Vec::new();
-        for file in &plan.files {
-            let Some(inside) = program.strip_prefix(&file.path) else {
-                continue;
-            };
-            match file.source() {
-                Some(FileSource::Folder(source)) if !inside.is_empty() => {
-                    match find_program(source, inside) {
-                        Ok(()) => return Ok(()),
-                        Err(names) => lacking.push((&source.path, names)),
-                    }
-                }
-                _ if inside.is_empty() => return Ok(()),
-                _ => {}
-            }
-        }
-        let Some((folder, _)) = lacking.first() else {
+        let Some(lacking) = lacking_folders(plan, &program) else {
             return Ok(());
         };
-        let name = program.components().last().map_or("", String::as_str);
-        let problem = format!("program {name:?} not found in {}", folder.display());
         let text = entrypoint.and_then(|words| words.get(place));
-        let error = match text {
+        let error = |problem: String| match text {
             Some(text) => self.error(text, problem),
             None => self.origin.error_at(0, problem),
         };
+        let Some((folder, _)) = lacking.first() else {
+            let mut files = plan.files.iter();
+            let may_be_added = files.any(|file| program.strip_prefix(&file.path).is_some());
+            if may_be_added || !program.to_string().eq_ignore_ascii_case(shim::PATH) {
+                return Ok(());
+            }
+            let problem = format!("no file adds the shim {program}");
+            return Err(error(problem).hint(format!("add to the recipe: {}", shim_entry())));
+        };
+        let name = program.components().last().map_or("", String::as_str);
+        let error = error(format!(
+            "program {name:?} not found in {}",
+            folder.display()
+        ));
         let names = || {
             lacking
                 .iter()
@@ -99,6 +97,36 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
         0
     };
     Some((place, words.get(place)?.parse().ok()?))
+}
+
+/// The folders that would contain a program but lack it, with the names in them; none if a file is
+/// the program.
+fn lacking_folders<'p>(
+    plan: &'p Plan,
+    program: &ImagePath,
+) -> Option<Vec<(&'p Path, Vec<String>)>> {
+    let mut lacking: Vec<(&Path, Vec<String>)> = Vec::new();
+    for file in &plan.files {
+        let Some(inside) = program.strip_prefix(&file.path) else {
+            continue;
+        };
+        match file.source() {
+            Some(FileSource::Folder(source)) if !inside.is_empty() => {
+                match find_program(source, inside) {
+                    Ok(()) => return None,
+                    Err(names) => lacking.push((&source.path, names)),
+                }
+            }
+            _ if inside.is_empty() => return None,
+            _ => {}
+        }
+    }
+    Some(lacking)
+}
+
+/// The entry that adds the shim.
+pub(super) fn shim_entry() -> String {
+    format!("[[files]] embedded = \"shim\", to = '{}'", shim::PATH)
 }
 
 /// Finds a file with names compared as Windows does; otherwise returns the names in the folder.

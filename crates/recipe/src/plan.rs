@@ -26,6 +26,7 @@ use wincimg_windows::shutdown;
 use wincimg_windows::variables::check_new_variable;
 use wincimg_windows::version::WindowsVersion;
 
+use super::check_program::shim_entry;
 use super::download::PlannedDownload;
 use super::file::{RecipeFile, RunEntry};
 use super::iis::name_pool;
@@ -678,7 +679,11 @@ impl Recipe {
         if entrypoint.is_some_and(|words| shim::detect(words, &[], &[]).is_none()) {
             let problem = "logs requires the shim as entry point";
             let error = self.origin.error_at(0, problem.to_owned());
-            let hint = format!("begin entrypoint with '{}'", shim::PATH);
+            let is_shim = |file: &PlannedEntry| file.source() == Some(&FileSource::Shim);
+            let mut hint = format!("begin entrypoint with '{}'", shim::PATH);
+            if !plan.files.iter().any(is_shim) {
+                hint = format!("{hint}, and add {}", shim_entry());
+            }
             return Err(error.hint(hint));
         }
         let is_set = |name: &String| name.eq_ignore_ascii_case(LOG_VARIABLE);

@@ -32,6 +32,9 @@ fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, Problem> 
     recipe.plan(base(), WindowsVersion::new(17763, 973), &settings)
 }
 
+/// The shim's file.
+const SHIM: &str = "\n[[files]]\nembedded = 'shim'\nto = 'C:\\wincimg\\shim.exe'\n";
+
 pub(super) fn plan(body: &str) -> Result<Plan, Problem> {
     let recipe = recipe(&format!("name = \"app\"\nbase = \"nanoserver\"\n{body}"))?;
     plan_with(&recipe, &[])
@@ -226,6 +229,24 @@ fn a_program_that_no_file_adds_is_refused() {
 }
 
 #[test]
+fn the_shim_as_entry_point_requires_its_file() {
+    let start = r"entrypoint = ['c:/wincimg/shim.exe', '--', 'C:\app.exe']";
+    let refused = plan(start).unwrap_err();
+    let printed = refused.to_string();
+    assert!(
+        printed.contains(r"no file adds the shim C:\wincimg\shim.exe"),
+        "{printed}"
+    );
+    let entry = r#"add to the recipe: [[files]] embedded = "shim", to = 'C:\wincimg\shim.exe'"#;
+    assert_eq!(hint(&refused), entry);
+    for more in [SHIM, "\n[[run]]\nshell = 'dir'\n"] {
+        plan(&format!("{start}{more}")).unwrap();
+    }
+    let on_own = format!("name = 'x'\nbase = 'repo.example/app-base:1'\n{start}\n");
+    plan_with(&recipe(&on_own).unwrap(), &[]).unwrap();
+}
+
+#[test]
 fn variables_have_types_defaults_and_places() {
     let text = "name = \"x\"\nbase = \"servercore\"\nports = [\"${port}\"]\n\
                 [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";
@@ -348,7 +369,7 @@ fn the_shim_finds_the_shutdown_timeout_in_the_images_environment() {
 #[test]
 fn the_shim_finds_the_log_files_in_the_images_environment() {
     let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'a.exe']";
-    let env = |text: &str| plan(&format!("{shim}\n{text}")).unwrap().env;
+    let env = |text: &str| plan(&format!("{shim}\n{text}{SHIM}")).unwrap().env;
     let variable = |value: &str| [("SHIM_LOG".to_owned(), value.to_owned())].into();
     let both = r"logs = ['C:\a\*.log', 'C:\b\**\*.txt']";
     assert_eq!(env(both), variable(r"C:\a\*.log;C:\b\**\*.txt"));
@@ -358,7 +379,19 @@ fn the_shim_finds_the_log_files_in_the_images_environment() {
     assert_eq!(env(&own), variable("none"));
     assert!(problem("logs = ['a.log']").contains("invalid log file"));
     let without = format!("entrypoint = ['a.exe']\n{both}");
-    assert!(problem(&without).contains("logs requires the shim as entry point"));
+    let refused = plan(&without).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("logs requires the shim as entry point")
+    );
+    let added = r#"and add [[files]] embedded = "shim", to = 'C:\wincimg\shim.exe'"#;
+    assert!(hint(&refused).ends_with(added), "{}", hint(&refused));
+    let with_file = plan(&format!("{without}{SHIM}")).unwrap_err();
+    assert_eq!(
+        hint(&with_file),
+        r"begin entrypoint with 'C:\wincimg\shim.exe'"
+    );
 }
 
 #[test]
@@ -393,7 +426,7 @@ fn the_service_monitor_gets_a_pool_with_another_name() {
     let line = r"C:\ServiceMonitor.exe w3svc Web Pool";
     assert_eq!(started(&format!("{monitor}\n{pool}")), line);
     let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'c:/servicemonitor', 'W3SVC']";
-    assert!(started(&format!("{shim}\n{pool}")).ends_with("W3SVC Web Pool"));
+    assert!(started(&format!("{shim}\n{pool}{SHIM}")).ends_with("W3SVC Web Pool"));
     let divided = "entrypoint = ['C:\\ServiceMonitor.exe']\ncmd = ['w3svc']";
     assert!(started(&format!("{divided}\n{pool}")).ends_with("w3svc Web Pool"));
     for left in [
