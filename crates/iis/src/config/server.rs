@@ -43,7 +43,7 @@ impl fmt::Display for SharedBinding {
         write!(
             f,
             "the sites {one:?} and {other:?} have the binding {binding}, and Windows starts only one \
-             of them: change or remove one"
+             of them: change or remove one, or stop a site with serverAutoStart = false"
         )
     }
 }

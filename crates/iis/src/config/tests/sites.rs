@@ -29,7 +29,7 @@ fn two_sites_that_start_with_one_binding_are_named() {
         found,
         [
             "the sites \"Default Web Site\" and \"Shop\" have the binding http/*:80:, and Windows starts \
-             only one of them: change or remove one"
+             only one of them: change or remove one, or stop a site with serverAutoStart = false"
         ]
     );
     for (attributes, binding) in [
