@@ -238,6 +238,10 @@ impl FromStr for ImagePath {
             return Err(PathError(format!("invalid path {text:?}: {expected}")));
         };
         let inside = inside.strip_suffix(is_separator).unwrap_or(inside);
+        if rest.len() == text.len() && inside.starts_with(is_separator) {
+            let expected = r"expected a path in the image, C:\folder\file";
+            return Err(PathError(format!("{text:?} is a network path: {expected}")));
+        }
         let mut components = Vec::new();
         if !inside.is_empty() {
             for name in inside.split(is_separator) {
@@ -309,6 +313,8 @@ mod tests {
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
+        let network = parse(r"\\server\share").unwrap_err().to_string();
+        assert!(network.contains("is a network path"), "{network}");
     }
 
     #[test]
