@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::io;
 
 use wincimg_common::diagnose::Problem;
-use wincimg_iis::config::{ConfigEdit, ConfigLocation, Schema, Server, SharedBinding};
+use wincimg_iis::config::{
+    APP_POOLS, ConfigChange, ConfigEdit, ConfigLocation, PathStep, Schema, Server, SharedBinding,
+};
 use wincimg_iis::web_config::merge;
 use wincimg_iis::{IisSettings, folder_path, schema_files, schema_folder, server_config};
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath, ON_WINDOWS};
@@ -156,8 +158,11 @@ fn change(
     edits: &[ConfigEdit],
 ) -> Result<(), DirectError> {
     for edit in edits {
-        let applied = server.apply(edit);
-        applied.map_err(|error| refused(&edit.to_string(), error))?;
+        if let Err(error) = server.apply(edit) {
+            let pool = missing_pool(server, edit);
+            let hint = pool.map(|pool| format!("add it: [[iis.app_pools]] name = \"{pool}\""));
+            return Err(refused(&edit.to_string(), error).hint_if(hint).into());
+        }
     }
     match server.finish() {
         Some(changed) => {
@@ -167,6 +172,22 @@ fn change(
         }
         None => Ok(()),
     }
+}
+
+/// The application pool that a change sets, if it does not exist.
+fn missing_pool<'e>(server: &Server, edit: &'e ConfigEdit) -> Option<&'e str> {
+    let ConfigChange::Set { element, .. } = &edit.change else {
+        return None;
+    };
+    let (PathStep::Entry(pool), _) = element.steps().split_first()? else {
+        return None;
+    };
+    let (_, name) = pool
+        .attributes()
+        .find(|(attribute, _)| *attribute == "name")?;
+    let is_same = |known: &String| known.to_lowercase() == name.to_lowercase();
+    let is_missing = edit.section.as_str() == APP_POOLS && !server.app_pools().iter().any(is_same);
+    is_missing.then_some(name)
 }
 
 fn read_server(bytes: &[u8], name: &str, inside: &dyn BaseContents) -> Result<Server, DirectError> {
@@ -552,7 +573,10 @@ mod tests {
         let expected = "cannot read the base's C:\\Windows";
         assert!(printed.starts_with(expected), "{printed}");
         let missing = self::plan("[iis.app_pool]\nname = \"api\"\nsettings = { autoStart = true }");
-        let printed = error_chain(&layer(&missing, &base()).unwrap_err());
+        let refused = layer(&missing, &base()).unwrap_err();
+        let added = "add it: [[iis.app_pools]] name = \"api\"";
+        assert_eq!(refused.diagnosis().hint.as_deref(), Some(added));
+        let printed = error_chain(&refused);
         let expected = "applicationPools has no entry [name='api']";
         assert!(printed.ends_with(expected), "{printed}");
     }
