@@ -663,8 +663,14 @@ fn check_characters(text: &str) -> Result<(), ConfigError> {
         (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}')
     };
     // The decoder removed one; the reader removes another, and its positions are of the rest.
-    let second_mark = text.starts_with('\u{feff}').then_some(0);
-    match second_mark.or_else(|| text.find(forbidden)) {
+    if text.starts_with('\u{feff}') {
+        return Err(malformed(
+            text,
+            0,
+            "a second byte order mark: save the file again",
+        ));
+    }
+    match text.find(forbidden) {
         Some(at) => Err(malformed(text, at, "a control character")),
         None => Ok(()),
     }
