@@ -47,6 +47,13 @@ where
     let settings = settings(deserializer)?;
     let section = SectionPath::of(APP_POOLS);
     for (path, value) in &settings {
+        // The label of IIS Manager; the schema takes any text.
+        if path.as_str() == "managedRuntimeVersion" && value.eq_ignore_ascii_case("No Managed Code")
+        {
+            return Err(D::Error::custom(format_args!(
+                "invalid {path} {value:?}: expected \"\" for no managed code"
+            )));
+        }
         let (element, attribute) = entry_named("pool").dotted(path.as_str());
         let Ok(schema) = Schema::builtin().walk(&section, element.steps()) else {
             continue;
