@@ -439,8 +439,9 @@ impl Plan {
             self.registry.iter().cloned().chain(timeout),
         ));
         if let Some(iis) = &self.iis {
-            let folder = iis.path.iter().map(|path| format!(" in {path}"));
-            all.push(("iis", format!("{}{}", iis.site, folder.collect::<String>())));
+            let folder = iis.path.as_ref().map(|path| format!(" in {path}"));
+            let site = format!("{}{}", iis.site, folder.unwrap_or_default());
+            all.push(("iis", site));
             let served = iis.file_extensions.iter();
             all.extend(facts("iis", served.map(|it| format!("may serve {it}"))));
             let types = iis.mime_types.iter();
