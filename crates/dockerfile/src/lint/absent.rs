@@ -211,11 +211,12 @@ impl<'a> Contents<'a> {
 }
 
 /// Programs that only installers and copies bring.
-const TOOLS: [&str; 42] = [
+const TOOLS: [&str; 50] = [
     "choco", "cinst", "scoop", "git", "npm", "npx", "node", "yarn", "pnpm", "python", "pip",
     "pip3", "conda", "java", "javac", "mvn", "gradle", "go", "cargo", "rustc", "ruby", "gem",
     "bundle", "php", "composer", "cmake", "ninja", "msbuild", "nuget", "7z", "terraform",
     "kubectl", "helm", "aws", "az", "make", "nmake", "cl", "sqlcmd", "jq", "vswhere", "docker",
+    "openssl", "perl", "gpg", "signtool", "gacutil", "psexec", "mysql", "psql",
 ];
 
 /// Commands of `dotnet` that only the SDK has.

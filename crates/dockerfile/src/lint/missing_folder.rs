@@ -129,8 +129,8 @@ pub(super) fn names(text: &str, folder: &str) -> bool {
         })
 }
 
-/// True if a line, in lower case, may make folders that it does not name.
-fn may_make(text: &str) -> bool {
+/// True if a line, in lower case, may make folders and programs that it does not name.
+pub(super) fn may_make(text: &str) -> bool {
     let is_of_system = |at: usize| OF_SYSTEM.iter().any(|it| text[..at + 4].ends_with(it));
     MAKERS
         .iter()

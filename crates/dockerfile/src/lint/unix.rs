@@ -1,5 +1,9 @@
 //! Commands, options, owners and users of Linux in an image for Windows.
 
+mod installed;
+
+use installed::Installed;
+
 use super::builtins::alias_finding;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
@@ -7,15 +11,19 @@ use super::reference::Reference;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{ContainsAny, Edit, Finding, instructions};
+use super::{ContainsAny, Edit, Finding, instructions, missing_folder};
 use crate::instruction::InstructionKind;
 use crate::source::Dockerfile;
 
 /// Programs that only Linux has.
-const ONLY_LINUX: [&str; 14] = [
-    "apt-get", "apt", "apk", "yum", "dnf", "microdnf", "useradd", "groupadd", "adduser", "chown",
-    "sudo", "dpkg", "systemctl", "ldconfig",
+const ONLY_LINUX: [&str; 23] = [
+    "apt-get", "apt", "apk", "yum", "dnf", "microdnf", "zypper", "brew", "useradd", "usermod",
+    "userdel", "groupadd", "adduser", "addgroup", "chown", "sudo", "gosu", "dpkg", "systemctl",
+    "ldconfig", "update-alternatives", "update-ca-certificates", "locale-gen",
 ];
+
+/// Programs of Linux with nothing like them on Windows, that ports may bring.
+const WITHOUT_LIKE: [&str; 6] = ["chgrp", "crontab", "nohup", "passwd", "rpm", "su"];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, what Windows has, and what PowerShell
 /// has in place of that.
@@ -77,8 +85,9 @@ const PORTED: [(&str, &str, Option<&str>); 50] = [
 ];
 
 /// Commands of shells of Linux.
-const OF_SHELLS: [(&str, &str); 2] = [
+const OF_SHELLS: [(&str, &str); 3] = [
     ("export", "set, or the instruction ENV"),
+    ("unset", "set NAME="),
     ("source", "call, or a script of its own"),
 ];
 
@@ -87,63 +96,6 @@ const ALIASES: [&str; 14] = [
     "rm", "cp", "mv", "ls", "cat", "wget", "curl", "tee", "pwd", "sort", "ps", "kill", "sleep",
     "diff",
 ];
-
-/// Parts of a text that says that programs of Linux are installed.
-const PORTS: [&str; 13] = [
-    "msys", "cygwin", "busybox", "mingw", "gnuwin", "unxutils", "coreutils", "w64devkit", "scoop",
-    "rtools", "strawberry", "conda", "linux",
-];
-
-/// Parts of a text that installs Git: by default with only `git` on the PATH.
-const GIT_INSTALLERS: [&str; 4] = [
-    "choco install", "choco.exe install", "-64-bit.exe", "-32-bit.exe",
-];
-
-/// Parts of a text that says that Git's programs of Linux are on the PATH too.
-const WITH_UNIX_TOOLS: [&str; 11] = [
-    r"usr\bin", r"usr\\bin", "usr/bin", r"git\bin", r"git\\bin", "git/bin", "unixtools",
-    "cmdtools", "loadinf", "mingit", "portable",
-];
-
-/// Contents of a stage so far.
-#[derive(Default)]
-struct Installed {
-    /// True if the contents and the shell of the base are unknown.
-    is_open: bool,
-    /// Programs of Linux for Windows.
-    has_ports: bool,
-    /// True if Git's installer put only `git` on the PATH.
-    has_plain_git: bool,
-    /// Text of the instructions that install something.
-    installs: String,
-}
-
-impl Installed {
-    /// Programs of Git that a text, in lower case, adds to the PATH.
-    fn add_tools_of_git(&mut self, text: &str) {
-        let has_tools = || text.contains_any(&WITH_UNIX_TOOLS);
-        self.has_ports = self.has_ports || self.has_plain_git && has_tools();
-    }
-
-    /// `text` is in lower case.
-    fn add(&mut self, text: &str) {
-        // An address of GitHub is not Git.
-        let has_git = || {
-            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-            words.any(|word| matches!(word, "git" | "mingit"))
-        };
-        let has_port = |ports: &[&str]| text.contains_any(ports);
-        if !self.has_ports && has_git() {
-            self.has_plain_git |= has_port(&GIT_INSTALLERS);
-            self.has_ports = !self.has_plain_git;
-        }
-        self.has_ports = self.has_ports || has_port(&PORTS);
-        self.add_tools_of_git(text);
-        if text.contains("install") {
-            self.installs.push_str(text);
-        }
-    }
-}
 
 pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -163,6 +115,7 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
             found.extend(check_shell(step, &installed));
         }
         let mut seen = None;
+        let text = step.lower_full_text();
         // Another rule knows what the array was meant to be.
         let instruction = step.instruction;
         let is_array = (step.is("CMD") || step.is("ENTRYPOINT"))
@@ -174,10 +127,10 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
         {
             continue;
         }
-        installed.add_tools_of_git(step.lower_full_text());
+        installed.add_tools_of_git(text);
         for command in step.commands() {
             let line = step.line_of(command);
-            let message = problem(command.program(), command, &installed)
+            let message = problem(command, &text[..command.start()], &installed)
                 .filter(|_| !super::usage::is_rest_of_address(step, command));
             // One finding a line is enough.
             if let Some(message) = message
@@ -191,7 +144,10 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
                 installed.installs.extend(words);
             }
         }
-        installed.add(step.lower_full_text());
+        installed.add(text);
+        if seen.is_none() {
+            installed.add_files(step);
+        }
     }
     found
 }
@@ -212,13 +168,16 @@ const IN_UNIX_FOLDERS: [&str; 9] = [
     "sh", "bash", "env", "python", "python3", "tini", "dotnet", "node", "java",
 ];
 
-/// Message about a command that Windows does not have.
-fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
-    let written = command.word(0);
+fn of_linux(program: &str) -> String {
+    format!("{program} is a program of Linux, and this image is for Windows")
+}
+
+/// Message about a command that Windows does not have; `before` is the instruction's text before it, in
+/// lower case.
+fn problem(command: &LintCommand, before: &str, installed: &Installed) -> Option<String> {
+    let (program, written) = (command.program(), command.word(0));
     if ONLY_LINUX.contains(&program) && written.eq_ignore_ascii_case(program) {
-        return Some(format!(
-            "{program} is a program of Linux, and this image is for Windows"
-        ));
+        return Some(of_linux(program));
     }
     let is_unix_folder = written.starts_with("/bin/") || written.starts_with("/usr/bin/");
     if is_unix_folder && IN_UNIX_FOLDERS.contains(&program) {
@@ -236,12 +195,15 @@ fn problem(program: &str, command: &LintCommand, installed: &Installed) -> Optio
     if installed.has_ports {
         return None;
     }
-    missing_program(program, command, installed)
+    missing_program(command, before, installed)
 }
 
+/// Maximum length of what precedes the file of a program: it is read for each.
+const LONGEST_BEFORE: usize = 4000;
+
 /// Message about a program that only ports bring.
-fn missing_program(program: &str, command: &LintCommand, installed: &Installed) -> Option<String> {
-    let written = command.word(0);
+fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -> Option<String> {
+    let (program, written) = (command.program(), command.word(0));
     let is_search = |word: &Word| {
         let options = ["-name", "-iname", "-type", "-exec", "-delete", "-maxdepth"];
         options.contains(&word.value.as_str())
@@ -260,15 +222,28 @@ fn missing_program(program: &str, command: &LintCommand, installed: &Installed) 
     let first = command.word(1);
     let may_be_powershell = command.grammar == Grammar::Unknown && !matches!(first, "-rf" | "-fr");
     let is_powershell = command.grammar.is_powershell() || may_be_powershell;
-    let is_alias = is_powershell && ALIASES.contains(&program);
-    // Of Windows Subsystem for Linux or of a program that is not in the file.
-    if is_alias || written.contains(['\\', '/', '.', '%', '$']) {
+    let is_file = has_extension(written, &["exe"]);
+    let is_alias = is_powershell && ALIASES.contains(&program) && !is_file;
+    // Of Windows Subsystem for Linux or of a program that is not in the file; `key =` of a hash table.
+    let is_other = written.contains(['\\', '/', '%', '$']) || first.starts_with('=');
+    // A program of one's own may have this name.
+    let is_long = before.len() > LONGEST_BEFORE;
+    let is_vague = || installed.is_vague || is_long || missing_folder::may_make(before);
+    if is_alias || is_other || is_file && (program == "test" || is_vague()) {
         return None;
     }
-    let (_, instead, of_powershell) = PORTED.iter().find(|(name, ..)| *name == program)?;
-    if installed.installs.contains(program) {
+    let is_service = program == "service"
+        && matches!(command.word(2), "start" | "stop" | "restart")
+        && command.words.len() == 3;
+    let mut ported = PORTED.iter();
+    let ported = ported.find(|(name, ..)| *name == program);
+    let is_known = ported.is_some() || is_service || WITHOUT_LIKE.contains(&program);
+    if !is_known || installed.installs.contains(program) || installed.may_have(program, before) {
         return None;
     }
+    let Some((_, instead, of_powershell)) = ported else {
+        return Some(of_linux(program));
+    };
     let of_powershell = of_powershell.filter(|_| command.grammar.is_powershell());
     let instead = of_powershell.unwrap_or(instead);
     Some(format!("Windows has no {program}; use {instead}"))
@@ -335,9 +310,7 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
         format!("set {name}={value}&&")
     };
     if is_prefix && ONLY_LINUX.contains(&second) {
-        return Some(format!(
-            "{second} is a program of Linux, and this image is for Windows"
-        ));
+        return Some(of_linux(second));
     }
     is_prefix
         .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))
@@ -405,7 +378,7 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
             let message = format!(
                 "{name} is {cmdlet} in PowerShell, whose -O takes a file: write {name}.exe"
             );
-            found.push(alias_finding(step, command, message, is_download));
+            found.push(alias_finding(step, command, message, true));
             continue;
         }
         let mut options = command.arguments().iter().map(|word| word.value.as_str());
@@ -415,14 +388,15 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
         let Some(option) = options.find(is_foreign) else {
             continue;
         };
-        let other = if is_download {
-            format!(": write {name}.exe")
-        } else {
-            String::new()
+        let other = match name.as_str() {
+            "curl" => ": write curl.exe",
+            "wget" => ": write curl.exe and its options, or wget.exe if it is installed",
+            _ => "",
         };
         let message =
             format!("{name} is {cmdlet} in PowerShell, which has no parameter {option}{other}");
-        found.push(alias_finding(step, command, message, is_download));
+        // Windows has no program wget.
+        found.push(alias_finding(step, command, message, name == "curl"));
     }
     found
 }

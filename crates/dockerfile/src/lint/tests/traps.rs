@@ -41,6 +41,14 @@ fn windows_in_the_name_of_an_image_for_linux_says_nothing() {
 }
 
 #[test]
+fn a_program_that_no_windows_has_is_not_written() {
+    let text = "SHELL [\"powershell\", \"-Command\"]\nRUN wget -q https://a.example/a";
+    let found = only(CORE, "alias-parameter", text);
+    assert_eq!(found.fix, None);
+    assert!(found.message.contains(": write curl.exe"), "{found:?}");
+}
+
+#[test]
 fn a_pair_is_corrected_only_with_all_of_its_instruction() {
     let rule = "spaced-equals";
     for (text, corrected) in [
