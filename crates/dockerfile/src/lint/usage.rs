@@ -1,6 +1,11 @@
 //! Commands with arguments that they refuse on every Windows.
 
+mod downloads;
+mod syntax;
+
 use std::collections::HashSet;
+
+pub(super) use syntax::program_in_quotes;
 
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
@@ -36,7 +41,8 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
     let of_syntax = || {
         let (at, message) = syntax_error(step)
             .or_else(|| tape(stage, step))
-            .or_else(|| escaped_quote(step))?;
+            .or_else(|| escaped_quote(step))
+            .or_else(|| downloads::lost(step))?;
         Some(step.finding_at(at, message))
     };
     let of_arguments = of_command
@@ -96,27 +102,13 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let message = "for without do is a syntax error, and cmd runs nothing of the line";
         return Some((command.start(), message));
     }
-    if step.shell == BaseShell::Cmd {
-        let text = step.instruction.text();
-        let at = doubled_operator(text)?;
+    if step.shell == BaseShell::Cmd
+        && let Some(at) = doubled_operator(step.instruction.text())
+    {
         let message = "two && in a row are a syntax error, and cmd runs nothing of the line";
         return Some((step.instruction.start() + at, message));
     }
-    if let Some(statement) = step.statements().find(|it| is_text_with_words(it)) {
-        let message = "PowerShell reads a path in quotes as a text, and words after it are a syntax error: \
-            write & before it";
-        return Some((statement.at, message));
-    }
-    step.powershell_scripts().filter(|it| !it.is_nested).find_map(|script| {
-        let text = step.instruction.part(script.range.clone());
-        if let Some(at) = open_quote(text) {
-            let message = "a single quote stays open, which is a syntax error: write it twice within a \
-                text";
-            return Some((script.range.start + at, message));
-        }
-        let mut pairs = script.statements.windows(2);
-        pairs.find_map(|pair| Some((pair[1].at, cut_list(step, pair)?)))
-    })
+    syntax::error(step)
 }
 
 /// A `tar` of Windows that is to read its input and reads a tape, and a message.
@@ -151,22 +143,6 @@ fn reads_tape(command: &LintCommand) -> bool {
         && command.has_input
         && is_extraction
         && !command.arguments().iter().any(has_file)
-}
-
-/// A program in single quotes at the start of a statement, and what follows it.
-pub(super) fn program_in_quotes(statement: &PowerShellStatement) -> Option<(&str, &str)> {
-    let (path, rest) = statement.text.strip_prefix('\'')?.split_once('\'')?;
-    let is_path = path.contains(['\\', '/']) && has_extension(path, &["exe", "cmd", "bat", "ps1"]);
-    (statement.depth == 0 && is_path).then_some((path, rest))
-}
-
-/// Returns true for a program in quotes with an argument that is not an operator.
-fn is_text_with_words(statement: &PowerShellStatement) -> bool {
-    program_in_quotes(statement).is_some_and(|(_, rest)| {
-        let next = rest.trim_start();
-        let is_word = next.starts_with("--") || next.starts_with(|c: char| c.is_ascii_alphabetic());
-        rest.starts_with(' ') && is_word
-    })
 }
 
 /// Returns true for a `for` that a command follows without `do`.
@@ -232,57 +208,6 @@ fn doubled_operator(text: &str) -> Option<usize> {
         let after = text[at + 2..].trim_start();
         after.starts_with("&&") && text[..*at].matches('"').count().is_multiple_of(2)
     })
-}
-
-/// Position of a single quote that nothing closes, in a script without other quotes and comments.
-fn open_quote(text: &str) -> Option<usize> {
-    let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@']);
-    let mut quotes = text.match_indices('\'').map(|(at, _)| at);
-    let is_open = is_plain && quotes.clone().count() % 2 == 1 && !text.contains("{{");
-    is_open.then(|| quotes.next_back()).flatten()
-}
-
-/// Message about the second of two statements, if it was meant for the first.
-fn cut_list(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> Option<&'static str> {
-    if is_cut_path(step, pair) {
-        return Some(
-            "PowerShell ends the command at this ; and runs the folder behind it, which fails: put the \
-             list in quotes",
-        );
-    }
-    is_cut_property(step, pair).then_some(
-        "PowerShell ends the command at this ; and runs the property behind it, which fails: put the \
-         properties in quotes, as in '/p:A=1;B=2'",
-    )
-}
-
-/// Returns true if the second of two statements is a property of `MSBuild`.
-fn is_cut_property(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
-    let [build, property] = pair else {
-        return false;
-    };
-    let name = property.text.split_once('=').map(|(name, _)| name);
-    let is_name = name.is_some_and(|name| {
-        name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    });
-    let has_properties = build.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
-    is_name && has_properties && step.instruction.full_text()[..property.at].ends_with(';')
-}
-
-/// Returns true if the second of two statements is a folder of a list that was meant for the first.
-fn is_cut_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
-    let [list, folder] = pair else { return false };
-    let path = folder.text.as_str();
-    let has_drive = path.get(1..3).is_some_and(|it| matches!(it, ":\\" | ":/"));
-    let is_folder = has_drive
-        && !path.contains([' ', '"', '\''])
-        && !has_extension(path, &["exe", "ps1", "cmd", "bat"]);
-    // `SHELL` has statements before it that end in `;`.
-    is_folder
-        && list.contains("$env:path")
-        && !list.text.contains(['"', '\''])
-        && step.instruction.full_text()[..folder.at].ends_with(';')
 }
 
 /// Returns true for a command that changes the firewall.
@@ -359,6 +284,10 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         _ if replaces_pip(command) => Some(
             "pip.exe does not replace itself on Windows, and fails once there is a newer one: write \
              python -m pip install --upgrade pip",
+        ),
+        "start-process" | "saps" | "start" if excludes_verb(command) => Some(
+            "-Verb starts a program through the shell, and Start-Process refuses it together with \
+             -NoNewWindow, -Credential and redirections: omit -Verb",
         ),
         "restart-computer" | "stop-computer" => Some("a container cannot restart in a build"),
         "shutdown" if command.has(&["/r", "-r", "/s", "-s"]) => {
@@ -510,6 +439,23 @@ fn starts_title(command: &LintCommand) -> bool {
     title.is_quoted
         && has_extension(&title.value, &["exe", "msi", "cmd", "bat"])
         && words.all(|word| is_option(&word))
+}
+
+/// Returns true for parameters of both sets of `Start-Process`.
+fn excludes_verb(command: &LintCommand) -> bool {
+    let of_other = [
+        "-nonewwindow",
+        "-credential",
+        "-loaduserprofile",
+        "-usenewenvironment",
+        "-redirectstandardinput",
+        "-redirectstandardoutput",
+        "-redirectstandarderror",
+    ];
+    let mut words = command.arguments().iter().filter(|word| !word.is_quoted);
+    command.grammar.is_powershell()
+        && words.clone().any(|word| word.eq_ignore_case("-verb"))
+        && words.any(|word| of_other.iter().any(|it| word.eq_ignore_case(it)))
 }
 
 /// Returns true for a text after `-Password`.

@@ -1,0 +1,207 @@
+//! Scripts of PowerShell that it cannot read.
+
+use crate::lint::ContainsAny;
+use crate::lint::entrypoint::has_extension;
+use crate::lint::stage::LintStep;
+use crate::lint::statements::{PowerShellStatement, outside_quotes};
+
+/// Position of an error in a script of PowerShell, and a message.
+pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let of_statement = step
+        .statements()
+        .find_map(|it| Some((it.at, statement_error(step, it)?)));
+    let mut scripts = step.powershell_scripts().filter(|it| !it.is_nested);
+    of_statement.or_else(|| {
+        scripts.find_map(|script| {
+            let text = step.instruction.part(script.range.clone());
+            if let Some(at) = open_quote(text) {
+                let message = "a single quote stays open, which is a syntax error: write it twice within a \
+                    text";
+                return Some((script.range.start + at, message));
+            }
+            if let Some(at) = open_brace(text) {
+                let message = "this { stays open, which is a syntax error: add the }";
+                return Some((script.range.start + at, message));
+            }
+            let mut pairs = script.statements.windows(2);
+            pairs.find_map(|pair| Some((pair[1].at, cut_list(step, pair)?)))
+        })
+    })
+}
+
+/// Message about a statement that PowerShell cannot read, or reads as two.
+fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<&'static str> {
+    if is_text_with_words(statement) {
+        return Some(
+            "PowerShell reads a path in quotes as a text, and words after it are a syntax error: write & \
+             before it",
+        );
+    }
+    if is_cut_block(step, statement) {
+        return Some("PowerShell ends the statement at the ; before this block: remove the ;");
+    }
+    if has_double_equals(statement) {
+        return Some("PowerShell has no operator ==: write -eq");
+    }
+    passes_plain_address(statement).then_some(
+        "PowerShell does not read an address without quotes as a text: put it, and the file, in single \
+         quotes",
+    )
+}
+
+/// Returns true for the block of a statement that ends before it, at a `;`.
+fn is_cut_block(step: &LintStep<'_>, statement: &PowerShellStatement) -> bool {
+    let text = statement.text.as_str();
+    let end = text.find(|c: char| !c.is_ascii_alphabetic());
+    let word = text[..end.unwrap_or(text.len())].to_ascii_lowercase();
+    let (before, after) = step.instruction.full_text().split_at(statement.at);
+    // Only a quote would make the text shorter.
+    let next = after.get(word.len()..).unwrap_or_default().trim_start();
+    let is_block = match word.as_str() {
+        "else" | "finally" => next.starts_with('{'),
+        "elseif" => next.starts_with('('),
+        "catch" => next.starts_with(['{', '[']),
+        _ => false,
+    };
+    is_block && before.trim_end().ends_with(';')
+}
+
+/// Returns true for a comparison of a variable or an expression with `==`.
+fn has_double_equals(statement: &PowerShellStatement) -> bool {
+    let text = statement.text.as_str();
+    let Some(at) = text.find("==").filter(|at| is_outside(text, *at)) else {
+        return false;
+    };
+    let before = text[..at].trim_end();
+    let ends = |c: char| c.is_whitespace() || "(!,;".contains(c);
+    let last = before.rsplit(ends).next().unwrap_or_default();
+    let end = before.find(|c: char| !c.is_ascii_alphabetic());
+    let keyword = before[..end.unwrap_or(before.len())].to_ascii_lowercase();
+    let is_condition = matches!(keyword.as_str(), "if" | "elseif" | "while" | "until");
+    // Arguments of programs may have it.
+    let is_whole = before.starts_with('$') && last.len() == before.len();
+    is_condition && (last.starts_with('$') || before.ends_with(')')) || is_whole
+}
+
+/// Returns true for a position outside of quotes.
+fn is_outside(text: &str, position: usize) -> bool {
+    outside_quotes(text).any(|(at, _)| at == position)
+}
+
+/// Returns true for a download from an address without quotes.
+fn passes_plain_address(statement: &PowerShellStatement) -> bool {
+    let text = statement.text.to_ascii_lowercase();
+    let calls = [".downloadfile(", ".downloadstring(", ".downloaddata("];
+    calls.iter().any(|call| {
+        text.find(call).is_some_and(|at| {
+            let argument = text[at + call.len()..].trim_start();
+            argument.starts_with("http") && is_outside(&text, at)
+        })
+    })
+}
+
+/// Position of a brace that nothing closes, in a script without other quotes and comments.
+fn open_brace(text: &str) -> Option<usize> {
+    let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@'])
+        && !text.contains_any(&["{{", "--%"]);
+    let mut open = Vec::new();
+    for (at, c) in outside_quotes(text).filter(|_| is_plain) {
+        match c {
+            '{' => open.push(at),
+            '}' => {
+                open.pop()?;
+            }
+            _ => {}
+        }
+    }
+    open.first().copied()
+}
+
+/// A program in single quotes at the start of a statement, and what follows it.
+pub(in crate::lint) fn program_in_quotes(statement: &PowerShellStatement) -> Option<(&str, &str)> {
+    let (path, rest) = statement.text.strip_prefix('\'')?.split_once('\'')?;
+    let is_path = path.contains(['\\', '/']) && has_extension(path, &["exe", "cmd", "bat", "ps1"]);
+    (statement.depth == 0 && is_path).then_some((path, rest))
+}
+
+/// Returns true for a program in quotes with an argument that is not an operator.
+fn is_text_with_words(statement: &PowerShellStatement) -> bool {
+    program_in_quotes(statement).is_some_and(|(_, rest)| {
+        let next = rest.trim_start();
+        let is_letter = |c: char| c.is_ascii_alphabetic();
+        let is_word = match next.strip_prefix('-') {
+            Some(option) => option.starts_with('-') || !is_operator(option),
+            None => next
+                .strip_prefix('/')
+                .unwrap_or(next)
+                .starts_with(is_letter),
+        };
+        rest.starts_with(' ') && is_word
+    })
+}
+
+/// Operators between two values that are words, without the `c` and `i` that may precede them.
+const OPERATORS: [&str; 29] = [
+    "eq", "ne", "gt", "ge", "lt", "le", "like", "notlike", "match", "notmatch", "contains",
+    "notcontains", "in", "notin", "replace", "split", "join", "is", "isnot", "as", "f", "and",
+    "or", "xor", "band", "bor", "bxor", "shl", "shr",
+];
+
+/// Returns true for a text, behind a dash, that may begin with an operator or a number.
+fn is_operator(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_alphabetic());
+    let name = text[..end.unwrap_or(text.len())].to_ascii_lowercase();
+    let plain = name.strip_prefix(['c', 'i']).unwrap_or(&name);
+    name.is_empty() || OPERATORS.contains(&name.as_str()) || OPERATORS.contains(&plain)
+}
+
+/// Position of a single quote that nothing closes, in a script without other quotes and comments.
+fn open_quote(text: &str) -> Option<usize> {
+    let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@']);
+    let mut quotes = text.match_indices('\'').map(|(at, _)| at);
+    let is_open = is_plain && quotes.clone().count() % 2 == 1 && !text.contains("{{");
+    is_open.then(|| quotes.next_back()).flatten()
+}
+
+/// Message about the second of two statements, if it was meant for the first.
+fn cut_list(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> Option<&'static str> {
+    if is_cut_path(step, pair) {
+        return Some(
+            "PowerShell ends the command at this ; and runs the folder behind it, which fails: put the \
+             list in quotes",
+        );
+    }
+    is_cut_property(step, pair).then_some(
+        "PowerShell ends the command at this ; and runs the property behind it, which fails: put the \
+         properties in quotes, as in '/p:A=1;B=2'",
+    )
+}
+
+/// Returns true if the second of two statements is a property of `MSBuild`.
+fn is_cut_property(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
+    let [build, property] = pair else {
+        return false;
+    };
+    let name = property.text.split_once('=').map(|(name, _)| name);
+    let is_name = name.is_some_and(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    let has_properties = build.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
+    is_name && has_properties && step.instruction.full_text()[..property.at].ends_with(';')
+}
+
+/// Returns true if the second of two statements is a folder of a list that was meant for the first.
+fn is_cut_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
+    let [list, folder] = pair else { return false };
+    let path = folder.text.as_str();
+    let has_drive = path.get(1..3).is_some_and(|it| matches!(it, ":\\" | ":/"));
+    let is_folder = has_drive
+        && !path.contains([' ', '"', '\''])
+        && !has_extension(path, &["exe", "ps1", "cmd", "bat"]);
+    // `SHELL` has statements before it that end in `;`.
+    is_folder
+        && list.contains("$env:path")
+        && !list.text.contains(['"', '\''])
+        && step.instruction.full_text()[..folder.at].ends_with(';')
+}
