@@ -75,7 +75,7 @@ pub(super) fn has_only_windows(stage: &Stage<'_>) -> bool {
 }
 
 /// The file that a download writes or the folder of `tar`, if the program makes no folders.
-fn output(command: &LintCommand) -> Option<&Word> {
+pub(super) fn output(command: &LintCommand) -> Option<&Word> {
     let is_powershell = command.grammar.is_powershell();
     let is_option: fn(&str) -> bool = match command.program() {
         "curl" if !is_powershell || command.word(0).len() > 4 => |word| {

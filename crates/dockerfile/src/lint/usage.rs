@@ -1,6 +1,7 @@
 //! Commands with arguments that they refuse on every Windows.
 
 mod downloads;
+mod drives;
 mod syntax;
 
 use std::collections::HashSet;
@@ -42,7 +43,8 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         let (at, message) = syntax_error(step)
             .or_else(|| tape(stage, step))
             .or_else(|| escaped_quote(step))
-            .or_else(|| downloads::lost(step))?;
+            .or_else(|| downloads::lost(step))
+            .or_else(|| drives::other_drive(stage, step))?;
         Some(step.finding_at(at, message))
     };
     let of_arguments = of_command

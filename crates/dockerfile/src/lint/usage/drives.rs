@@ -1,0 +1,70 @@
+//! Files and folders on another drive than C:, which a build does not have.
+
+use crate::lint::ContainsAny;
+use crate::lint::missing_folder::{has_only_windows, output};
+use crate::lint::stage::{LintStep, Stage};
+use crate::lint::words::{Grammar, LintCommand, NextOperator, Word};
+
+/// Parts of a text, in lower case, that may bring a drive.
+const BRINGING: [&str; 14] = [
+    "subst", "psdrive", "net use", "dos devices", "mount", "volume", "diskpart", "partition",
+    "vhd", ".ps1", ".bat", ".cmd", ".reg", ".exe",
+];
+
+/// Parts of a script, in lower case, that may run something else without the drive.
+const HANDLING: [&str; 5] = ["if ", "if(", "test-path", "try", "function"];
+
+/// Position of a file or folder that a command makes on another drive, and a message.
+pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let (command, word) = step
+        .commands()
+        .iter()
+        .find_map(|it| Some((it, made(it).find(|word| is_on_other_drive(word))?)))?;
+    let drive = word.value.get(..2)?.to_ascii_lowercase();
+    let own = &step.lower_full_text()[..command.start()];
+    let mut steps = stage.before(step).iter();
+    let brings = |text: &str| text.contains_any(&BRINGING) || text.contains(&drive);
+    let is_open = !has_only_windows(stage)
+        || command.next == NextOperator::Or
+        || command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
+        || own.contains_any(&HANDLING)
+        || brings(own)
+        || steps.any(|it| brings(it.lower_full_text()));
+    let message = "a build has only the drive C:, and this fails";
+    (!is_open).then_some((word.start(), message))
+}
+
+/// The files and folders that a command makes.
+fn made(command: &LintCommand) -> impl Iterator<Item = &Word> {
+    let arguments = command.arguments();
+    let is_cmd = command.grammar == Grammar::Cmd;
+    let is_operand = |word: &&Word| !word.value.starts_with(['/', '-']);
+    let after = |option: &str| {
+        let at = arguments
+            .iter()
+            .position(|word| word.eq_ignore_case(option))?;
+        arguments.get(at + 1)
+    };
+    let makes_link = || command.any(|it| it.contains("link") || it == "junction");
+    let target = match command.program() {
+        "md" | "mkdir" => arguments.iter().find(is_operand),
+        "new-item" | "ni" if !makes_link() => after("-path").or(arguments.first()),
+        "expand-archive" => after("-destinationpath"),
+        "copy" | "xcopy" | "move" if is_cmd && arguments.len() > 1 => {
+            arguments.iter().rfind(is_operand)
+        }
+        _ => output(command),
+    };
+    let has_input = command.has_input;
+    let files = command.files.iter().filter(move |_| !has_input);
+    target.into_iter().chain(files)
+}
+
+/// True for a path that begins with a drive other than C:.
+fn is_on_other_drive(word: &Word) -> bool {
+    let mut path = word.value.chars();
+    let drive = path.next();
+    let is_other =
+        drive.is_some_and(|it| it.is_ascii_alphabetic() && !it.eq_ignore_ascii_case(&'c'));
+    is_other && path.next() == Some(':') && matches!(path.next(), None | Some('\\' | '/'))
+}
