@@ -203,6 +203,16 @@ fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         return None;
     }
     let commands: Vec<&LintCommand> = step.commands().iter().filter(|it| !is_shell(it)).collect();
+    if let [command] = commands.as_slice()
+        && command.program() == "refreshenv"
+    {
+        let message = "refreshenv changes only its own process, and each RUN begins with what is set by \
+            then: remove it";
+        return Some(
+            step.finding_at(command.start(), message)
+                .severity(Severity::Note),
+        );
+    }
     let tail = commands
         .iter()
         .rev()

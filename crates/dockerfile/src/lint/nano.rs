@@ -34,6 +34,13 @@ const MISSING_PROGRAMS: [(&str, &str); 16] = [
     ("expand", "use tar -xf"),
 ];
 
+/// Cmdlets for roles and features of Windows.
+const FEATURES: [&str; 3] = [
+    "install-windowsfeature",
+    "add-windowsfeature",
+    "enable-windowsoptionalfeature",
+];
+
 const IN_SERVER_CORE: &str = "install in a Server Core stage and copy the files";
 
 /// State of a stage, which later stages inherit.
@@ -164,6 +171,11 @@ impl NanoState {
                 started.program()
             };
             found.extend(self.check_program(program, line, is_start));
+        }
+        // Without PowerShell there is another finding.
+        if self.for_powershell.is_some() && FEATURES.contains(&command.program()) {
+            let message = format!("Nano Server has no {}: use Server Core", command.word(0));
+            found.push(Finding::new(line, message));
         }
         if self.is_plain_user {
             found.extend(check_setx(step, command));

@@ -5,7 +5,7 @@ use super::reference::{Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, file_name, program_name};
-use super::{ContainsAny, Finding, LintFile, absent};
+use super::{ContainsAny, Finding, LintFile, absent, features};
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = linted.windows_stages().flat_map(check_stage).collect();
@@ -34,6 +34,9 @@ fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
         found.extend(check_fresh_path(stage));
     }
     found.extend(check_appcmd(stage, reference));
+    if features::is_server_core(stage) && !reference.has_iis() {
+        found.extend(check_iis(stage, reference));
+    }
     found.extend(check_python(stage, reference));
     let is_framework =
         reference.has_iis() || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
@@ -333,6 +336,21 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference) -> Vec<Finding> {
         Some(step.finding_at(command.start(), message))
     });
     found.collect()
+}
+
+/// Reports `appcmd` on a base without IIS, of which no line says anything.
+fn check_iis(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
+    let is_appcmd = |it: &LintCommand| it.program() == "appcmd" && is_plain(it);
+    let brings = [
+        "iis", "web-", "inetsrv", "feature", "path", "dism", ".ps1", ".cmd", ".bat", ".exe",
+        "copy ", "add ", "choco",
+    ];
+    let (step, command) = first_without(stage, is_appcmd, &brings)?;
+    let message = format!(
+        "{} has no IIS, and so no appcmd: use mcr.microsoft.com/windows/servercore/iis, or install it",
+        reference.repository
+    );
+    Some(step.finding_at(command.start(), message))
 }
 
 /// Reports `python3` on the official image, which for Windows has only `python`.

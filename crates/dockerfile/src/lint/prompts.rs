@@ -2,13 +2,14 @@
 
 use super::entrypoint::has_extension;
 use super::stage::{LintStep, Stage};
+use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word, file_name};
 use super::{ContainsAny, Finding};
 
 /// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_text();
-    step.commands().iter().find_map(|command| {
+    let of_command = step.commands().iter().find_map(|command| {
         if command.has_input || is_cut(step, command) && text.contains(" -y") {
             return None;
         }
@@ -25,8 +26,18 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
             return window;
         }
         prompt(step, command).or_else(|| xcopy_question(stage, step, command))
+    });
+    // The program of an assignment is the variable.
+    let asks = |it: &&PowerShellStatement| {
+        it.depth == 0 && it.text.starts_with('$') && it.written_command() == "read-host"
+    };
+    of_command.or_else(|| {
+        let statement = step.statements().find(asks)?;
+        Some(step.finding_at(statement.at, READ_HOST))
     })
 }
+
+const READ_HOST: &str = "Read-Host prompts, and a build has no console";
 
 /// A finding whose correction adds the option that answers, after a word of the command.
 fn answered(
@@ -84,7 +95,7 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
             asks.then(|| ask(message))
         }
         "runas" => Some(ask("runas asks for a password, and a build has no console")),
-        "read-host" => Some(ask("Read-Host prompts, and a build has no console")),
+        "read-host" => Some(ask(READ_HOST)),
         _ if matches!(command.grammar, Grammar::Cmd | Grammar::Exec) => {
             console_prompt(step, command)
         }

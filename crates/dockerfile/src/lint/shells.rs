@@ -101,6 +101,12 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     }
     let name = word.value.split('(').next().unwrap_or_default();
     let name = block.unwrap_or(name);
+    if let Some(operator) = ampersand_behind_script(step, index) {
+        return Some(format!(
+            "cmd ends the command of powershell at the {operator}, and \"{name}\" behind it is of \
+             PowerShell: write ; in its place, within the double quotes of one script"
+        ));
+    }
     Some(if is_behind {
         format!(
             "cmd ends the script of powershell at the |, and \"{name}\" behind it is of PowerShell: \
@@ -192,6 +198,20 @@ pub(super) fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
                 .part(words[0].range.clone())
                 .starts_with('"')
     })
+}
+
+/// The operator at which cmd ends a PowerShell just before a command, if it is `&` or `&&`.
+fn ampersand_behind_script(step: &LintStep<'_>, index: usize) -> Option<&'static str> {
+    let commands = step.commands();
+    let before = commands.get(index.checked_sub(1)?)?;
+    let is_script = before.grammar == Grammar::Cmd
+        && before.program() != "cmd"
+        && super::words::script_of(before).is_some();
+    let end = before.words.last()?.range.end;
+    let text = step.instruction.full_text();
+    let between = text.get(end..commands[index].start())?.trim_end();
+    let mut operators = ["&&", "&"].into_iter().filter(|_| is_script);
+    operators.find(|operator| between.ends_with(operator))
 }
 
 /// Reports `&&` and `||` in Windows PowerShell, which has neither.

@@ -61,7 +61,7 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
         r#"RUN & "C:\\'Program Files'\\x" /q"#,
         r#"RUN $x = """a b"""; $y = "\"c d\"""#,
         "COPY c C:/c\nRUN choco install git --params \"'/NoIcons /A'\" -y",
-        r#"RUN appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
+        r#"RUN C:\i\appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
         r#"RUN &$Env:windir\appcmd set app x /enabledProtocols:"http,net.tcp""#,
         r#"RUN cmd /c "echo a b"; powershell -Command "Get-Item x""#,
         r#"RUN {{if A: "b c"}}; Get-Item "d e""#,
@@ -75,8 +75,12 @@ fn backslash_quotes_under_cmd_become_plain_ones() {
     let shell = Cmd;
     let rule = "backslash-quotes-under-cmd";
     assert_eq!(
-        fix(shell, rule, r#"RUN appcmd set config \"Default Web Site\""#),
-        r#"RUN appcmd set config "Default Web Site""#
+        fix(
+            shell,
+            rule,
+            r#"RUN C:\i\appcmd set config \"Default Web Site\""#
+        ),
+        r#"RUN C:\i\appcmd set config "Default Web Site""#
     );
     assert_eq!(
         fix(shell, rule, r#"RUN \"C:\Program Files\x.exe\" \"a b\" /q"#),
@@ -109,7 +113,10 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
         rules_under(Cmd, r#"RUN powershell -File x.ps1 \"a b\""#),
         ["backslash-quotes-under-cmd"]
     );
-    clean(PowerShell, r#"RUN appcmd set config \"Default Web Site\""#);
+    clean(
+        PowerShell,
+        r#"RUN C:\i\appcmd set config \"Default Web Site\""#,
+    );
 }
 
 #[test]
