@@ -8,7 +8,51 @@ use super::{ContainsAny, Finding};
 /// Reports a command that does not enable its feature or install its update.
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter();
-    commands.find_map(|it| check_command(stage, step, it))
+    commands.find_map(|it| check_command(stage, step, it).or_else(|| misspelt(step, it)))
+}
+
+/// Names of Server Manager for IIS, behind `Web-`.
+const OF_WEB: [&str; 55] = [
+    "Server", "WebServer", "Common-Http", "Default-Doc", "Dir-Browsing", "Http-Errors",
+    "Static-Content", "Http-Redirect", "DAV-Publishing", "Health", "Http-Logging",
+    "Custom-Logging", "Log-Libraries", "ODBC-Logging", "Request-Monitor", "Http-Tracing",
+    "Performance", "Stat-Compression", "Dyn-Compression", "Security", "Filtering", "Basic-Auth",
+    "CertProvider", "Client-Auth", "Digest-Auth", "Cert-Auth", "IP-Security", "Url-Auth",
+    "Windows-Auth", "App-Dev", "Net-Ext", "Net-Ext45", "AppInit", "ASP", "Asp-Net", "Asp-Net45",
+    "CGI", "ISAPI-Ext", "ISAPI-Filter", "Includes", "WebSockets", "Ftp-Server", "Ftp-Service",
+    "Ftp-Ext", "Mgmt-Tools", "Mgmt-Console", "Mgmt-Compat", "Metabase", "Lgcy-Mgmt-Console",
+    "Lgcy-Scripting", "WMI", "Scripting-Tools", "Mgmt-Service", "WHC", "Application-Proxy",
+];
+
+/// Reports a misspelt feature of IIS.
+fn misspelt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    // Other names, such as those of computers and files.
+    let has_others = command.any(|it| {
+        let options = ["-comp", "-cn", "-log", "-vhd", "-so", "-conf", "-cred"];
+        options.iter().any(|option| it.starts_with(option))
+    });
+    let is_install = matches!(
+        command.program(),
+        "install-windowsfeature" | "add-windowsfeature"
+    );
+    if !is_install || has_others {
+        return None;
+    }
+    let words = command.arguments().iter();
+    let mut names = words.flat_map(|word| names_in(&word.value));
+    let (name, meant) = names.find_map(|name| {
+        let lower = name.to_ascii_lowercase();
+        let feature = lower.strip_prefix("web-")?;
+        let is_known = OF_WEB.iter().any(|it| it.eq_ignore_ascii_case(feature));
+        let distance = |it: &&str| strsim::osa_distance(&it.to_ascii_lowercase(), feature);
+        let near = OF_WEB
+            .iter()
+            .filter(|it| it.len() > 3 && it.len().abs_diff(feature.len()) < 3 && distance(it) < 3);
+        let meant = near.min_by_key(|it| distance(it)).filter(|_| !is_known)?;
+        Some((name, *meant))
+    })?;
+    let message = format!("no feature {name}: did you mean Web-{meant}?");
+    Some(step.finding_at(command.start(), message))
 }
 
 fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
