@@ -44,7 +44,7 @@ fn misspelt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         let lower = name.to_ascii_lowercase();
         let feature = lower.strip_prefix("web-")?;
         let is_known = OF_WEB.iter().any(|it| it.eq_ignore_ascii_case(feature));
-        let distance = |it: &&str| strsim::osa_distance(&it.to_ascii_lowercase(), feature);
+        let distance = |it: &str| strsim::osa_distance(&it.to_ascii_lowercase(), feature);
         let near = OF_WEB
             .iter()
             .filter(|it| it.len() > 3 && it.len().abs_diff(feature.len()) < 3 && distance(it) < 3);

@@ -173,7 +173,7 @@ impl NanoState {
             found.extend(self.check_program(program, line, is_start));
         }
         // Without PowerShell there is another finding.
-        if self.for_powershell.is_some() && FEATURES.contains(&command.program()) {
+        if !is_start && self.for_powershell.is_some() && FEATURES.contains(&command.program()) {
             let message = format!("Nano Server has no {}: use Server Core", command.word(0));
             found.push(Finding::new(line, message));
         }
