@@ -31,7 +31,6 @@ impl ClusterArgs {
         self.kube
     }
 
-    /// The selected cluster.
     pub(super) fn context(&self) -> ClusterContext {
         ClusterContext {
             kubeconfig: self.kubeconfig.clone(),

@@ -265,7 +265,6 @@ impl<'a> ParsedCommand<'a> {
         is_known && self.arguments.value_source(id) == Some(ValueSource::CommandLine)
     }
 
-    /// Returns true for a switch that is off.
     fn is_off(&self, id: &str) -> bool {
         matches!(self.arguments.try_get_one::<bool>(id), Ok(Some(false)))
     }

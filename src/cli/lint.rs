@@ -186,7 +186,6 @@ impl Lint {
         }
     }
 
-    /// Returns true for a finding that was asked for.
     fn selects(&self, finding: &LintFinding) -> bool {
         let is_selected = self.select.is_empty() || self.select.contains(&finding.rule);
         is_selected && !self.ignore.contains(&finding.rule)

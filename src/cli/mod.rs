@@ -214,7 +214,6 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// A command and all below it.
 #[cfg(test)]
 fn with_subcommands(command: &clap::Command) -> Vec<&clap::Command> {
     let below = command.get_subcommands().flat_map(with_subcommands);

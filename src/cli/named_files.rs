@@ -19,9 +19,7 @@ const SKIPPED: [&str; 4] = [".git", "node_modules", "target", ".terraform"];
 pub(super) struct FileKind {
     /// What they are, after "no".
     pub(super) name: &'static str,
-    /// Hint with their names.
     pub(super) hint: &'static str,
-    /// Returns true for their names.
     pub(super) matches: fn(&Path) -> bool,
 }
 

@@ -110,7 +110,6 @@ pub(super) struct RegistryArgs {
 }
 
 impl RegistryArgs {
-    /// The client for all registries of this run.
     pub(super) fn connect(&self, session: &Session) -> Result<RegistryClient, Failure> {
         self.connect_with(display(session))
     }

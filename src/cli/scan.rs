@@ -170,7 +170,6 @@ impl ScannedImage {
     }
 }
 
-/// A missing fix that is ignored.
 #[derive(Debug, Serialize)]
 pub(crate) struct IgnoredFix {
     #[serde(flatten)]

@@ -20,7 +20,6 @@ use super::{Failure, command_context, output, progress};
 pub(super) enum Reason {
     /// Ctrl-C, the end of the terminal, or the termination request of CI systems and `timeout`.
     Signal(i32),
-    /// The time limit expired.
     TimeLimit(Duration),
 }
 

@@ -17,13 +17,10 @@ pub(crate) struct Annotation<'a> {
     pub file: &'a str,
     /// First line, from 1.
     pub line: usize,
-    /// Last line.
     pub last_line: usize,
     /// Rule or error code.
     pub name: &'a str,
-    /// Severity.
     pub severity: Severity,
-    /// Message.
     pub message: Cow<'a, str>,
     /// Text of the first line.
     pub text: &'a str,

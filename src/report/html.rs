@@ -31,7 +31,6 @@ const SCRIPTS: [&str; 4] = [
 /// Time of a report, and the source of its nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportOrigin {
-    /// Time of the check.
     pub time: Timestamp,
     /// The cluster, or the file that lists its nodes; none if hosts are given by their builds.
     pub nodes: Option<String>,

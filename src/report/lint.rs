@@ -15,9 +15,7 @@ use super::sarif;
 pub(crate) struct LintedFile {
     /// The file's name as the user gave it.
     pub file: String,
-    /// The file's text.
     pub text: String,
-    /// Findings in the file.
     pub findings: Vec<LintFinding>,
 }
 

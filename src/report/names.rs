@@ -99,7 +99,6 @@ pub(crate) fn tally<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>, none:
     }
 }
 
-/// Foreign text, escaped.
 pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
     Untrusted(text).to_string()
 }

@@ -19,7 +19,6 @@ pub(super) struct PlanStep {
     pub(super) steps: Vec<ActionStep>,
 }
 
-/// The actions in order.
 pub(super) fn steps(rollout: &Rollout, plan: &ActionPlan) -> Vec<PlanStep> {
     let names = names::workloads(rollout);
     let actions = plan.actions.iter().zip(&plan.capacity);

@@ -26,7 +26,6 @@ pub(crate) struct TextStyle {
     pub width: usize,
     /// True if sentences are wrapped; commands never are.
     pub wraps: bool,
-    /// True if colours are supported.
     pub colour: bool,
 }
 

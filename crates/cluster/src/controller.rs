@@ -26,7 +26,6 @@ pub(crate) enum UpdateHold {
 }
 
 impl Controller {
-    /// Reads an object of this kind.
     pub(crate) fn of(kind: &str, object: &Value) -> Self {
         Self {
             update_holds: update_holds(kind, object),

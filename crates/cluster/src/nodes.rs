@@ -157,7 +157,6 @@ struct NodeDocument {
     status: Status,
 }
 
-/// A node object of the API.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {

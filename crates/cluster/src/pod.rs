@@ -68,7 +68,6 @@ pub struct PodTemplate {
     pub(crate) runtime_class: Option<String>,
     /// Handler of that class, if it names one.
     pub(crate) handler: Option<String>,
-    /// True if that class is not in the input.
     pub(crate) class_is_missing: bool,
     /// True if it is in the network of its node, or may be once its manifest is rendered.
     pub(crate) host_network: bool,

@@ -30,7 +30,6 @@ pub struct Scheduling {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SelectorTerm {
-    /// Requirements on labels.
     #[serde(
         default,
         deserialize_with = "or_default",
@@ -166,7 +165,6 @@ impl Scheduling {
         self.allows_node_name(node) && self.selects(node)
     }
 
-    /// Returns true if it names no other node.
     pub(crate) fn allows_node_name(&self, node: &Node) -> bool {
         match (&self.node_name, &node.name) {
             (Some(wanted), Some(name)) => wanted == name,

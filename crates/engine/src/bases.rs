@@ -27,7 +27,6 @@ pub struct BaseSearch {
 /// Query of a base: its name, hosts and match.
 type Key = (Name, Vec<HostBuild>, BaseMatch);
 
-/// The name of a base.
 #[derive(PartialEq, Eq, Hash)]
 enum Name {
     /// As a recipe names it, of a registry.
@@ -109,7 +108,6 @@ impl BaseSearch {
         Ok(bases.collect())
     }
 
-    /// The base of that name for each host.
     pub(super) async fn by_name(
         &self,
         named: &NamedBase,

@@ -55,11 +55,9 @@ pub struct BuildDefinition {
     pub context: PathBuf,
 }
 
-/// Kind of a definition.
 pub(super) enum DefinitionKind {
     /// A recipe, to be filled in with the values.
     Recipe(Box<Recipe>),
-    /// A Dockerfile, with its options.
     Dockerfile(Box<Stages>),
 }
 
@@ -308,7 +306,6 @@ impl BuildDefinition {
         }
     }
 
-    /// Inputs of the recipe.
     pub(super) fn settings(&self) -> RecipeInputs<'_> {
         RecipeInputs {
             values: &self.values,

@@ -67,7 +67,6 @@ pub struct DeliveryTarget<'a> {
 pub type BuildPermit = Mutex<Option<OwnedSemaphorePermit>>;
 
 impl<'a> DeliveryTarget<'a> {
-    /// One registry.
     pub(crate) fn registry_only(
         naming: NamingOptions,
         registry: &RegistryPrefix,
@@ -136,7 +135,6 @@ impl<'a> DeliveryTarget<'a> {
 
 /// Delivers images to their target.
 pub(crate) struct Delivery<'a> {
-    /// The client for all registries.
     pub(crate) registry: &'a RegistryClient,
     /// Display of transfers, and receiver of warnings.
     pub(crate) progress: Arc<dyn Progress>,

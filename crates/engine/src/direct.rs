@@ -52,11 +52,8 @@ pub struct AssembledImage {
 /// Layers of an existing image, from which another is made.
 #[derive(Debug, Clone)]
 pub(super) struct ReusedLayers {
-    /// The image.
     pub(super) of: SourceFile,
-    /// Its location.
     pub(super) source: Source,
-    /// The layers.
     pub(super) layers: Vec<Descriptor>,
     /// True if the base's layers are among them.
     pub(super) has_base: bool,

@@ -87,7 +87,6 @@ impl DownloadSet {
         lock.image(name, host.version.build, self.is_noting())
     }
 
-    /// Locks the digest of an image.
     pub(crate) fn insert_image(&mut self, name: &str, host: HostBuild, digest: Digest) {
         if let (Some(lock), LockMode::Noting) = (&mut self.lock, self.mode) {
             lock.insert_image(name, host.version.build, digest);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use wincimg_common::diagnose::{BoxError, Diagnose, Problem};
 use wincimg_inspect::bases::ResolveError;
 
-/// Error for an image that could not be built.
 pub(super) fn not_built(image: impl fmt::Display, source: impl Into<BoxError>) -> BoxError {
     Problem::context(format!("cannot build {image}"), source).into()
 }

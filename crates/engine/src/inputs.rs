@@ -70,7 +70,6 @@ impl BuildRequest {
         Ok(digests)
     }
 
-    /// The inputs that all images share.
     fn shared_inputs(&self) -> Result<Value, BoxError> {
         Ok(match &self.design.made_by {
             DefinitionKind::Recipe(recipe) => json!({

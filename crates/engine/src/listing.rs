@@ -195,7 +195,6 @@ fn secrets_of(layer: &Layer) -> impl Iterator<Item = String> {
     })
 }
 
-/// The files of each layer of a plan.
 fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
     let layers = plan.entries_by_layer().map(|entries| {
         let mut layer = Layer::new(0);

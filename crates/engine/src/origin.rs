@@ -14,7 +14,6 @@ use super::plans::PlannedBase;
 
 /// Size limit of git's files; a list of packed references is the largest.
 const MAX_GIT_FILE: u64 = 64 << 20;
-/// Longest label.
 const MAX_LABEL: usize = 2048;
 
 /// Variables of CI systems: the parts of the repository's URL, and the commit.
@@ -123,7 +122,6 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(path))
 }
 
-/// The commit of a reference.
 fn commit_of(git: &Path, common: &Path, name: &str) -> Option<String> {
     let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_));
     if !Path::new(name).components().all(is_inside) {

@@ -126,7 +126,6 @@ impl PlannedImage {
 /// Missing inputs, if no servers are contacted.
 #[derive(Debug, Default)]
 pub(crate) struct MissingInputs {
-    /// Files to download.
     pub(crate) files: DownloadRequests,
     /// Images with files of a recipe that no digest pins, each with the recipe.
     pub(crate) images_not_pinned: BTreeSet<(String, String)>,
@@ -512,7 +511,6 @@ fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
         .hint("remove `embedded` from the recipe, or build with --platform windows/amd64"))
 }
 
-/// A base of a Dockerfile.
 enum StageBaseFound {
     /// Of a registry, for each group of hosts.
     Named(NamedBase, Vec<FoundBase>),

@@ -65,7 +65,6 @@ pub(crate) struct Publication<'a> {
     pub(crate) name: String,
     /// The images, in the order of the hosts.
     pub(crate) images: Vec<TaggedImage<'a>>,
-    /// Tag of the index, if there is one.
     pub(crate) index: Option<String>,
 }
 

@@ -96,7 +96,6 @@ pub fn repeated_without_index(host: &TargetHost) -> String {
 
 /// The index that images are published in.
 pub(crate) struct TargetIndex<'a> {
-    /// Its tag.
     pub(crate) tag: &'a str,
     /// Versions of Windows of the images that it has now.
     pub(crate) existing: &'a [WindowsVersion],
@@ -184,7 +183,6 @@ fn index_conflicts<'a>(
 }
 
 impl PlannedImage {
-    /// Its host and version, if it has both.
     fn host_and_version(&self) -> Option<(&TargetHost, WindowsVersion)> {
         Some((self.host.as_ref()?, self.base.os_version?))
     }
@@ -192,7 +190,6 @@ impl PlannedImage {
 
 /// One of several images for a build.
 struct Candidate {
-    /// Version of its base.
     version: WindowsVersion,
     hosts: Vec<TargetHost>,
 }

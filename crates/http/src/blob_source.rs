@@ -34,7 +34,6 @@ impl BlobSource for Bytes {
 /// The last reader and its position: the next chunk continues there without reopening the source.
 pub type CachedReader = Mutex<Option<(u64, BlobReader)>>;
 
-/// A file by path.
 impl BlobSource for PathBuf {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(open_file(self, offset))

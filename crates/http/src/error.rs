@@ -113,7 +113,6 @@ pub enum HttpError {
 enum ProxyRefusal {
     /// 407: it requires a user and a password.
     Login,
-    /// Any other status.
     Other,
 }
 

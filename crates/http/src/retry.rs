@@ -322,7 +322,6 @@ mod tests {
         }
     }
 
-    /// Records its notes.
     #[derive(Default)]
     struct Notes(Mutex<Vec<String>>);
 

@@ -85,7 +85,6 @@ pub(super) struct PinnedCa {
     subject: String,
 }
 
-/// Checks that a certificate is valid now.
 fn check_dates(shown: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
     let certificate = Certificate::parse(shown).map_err(|_| CertificateError::BadEncoding)?;
     let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);

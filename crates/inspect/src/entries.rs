@@ -72,7 +72,6 @@ impl Layout {
     }
 }
 
-/// The last name of a path.
 pub(crate) fn last_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
@@ -136,7 +135,6 @@ pub(crate) struct LayerEntries<'a> {
     before: String,
 }
 
-/// An entry of a layer.
 pub(crate) struct Entry {
     pub(crate) raw: LayerEntry,
     deleted: Option<String>,
@@ -255,7 +253,6 @@ impl<'a> LayerEntries<'a> {
         Ok(())
     }
 
-    /// Records of the current entry.
     pub(crate) fn records(&self) -> WindowsRecords<'_> {
         let mut found = WindowsRecords::default();
         for (key, text) in self.reader.pax() {

@@ -84,7 +84,6 @@ pub(crate) fn take_streams<'f, T>(
 mod tests {
     use super::*;
 
-    /// True for a folder.
     impl Merge for bool {
         fn is_folder(&self) -> bool {
             *self

@@ -117,11 +117,9 @@ fn misuse(setting: ShutdownValue, found: &ShutdownSetting) -> Option<String> {
 /// Effect of a layer on a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// No change.
     None,
     /// Deleted, whatever the layers below have.
     Gone,
-    /// Set to this data.
     Set(RegistryData),
 }
 

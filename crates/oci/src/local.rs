@@ -7,7 +7,6 @@ use std::path::Path;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::shell::{command_line, quote};
 
-/// A kind of local images.
 pub(super) struct LocalImages {
     noun: &'static str,
     scheme: &'static str,

@@ -388,7 +388,6 @@ impl Source {
         Err(Problem::new("image/document", problem).into())
     }
 
-    /// Verifies a manifest from this registry.
     fn verified(&self, raw: RawManifest) -> Result<Document, StoreError> {
         Document::verify(&raw.media_type, raw.bytes, &raw.digest)
             .map_err(|error| self.unusable(error))

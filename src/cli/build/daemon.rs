@@ -51,7 +51,6 @@ pub(in crate::cli) struct DaemonArgs {
 
 #[derive(Debug, Clone)]
 enum Builder {
-    /// On nodes of a cluster.
     Nodes(BuilderName),
     /// `BuildKit`'s daemon.
     Buildkit(BuildkitAddress),

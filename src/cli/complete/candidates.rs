@@ -91,7 +91,6 @@ fn recipe_names() -> Candidates {
     named.collect()
 }
 
-/// Dockerfiles.
 pub(in crate::cli) fn dockerfiles() -> ArgValueCompleter {
     completer(|typed| paths("", typed, &PathCompleter::any().filter(is_dockerfile)))
 }

@@ -63,7 +63,6 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The table in this one.
     fn get(self, name: &str) -> Option<Self> {
         let entries = self.entries.get(name)?.get_ref().as_table()?;
         Some(Self { entries, ..self })

@@ -74,7 +74,6 @@ pub(in crate::cli) struct Ls {
 /// An entry with its level and the bytes of everything at it and below it.
 type ListedEntry<'t> = (usize, &'t FileEntry, u64);
 
-/// What is listed.
 #[derive(Debug, Clone)]
 enum ListedPath {
     /// A path in the layers.
@@ -283,7 +282,6 @@ struct ImageIdentity {
     reference: String,
     digest: Digest,
     platform: String,
-    /// Layers that were not read.
     skipped: Vec<SkippedLayer>,
 }
 

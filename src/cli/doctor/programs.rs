@@ -10,7 +10,6 @@ use super::Check;
 
 const KIND: &str = "program";
 
-/// Checks all of them.
 pub(super) fn check() -> Vec<Check> {
     let path = env::var_os("PATH").unwrap_or_default();
     let kubectl = env::split_paths(&path)

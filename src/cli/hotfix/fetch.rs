@@ -111,7 +111,6 @@ impl Fetch {
     }
 }
 
-/// A file of the update.
 fn described((file, member): (&DownloadedUpdateFile, &UpdateSetFile)) -> Value {
     extended(file, json!({ "role": member.role }))
 }

@@ -120,7 +120,6 @@ impl MakeScript {
         Ok(outcome)
     }
 
-    /// The update, from the catalog.
     fn in_catalog(
         &self,
         kb: Kb,

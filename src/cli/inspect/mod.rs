@@ -265,7 +265,6 @@ fn report_problems(subject: &ImageSource, inspection: &Inspection, place: &str, 
     }
 }
 
-/// Notes that a hive of a layer was not closed.
 pub(super) fn note_unclosed(layer: usize, hive: &UnclosedHive, session: &Session) {
     let UnclosedHive { file, state } = hive;
     session.note(format_args!("{file} of layer {layer} was {state}"));

@@ -18,7 +18,6 @@ use crate::cli::{Failure, Session};
 /// Number of files in text output.
 const SHOWN_FILES: usize = 20;
 
-/// Limit on wasted space.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum WasteLimit {
     Bytes(u64),

@@ -190,7 +190,6 @@ fn explain(error: LiveError, builder: &BuilderName, builds: &[u32]) -> Problem {
 }
 
 impl Cluster {
-    /// A pod, if there is one with that name.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, LiveError> {
         let what = format!("get the pod {namespace}/{name}");
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);

@@ -175,7 +175,6 @@ mod tests {
         user_of(format!("echo >>{runs}; echo '{printed}'"))
     }
 
-    /// A user with a script as plugin.
     fn user_of(script: String) -> AuthInfo {
         let exec = ExecConfig {
             command: Some("sh".to_owned()),

@@ -87,7 +87,6 @@ pub struct CommandFlags {
 }
 
 impl CommandFlags {
-    /// A command of `wincimg` on a registry.
     fn wincimg(&self, words: &[&str]) -> String {
         let registry: Vec<&str> = self.registry.iter().map(String::as_str).collect();
         command_line(&[&["wincimg"], words, &registry].concat())
@@ -172,7 +171,6 @@ impl DrainedHost<'_> {
         own
     }
 
-    /// The steps that update it with a script.
     fn steps(&self, script: &str, flags: &CommandFlags) -> Vec<ActionStep> {
         let name = self.node.name.as_deref().unwrap_or_default();
         let mut steps = [&self.before[..], &self.if_there].concat();

@@ -174,7 +174,6 @@ pub fn severity(outcome: VerdictOutcome) -> u8 {
 pub(super) struct CompatibilityChecker<'a> {
     images: &'a [Image],
     pub(super) kinds: Vec<HostKind>,
-    /// The kind of each host.
     pub(super) kind_of: Vec<usize>,
     known: HashMap<(usize, usize, Isolation), Shared>,
     found: HashSet<Shared>,

@@ -67,7 +67,6 @@ struct FixResolver<'a> {
     flags: &'a CommandFlags,
     tags: &'a TagsByRepository,
     effects: Effects<'a>,
-    /// The hosts of each selection.
     parts: HashMap<*const HostSelection, Vec<HostPart>>,
     /// Title of each action, for findings about other subjects.
     titles: Vec<String>,
@@ -245,7 +244,6 @@ impl<'a> FixResolver<'a> {
         outcomes.collect()
     }
 
-    /// The finding with its fix.
     fn better(&self, finding: &Shared, about: &FindingContext<'_>, minimal_fix: &Fix) -> Shared {
         let is_pinned = about
             .placement

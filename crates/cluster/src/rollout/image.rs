@@ -309,7 +309,6 @@ pub(super) struct WorkloadsBySystem {
 #[derive(Debug, Clone)]
 pub(super) struct Stray {
     pub(super) workload: WorkloadId,
-    /// One such host.
     pub(super) host: String,
     /// True if it tolerates the taint by which hosts keep other pods off.
     pub(super) tolerates_windows: bool,
@@ -400,7 +399,6 @@ struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Returns true if `nodeName` is that of a host.
     fn names_host(&self) -> bool {
         let scheduling = &self.template.scheduling;
         let mut hosts = self.hosts.iter().filter(|host| host.name.is_some());

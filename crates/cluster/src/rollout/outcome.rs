@@ -99,7 +99,6 @@ impl Rollout {
         counts
     }
 
-    /// Outcome of the worst notice about each subject.
     fn worst_notices(&self) -> HashMap<Subject, VerdictOutcome> {
         let mut worst: HashMap<Subject, VerdictOutcome> = HashMap::new();
         for notice in &self.notices {

@@ -197,7 +197,6 @@ fn reported_broken(rollout: &Rollout) -> BTreeSet<usize> {
 }
 
 impl PlanAction {
-    /// The steps of any action.
     pub(super) fn own_steps(&self) -> &[ActionStep] {
         match self {
             Self::Pin { steps, .. } | Self::Patch { steps, .. } | Self::Rebuild { steps, .. } => {

@@ -28,7 +28,6 @@ impl BuildkitAddress {
         scheme.is_some_and(|it| it == SCHEME || it.starts_with(&format!("{SCHEME}+")))
     }
 
-    /// The address, as `buildctl` takes it.
     pub(super) fn for_buildctl(&self) -> String {
         format!("{}://{}", self.scheme, self.rest)
     }

@@ -21,7 +21,6 @@ use super::address::BuildkitAddress;
 use super::status::BuildStatus;
 use crate::docker::{Environment, advice, one_line};
 
-/// The program.
 const PROGRAM: &str = "buildctl";
 /// Prefix of the folders with the files of a build.
 const FOLDER: &str = "wincimg-buildkit-";
@@ -41,7 +40,6 @@ pub(crate) struct Buildctl {
     tls: Vec<(&'static str, PathBuf)>,
 }
 
-/// A worker of the daemon.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct DaemonWorker {
@@ -83,7 +81,6 @@ pub(crate) struct BuildctlBuild<'a> {
     pub(crate) name: &'a str,
     /// Build arguments, which anybody on this machine can read.
     pub(crate) arguments: &'a [(&'a str, &'a str)],
-    /// Credentials for its registries.
     pub(crate) credentials: &'a [DaemonCredential],
     /// Runs steps that the daemon has in its cache.
     pub(crate) no_cache: bool,

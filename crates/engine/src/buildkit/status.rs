@@ -44,7 +44,6 @@ struct VertexLog {
     data: String,
 }
 
-/// Work that has started.
 struct Work {
     step: Option<BuildStep>,
     /// Its line, until it has ended.
@@ -52,7 +51,6 @@ struct Work {
     output: OutputTail,
 }
 
-/// A running build.
 pub(super) struct BuildStatus<'a> {
     progress: &'a dyn Progress,
     /// Numbers of the instructions that make a layer.

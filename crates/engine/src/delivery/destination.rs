@@ -23,7 +23,6 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Location of an image of that name and tag.
     pub(crate) fn location(&self, name: &str, tag: &str) -> Result<Location, ReferenceError> {
         Ok(match self {
             Self::Registry(registry) => {

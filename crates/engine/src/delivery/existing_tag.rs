@@ -151,7 +151,6 @@ impl ExistingTag {
         self.entries.iter().filter(|entry| !entry.is_attestation())
     }
 
-    /// Its attestations.
     pub(crate) fn attestations(&self) -> impl Iterator<Item = &TagEntry> {
         self.entries.iter().filter(|entry| entry.is_attestation())
     }
@@ -167,7 +166,6 @@ impl ExistingTag {
             && entries.all(|entry| own.manifests.contains(entry))
     }
 
-    /// Versions of Windows of its images.
     pub(super) fn versions(&self) -> Vec<WindowsVersion> {
         let entries = self.entries.iter();
         entries.filter_map(|entry| entry.line.version).collect()
@@ -299,7 +297,6 @@ impl TagEntry {
         !self.line.platform.os.is_empty()
     }
 
-    /// Returns true if it attests another entry.
     pub(crate) fn is_attestation(&self) -> bool {
         self.descriptor.attested().is_some()
     }

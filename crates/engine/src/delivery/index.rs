@@ -162,7 +162,6 @@ impl Delivery<'_> {
     }
 }
 
-/// The entries of images that were published.
 fn entries_of(publication: &Publication<'_>, arrived: &[DestinationImage]) -> Vec<TagEntry> {
     let images = arrived.iter().zip(&publication.images);
     let entries = images.zip(publication.entries());

@@ -146,7 +146,6 @@ impl DeliveryReport {
         }
     }
 
-    /// Records the documents attached to an image at a location.
     pub(super) fn record_documents(&mut self, location: &Location, documents: &[AttachmentReport]) {
         let reference = location.to_string();
         let images = self.images.iter_mut();
@@ -231,7 +230,6 @@ pub(super) fn kept_in_daemon(
     }
 }
 
-/// The report of an image for each of its hosts.
 fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<DeliveredImage> {
     let hosts = image.for_hosts.iter();
     hosts
@@ -246,7 +244,6 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
         .collect()
 }
 
-/// The report of an image without its location and host.
 fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> DeliveredImage {
     let TaggedImage { planned, .. } = image;
     let base = &planned.base;

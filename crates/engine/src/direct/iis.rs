@@ -332,7 +332,6 @@ mod tests {
 
     const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
 
-    /// A base with this configuration of IIS.
     fn base_with(server: &str) -> TestBaseContents {
         let schema = r"C:\Windows\System32\inetsrv\config\schema\IIS_schema.xml";
         without_iis()
@@ -366,7 +365,6 @@ mod tests {
             .unwrap()
     }
 
-    /// The files of the layer.
     fn layer(plan: &Plan, inside: &dyn BaseContents) -> Result<Layer, DirectError> {
         let mut layer = Layer::new(0);
         add_entries(&mut layer, &plan.files)?;

@@ -43,7 +43,6 @@ pub(crate) struct LayerReuse {
     pub(super) remembered: DiffIdCache,
 }
 
-/// Locations with reusable layers.
 pub(super) struct ReuseSources {
     /// The tags that the build replaces.
     pub(super) tags: Vec<Location>,
@@ -56,7 +55,6 @@ pub(super) struct ReuseSources {
 /// An existing layer that this program wrote in the current way.
 #[derive(Debug, Clone)]
 pub(super) struct ReusableLayer {
-    /// Its descriptor in its image.
     pub(super) descriptor: Descriptor,
     pub(super) diff_id: Digest,
     pub(super) compression: Compression,
@@ -65,7 +63,6 @@ pub(super) struct ReusableLayer {
 
 /// Result of a search for a layer.
 pub(super) enum LayerMatch {
-    /// It exists.
     There(Box<ReusableLayer>),
     /// The known images have another one.
     Changed,
@@ -79,7 +76,6 @@ pub(super) fn note(diff_id: &Digest, compression: Compression) -> String {
 }
 
 impl LayerReuse {
-    /// Stores the diff ID of a layer.
     pub(super) fn remember(&self, stamp: Option<&LayerStamp>, diff_id: &Digest) {
         if let Some(stamp) = stamp {
             self.remembered.insert(stamp, diff_id);

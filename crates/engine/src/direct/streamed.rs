@@ -26,7 +26,6 @@ use wincimg_oci::remote::{PartialUpload, Repository};
 /// Time limit for cancelling the uploads of a cancelled build.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Streams of layers to a repository.
 pub(crate) struct LayerStreams {
     to: Repository,
     /// True if the repository has no tags, once it was queried.
@@ -50,7 +49,6 @@ pub(super) struct StreamedLayer {
 }
 
 enum StreamState {
-    /// Not streamed.
     No,
     /// Streamed once it is large enough. True if it is known to be new to the registry.
     Soon(Arc<LayerStreams>, Handle, bool),
@@ -63,7 +61,6 @@ enum StreamState {
 }
 
 impl LayerStreams {
-    /// Streams to this repository.
     pub(super) fn to(repository: Repository) -> Self {
         Self {
             to: repository,

@@ -54,7 +54,6 @@ pub(crate) struct AddedLayer {
 /// Location of a layer's compressed bytes.
 #[derive(Debug)]
 pub(crate) enum LayerBytes {
-    /// Written now.
     Here(BufferedBlob),
     /// At an existing location.
     There(Source),
@@ -73,7 +72,6 @@ impl AddedLayer {
         }
     }
 
-    /// The layer's descriptor in a manifest format.
     pub(crate) fn descriptor(&self, flavour: ManifestFormat) -> Descriptor {
         let media_type = match (self.compression, flavour) {
             (Compression::Gzip, ManifestFormat::Docker) => ManifestFormat::Docker.layer_gzip(),

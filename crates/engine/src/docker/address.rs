@@ -17,7 +17,6 @@ use crate::buildkit::BuildkitAddress;
 /// Why a text is not a URL.
 type ParseError = <Url as FromStr>::Err;
 
-/// Problem with an address of `BuildKit`.
 const BUILDKIT: &str = "BuildKit runs steps of Dockerfiles only";
 
 /// Address of a daemon.
@@ -41,7 +40,6 @@ pub enum Address {
 /// Address of a builder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuilderAddress {
-    /// Its name.
     pub(super) name: BuilderName,
     /// The builds of Windows that it may have, the best first.
     pub(super) builds: Vec<u32>,

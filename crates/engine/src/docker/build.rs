@@ -55,7 +55,6 @@ pub struct DockerBuildOptions {
     pub timestamp: Option<u64>,
 }
 
-/// A failed step.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[error(
     "step {} of {} failed{}: {}",
@@ -66,7 +65,6 @@ pub struct DockerBuildOptions {
 )]
 #[diagnose(code = "daemon/step", hint = failure_hint(step, *exit_code, output))]
 pub(crate) struct StepError {
-    /// The step.
     pub(crate) step: BuildStep,
     /// Exit code, if a program failed.
     pub(crate) exit_code: Option<ExitCode>,
@@ -166,7 +164,6 @@ impl Daemon {
 }
 
 enum Stop {
-    /// A step failed.
     Step(DaemonFailure),
     /// The build failed without details.
     Failed(DockerError),

@@ -31,14 +31,12 @@ use super::transport::{BodyTooLong, DaemonResponse, Transport};
 
 /// Time limit for an answer that needs no work.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The headers with credentials.
 const CREDENTIALS: [&str; 2] = ["x-registry-auth", "x-registry-config"];
 
 /// A client of a daemon's API.
 pub(super) struct Client {
     pub(super) endpoint: Endpoint,
     pub(super) transport: Arc<Transport>,
-    /// The API version to use.
     pub(super) version: ApiVersion,
 }
 

@@ -9,7 +9,6 @@ use wincimg_common::diagnose::Problem;
 use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
 use wincimg_layer::{ContentSource, DiskSource};
 
-/// Name of the Dockerfile in its context.
 pub(super) const DOCKERFILE: &str = "Dockerfile";
 
 /// A measured context.

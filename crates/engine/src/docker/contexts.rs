@@ -63,7 +63,6 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<(Address, Option<TlsFile
     Address::read(&host, tls)
 }
 
-/// The context with the nearest name.
 fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
     let folders = std::fs::read_dir(contexts.join("meta")).ok()?;
     let names: Vec<String> = folders

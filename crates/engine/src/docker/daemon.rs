@@ -19,7 +19,6 @@ use super::response::BodyChunks;
 
 /// API version of Docker 17.06, the first that reports an image's version of Windows.
 const OLDEST: ApiVersion = ApiVersion(1, 30);
-/// The newest supported API version.
 const NEWEST: ApiVersion = ApiVersion(1, 47);
 
 /// API version of Docker 20.10, the first whose `ARG` takes several names.
@@ -102,7 +101,6 @@ impl Daemon {
         self.client.call(&what, call).await.map(Into::into)
     }
 
-    /// The image of that name, if the daemon has it.
     pub(crate) async fn find_image(&self, name: &str) -> Result<Option<ImageInfo>, DockerError> {
         match self.image(name).await {
             Ok(found) => Ok(Some(found)),

@@ -74,7 +74,6 @@ impl Environment {
         Some(TlsFiles::in_folder(folder, trust))
     }
 
-    /// Address, TLS files and their source.
     fn daemon(&self, flag: Option<&str>) -> Result<(Address, Option<TlsFiles>, String), Problem> {
         let plain = |text: &str, origin: &str| {
             let (address, tls) = Address::read(text, self.tls_files())?;

@@ -23,13 +23,10 @@ const EXPANSION: u64 = 3;
 
 /// The engine that lets a daemon on Windows build images.
 pub(crate) struct DockerEngine<'a> {
-    /// The daemon.
     pub(crate) daemon: &'a Daemon,
-    /// Its system information.
     pub(crate) info: &'a Info,
     /// The client for all registries, with the credentials that the daemon needs.
     pub(crate) registry: &'a RegistryClient,
-    /// Options of builds.
     pub(crate) options: DockerBuildOptions,
     /// The registry of the images' names, as a push requires it.
     pub(crate) named_after: Option<RegistryPrefix>,

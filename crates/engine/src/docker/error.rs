@@ -24,7 +24,6 @@ const LISTEN: &str = concat!(
     "`Restart-Service docker`"
 );
 
-/// Names the client certificate.
 const CERTIFICATE: &str =
     "put the client certificate, cert.pem and key.pem, into the folder of DOCKER_CERT_PATH";
 
@@ -68,13 +67,11 @@ pub(super) fn unexpected(what: &str, problem: &dyn fmt::Display) -> Problem {
     unanswered(what, &problem)
 }
 
-/// Error for an invalid address.
 pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
     let problem = format!("invalid Docker address {text:?}: {problem}");
     Problem::request("daemon/address", problem).hint(address_hint(text))
 }
 
-/// Error for an unknown context, with the nearest name.
 pub(super) fn no_context(name: &str, folder: &Path, nearest: Option<&str>) -> Problem {
     let problem = format!("no Docker context {name:?} in {}", folder.display());
     let list = "`docker context ls` lists them";

@@ -14,11 +14,9 @@ use super::error::DockerError;
 /// An image built by a daemon, with its name there.
 pub struct DaemonImage<'a> {
     pub(super) daemon: &'a Daemon,
-    /// Its details.
     pub(crate) info: ImageInfo,
     pub(super) name: String,
     pub(super) tag: String,
-    /// Credential for the push.
     pub(super) credential: Option<DaemonCredential>,
 }
 

@@ -29,7 +29,6 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Shows a message about a layer.
     pub(super) fn show(&mut self, message: &Message) {
         let (Some(id), Some(status)) = (&message.id, &message.status) else {
             return;
@@ -95,7 +94,6 @@ mod tests {
 
     use super::*;
 
-    /// Records the calls.
     #[derive(Clone, Default)]
     struct RecordedProgress(Arc<Mutex<Vec<String>>>);
 

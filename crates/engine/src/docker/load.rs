@@ -126,7 +126,6 @@ impl Daemon {
             .map_err(|error| error.about(&reference.to_string()))
     }
 
-    /// Loads an archive.
     async fn load(
         &self,
         name: &str,

@@ -110,7 +110,6 @@ pub(super) struct Message {
     pub(super) pushed: Option<String>,
 }
 
-/// A failure reported by the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DaemonFailure {
     pub(super) message: String,

@@ -77,7 +77,6 @@ impl ConfigFile {
 }
 
 impl DockerConfig {
-    /// Reads the configuration for a daemon at an address.
     pub(super) fn read(folder: &Path, address: &str) -> Result<Self, Problem> {
         let file = ConfigFile::read(folder)?;
         let mut headers = HeaderMap::new();

@@ -12,12 +12,10 @@ const LINES: usize = 20;
 /// Maximum length of a line.
 const LINE: usize = 1000;
 
-/// A step of a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BuildStep {
     /// Its number, from 1.
     pub(crate) number: usize,
-    /// Number of steps.
     pub(crate) count: usize,
     /// The instruction, as the daemon shows it.
     pub(crate) instruction: String,
@@ -78,7 +76,6 @@ impl OutputTail {
         self.lines.push_back(line.to_owned());
     }
 
-    /// The lines.
     pub(crate) fn into_lines(mut self) -> Vec<String> {
         self.end_line();
         self.lines.into()
@@ -141,7 +138,6 @@ impl<'a> Steps<'a> {
 }
 
 impl BuildStep {
-    /// The image of a `FROM` step.
     pub(super) fn base(&self) -> Option<&str> {
         let mut words = self.instruction.split(' ');
         words

@@ -48,7 +48,6 @@ impl TlsFiles {
         }
     }
 
-    /// The configuration of a client.
     pub(super) fn client(&self) -> Result<ClientConfig, Problem> {
         let provider = Arc::new(ring::default_provider());
         let refused = |error: Error| unusable(&self.authority, &error);

@@ -39,7 +39,6 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Transport to a daemon.
 pub(super) struct Transport {
     address: Address,
     tls: Option<TlsConnector>,

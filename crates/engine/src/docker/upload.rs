@@ -17,7 +17,6 @@ use wincimg_layer::{ContentSource, DiskSource, Symlink, archive};
 
 use super::context::{ContextListing, is_executable, lacking, unreadable};
 
-/// The size of one piece.
 const PIECE: usize = 256 << 10;
 /// Number of pieces that wait for the network.
 const WAITING: usize = 4;

@@ -36,7 +36,6 @@ pub struct LockFile {
     noted: Entries,
 }
 
-/// What is locked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Entries {
     /// By URL.
@@ -67,7 +66,6 @@ pub struct LockChanges {
     pub with_query: Vec<String>,
 }
 
-/// Schema of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
@@ -118,7 +116,6 @@ impl LockFile {
         self.noted.images.get(&key).or_else(known)
     }
 
-    /// Locks the image of a name for a Windows build.
     pub(super) fn insert_image(&mut self, name: &str, build: u32, digest: Digest) {
         self.noted.images.insert((name.to_owned(), build), digest);
     }

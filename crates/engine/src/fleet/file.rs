@@ -28,7 +28,6 @@ struct FleetSource<'a> {
 }
 
 impl FleetSource<'_> {
-    /// Error at an offset of the file.
     fn error(&self, offset: usize, problem: impl fmt::Display) -> Problem {
         let (line, column) = line_and_column(self.text, offset);
         let problem = format!("{}:{line}:{column}: {problem}", self.name);

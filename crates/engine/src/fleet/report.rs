@@ -208,14 +208,12 @@ impl ImageReport {
         self.problem = Some(failure);
     }
 
-    /// Records a host without an image.
     pub(super) fn record_unserved(&mut self, unserved: UnservedHost) {
         let build = self.for_host(Some(&unserved.host));
         build.state = FleetImageState::Failed;
         build.problem = Some(unserved.error);
     }
 
-    /// Records the state of an image for each of its hosts.
     pub(super) fn record_status(&mut self, image: &TaggedImage<'_>, tag: &str, verdict: &Verdict) {
         for planned in &image.for_hosts {
             let build = self.for_host(planned.host.as_ref());
@@ -225,7 +223,6 @@ impl ImageReport {
         }
     }
 
-    /// Records built images.
     pub(super) fn record_built(&mut self, delivered: DeliveryReport) {
         for image in delivered.images {
             let builds = self.builds.iter_mut();

@@ -117,7 +117,6 @@ struct SyncContext<'a> {
 /// Cached answer of a registry.
 type PingResult = Arc<OnceCell<Result<(), ReportedError>>>;
 
-/// A permit to check an image.
 pub(super) struct CheckPermit<'a> {
     _permit: Option<SemaphorePermit<'a>>,
     builds: &'a Arc<Semaphore>,
@@ -171,7 +170,6 @@ impl Progress for DedupReporter<'_> {
 }
 
 impl SyncContext<'_> {
-    /// Handles one image.
     async fn report_entry(&self, entry: &FleetEntry) -> ImageReport {
         let mut report = ImageReport::new(entry);
         if let Err(failure) = Box::pin(self.sync_entry(entry, &mut report)).await {
@@ -519,7 +517,6 @@ impl FleetEntry {
             .flat_map(|(flag, value)| [flag.to_owned(), value])
     }
 
-    /// Returns true if it is for a node.
     pub(super) fn matches(&self, node: &Node) -> bool {
         let selector = self.selector.as_ref();
         selector.is_none_or(|selector| selector.matches(node))

@@ -47,7 +47,6 @@ pub(super) struct Verdict {
 }
 
 impl TagContents {
-    /// Reads a tag.
     pub(super) async fn read(
         registry: &RegistryClient,
         reference: &Reference,
@@ -83,7 +82,6 @@ impl TagContents {
         })
     }
 
-    /// The content of an index.
     pub(super) fn of_index(index: &Index) -> Self {
         let entries = index.manifests.iter().cloned();
         Self {
@@ -92,7 +90,6 @@ impl TagContents {
         }
     }
 
-    /// The tag as it is, for one of its hosts.
     pub(super) fn tag_for<'a>(&self, tag: &str, host: &'a TargetHost) -> PlannedTag<'a> {
         let lines = self.entries.iter().map(|entry| entry.line.clone());
         PlannedTag {
@@ -103,7 +100,6 @@ impl TagContents {
         }
     }
 
-    /// Versions of Windows of its entries.
     pub(super) fn versions(&self) -> Vec<WindowsVersion> {
         let entries = self.entries.iter();
         entries.filter_map(|entry| entry.line.version).collect()

@@ -22,11 +22,9 @@ const MAX_EVICTIONS: usize = 3;
 pub(super) struct WindowsBuild<'a> {
     /// The image below, in a registry or for the daemon.
     pub(super) ground: &'a PlannedImage,
-    /// The steps.
     pub(super) segment: &'a WindowsSegment,
     /// The repository for the result; none if it stays in the daemon.
     pub(super) repository: Option<&'a CacheRepository>,
-    /// Its tag there.
     pub(super) tag: &'a str,
 }
 

@@ -59,7 +59,6 @@ pub(crate) struct InterimImage {
     pub(crate) name: String,
     /// Its layers above those of the image below.
     pub(crate) layers: Vec<Arc<AddedLayer>>,
-    /// The image below.
     pub(crate) below: PlannedBase,
 }
 
@@ -206,7 +205,6 @@ impl PlannedBase {
         }
     }
 
-    /// The base as plans describe it.
     pub(super) fn for_plan(&self) -> PlanBase {
         let container = &self.image.config().config;
         PlanBase {

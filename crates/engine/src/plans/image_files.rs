@@ -163,7 +163,6 @@ impl<'a> ImageExtractor<'a> {
         Ok(found.base.into())
     }
 
-    /// The entries that files of an image become.
     async fn extract_entries(
         &mut self,
         found: &PlannedBase,
@@ -184,7 +183,6 @@ impl<'a> ImageExtractor<'a> {
     }
 }
 
-/// Returns true if the name of an image has a digest.
 fn has_digest(name: &str) -> bool {
     matches!(name.parse(), Ok(Location::Registry(reference)) if reference.digest().is_some())
 }

@@ -63,13 +63,11 @@ impl StageBases {
         }
     }
 
-    /// The bases, each with its required contents.
     pub(crate) fn required(&self) -> impl Iterator<Item = (&PlannedBase, BaseRequirements)> {
         let bases = self.bases.iter();
         bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
     }
 
-    /// Sets the result of a segment.
     pub(crate) fn set_result(&mut self, segment: SegmentId, result: PlannedBase) {
         let name = result.label();
         if let Some(windows) = &mut self.inputs.windows {
@@ -86,7 +84,6 @@ impl StageBases {
         self.needs.contains_key(name)
     }
 
-    /// Sets the contents of a base.
     pub(crate) fn set_contents(&mut self, digest: &Digest, inside: &Arc<dyn BaseContents>) {
         for (name, base) in &mut self.bases {
             if base.digest() == digest {

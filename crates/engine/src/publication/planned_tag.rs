@@ -31,7 +31,6 @@ pub struct PlannedTagEntry {
 }
 
 impl PlannedTagEntry {
-    /// The entry of an image that is to be built.
     pub(crate) fn from_planned(planned: &PlannedImage) -> Self {
         Self {
             platform: planned.base.image.config().platform(),
@@ -41,7 +40,6 @@ impl PlannedTagEntry {
 }
 
 impl Publication<'_> {
-    /// The entries of its images.
     pub(crate) fn entries(&self) -> Vec<PlannedTagEntry> {
         let images = self.images.iter().map(|image| image.planned);
         images.map(PlannedTagEntry::from_planned).collect()

@@ -22,7 +22,6 @@ use super::planner::Planner;
 use crate::error::search;
 
 const MICROSOFT: &str = "mcr.microsoft.com";
-/// Repositories of the usual bases.
 const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
 /// The base that an image was built on.
@@ -34,7 +33,6 @@ pub(super) struct OldBase {
     pub(super) reference: Reference,
     /// Manifest and configuration.
     pub(super) image: Image,
-    /// Method of its detection.
     pub(super) by: BaseDetection,
 }
 
@@ -277,7 +275,6 @@ impl Planner<'_> {
         }
     }
 
-    /// The usual bases of images of a version.
     fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, BaseNameError> {
         let usual = USUAL.iter().map(|short| {
             let name = self.request.base_registry.repository(short)?;

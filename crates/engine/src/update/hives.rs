@@ -20,7 +20,6 @@ use crate::direct::{AddedLayer, MAX_IN_MEMORY};
 /// Layers that were written again, by the digests of the old ones.
 pub(super) type CompletedLayers = HashMap<Digest, Arc<AddedLayer>>;
 
-/// Notes the missing hives of each layer.
 pub(super) fn note_missing(own: &mut [ImageLayer]) -> Result<(), Problem> {
     if own.iter().all(|layer| layer.hives.is_empty()) {
         return Ok(());

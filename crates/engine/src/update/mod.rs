@@ -153,7 +153,6 @@ pub struct ImageLayer {
     pub added_hives: Vec<&'static str>,
     #[serde(skip)]
     descriptor: Descriptor,
-    /// Its current hives.
     #[serde(skip)]
     hives: HiveFolder,
 }

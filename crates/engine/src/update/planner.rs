@@ -355,7 +355,6 @@ fn needs_of(touched: &[Arc<LayerDiff>]) -> BaseRequirements {
     }
 }
 
-/// The first place that a layer touches.
 fn first_place(touched: &LayerDiff) -> String {
     let file = touched.files.last();
     let file = file.map(|file| format!(r"C:\{}", file.path.replace('/', r"\")));

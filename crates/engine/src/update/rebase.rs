@@ -159,7 +159,6 @@ fn later(image: Option<&String>, new: Option<&String>) -> Option<String> {
     }
 }
 
-/// Configuration of containers.
 fn container(
     image: &ContainerConfig,
     old: &ContainerConfig,

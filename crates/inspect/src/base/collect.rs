@@ -103,13 +103,11 @@ pub struct CollectedLayer {
     pub(crate) diff_id: Option<document::Digest>,
 }
 
-/// Content of a file, if it is stored.
 type StoredContent = Option<Arc<[u8]>>;
 
 /// An entry of the drive or, if requested, the utility VM.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerFile {
-    /// Path in the layer.
     pub(crate) path: Box<str>,
     pub(crate) is: LayerChange,
     pub(crate) attributes: u32,
@@ -130,7 +128,6 @@ impl LayerFile {
 }
 
 impl CollectedLayer {
-    /// The entries in the order of a merge.
     pub(crate) fn in_merge_order(&self) -> impl Iterator<Item = &LayerFile> {
         let of_pass = |pass| {
             let files = self.files.iter();

@@ -98,10 +98,8 @@ impl BaseHive {
     }
 }
 
-/// A file of a hive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HivePart {
-    /// The hive itself.
     Primary,
     /// One of its two logs, by index.
     Log(usize),

@@ -20,7 +20,6 @@ pub(crate) struct HiveParts<F> {
 /// A hive whose files are compressed. Logs of one that was closed are left out.
 pub(crate) type PackedHive = HiveParts<PackedFile>;
 
-/// A compressed file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PackedFile {
     size: usize,
@@ -96,7 +95,6 @@ impl PackedHive {
 }
 
 impl PackedFile {
-    /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
         self.packed.len()
     }

@@ -25,7 +25,6 @@ pub(super) struct FileRecord {
     pub(super) kind: FileKind<FileDigest>,
     pub(super) attributes: u32,
     pub(super) descriptor: Option<u32>,
-    /// Target of a link.
     pub(super) target: Option<String>,
 }
 

@@ -13,7 +13,6 @@ const KEPT: [(&str, &str); 3] = [
 /// Names in Windows' component store, of which those above may be hard links.
 const IN_STORE: [&str; 3] = ["_schema.xml", "rscaext.xml", ".config"];
 
-/// Returns true if the content of a file is stored.
 pub(super) fn has_stored_content(path: &str) -> bool {
     let Some((folder, name)) = path.rsplit_once('/') else {
         return false;

@@ -42,7 +42,6 @@ pub(super) struct BlockLocation {
     pub(super) raw: usize,
 }
 
-/// The blocks of a table in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Index(pub(super) Vec<BlockLocation>);
 

@@ -31,7 +31,6 @@ pub(super) struct BaseCandidate<S> {
 
 /// Basis of a candidate's version; the greater, the more reliable.
 pub(super) enum VersionSource<S> {
-    /// An estimate.
     Guessed,
     /// The tag names it.
     Promised(WindowsVersion),
@@ -94,7 +93,6 @@ impl<S> CandidateQueue<S> {
         }
     }
 
-    /// Adds the image of a tag.
     pub(super) fn add(&mut self, tag: BaseTag, version: WindowsVersion, seen: S) {
         let basis = VersionSource::Seen(version, seen);
         self.open.push(BaseCandidate::known(tag, version, basis));

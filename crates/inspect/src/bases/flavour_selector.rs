@@ -80,7 +80,6 @@ impl FlavourSelector {
         Self::Named(words)
     }
 
-    /// The requested flavour, if any.
     pub(super) fn requested(&self) -> Option<String> {
         match self {
             Self::Named(words) => Some(words.join("-")),

@@ -11,7 +11,6 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::flavour::BaseFlavour;
 
-/// A parsed tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BaseTag {
     /// The tag as in the registry.
@@ -151,7 +150,6 @@ impl BaseTag {
         !self.is_unusable && self.architecture.is_none_or(|own| own == architecture)
     }
 
-    /// The tag without its architecture.
     pub(crate) fn without_arch(&self) -> String {
         let lower = self.text.to_ascii_lowercase();
         let plain = ["-amd64", "_amd64", "-x64", "-arm64", "_arm64"]

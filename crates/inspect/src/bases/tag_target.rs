@@ -23,9 +23,7 @@ pub(super) struct TagTarget {
 }
 
 enum Pointer {
-    /// In an index.
     Entry(Box<Descriptor>),
-    /// Already loaded.
     Loaded(Box<Image>),
 }
 

@@ -43,7 +43,6 @@ struct LiveFile {
     path: Box<str>,
     size: u64,
     layer: usize,
-    /// Number of its names.
     names: usize,
 }
 

@@ -24,7 +24,6 @@ type Kind = (&'static str, u32);
 const FACTS: Kind = ("facts", FORMAT);
 const ABSENCE: Kind = ("none", 1);
 const UNREADABLE: Kind = ("unreadable", FORMAT);
-/// The layer diffs.
 const LAYER: Kind = ("layer", layer_diff::FORMAT);
 
 /// A folder of facts about bases.

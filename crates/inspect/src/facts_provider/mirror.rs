@@ -59,16 +59,13 @@ enum ObservedState {
 
 /// An image to collect facts about.
 struct Subject {
-    /// Manifest in the mirror.
     manifest: Descriptor,
     os_version: String,
     plan: FactsPlan,
 }
 
 enum FactsPlan {
-    /// The mirror has facts.
     Present,
-    /// The facts are known.
     Known(Bytes),
     /// The image could not be read; without a reason, it is not a base.
     Unreadable(String),

@@ -46,10 +46,8 @@ pub struct AttachedDocument {
     pub predicate_type: Option<String>,
     /// The digest of its manifest.
     pub digest: String,
-    /// Its content.
     #[serde(skip)]
     content: Option<Descriptor>,
-    /// True if it is in an envelope.
     #[serde(skip)]
     is_enveloped: bool,
 }
@@ -279,7 +277,6 @@ struct Bundle<'a> {
     envelope: Envelope<'a>,
 }
 
-/// An in-toto statement.
 #[derive(Deserialize)]
 struct Statement<'a> {
     #[serde(borrow)]
@@ -335,7 +332,6 @@ pub(super) fn bill_in(statement: &Bytes) -> Option<Bytes> {
     })
 }
 
-/// Returns true if a subject of a statement has one of these digests.
 pub(super) fn has_subject(statement: &[u8], digests: &[&Digest]) -> bool {
     let listed = Statement::parse(statement).and_then(|it| it.subject);
     let listed = listed.filter(|listed| listed.get().len() <= LARGEST_SUBJECTS);

@@ -120,7 +120,6 @@ impl Inventory {
         self.layers_below + place.layer + 1
     }
 
-    /// All files of its layers.
     pub(super) fn files(&self) -> impl Iterator<Item = (FileId, &LayerFileEntry)> {
         let layers = self.layers.iter().enumerate();
         layers.flat_map(|(layer, own)| {

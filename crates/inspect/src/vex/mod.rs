@@ -60,11 +60,9 @@ pub struct VexStatement {
     vulnerabilities: Vec<String>,
     /// The products; none for all.
     products: Vec<VexProduct>,
-    /// Time of the statement.
     time: Option<Timestamp>,
 }
 
-/// A product of a statement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct VexProduct {
     identifiers: Vec<String>,

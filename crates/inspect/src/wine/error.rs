@@ -25,7 +25,6 @@ pub enum WineError {
     Other(#[from] Problem),
 }
 
-/// Error of wine.
 pub(super) fn failed(problem: impl Into<String>) -> Problem {
     Problem::new("wine/failed", problem)
 }

@@ -57,9 +57,7 @@ pub enum ReferrerOutcome {
 
 /// An artifact that the source lists.
 enum ListedReferrer {
-    /// The target has it.
     Present,
-    /// It is to be copied.
     Found(Box<Artifact>),
     /// The source lacks it.
     Missing,

@@ -429,7 +429,6 @@ fn report(blob: &PlannedBlob, action: BlobAction) -> BlobReport {
     }
 }
 
-/// A digest shortened for display.
 fn short(digest: &Digest) -> &str {
     digest.digest().get(..12).unwrap_or(digest.digest())
 }

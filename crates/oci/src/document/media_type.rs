@@ -93,7 +93,6 @@ pub fn is_index(media_type: &str) -> bool {
     matches!(media_type, DOCKER_INDEX | OCI_INDEX)
 }
 
-/// Returns true if the type is that of an image configuration.
 pub(crate) fn is_config(media_type: &str) -> bool {
     matches!(media_type, DOCKER_CONFIG | OCI_CONFIG)
 }

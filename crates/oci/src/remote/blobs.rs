@@ -113,7 +113,6 @@ impl RemoteBlob {
         }
     }
 
-    /// Returns true if readers have an observer.
     pub(crate) fn is_observed(&self) -> bool {
         self.observer.is_some()
     }

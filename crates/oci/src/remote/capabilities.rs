@@ -15,7 +15,6 @@ pub(super) struct Capabilities {
     pub(super) mode: Option<UploadMode>,
     /// True if it mounts blobs from other repositories.
     pub(super) mounts: bool,
-    /// True if it supports HEAD.
     pub(super) heads: bool,
     /// True if it has shown support for the referrers API.
     pub(super) referrers: bool,

@@ -71,7 +71,6 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// A credential entered by the user.
     pub(super) fn from_input(user: String, password: Secret) -> Self {
         let proof = Some(Authentication::Password { user, password });
         Self::of_host(proof, "your input".to_owned())
@@ -145,7 +144,6 @@ impl<'k> AuthKey<'k> {
         }
     }
 
-    /// Returns true if a key is for the whole of a host.
     pub(super) fn is_of_host(key: &str, host: &str) -> bool {
         matches!(AuthKey::of(key), AuthKey::Host(own) if is_name_of(own, host))
     }
@@ -372,7 +370,6 @@ pub(super) fn default_file() -> Option<PathBuf> {
 /// Variable with the credentials file of podman, buildah and skopeo.
 const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
 
-/// The path in a variable, if it is set.
 fn path_in(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable).filter(|value| !value.is_empty());
     value.map(PathBuf::from)
@@ -394,7 +391,6 @@ fn containers_files() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns true if a name is one of a host's.
 fn is_name_of(name: &str, host: &str) -> bool {
     let mut servers = servers(host).into_iter();
     servers.any(|server| AuthKey::of(server) == AuthKey::Host(name))

@@ -177,7 +177,6 @@ impl Host {
         })
     }
 
-    /// The root of the API at a base URL.
     pub(super) fn root(base: &Url) -> Url {
         base.join("v2/").unwrap_or_else(|_| base.clone())
     }

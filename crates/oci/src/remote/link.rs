@@ -14,7 +14,6 @@ pub(super) enum NextPage {
 }
 
 impl NextPage {
-    /// Parses all `Link` headers.
     pub(super) fn read(headers: &HeaderMap) -> Self {
         let mut next = Self::None;
         for value in headers.get_all(LINK) {

@@ -22,7 +22,6 @@ pub struct BlobObserver {
     pub verified: oneshot::Sender<()>,
 }
 
-/// A download and its observer.
 pub(super) struct Observation {
     /// None once the observer needs no more, or has fallen behind.
     bytes: Option<mpsc::Sender<Bytes>>,

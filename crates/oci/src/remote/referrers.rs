@@ -341,7 +341,6 @@ impl Repository {
         Ok(missing)
     }
 
-    /// Reads the list under a tag.
     async fn list_under(&self, tag: &str) -> Result<Option<List>, RegistryError> {
         let Some(raw) = self.find_manifest(tag).await? else {
             return Ok(None);

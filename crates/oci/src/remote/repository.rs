@@ -67,7 +67,6 @@ impl Repository {
         self
     }
 
-    /// Returns true if the repository is a push target.
     pub(super) fn is_for_push(&self) -> bool {
         self.target
     }

@@ -36,7 +36,6 @@ impl SentSecrets {
         Self(secrets)
     }
 
-    /// Replaces the secrets in a text.
     pub(super) fn hide(&self, text: String) -> String {
         let hide = |text: String, secret: &String| text.replace(secret.as_str(), HIDDEN);
         self.0.iter().fold(text, hide)

@@ -43,7 +43,6 @@ struct Upload<'a> {
     reader: CachedReader,
     task: &'a dyn Task,
     mode: UploadMode,
-    /// The modes that were refused.
     refused: Vec<UploadMode>,
     /// True if each chunk has a connection of its own.
     separately: bool,
@@ -213,7 +212,6 @@ impl<'a> Upload<'a> {
         self.finish(open, false).await
     }
 
-    /// Length of the next chunk.
     fn next_length(&self, open: &Session) -> u64 {
         let chunk = match self.mode {
             UploadMode::Pieces(size) => size.max(open.least),

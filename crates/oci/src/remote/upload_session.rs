@@ -8,7 +8,6 @@ use super::error::RegistryError;
 use super::repository::Repository;
 use super::request::{Request, RequestTarget};
 
-/// An open upload.
 pub(super) struct Session {
     pub(super) location: Url,
     pub(super) offset: u64,
@@ -20,7 +19,6 @@ pub(super) struct Session {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OffsetSource {
-    /// Newly opened.
     Opened,
     /// Queried from the registry.
     Asked,
@@ -52,7 +50,6 @@ impl Session {
         })
     }
 
-    /// Creates the request that opens an upload.
     pub(super) fn open_request(repository: &Repository, what: String) -> Request<'_> {
         repository.request(Method::POST, "blobs/uploads/", what)
     }

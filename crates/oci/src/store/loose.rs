@@ -12,7 +12,6 @@ use crate::remote::BlobSource;
 #[derive(Clone)]
 pub struct LooseLayers {
     blobs: HashMap<Digest, Arc<dyn BlobSource>>,
-    /// The store of the layers below.
     pub(super) below: Box<Source>,
 }
 

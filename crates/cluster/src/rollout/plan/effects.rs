@@ -13,7 +13,6 @@ use crate::rollout::{Finding, HostSelection, Rollout};
 pub(in crate::rollout) struct HostPart {
     /// Index of their group in the selection.
     pub(in crate::rollout) group: usize,
-    /// Index of their kind.
     kind: usize,
     pub(super) patch: Option<usize>,
     pub(in crate::rollout) hosts: Vec<usize>,
@@ -86,7 +85,6 @@ impl<'a> Effects<'a> {
         rebuilds.collect()
     }
 
-    /// The hosts of a selection.
     pub(in crate::rollout) fn parts(&self, selection: &HostSelection) -> Vec<HostPart> {
         let groups = selection.groups.iter().enumerate();
         let parts = groups.flat_map(|(group, own)| {

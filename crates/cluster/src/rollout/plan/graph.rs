@@ -133,7 +133,6 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The hosts that are patched, each with its new version.
     pub(super) fn patched_hosts(&self, choice: &Choice) -> BTreeMap<usize, WindowsVersion> {
         let patched = choice.patched.iter();
         patched

@@ -8,9 +8,7 @@ use crate::rollout::Rollout;
 
 /// A class of equal hosts.
 pub(super) struct Class {
-    /// Index of their kind.
     pub(super) kind: usize,
-    /// Their indexes.
     pub(super) hosts: Vec<usize>,
     open_to: Vec<LandingOption>,
 }

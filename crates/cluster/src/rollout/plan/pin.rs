@@ -19,7 +19,6 @@ use crate::workloads::Workload;
 pub struct Pin(Requirement);
 
 impl Pin {
-    /// Pin to the Windows nodes, which are these.
     pub(in crate::rollout) fn to_windows(hosts: &[Node]) -> Self {
         Self::to_label(os_label(hosts), "windows")
     }

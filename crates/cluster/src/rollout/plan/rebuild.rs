@@ -143,7 +143,6 @@ enum PatchedLater {
 
 struct ImageUsers<'a> {
     rollout: &'a Rollout,
-    /// Index of the image.
     place: usize,
     pins: &'a BTreeMap<usize, Pin>,
     /// The hosts that are patched, each with its new version.
@@ -363,7 +362,6 @@ fn existing_entries_flag(image: &Image, builds: &[Build]) -> Option<&'static str
     }
 }
 
-/// Returns true if a build replaces this variant.
 fn can_build(variant: &Variant) -> bool {
     variant.os == "windows" && variant.architecture == "amd64" && variant.version.is_some()
 }

@@ -13,7 +13,6 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// Measurements, shared by all parts of a controller.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    /// Version of the program.
     version: &'static str,
     /// Maximum time between two answers of the cluster.
     silence: Duration,

@@ -51,7 +51,6 @@ pub struct NodeState {
     pub of: usize,
 }
 
-/// State of the fleet.
 #[derive(Debug)]
 pub(super) struct FleetState {
     /// Delays after failures.
@@ -104,7 +103,6 @@ impl FleetState {
         }
     }
 
-    /// The entries that are due.
     pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
         let due = self.entries.iter();
         due.filter(|(_, entry)| entry.due.is_some_and(|due| due <= now))

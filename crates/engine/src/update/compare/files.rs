@@ -27,7 +27,6 @@ pub(super) enum ParentState {
     Neither,
     /// At least one base has the folder.
     There,
-    /// A conflict.
     Blocked(Conflict),
 }
 

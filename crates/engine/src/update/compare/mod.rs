@@ -32,7 +32,6 @@ pub(super) struct Comparison<'f> {
     new: &'f BaseFacts,
     /// Folders and files of the image's own layers so far.
     own: HashSet<String>,
-    /// The known state of folders.
     folders: HashMap<String, files::ParentState>,
     copies: copies::BaseCopies,
     /// Keys of layers that hide those below.

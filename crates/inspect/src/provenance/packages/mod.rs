@@ -30,15 +30,10 @@ const MOST: usize = 20_000;
 /// Registry in which a package has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ecosystem {
-    /// Go modules.
     Go,
-    /// Maven.
     Maven,
-    /// npm.
     Npm,
-    /// `NuGet`.
     NuGet,
-    /// `PyPI`.
     PyPi,
     /// None: a program or library that names itself.
     Program,
@@ -102,13 +97,10 @@ pub(super) enum PackageFileKind {
     Executable,
     /// A package that Windows Installer keeps.
     Msi,
-    /// Manifest of an npm package.
     Npm,
     /// List of packages of a .NET program.
     NuGet,
-    /// Metadata of a Python package.
     Python,
-    /// A Java library.
     Java,
     /// `HKLM\SOFTWARE`, with the installed programs.
     Software,

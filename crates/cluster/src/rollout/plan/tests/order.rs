@@ -330,7 +330,6 @@ fn containers_of<'a>(state: &'a mut RolloutRequest, object: &str) -> &'a mut [Co
     &mut own.unwrap().template.containers
 }
 
-/// Applies a step of an action to a cluster.
 fn apply_step(state: &mut RolloutRequest, step: &ActionStep) {
     let (ActionStep::Command(text) | ActionStep::Manual(text)) = step;
     let words: Vec<&str> = text.split(' ').collect();
