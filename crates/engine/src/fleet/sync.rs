@@ -204,8 +204,12 @@ impl SyncContext<'_> {
         let nodes: Vec<Node> = nodes.cloned().collect();
         match &entry.work {
             EntrySource::Build(named) => {
-                let building = self.build(entry, named, &nodes, check, &ctx, report);
-                Box::pin(building).await
+                let building = EntryBuild {
+                    work: self,
+                    entry,
+                    named,
+                };
+                Box::pin(building.run(&nodes, check, &ctx, report)).await
             }
             EntrySource::Update { image, base } => {
                 let hosts = TargetHost::from_nodes(&nodes);
@@ -239,33 +243,41 @@ impl SyncContext<'_> {
         });
         answer.await.clone()
     }
+}
 
-    async fn build(
+/// An image of the fleet that is built from its definition.
+struct EntryBuild<'a> {
+    work: &'a SyncContext<'a>,
+    entry: &'a FleetEntry,
+    named: &'a BuildInput,
+}
+
+impl EntryBuild<'_> {
+    async fn run(
         &self,
-        entry: &FleetEntry,
-        named: &BuildInput,
         nodes: &[Node],
         check: CheckPermit<'_>,
         ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let design = named.read(ctx.reporter)?;
+        let (entry, run) = (self.entry, &self.work.run);
+        let design = self.named.read(ctx.reporter)?;
         let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
             return Ok(());
         };
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
         };
-        self.check_registry(&reference).await?;
-        let request = self.request(entry, named, design, hosts);
+        self.work.check_registry(&reference).await?;
+        let request = self.request(design, hosts);
         let standing = TagContents::read(&ctx.registry, &reference);
         let planning = request.plan(request.downloads(ctx)?, ctx);
         let (standing, planned) = tokio::join!(standing, planning);
-        let reported = |error: BoxError| self.with_build_command(entry, named, &request, error);
+        let reported = |error: BoxError| self.with_build_command(&request, error);
         let (standing, mut planned) = (standing?, planned.map_err(reported)?);
         let command = |host: &TargetHost| {
             let host = std::slice::from_ref(host);
-            let mut words = self.build_command(entry, named, &request.design, host);
+            let mut words = self.build_command(&request.design, host);
             words.extend(entry.target_words());
             no_index_command(words)
         };
@@ -273,7 +285,7 @@ impl SyncContext<'_> {
             tag: &entry.tag,
             existing: &standing.versions(),
             command: &command,
-            all_or_nothing: self.run.all_or_nothing,
+            all_or_nothing: run.all_or_nothing,
         };
         index.set_aside_conflicts(&mut planned.images, |image| image, &mut planned.unserved)?;
         for host in planned.unserved.drain(..) {
@@ -282,25 +294,24 @@ impl SyncContext<'_> {
         if planned.images.is_empty() {
             return Ok(());
         }
-        let documents = self.documents(named, &request);
-        let review = |outlooks: &[PlannedTag<'_>]| {
-            check_served(outlooks, nodes, self.run.today, ctx.reporter)
-        };
+        let documents = self.documents(&request);
+        let review =
+            |outlooks: &[PlannedTag<'_>]| check_served(outlooks, nodes, run.today, ctx.reporter);
         let mut target = entry.target(name, documents, &review);
         let (_, obstacle) = planned.engine();
         keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
-        if self.mode == SyncMode::Check || planned.images.is_empty() {
+        if self.work.mode == SyncMode::Check || planned.images.is_empty() {
             let check = CurrentCheck {
                 standing: &standing,
                 tag: &entry.tag,
                 nodes,
-                today: self.run.today,
+                today: run.today,
             };
             check.run(&planned.request.hosts, ctx.reporter, report);
             return Ok(());
         }
         if let Some(why) = obstacle {
-            return Err(self.needs_daemon(entry, named, &request, &why));
+            return Err(self.needs_daemon(&request, &why));
         }
         target.permit = check.into_build().await;
         let made = Box::pin(planned.make(target, ctx)).await;
@@ -309,39 +320,83 @@ impl SyncContext<'_> {
     }
 
     /// The build request of one image.
-    fn request(
-        &self,
-        entry: &FleetEntry,
-        named: &BuildInput,
-        design: BuildDefinition,
-        hosts: Vec<TargetHost>,
-    ) -> BuildRequest {
+    fn request(&self, design: BuildDefinition, hosts: Vec<TargetHost>) -> BuildRequest {
+        let (entry, run) = (self.entry, &self.work.run);
         let base_registry = entry.base_registry.as_ref();
-        let base_registry = base_registry.unwrap_or(self.run.base_registry).clone();
+        let base_registry = base_registry.unwrap_or(run.base_registry).clone();
         let mut request = BuildRequest::new(design, hosts, base_registry, entry.matched);
         request.labels.clone_from(&entry.labels);
         request.origin = Some(request.design.origin());
-        request.all_or_nothing = self.run.all_or_nothing;
+        request.all_or_nothing = run.all_or_nothing;
         request.options.compression = entry.compression;
-        request.options.created = self.run.created;
+        request.options.created = run.created;
         request.options.reuse = Some(Vec::new());
-        let mut words = self.build_command(entry, named, &request.design, &request.hosts);
+        let mut words = self.build_command(&request.design, &request.hosts);
         words.push(UPDATE_LOCK.to_owned());
         request.noting = command_line(&words);
         request
     }
 
     /// The requested documents, with the source of this image.
-    fn documents(&self, named: &BuildInput, request: &BuildRequest) -> AttachmentOptions {
-        let mut documents = self.run.documents.clone();
+    fn documents(&self, request: &BuildRequest) -> AttachmentOptions {
+        let mut documents = self.work.run.documents.clone();
         if let Some(reported) = &mut documents.provenance {
-            let values = named.values.iter().chain(&named.arguments);
+            let values = self.named.values.iter().chain(&self.named.arguments);
             reported.arguments = values.map(|(name, _)| name.clone()).collect();
             reported.arguments.sort();
             reported.arguments.dedup();
             reported.source = request.design.source();
         }
         documents
+    }
+
+    /// The command that builds the image alone for these hosts, without its names.
+    fn build_command(&self, design: &BuildDefinition, hosts: &[TargetHost]) -> Vec<String> {
+        let run = &self.work.run;
+        let mut words = ["wincimg", "build"].map(str::to_owned).to_vec();
+        words.extend(self.named.to_words(design));
+        for host in hosts {
+            words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
+        }
+        words.extend(self.entry.option_words(run.base_registry));
+        words.extend_from_slice(run.flags);
+        words
+    }
+
+    /// Error for an image that only a daemon can build.
+    fn needs_daemon(&self, request: &BuildRequest, why: &Problem) -> ReportedError {
+        // Docker has its own compression and manifests.
+        let entry = FleetEntry {
+            compression: Compression::default(),
+            flavour: None,
+            ..self.entry.clone()
+        };
+        let by_daemon = EntryBuild {
+            entry: &entry,
+            ..*self
+        };
+        let problem = format!("a Docker daemon on Windows is required: {why}");
+        let command = by_daemon.daemon_command(request);
+        ReportedError::from(Problem::answer("windows/needed", problem).hint(command))
+    }
+
+    /// The command that publishes the image with a Docker daemon.
+    fn daemon_command(&self, request: &BuildRequest) -> String {
+        let mut words = self.build_command(&request.design, &request.hosts);
+        words.extend(self.entry.target_words());
+        words.extend(["--join", "--push", "--docker-host"].map(str::to_owned));
+        words.push("tcp://HOST:2376".to_owned());
+        command_line(&words)
+    }
+
+    /// The error of a plan or a build. `fleet` has no flag for a daemon: its hint names the whole
+    /// command.
+    fn with_build_command(&self, request: &BuildRequest, error: BoxError) -> ReportedError {
+        let of_line = error.downcast_ref::<StageError>();
+        let hint = of_line.and_then(|error| error.hint_with_daemon(&self.daemon_command(request)));
+        let mut error = ReportedError::from(error);
+        error.hint = hint.or(error.hint);
+        error
     }
 }
 
@@ -520,76 +575,6 @@ impl FleetEntry {
     pub(super) fn matches(&self, node: &Node) -> bool {
         let selector = self.selector.as_ref();
         selector.is_none_or(|selector| selector.matches(node))
-    }
-}
-
-impl SyncContext<'_> {
-    /// The command that builds an image of the fleet alone for these hosts, without its names.
-    fn build_command(
-        &self,
-        entry: &FleetEntry,
-        named: &BuildInput,
-        design: &BuildDefinition,
-        hosts: &[TargetHost],
-    ) -> Vec<String> {
-        let mut words = ["wincimg", "build"].map(str::to_owned).to_vec();
-        words.extend(named.to_words(design));
-        for host in hosts {
-            words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
-        }
-        words.extend(entry.option_words(self.run.base_registry));
-        words.extend_from_slice(self.run.flags);
-        words
-    }
-
-    /// Error for an image that only a daemon can build.
-    fn needs_daemon(
-        &self,
-        entry: &FleetEntry,
-        named: &BuildInput,
-        request: &BuildRequest,
-        why: &Problem,
-    ) -> ReportedError {
-        // Docker has its own compression and manifests.
-        let options = FleetEntry {
-            compression: Compression::default(),
-            flavour: None,
-            ..entry.clone()
-        };
-        let problem = format!("a Docker daemon on Windows is required: {why}");
-        let command = self.daemon_command(&options, named, request);
-        ReportedError::from(Problem::answer("windows/needed", problem).hint(command))
-    }
-
-    /// The command that publishes an image of the fleet with a Docker daemon.
-    fn daemon_command(
-        &self,
-        entry: &FleetEntry,
-        named: &BuildInput,
-        request: &BuildRequest,
-    ) -> String {
-        let mut words = self.build_command(entry, named, &request.design, &request.hosts);
-        words.extend(entry.target_words());
-        words.extend(["--join", "--push", "--docker-host"].map(str::to_owned));
-        words.push("tcp://HOST:2376".to_owned());
-        command_line(&words)
-    }
-
-    /// The error of a plan or a build. `fleet` has no flag for a daemon: its hint names the whole
-    /// command.
-    fn with_build_command(
-        &self,
-        entry: &FleetEntry,
-        named: &BuildInput,
-        request: &BuildRequest,
-        error: BoxError,
-    ) -> ReportedError {
-        let of_line = error.downcast_ref::<StageError>();
-        let hint = of_line
-            .and_then(|error| error.hint_with_daemon(&self.daemon_command(entry, named, request)));
-        let mut error = ReportedError::from(error);
-        error.hint = hint.or(error.hint);
-        error
     }
 }
 
