@@ -159,13 +159,12 @@ struct Choice<'a> {
 
 impl EntryReader for Choice<'_> {
     type Item = SelectedEntry;
-    type Error = InspectError;
 
     async fn read(
         &self,
         entry: &Descriptor,
         is_nested: bool,
-    ) -> Result<EntryTarget<SelectedEntry>, InspectError> {
+    ) -> Result<EntryTarget<SelectedEntry>, StoreError> {
         let is_index = media_type::is_index(&entry.media_type);
         let (mut stated, selected) = if entry.annotations.contains_key(ATTESTATION) {
             let image = entry.attested().map(str::to_owned);

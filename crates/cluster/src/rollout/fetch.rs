@@ -129,7 +129,6 @@ struct VariantReader<'a>(&'a Source);
 
 impl EntryReader for VariantReader<'_> {
     type Item = Variant;
-    type Error = StoreError;
 
     /// An entry for an unknown platform is an attestation or another attachment, which no runtime
     /// selects.

@@ -337,7 +337,6 @@ struct TagReader<'a> {
 
 impl EntryReader for TagReader<'_> {
     type Item = TagEntry;
-    type Error = StoreError;
 
     /// If an entry does not state its platform or version of Windows, its configuration does.
     async fn read(

@@ -20,15 +20,13 @@ pub enum EntryTarget<T> {
 pub trait EntryReader: Sync {
     /// What it makes of an entry.
     type Item: Send;
-    /// Its error, which ends the reading.
-    type Error: From<StoreError> + Send;
 
-    /// Reads an entry, of the index itself or of one in it.
+    /// Reads an entry, of the index itself or of one in it. An error ends the reading.
     fn read(
         &self,
         entry: &Descriptor,
         is_nested: bool,
-    ) -> impl Future<Output = Result<EntryTarget<Self::Item>, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<EntryTarget<Self::Item>, StoreError>> + Send;
 }
 
 impl Source {
@@ -38,7 +36,7 @@ impl Source {
         &self,
         index: &Verbatim<Index>,
         reader: &R,
-    ) -> Result<Vec<R::Item>, R::Error> {
+    ) -> Result<Vec<R::Item>, StoreError> {
         let walk = Walk {
             source: self,
             reader,
@@ -59,7 +57,7 @@ impl<R: EntryReader> Walk<'_, R> {
         &'r self,
         index: &'r Verbatim<Index>,
         depth: usize,
-    ) -> BoxFuture<'r, Result<Vec<R::Item>, R::Error>> {
+    ) -> BoxFuture<'r, Result<Vec<R::Item>, StoreError>> {
         Box::pin(async move {
             self.check(index, depth)?;
             let mut reads = Vec::with_capacity(index.manifests.len());
@@ -82,7 +80,7 @@ impl<R: EntryReader> Walk<'_, R> {
         counted.map_err(|error| self.source.unusable(error))
     }
 
-    async fn entry(&self, entry: &Descriptor, depth: usize) -> Result<Vec<R::Item>, R::Error> {
+    async fn entry(&self, entry: &Descriptor, depth: usize) -> Result<Vec<R::Item>, StoreError> {
         match self.reader.read(entry, depth > 1).await? {
             EntryTarget::Items(items) => Ok(items),
             EntryTarget::Index(inner) => self.entries(&inner, depth + 1).await,
@@ -107,7 +105,6 @@ mod tests {
 
     impl EntryReader for Letters {
         type Item = char;
-        type Error = StoreError;
 
         async fn read(
             &self,
