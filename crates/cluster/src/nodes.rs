@@ -170,13 +170,10 @@ pub(super) struct NodeObject {
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct Metadata {
-    #[serde(default)]
     pub name: String,
-    #[serde(default)]
     pub uid: String,
-    #[serde(default)]
     pub resource_version: String,
     #[serde(default, deserialize_with = "or_default")]
     labels: BTreeMap<String, String>,
@@ -198,19 +195,13 @@ struct Status {
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct NodeInfo {
-    #[serde(default)]
     operating_system: String,
-    #[serde(default)]
     architecture: String,
-    #[serde(default)]
     kernel_version: String,
-    #[serde(default)]
     os_image: String,
-    #[serde(default)]
     container_runtime_version: String,
-    #[serde(default)]
     kubelet_version: String,
 }
 

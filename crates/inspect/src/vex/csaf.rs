@@ -28,12 +28,10 @@ struct Tracking {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct ProductTree {
-    #[serde(default)]
     branches: Vec<Branch>,
-    #[serde(default)]
     full_product_names: Vec<Product>,
-    #[serde(default)]
     relationships: Vec<Relationship>,
 }
 
