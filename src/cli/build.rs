@@ -229,9 +229,9 @@ impl Build {
             documents: self
                 .documents
                 .to_options(request.design.source(), names, created),
-            review: &|outlooks| {
-                file_flag.map_or(Ok(()), |flag| check_single(flag, outlooks))?;
-                check_served(outlooks, &hosts.nodes, today, session)
+            review: &|tags| {
+                file_flag.map_or(Ok(()), |flag| check_single(flag, tags))?;
+                check_served(tags, &hosts.nodes, today, session)
             },
             permit: BuildPermit::default(),
         };

@@ -145,7 +145,7 @@ impl Update {
             }
             let today = Zoned::now().date();
             let review: &TagValidator<'_> =
-                &|outlooks| check_served(outlooks, &hosts.nodes, today, session);
+                &|tags| check_served(tags, &hosts.nodes, today, session);
             let target = self.target(&image, tag.clone(), documents, review)?;
             let mut delivered = update::deliver(&updates, &image, target, &ctx).await?;
             delivered.failed.extend(none.failed);

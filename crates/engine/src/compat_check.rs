@@ -19,14 +19,14 @@ use crate::publication::{PlannedTag, PlannedTagEntry};
 /// Rejects images that some host does not start, and warns of what a strict check would reject on
 /// that day.
 pub fn check_served(
-    outlooks: &[PlannedTag<'_>],
+    tags: &[PlannedTag<'_>],
     nodes: &[Node],
     today: Date,
     reporter: &dyn Progress,
 ) -> Result<(), Problem> {
-    for outlook in outlooks {
-        for warning in check_tag(outlook, nodes, today)? {
-            reporter.warn(&format_args!("{}: {warning}", outlook.tag));
+    for planned in tags {
+        for warning in check_tag(planned, nodes, today)? {
+            reporter.warn(&format_args!("{}: {warning}", planned.tag));
         }
     }
     Ok(())
@@ -34,22 +34,22 @@ pub fn check_served(
 
 /// Checks one tag and warns, each warning once.
 pub(crate) fn check_tag(
-    outlook: &PlannedTag<'_>,
+    planned: &PlannedTag<'_>,
     nodes: &[Node],
     today: Date,
 ) -> Result<Vec<String>, Problem> {
     // An image without Windows inside runs on any host.
-    let lines = outlook.lines.iter();
+    let lines = planned.lines.iter();
     let mut of_windows = lines.filter(|it| it.platform.os == "windows");
     if of_windows.all(is_host_process) {
         return Ok(Vec::new());
     }
     let rollout = Rollout::new(&RolloutRequest {
         nodes: NodeList {
-            windows: hosts_of(outlook, nodes),
+            windows: hosts_of(planned, nodes),
             others: Vec::new(),
         },
-        images: vec![image(outlook)],
+        images: vec![image(planned)],
         plain: 1,
         isolation: Some(Isolation::Process),
         today: Some(today),
@@ -62,7 +62,7 @@ pub(crate) fn check_tag(
             VerdictOutcome::Compatible => {}
             VerdictOutcome::Warning => {
                 let reason = &finding.reason;
-                let warning = match unreported(outlook, &check) {
+                let warning = match unreported(planned, &check) {
                     Some(version) => {
                         format!("{reason}; the index has {version} too: {VERSION_TAGS}")
                     }
@@ -74,7 +74,7 @@ pub(crate) fn check_tag(
             }
             VerdictOutcome::Incompatible | VerdictOutcome::Unknown => {
                 let host = check.host.map(name).unwrap_or_default();
-                return Err(unserved(outlook, &host, &finding.reason));
+                return Err(unserved(planned, &host, &finding.reason));
             }
         }
     }
@@ -89,23 +89,23 @@ const VERSION_TAGS: &str = "publish only the version tags with `wincimg build --
 
 /// The image of an index that starts on a host, where the one that it selects is reported to fail.
 /// No order of the entries helps: some runtimes prefer the newest.
-fn unreported(outlook: &PlannedTag<'_>, check: &RolloutCheck<'_>) -> Option<WindowsVersion> {
+fn unreported(planned: &PlannedTag<'_>, check: &RolloutCheck<'_>) -> Option<WindowsVersion> {
     let host = check.host?.build;
     let is_reported = check.finding.rule == CompatRule::HostReportedBroken.name();
     let starts = |version: &WindowsVersion| {
         let verdict = judge(host, Some(*version), Isolation::Process);
         verdict.outcome == VerdictOutcome::Compatible
     };
-    let mut versions = outlook.lines.iter().filter_map(|line| line.version);
+    let mut versions = planned.lines.iter().filter_map(|line| line.version);
     versions.find(starts).filter(|_| is_reported)
 }
 
 /// Error for an image that a host does not start.
-fn unserved(outlook: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
-    let what = if outlook.is_index { "index" } else { "image" };
-    let tag = &outlook.tag;
+fn unserved(planned: &PlannedTag<'_>, host: &str, reason: &str) -> Problem {
+    let what = if planned.is_index { "index" } else { "image" };
+    let tag = &planned.tag;
     let problem = format!("the {what} {tag} would not start on {host}: {reason}");
-    let hint = outlook.is_index.then_some(VERSION_TAGS);
+    let hint = planned.is_index.then_some(VERSION_TAGS);
     Problem::answer("tag/unserved", problem).hint_if(hint)
 }
 
@@ -115,9 +115,9 @@ fn is_host_process(line: &PlannedTagEntry) -> bool {
 }
 
 /// The hosts of a tag. If only the build of a host is known, it may have either runtime.
-fn hosts_of(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
+fn hosts_of(planned: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
     let is_served = |build: HostBuild| {
-        let mut hosts = outlook.hosts.iter();
+        let mut hosts = planned.hosts.iter();
         hosts.any(|TargetHost { build: served, .. }| *served == build)
     };
     let served = nodes
@@ -138,25 +138,25 @@ fn hosts_of(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Vec<Node> {
 }
 
 /// The tag as the check would read it.
-fn image(outlook: &PlannedTag<'_>) -> Image {
+fn image(planned: &PlannedTag<'_>) -> Image {
     let variant = |line: &PlannedTagEntry| Variant {
         version: line.version,
         host_process: is_host_process(line),
         ..Variant::of_platform(&line.platform)
     };
     // An entry without a platform is a companion of an image, which no runtime pulls.
-    let images = outlook.lines.iter();
+    let images = planned.lines.iter();
     let images = images.filter(|line| !matches!(line.platform.os.as_str(), "" | "unknown"));
     let mut variants: Vec<Variant> = images.map(variant).collect();
     let content = match variants.pop() {
-        Some(variant) if !outlook.is_index => ImageContent::Single(variant),
+        Some(variant) if !planned.is_index => ImageContent::Single(variant),
         last => {
             variants.extend(last);
             ImageContent::Index(variants)
         }
     };
     Image {
-        reference: Some(outlook.tag.clone()),
+        reference: Some(planned.tag.clone()),
         content,
     }
 }

@@ -248,7 +248,7 @@ impl<'a> Delivery<'a> {
             return Ok(report::kept_in_daemon(publication, &made));
         }
         let has_bills = !documents.bills.is_empty();
-        let surveys = LayerScanner::new(if has_bills { &made } else { &[] });
+        let scanner = LayerScanner::new(if has_bills { &made } else { &[] });
         let mut places = Vec::with_capacity(seen.len());
         for (destination, seen) in destinations.iter().zip(seen) {
             let published = self.publish_images(publication, &made, &seen, destination);
@@ -257,7 +257,7 @@ impl<'a> Delivery<'a> {
         // Reports follow when all images are at all destinations.
         let mut delivered = DeliveryReport::default();
         for (destination, place) in destinations.iter().zip(places) {
-            let reported = self.report_documents(publication, &made, place, destination, &surveys);
+            let reported = self.report_documents(publication, &made, place, destination, &scanner);
             delivered.add(Box::pin(reported).await?);
         }
         Ok(delivered)
@@ -270,7 +270,7 @@ impl<'a> Delivery<'a> {
         made: &[BuiltImage<'_>],
         (mut delivered, arrived, sink): DeliveredDestination,
         destination: &Destination,
-        surveys: &LayerScanner,
+        scanner: &LayerScanner,
     ) -> Result<DeliveryReport, BoxError> {
         let documents = &self.target.documents;
         if documents.is_empty() {
@@ -288,7 +288,7 @@ impl<'a> Delivery<'a> {
                         location,
                     };
                     let progress = self.progress.as_ref();
-                    let attaching = documents.attach(&subject, surveys, &sink, progress);
+                    let attaching = documents.attach(&subject, scanner, &sink, progress);
                     Ok::<_, BoxError>((Box::pin(attaching).await?, subject.location))
                 })
             })

@@ -19,8 +19,8 @@ use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
-    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler as TellHappening,
-    NodeState, follow, listen,
+    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler, NodeState, follow,
+    listen,
 };
 use wincimg_engine::fleet::{DedupReporter, Fleet, FleetReport, SyncOptions};
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
@@ -241,13 +241,13 @@ impl Lines {
         }
     }
 
-    fn event_handler(self) -> TellHappening {
-        Arc::new(move |happening| self.take(&happening))
+    fn event_handler(self) -> EventHandler {
+        Arc::new(move |event| self.take(&event))
     }
 
-    fn take(&self, happening: &ControllerEvent<'_>) {
+    fn take(&self, event: &ControllerEvent<'_>) {
         let session = &self.session;
-        match happening {
+        match event {
             ControllerEvent::Leads => {
                 session.note("acquired the lease: this replica is the leader");
             }

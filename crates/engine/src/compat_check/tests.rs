@@ -144,8 +144,8 @@ fn publication(images: &[PlannedImage], index: IndexMode) -> Result<Publication<
 
 /// Returns true if a node starts every image that its runtime may pick from a tag, by the rules
 /// themselves.
-fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
-    let entries: Vec<IndexEntry<'_>> = outlook
+fn starts(node: &Node, planned_tag: &PlannedTag<'_>) -> bool {
+    let entries: Vec<IndexEntry<'_>> = planned_tag
         .lines
         .iter()
         .map(|line| IndexEntry {
@@ -158,10 +158,10 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
         .collect();
     let build = node.build.unwrap();
     let starts = |place: usize| {
-        let version = outlook.lines[place].version;
+        let version = planned_tag.lines[place].version;
         judge(node.build, version, Isolation::Process).is_startable()
     };
-    if !outlook.is_index {
+    if !planned_tag.is_index {
         return starts(0);
     }
     let choices = choose(&entries, build, "amd64", node.runtime);
@@ -170,13 +170,13 @@ fn starts(node: &Node, outlook: &PlannedTag<'_>) -> bool {
 }
 
 /// The check, as run after the build.
-fn rollout(outlook: &PlannedTag<'_>, nodes: &[Node]) -> Rollout {
+fn rollout(planned_tag: &PlannedTag<'_>, nodes: &[Node]) -> Rollout {
     Rollout::new(&RolloutRequest {
         nodes: NodeList {
-            windows: hosts_of(outlook, nodes),
+            windows: hosts_of(planned_tag, nodes),
             others: Vec::new(),
         },
-        images: vec![image(outlook)],
+        images: vec![image(planned_tag)],
         plain: 1,
         isolation: Some(Isolation::Process),
         today: Some(Zoned::now().date()),
@@ -239,20 +239,20 @@ proptest! {
             })
             .collect();
         let is_modern = is_modern && kept.is_empty();
-        for outlook in publication.planned_tags(&kept) {
-            let served: Vec<Node> = hosts_of(&outlook, &nodes);
-            let warnings = match check_tag(&outlook, &nodes, today()) {
+        for planned_tag in publication.planned_tags(&kept) {
+            let served: Vec<Node> = hosts_of(&planned_tag, &nodes);
+            let warnings = match check_tag(&planned_tag, &nodes, today()) {
                 Ok(warnings) => warnings,
                 Err(error) => {
                     prop_assert!(!is_modern, "{error}");
-                    prop_assert!(served.iter().any(|node| !starts(node, &outlook)), "{error}");
+                    prop_assert!(served.iter().any(|node| !starts(node, &planned_tag)), "{error}");
                     continue;
                 }
             };
             for node in &served {
-                prop_assert!(starts(node, &outlook), "{node:?}");
+                prop_assert!(starts(node, &planned_tag), "{node:?}");
             }
-            let check = rollout(&outlook, &nodes);
+            let check = rollout(&planned_tag, &nodes);
             prop_assert!(check.is_compatible(false));
             prop_assert!(check.is_compatible(true) || !warnings.is_empty());
         }
@@ -290,9 +290,9 @@ fn a_host_on_the_other_side_of_a_line_is_named() {
     assert_eq!(conflict(&images).unwrap().to_string(), expected);
     let alone = publication(&images, IndexMode::Never).unwrap();
     assert!(alone.index.is_none());
-    for outlook in alone.planned_tags(&[]) {
-        let warnings = check_tag(&outlook, &nodes, today()).unwrap();
-        assert_eq!(warnings, Vec::<String>::new(), "{outlook:?}");
+    for planned_tag in alone.planned_tags(&[]) {
+        let warnings = check_tag(&planned_tag, &nodes, today()).unwrap();
+        assert_eq!(warnings, Vec::<String>::new(), "{planned_tag:?}");
     }
 }
 
@@ -307,10 +307,10 @@ fn a_host_whose_image_an_index_hides_is_led_to_the_version_tags() {
     let images = plan(&nodes, &bases, true).unwrap();
     let warned = |index: IndexMode| -> Vec<String> {
         let publication = publication(&images, index).unwrap();
-        let outlooks = publication.planned_tags(&[]);
-        let warnings = outlooks
+        let tags = publication.planned_tags(&[]);
+        let warnings = tags
             .iter()
-            .map(|outlook| check_tag(outlook, &nodes, today()));
+            .map(|planned_tag| check_tag(planned_tag, &nodes, today()));
         warnings.flat_map(Result::unwrap).collect()
     };
     let warnings = warned(IndexMode::Several);

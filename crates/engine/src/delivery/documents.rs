@@ -93,7 +93,7 @@ pub(super) struct LayerScanner {
 impl LayerScanner {
     /// Starts to scan the layers that are here.
     pub(super) fn new(made: &[BuiltImage<'_>]) -> Self {
-        let surveys = Self {
+        let scanner = Self {
             known: Mutex::default(),
             cancelled: CancelOnDrop::default(),
         };
@@ -102,10 +102,10 @@ impl LayerScanner {
                 continue;
             };
             for layer in &assembled.added {
-                surveys.start_scan(layer);
+                scanner.start_scan(layer);
             }
         }
-        surveys
+        scanner
     }
 
     /// Layers that are elsewhere are read at their destination.
@@ -122,13 +122,13 @@ impl LayerScanner {
             scan_layer(bytes, &cancelled)
                 .map_err(|error| LayerProblem::Read(io::Error::other(error)))
         });
-        let survey = async move {
+        let scan = async move {
             let found = work
                 .await
                 .unwrap_or_else(|error| Err(LayerProblem::Read(io::Error::other(error))));
             found.map(Arc::new).map_err(Arc::new)
         };
-        known.insert(digest, survey.boxed().shared());
+        known.insert(digest, scan.boxed().shared());
     }
 
     /// Contents of a layer of a delivered image.
@@ -170,7 +170,7 @@ impl AttachmentOptions {
     pub(super) async fn attach(
         &self,
         subject: &Subject<'_>,
-        surveys: &LayerScanner,
+        scanner: &LayerScanner,
         sink: &Sink,
         progress: &dyn Progress,
     ) -> Result<Vec<AttachmentReport>, BoxError> {
@@ -195,7 +195,7 @@ impl AttachmentOptions {
                 .hint(hint.unwrap_or_else(|| subject.way_to_attach(document)))
         };
         if let Some(first) = self.bills.first() {
-            let inventory = subject.inventory(surveys, sink, progress).await;
+            let inventory = subject.inventory(scanner, sink, progress).await;
             let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
             for form in &self.bills {
                 let put = async {
@@ -240,7 +240,7 @@ impl Subject<'_> {
 
     async fn inventory(
         &self,
-        surveys: &LayerScanner,
+        scanner: &LayerScanner,
         sink: &Sink,
         progress: &dyn Progress,
     ) -> Result<Inventory, BoxError> {
@@ -250,7 +250,7 @@ impl Subject<'_> {
         let own = image.manifest().layers.iter().skip(below);
         let mut layers = Vec::new();
         for blob in own {
-            layers.push(surveys.layer(blob, sink, progress).await?);
+            layers.push(scanner.layer(blob, sink, progress).await?);
         }
         let base = base.reference().map(|reference| InventoryBase {
             name: repository_of(reference),

@@ -295,8 +295,7 @@ impl EntryBuild<'_> {
             return Ok(());
         }
         let documents = self.documents(&request);
-        let review =
-            |outlooks: &[PlannedTag<'_>]| check_served(outlooks, nodes, run.today, ctx.reporter);
+        let review = |tags: &[PlannedTag<'_>]| check_served(tags, nodes, run.today, ctx.reporter);
         let mut target = entry.target(name, documents, &review);
         let (_, obstacle) = planned.engine();
         keep_missing(entry, &mut planned, &target.naming, &standing, report)?;

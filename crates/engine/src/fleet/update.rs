@@ -60,9 +60,8 @@ impl EntryUpdate<'_> {
             }
             return Ok(());
         }
-        let review = |outlooks: &[PlannedTag<'_>]| {
-            check_served(outlooks, self.nodes, run.today, ctx.reporter)
-        };
+        let review =
+            |tags: &[PlannedTag<'_>]| check_served(tags, self.nodes, run.today, ctx.reporter);
         let mut target = entry.target(self.image.repository(), run.documents.clone(), &review);
         target.permit = check.into_build().await;
         let delivering = deliver(&updates, self.image, target, ctx);
