@@ -32,8 +32,8 @@ pub(crate) fn write_json(
         "{{\n  \"compatible\": {compatible},\n  \"summary\": {summary},\n  \"workloads\": ["
     )?;
     let mut separator = "\n    ";
-    for (workload, prospect) in workload_outcomes(rollout) {
-        let part = workload_part(rollout, &prospect, workload);
+    for (workload, outcome) in workload_outcomes(rollout) {
+        let part = workload_part(rollout, &outcome, workload);
         write!(out, "{separator}{part}")?;
         separator = ",\n    ";
     }
@@ -77,8 +77,8 @@ fn optional_parts(rollout: &Rollout) -> impl Iterator<Item = (&'static str, Valu
 }
 
 /// Result for one workload, with its worst finding and all fixes.
-fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: usize) -> Value {
-    let causes = summarize(causes(rollout, prospect, workload), prospect.starts);
+fn workload_part(rollout: &Rollout, outcome: &WorkloadOutcome<'_>, workload: usize) -> Value {
+    let causes = summarize(causes(rollout, outcome, workload), outcome.starts);
     let worst = causes.first();
     let fixes = fixes(&causes);
     let words: Vec<&str> = fixes.iter().map(|(fix, _)| *fix).collect();
@@ -90,9 +90,9 @@ fn workload_part(rollout: &Rollout, prospect: &WorkloadOutcome<'_>, workload: us
     }
     let outlook = json!({
         "manifest": rollout.workloads[workload].manifest(),
-        "starts": prospect.starts.name(),
-        "nodes": prospect.nodes,
-        "starts_on": prospect.starts_on,
+        "starts": outcome.starts.name(),
+        "nodes": outcome.nodes,
+        "starts_on": outcome.starts_on,
         "rule": worst.map(|cause| cause.finding.rule),
         "reason": worst.map(|cause| cause.describe(rollout)),
         "fix": (!words.is_empty()).then(|| words.join("; ")),

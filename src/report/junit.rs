@@ -31,7 +31,7 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
     };
     let workloads = workload_outcomes(rollout);
     let workloads =
-        workloads.map(|(workload, prospect)| workload_case(rollout, &prospect, workload, strict));
+        workloads.map(|(workload, outcome)| workload_case(rollout, &outcome, workload, strict));
     let mut suites = vec![suite("workloads", workloads)];
     let placements = rollout.placements.iter();
     for placement in placements.filter(|placement| placement.workload.is_none()) {
@@ -149,13 +149,13 @@ fn case_on_all(
 /// Case of one workload: passed, or the findings of each image and kind of host.
 fn workload_case(
     rollout: &Rollout,
-    prospect: &WorkloadOutcome<'_>,
+    outcome: &WorkloadOutcome<'_>,
     workload: usize,
     strict: bool,
 ) -> TestCase {
     let own = &rollout.workloads[workload];
-    let causes = causes(rollout, prospect, workload);
-    let outlook = outlook(prospect);
+    let causes = causes(rollout, outcome, workload);
+    let outlook = outlook(outcome);
     let reason = |cause: &Cause<'_>| {
         let (text, rule) = (cause.describe(rollout), cause.finding.rule);
         escape_untrusted(format!("{text} ({rule})"))
@@ -174,8 +174,8 @@ fn workload_case(
     }
     let details = lines.join("\n");
     let worst = causes.first().map(|cause| cause.finding);
-    let outcome = worst.map_or(Verdict::Compatible, |finding| finding.outcome);
-    let failure = failed(outcome, strict).zip(worst);
+    let verdict = worst.map_or(Verdict::Compatible, |finding| finding.outcome);
+    let failure = failed(verdict, strict).zip(worst);
     let failure = failure.map(|(outcome, finding)| Failure {
         outcome,
         message: escape_untrusted(&outlook),

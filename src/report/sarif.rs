@@ -164,8 +164,8 @@ pub(crate) fn write_sarif(
     out: impl Write,
 ) -> io::Result<usize> {
     let places = Places::new(rollout, nodes_file);
-    let workloads = workload_outcomes(rollout).filter_map(|(workload, prospect)| {
-        let result = of_workload(rollout, &prospect, workload, strict)?;
+    let workloads = workload_outcomes(rollout).filter_map(|(workload, outcome)| {
+        let result = of_workload(rollout, &outcome, workload, strict)?;
         let origin = rollout.workloads[workload].origin.as_ref();
         Some(Result {
             place: places.of_manifest(origin),
@@ -233,14 +233,14 @@ fn notes(rollout: &Rollout, places: &Places<'_>) -> Vec<Result> {
 /// that has it.
 fn of_workload(
     rollout: &Rollout,
-    prospect: &WorkloadOutcome<'_>,
+    outcome: &WorkloadOutcome<'_>,
     workload: usize,
     strict: bool,
 ) -> Option<Result> {
-    let causes = causes(rollout, prospect, workload);
+    let causes = causes(rollout, outcome, workload);
     let worst = causes.first()?.finding;
     let id = &rollout.workloads[workload].id;
-    let outlook = outlook(prospect);
+    let outlook = outlook(outcome);
     let mut sentences = vec![format!("{id} {outlook}")];
     sentences.extend(causes.iter().map(|cause| cause.describe(rollout)));
     for (fix, commands) in fixes(&causes) {

@@ -64,12 +64,12 @@ pub(super) fn answers(rollout: &Rollout) -> Vec<Vec<AnswerPart>> {
     let workloads = names::workloads(rollout);
     let mut of_workloads: HashMap<StartStatus, Vec<String>> = HashMap::new();
     let mut of_images: HashMap<StartStatus, Vec<String>> = HashMap::new();
-    for prospect in rollout.outcomes() {
-        let (own, name) = match prospect.subject {
+    for outcome in rollout.outcomes() {
+        let (own, name) = match outcome.subject {
             Subject::Workload(index) => (&mut of_workloads, workloads[index].clone()),
             Subject::Image(index) => (&mut of_images, rollout.images[index].label()),
         };
-        own.entry(prospect.starts).or_default().push(name);
+        own.entry(outcome.starts).or_default().push(name);
     }
     [(WORKLOAD, of_workloads), (IMAGE, of_images)]
         .into_iter()
@@ -199,19 +199,19 @@ fn part_in_words(starts: StartStatus, number: usize, noun: &str, is_first: bool)
 pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut cases: Vec<WorkloadGroup<'_>> = Vec::new();
-    for (workload, prospect) in workload_outcomes(rollout) {
-        if !prospect.starts.needs_action() {
+    for (workload, outcome) in workload_outcomes(rollout) {
+        if !outcome.starts.needs_action() {
             continue;
         }
-        let found = summarize(causes(rollout, &prospect, workload), prospect.starts);
+        let found = summarize(causes(rollout, &outcome, workload), outcome.starts);
         let fixes = fixes(&found);
         let commands = fixes.iter().map(|(_, commands)| commands.clone());
         let commands: Vec<Vec<&str>> = commands.collect();
         // A command says what to do; without one, the text has to.
         let words = fixes.iter().filter(|(_, commands)| commands.is_empty());
         let words: Vec<&str> = words.map(|(fix, _)| *fix).collect();
-        let key = (prospect.starts, commands, words);
-        let nodes = Some(NodeTally::of(&prospect));
+        let key = (outcome.starts, commands, words);
+        let nodes = Some(NodeTally::of(&outcome));
         if let Some(&place) = places.get(&key) {
             let case = &mut cases[place];
             case.workloads.push(workload);
@@ -229,7 +229,7 @@ pub(super) fn workload_groups(rollout: &Rollout) -> Vec<WorkloadGroup<'_>> {
         }
         places.insert(key, cases.len());
         cases.push(WorkloadGroup {
-            starts: prospect.starts,
+            starts: outcome.starts,
             workloads: vec![workload],
             nodes,
             causes: found,
@@ -304,7 +304,7 @@ pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<
 /// Causes that keep a workload from starting everywhere, the worst first, and warnings.
 pub(super) fn causes<'a>(
     rollout: &'a Rollout,
-    prospect: &WorkloadOutcome<'a>,
+    outcome: &WorkloadOutcome<'a>,
     workload: usize,
 ) -> Vec<Cause<'a>> {
     let notices = rollout.notices.iter();
@@ -317,9 +317,9 @@ pub(super) fn causes<'a>(
             others: 0,
         })
         .collect();
-    for placed in &prospect.placement.images {
+    for placed in &outcome.placement.images {
         let own = causes.len();
-        let groups = prospect.placement.selection.groups.iter();
+        let groups = outcome.placement.selection.groups.iter();
         for (group, finding) in groups.zip(&placed.findings) {
             if finding.outcome == VerdictOutcome::Compatible {
                 continue;
@@ -447,26 +447,26 @@ fn without_number(starts: StartStatus, number: usize) -> String {
 }
 
 /// `starts nowhere, on none of 4 nodes`.
-pub(super) fn outlook(prospect: &WorkloadOutcome<'_>) -> String {
+pub(super) fn outlook(outcome: &WorkloadOutcome<'_>) -> String {
     let WorkloadOutcome {
         starts,
         nodes,
         warned_on,
         ..
-    } = *prospect;
+    } = *outcome;
     if starts == StartStatus::Warned && warned_on < nodes {
         let what = without_number(starts, 1);
         return format!("{what} on {warned_on} of {}", count(nodes, "node"));
     }
-    NodeTally::of(prospect).describe(starts, 1)
+    NodeTally::of(outcome).describe(starts, 1)
 }
 
 impl NodeTally {
-    fn of(prospect: &WorkloadOutcome<'_>) -> Self {
+    fn of(outcome: &WorkloadOutcome<'_>) -> Self {
         Self {
-            all: prospect.nodes,
-            starts_on: prospect.starts_on,
-            unknown_on: prospect.unknown_on,
+            all: outcome.nodes,
+            starts_on: outcome.starts_on,
+            unknown_on: outcome.unknown_on,
         }
     }
 

@@ -96,15 +96,15 @@ fn parts(steps: &[ActionStep]) -> Vec<(&str, bool)> {
 
 fn workload_parts(rollout: &Rollout) -> Vec<Value> {
     let mut names = names::workloads(rollout).into_iter();
-    let parts = workload_outcomes(rollout).filter_map(|(workload, prospect)| {
+    let parts = workload_outcomes(rollout).filter_map(|(workload, outcome)| {
         Some(json!({
             "name": names.next()?,
             "kind": rollout.workloads[workload].id.kind,
             "manifest": rollout.workloads[workload].manifest().map(ToString::to_string),
-            "starts": prospect.starts as usize,
-            "outlook": outlook(&prospect),
-            "nodes": prospect.nodes,
-            "starts_on": prospect.starts_on,
+            "starts": outcome.starts as usize,
+            "outlook": outlook(&outcome),
+            "nodes": outcome.nodes,
+            "starts_on": outcome.starts_on,
         }))
     });
     parts.collect()
