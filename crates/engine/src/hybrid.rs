@@ -22,7 +22,7 @@ use wincimg_common::lock;
 use wincimg_dockerfile::stages::{SegmentStep, Stages, WindowsSegment};
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::{Reference, repository_of};
+use wincimg_oci::reference::{Reference, prefix_and_name, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, Plan, PlannedStep};
@@ -78,14 +78,9 @@ pub struct CacheRepository {
 impl CacheRepository {
     /// The repository of a reference, whose tag does not count.
     pub fn of_reference(reference: &Reference) -> Option<Self> {
-        let whole = reference.repository();
-        let (path, name) = whole
-            .rsplit_once('/')
-            .map_or((None, whole), |(path, name)| (Some(path), name));
-        let host = reference.registry();
-        let registry = path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"));
+        let (prefix, name) = prefix_and_name(reference);
         Some(Self {
-            registry: registry.parse().ok()?,
+            registry: prefix.parse().ok()?,
             name: name.to_owned(),
         })
     }

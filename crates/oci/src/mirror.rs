@@ -22,7 +22,7 @@ use super::copy::{
 };
 use super::document::ManifestFormat;
 use super::prefix::RegistryPrefix;
-use super::reference::Reference;
+use super::reference::{Reference, repository_of};
 use super::remote::{RegistryClient, Repository};
 use super::store::{Sink, Source, StoreError};
 
@@ -337,12 +337,9 @@ fn find_defect(found: &CompanionReport) -> Option<StoreError> {
 /// Returns the name to pull the image by; its digest may have changed.
 fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
     match copied {
-        Some(report) if target.tag().is_none() => format!(
-            "{}/{}@{}",
-            target.registry(),
-            target.repository(),
-            report.digest
-        ),
+        Some(report) if target.tag().is_none() => {
+            format!("{}@{}", repository_of(target), report.digest)
+        }
         _ => target.to_string(),
     }
 }

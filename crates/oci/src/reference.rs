@@ -99,6 +99,15 @@ pub fn repository_of(reference: &Reference) -> String {
     format!("{}/{}", reference.registry(), reference.repository())
 }
 
+/// Where an image is pushed to, `HOST/PATH`, and its name there, `NAME`.
+pub fn prefix_and_name(reference: &Reference) -> (String, &str) {
+    let (host, repository) = (reference.registry(), reference.repository());
+    match repository.rsplit_once('/') {
+        Some((path, name)) => (format!("{host}/{path}"), name),
+        None => (host.to_owned(), repository),
+    }
+}
+
 /// Name of a reference by its tag, without a digest: `HOST/NAME:TAG`.
 pub fn tagged_name(reference: &Reference) -> String {
     let tag = reference.tag().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `--tag`: a tag, or the whole name of an image as for `docker build -t`.
 
 use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::{is_repository, is_tag, parse_reference};
+use wincimg_oci::reference::{is_repository, is_tag, parse_reference, prefix_and_name};
 
 /// Registry, name and tag of images, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,10 +35,7 @@ pub(super) fn tag_or_name(text: &str) -> Result<ImageName, String> {
             .ok_or_else(expected);
     }
     let reference = parse_reference(text).map_err(|_| expected())?;
-    let (prefix, name) = match reference.repository().rsplit_once('/') {
-        Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
-        None => (reference.registry().to_owned(), reference.repository()),
-    };
+    let (prefix, name) = prefix_and_name(&reference);
     Ok(ImageName {
         registry: Some(prefix.parse().map_err(|_| expected())?),
         name: Some(name.to_owned()),

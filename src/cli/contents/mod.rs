@@ -26,6 +26,7 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Document, Image};
 use wincimg_oci::store::{Location, Source};
 
+use super::copy::by_digest;
 use super::image_source::{OpenSource, SourceReader};
 use super::inspect::note_unclosed;
 use super::{Failure, ImageSource, Session};
@@ -186,12 +187,10 @@ fn how_to_choose(location: &ImageSource, platforms: &[String], first: Option<&Im
     let platform = &platforms[0];
     let is_unique = platforms[1..].iter().all(|other| other != platform);
     let named = match (first, location.stored()) {
-        (Some(first), Some(Location::Layout { dir, .. })) if !is_unique => {
-            format!("oci:{}:{}", dir.display(), first.digest())
-        }
-        (Some(first), Some(Location::Registry(reference))) if !is_unique => {
-            let (registry, repository) = (reference.registry(), reference.repository());
-            format!("{registry}/{repository}@{}", first.digest())
+        (Some(first), Some(place @ (Location::Layout { .. } | Location::Registry(_))))
+            if !is_unique =>
+        {
+            by_digest(place, &first.digest().to_string())
         }
         _ => return format!("choose one with --platform {platform}"),
     };

@@ -1,6 +1,7 @@
 //! Suggested commands, quoted for a shell.
 
 use wincimg_common::shell::command_line;
+use wincimg_oci::reference::prefix_and_name;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::update::{Kb, Updates};
@@ -279,10 +280,7 @@ pub(super) fn rebuild_command(
     }
     match image.location() {
         Some(Location::Registry(reference)) => {
-            let (prefix, name) = match reference.repository().rsplit_once('/') {
-                Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
-                None => (reference.registry().to_owned(), reference.repository()),
-            };
+            let (prefix, name) = prefix_and_name(&reference);
             flag("registry", prefix);
             flag("name", name.to_owned());
             let own = reference.tag();

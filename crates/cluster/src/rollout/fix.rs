@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use wincimg_oci::reference::parse_reference;
+use wincimg_oci::reference::{parse_reference, repository_of};
 use wincimg_windows::compat::{Concern, HostBuild, VerdictOutcome};
 
 use super::commands::{CommandFlags, TemplateChange, image_step, inspect_command, mirror_command};
@@ -380,7 +380,7 @@ impl<'a> FixResolver<'a> {
         let Some(reference) = parse_reference(text).ok().filter(|_| is_for_windows) else {
             return advised;
         };
-        let repository = format!("{}/{}", reference.registry(), reference.repository());
+        let repository = repository_of(&reference);
         let tag = reference.tag().unwrap_or_default();
         // The other tag may be an index, too.
         let is_refused = refused_in_index(about.kind).is_some();
@@ -456,7 +456,7 @@ impl<'a> FixResolver<'a> {
         let Ok(reference) = parse_reference(text) else {
             return advised;
         };
-        let repository = format!("{}/{}", reference.registry(), reference.repository());
+        let repository = repository_of(&reference);
         let fix = format!(
             "report to the publisher of {repository} that its index states other platforms than \
              its images, or none"

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use wincimg_inspect::bases::{BaseMatch, Fit, parse_location};
-use wincimg_oci::reference::Reference;
+use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{HostBuild, VerdictOutcome};
@@ -32,7 +32,7 @@ pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
     let Ok(Location::Registry(reference)) = parse_location(reference) else {
         return false;
     };
-    let repository = format!("{}/{}", reference.registry(), reference.repository());
+    let repository = repository_of(&reference);
     let is_own = |prefix: &String| {
         let rest = repository.strip_prefix(prefix.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -43,7 +43,7 @@ pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
 
 /// Where a mirror keeps one of Microsoft's bases, and the base's short name.
 pub(super) fn mirrored_base(reference: &Reference) -> Option<(String, &'static str)> {
-    let repository = format!("{}/{}", reference.registry(), reference.repository());
+    let repository = repository_of(reference);
     BASES.iter().find_map(|path| {
         let mirror = repository.strip_suffix(path)?.strip_suffix('/')?;
         let (_, name) = path.split_once('/')?;
@@ -88,7 +88,7 @@ pub async fn fetch_tags(rollout: &Rollout, registry: &RegistryClient) -> TagsByR
         let Ok(Location::Registry(reference)) = parse_location(&text) else {
             continue;
         };
-        let name = format!("{}/{}", reference.registry(), reference.repository());
+        let name = repository_of(&reference);
         let (_, texts) = repositories.entry(name).or_insert((reference, Vec::new()));
         texts.push(text);
     }
@@ -144,7 +144,7 @@ fn split_tag(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
 }
 
 pub(super) fn with_tag(reference: &Reference, tag: &str) -> String {
-    format!("{}/{}:{tag}", reference.registry(), reference.repository())
+    format!("{}:{tag}", repository_of(reference))
 }
 
 /// The tag without the Windows version by which a build names the image of one host: `1.4` of
