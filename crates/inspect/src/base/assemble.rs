@@ -80,6 +80,7 @@ impl Merge for MergedFile {
         if lower.is_folder() && self.is_folder() {
             // A folder keeps its original spelling.
             self.record.name.clone_from(&lower.record.name);
+            self.record.descriptor = self.record.descriptor.or(lower.record.descriptor);
         }
     }
 }

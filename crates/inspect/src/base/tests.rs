@@ -61,9 +61,18 @@ fn layer() -> Vec<u8> {
 }
 
 fn facts_of(tar: &[u8]) -> Result<Bytes, wincimg_layer::TarReadError> {
+    facts_of_layers(&[tar])
+}
+
+/// The bottom layer is the first one.
+fn facts_of_layers(tars: &[&[u8]]) -> Result<Bytes, wincimg_layer::TarReadError> {
     let extent = Extent::Everything;
-    let found = collect_layer(tar, LayerPosition::Bottom, &extent)?;
-    Ok(assemble(&sha256(b"base"), Some("10.0.1.1"), &extent, vec![found]).unwrap())
+    let layers: Result<_, _> = tars
+        .iter()
+        .enumerate()
+        .map(|(number, tar)| collect_layer(*tar, LayerPosition::of(number), &extent))
+        .collect();
+    Ok(assemble(&sha256(b"base"), Some("10.0.1.1"), &extent, layers?).unwrap())
 }
 
 static LAYER: LazyLock<Vec<u8>> = LazyLock::new(layer);
@@ -377,4 +386,26 @@ fn descriptors_in_words_and_other_names_of_files_are_read() {
     ] {
         assert!(printed.contains(problem), "{problem}: {printed}");
     }
+}
+
+#[test]
+fn a_folder_keeps_its_rights_under_a_layer_that_states_none() {
+    const SDDL: &str = "O:SYG:SYD:P(A;OICI;FA;;;SY)";
+    let folder_of = |records: &[(&str, &str)]| {
+        let mut tar = tar::Builder::new(Vec::new());
+        let records = records.iter().map(|(key, value)| (*key, value.as_bytes()));
+        tar.append_pax_extensions(records).unwrap();
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_size(0);
+        tar.append_data(&mut header, "Files", std::io::empty())
+            .unwrap();
+        tar.into_inner().unwrap()
+    };
+    let base = folder_of(&[("MSWINDOWS.sd", SDDL)]);
+    let own = folder_of(&[("MSWINDOWS.fileattr", "16")]);
+    let facts = BaseFacts::read(facts_of_layers(&[&base, &own]).unwrap()).unwrap();
+    let root = BaseContents::file(&facts, &r"C:\".parse().unwrap()).unwrap();
+    let read = SecurityDescriptor::from_bytes(&root.present().unwrap().security.unwrap());
+    assert_eq!(read.unwrap(), SDDL.parse().unwrap());
 }
