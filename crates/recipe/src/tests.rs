@@ -467,7 +467,8 @@ fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
     let in_one = plan_with(&recipe, &texts).unwrap();
     assert_eq!(in_one.iis, Some(listed.clone()));
     assert_eq!(listed.site.as_str(), "Default Web Site");
-    assert_eq!(listed.path.to_string(), r"C:\inetpub\wwwroot");
+    let path = listed.path.as_ref().map(ToString::to_string);
+    assert_eq!(path.as_deref(), Some(r"C:\inetpub\wwwroot"));
     assert_eq!(listed.app_pool.as_str(), "DefaultAppPool");
     let printed = in_one.to_string();
     for line in [

@@ -190,7 +190,7 @@ fn how_to_choose(location: &ImageSource, platforms: &[String], first: Option<&Im
         (Some(first), Some(place @ (Location::Layout { .. } | Location::Registry(_))))
             if !is_unique =>
         {
-            by_digest(place, &first.digest().to_string())
+            by_digest(place, first.digest().as_ref())
         }
         _ => return format!("choose one with --platform {platform}"),
     };

@@ -102,11 +102,7 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     // What other bases have is unknown.
     let is_known = |it: &Reference| it.is_plain() || it.is_of_microsoft();
     let is_open = !stage.repository().is_some_and(is_known);
-    let mut installed = Installed {
-        is_open,
-        has_ports: is_open,
-        ..Installed::default()
-    };
+    let mut installed = Installed::of_base(is_open);
     // Another shell brings its programs, and an image of MSYS2 may begin with one.
     let image = stage.image.to_ascii_lowercase();
     let is_posix = image.contains_any(&["msys", "cygwin", "mingw"]);
@@ -156,7 +152,7 @@ fn check_shell(step: &LintStep<'_>, installed: &Installed) -> Option<Finding> {
     let words = step.instruction.exec_form()?;
     let path = words.first()?;
     let is_missing = matches!(path.as_str(), "bash" | "sh")
-        && !installed.has_ports
+        && !installed.has_ports()
         && !installed.installs.contains(path.as_str());
     let is_of_unix = path.starts_with("/bin/") || path.starts_with("/usr/") || is_missing;
     let message = format!("Windows has no {path}; use cmd or PowerShell");
@@ -192,7 +188,7 @@ fn problem(command: &LintCommand, before: &str, installed: &Installed) -> Option
     if of_cmd.is_some() && !installed.is_open {
         return of_cmd;
     }
-    if installed.has_ports {
+    if installed.has_ports() {
         return None;
     }
     missing_program(command, before, installed)

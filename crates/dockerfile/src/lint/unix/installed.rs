@@ -26,15 +26,22 @@ const PATH_SETTERS: [&str; 4] = [
     "%path%", "env:path", "environmentvariable", "session manager",
 ];
 
+/// Programs of Linux for Windows.
+#[derive(Default, PartialEq, Eq)]
+enum Ports {
+    #[default]
+    None,
+    /// Git's, of which the installer put only `git` on the PATH.
+    PlainGit,
+    OnPath,
+}
+
 /// Contents of a stage so far.
 #[derive(Default)]
 pub(super) struct Installed {
     /// True if the contents and the shell of the base are unknown.
     pub(super) is_open: bool,
-    /// Programs of Linux for Windows.
-    pub(super) has_ports: bool,
-    /// True if Git's installer put only `git` on the PATH.
-    has_plain_git: bool,
+    ports: Ports,
     /// Text of the instructions that install something.
     pub(super) installs: String,
     /// Text of the instructions without a finding.
@@ -48,10 +55,25 @@ pub(super) struct Installed {
 }
 
 impl Installed {
+    /// What the base has.
+    pub(super) fn of_base(is_open: bool) -> Self {
+        Self {
+            is_open,
+            ports: if is_open { Ports::OnPath } else { Ports::None },
+            ..Self::default()
+        }
+    }
+
+    /// True if programs of Linux for Windows may be on the PATH.
+    pub(super) fn has_ports(&self) -> bool {
+        self.ports == Ports::OnPath
+    }
+
     /// Programs of Git that a text, in lower case, adds to the PATH.
     pub(super) fn add_tools_of_git(&mut self, text: &str) {
-        let has_tools = || text.contains_any(&WITH_UNIX_TOOLS);
-        self.has_ports = self.has_ports || self.has_plain_git && has_tools();
+        if self.ports == Ports::PlainGit && text.contains_any(&WITH_UNIX_TOOLS) {
+            self.ports = Ports::OnPath;
+        }
     }
 
     /// `text` is in lower case.
@@ -61,12 +83,17 @@ impl Installed {
             let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
             words.any(|word| matches!(word, "git" | "mingit"))
         };
-        let has_port = |ports: &[&str]| text.contains_any(ports);
-        if !self.has_ports && has_git() {
-            self.has_plain_git |= has_port(&GIT_INSTALLERS);
-            self.has_ports = !self.has_plain_git;
+        if self.ports == Ports::None && has_git() {
+            let is_plain = text.contains_any(&GIT_INSTALLERS);
+            self.ports = if is_plain {
+                Ports::PlainGit
+            } else {
+                Ports::OnPath
+            };
         }
-        self.has_ports = self.has_ports || has_port(&PORTS);
+        if text.contains_any(&PORTS) {
+            self.ports = Ports::OnPath;
+        }
         self.add_tools_of_git(text);
         if text.contains("install") {
             self.installs.push_str(text);
@@ -92,7 +119,9 @@ impl Installed {
         let folder = folder.trim_start_matches("./").trim_end_matches(['/', '.']);
         self.is_vague |= is_copy;
         let is_on_path = folder.ends_with("/windows") || folder.contains("/windows/system32");
-        self.has_ports |= is_copy && is_on_path;
+        if is_copy && is_on_path {
+            self.ports = Ports::OnPath;
+        }
         if !folder.is_empty() {
             self.folders.push(folder.to_owned());
         }
