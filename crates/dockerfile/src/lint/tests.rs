@@ -589,17 +589,17 @@ fn a_file_extension_gets_its_dot_in_every_form() {
         fix(
             Cmd,
             rule,
-            "RUN appcmd set config /section:staticContent \"/+[fileExtension='json',mimeType='application/json']\""
+            "RUN C:\\i\\appcmd set config /section:staticContent \"/+[fileExtension='json',mimeType='application/json']\""
         ),
-        "RUN appcmd set config /section:staticContent \"/+[fileExtension='.json',mimeType='application/json']\""
+        "RUN C:\\i\\appcmd set config /section:staticContent \"/+[fileExtension='.json',mimeType='application/json']\""
     );
     assert_eq!(
         fix(
             PowerShell,
             rule,
-            r#"RUN ["appcmd.exe", "set", "config", "/+\"[fileExtension='json',allowed='true']\""]"#
+            r#"RUN ["C:\\i\\appcmd.exe", "set", "config", "/+\"[fileExtension='json',allowed='true']\""]"#
         ),
-        r#"RUN ["appcmd.exe", "set", "config", "/+\"[fileExtension='.json',allowed='true']\""]"#
+        r#"RUN ["C:\\i\\appcmd.exe", "set", "config", "/+\"[fileExtension='.json',allowed='true']\""]"#
     );
     assert_eq!(
         fix(
@@ -609,7 +609,7 @@ fn a_file_extension_gets_its_dot_in_every_form() {
         ),
         "RUN Add-WebConfigurationProperty -Value @{ fileExtension = '.woff2' }"
     );
-    clean(Cmd, "RUN appcmd x /+[fileExtension='.json']");
+    clean(Cmd, "RUN C:\\i\\appcmd x /+[fileExtension='.json']");
     clean(PowerShell, "RUN x @{fileExtension=$extension}");
 }
 
