@@ -62,15 +62,20 @@ mod tests {
     }
 
     #[test]
-    fn old_updates_need_nothing() {
+    fn updates_need_the_stack_of_their_time() {
         let needed = |build, revision| {
             for_version(WindowsVersion::new(build, revision))
                 .map(|row| (row.kb.map(|kb| kb.to_string()), row.stack))
         };
         assert_eq!(needed(17763, 1158), None);
         let kb = |article: &str| Some((Some(article.to_owned()), None));
+        assert_eq!(needed(17763, 1879), None);
+        assert_eq!(needed(17763, 1911), kb("KB5001407"));
+        assert_eq!(needed(17763, 1971), kb("KB5003243"));
+        assert_eq!(needed(17763, 2091), kb("KB5003243"));
         assert_eq!(needed(17763, 9245), kb("KB5005112"));
-        assert_eq!(needed(14393, 693), None);
+        assert_eq!(needed(14393, 2273), None);
+        assert_eq!(needed(14393, 2312), kb("KB4132216"));
         assert_eq!(needed(14393, 3929), kb("KB4550994"));
         assert_eq!(needed(14393, 9514), kb("KB5073447"));
         let stack = Some(WindowsVersion::new(20348, 1960));
