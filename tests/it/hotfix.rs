@@ -322,6 +322,18 @@ fn an_error_page_that_stays_is_quoted() {
 }
 
 #[test]
+fn a_catalog_that_stays_overloaded_is_said_to_be() {
+    let setup = CatalogSetup::new();
+    setup
+        .catalog
+        .instead(vec![ResponseOverride::Status(503); 20]);
+    setup
+        .catalog_command(&["search", "x"])
+        .fails(3, "network/answer", &["503"])
+        .advises(&["try again later", "--catalog"]);
+}
+
+#[test]
 fn a_catalog_without_tls_has_to_be_listed() {
     let setup = CatalogSetup::new();
     let address = format!("http://{}", setup.catalog.host);

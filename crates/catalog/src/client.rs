@@ -18,18 +18,28 @@ pub(super) const PAGE_LIMIT: u64 = 16 << 20;
 /// Maximum number of pages; the real catalog stops at 40, so more is a loop.
 const MOST_PAGES: usize = 100;
 
+const OVERLOADED: &str =
+    "the catalog may be overloaded: try again later, or pass a copy with --catalog";
+
 /// Error of a request to the catalog.
 fn not_answered(error: HttpError) -> Problem {
-    let hint = matches!(error, HttpError::Unreachable { .. }).then_some(
-        "check the network and HTTPS_PROXY, or pass a copy of the catalog with --catalog",
-    );
+    let hint = match &error {
+        HttpError::Unreachable { .. } => {
+            Some("check the network and HTTPS_PROXY, or pass a copy of the catalog with --catalog")
+        }
+        HttpError::Status {
+            status,
+            retry_after: None,
+            ..
+        } if matches!(status.as_u16(), 429 | 502..=504) => Some(OVERLOADED),
+        _ => None,
+    };
     Problem::from_diagnosed(error).hint_if(hint)
 }
 
 /// Problem of an invalid response.
 fn unusable(problem: String) -> Problem {
-    Problem::new("catalog/answer", problem)
-        .hint("the catalog may be overloaded: try again later, or pass a copy with --catalog")
+    Problem::new("catalog/answer", problem).hint(OVERLOADED)
 }
 
 fn invalid_address(address: &str) -> Problem {
