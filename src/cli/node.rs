@@ -134,7 +134,7 @@ impl MakeScript {
         let (registries, images) = match &self.registry {
             Some(registry) if !self.undo => {
                 let builds = self.hosts.distinct_builds(session)?;
-                warn_of_cri_dockerd(&builds.nodes, session);
+                warn_of_unset_nodes(&builds.nodes, session);
                 let registries = self.registries(registry)?;
                 (
                     registries,
@@ -288,19 +288,30 @@ impl MakeScript {
 }
 
 /// Warns of nodes whose pause image the script does not set.
-fn warn_of_cri_dockerd(nodes: &[nodes::Node], session: &Session) {
-    let with = nodes.iter().filter(|node| node.has_cri_dockerd());
-    let names: Vec<&str> = with.filter_map(|node| node.name.as_deref()).collect();
-    if let [first, others @ ..] = &names[..] {
-        let others = match others.len() {
-            0 => String::new(),
-            more => format!(" and {}", count(more, "other node")),
-        };
+fn warn_of_unset_nodes(nodes: &[nodes::Node], session: &Session) {
+    if let Some(names) = names_of(nodes, nodes::Node::has_cri_dockerd) {
         session.warn(format_args!(
-            "cri-dockerd on {first}{others} is not configured: start it with the flags that the \
-             script prints"
+            "cri-dockerd on {names} is not configured: start it with the flags that the script \
+             prints"
         ));
     }
+    if let Some(names) = names_of(nodes, nodes::Node::is_of_rke2) {
+        session.warn(format_args!(
+            "the script fails on {names}, where RKE2 configures containerd: set pause-image in \
+             RKE2's config.yaml, and the registry in its registries.yaml"
+        ));
+    }
+}
+
+/// The first of these nodes, and how many others there are.
+fn names_of(nodes: &[nodes::Node], is_meant: impl Fn(&nodes::Node) -> bool) -> Option<String> {
+    let meant = nodes.iter().filter(|node| is_meant(node));
+    let mut names = meant.filter_map(|node| node.name.as_deref());
+    let first = names.next()?;
+    Some(match names.count() {
+        0 => first.to_owned(),
+        more => format!("{first} and {}", count(more, "other node")),
+    })
 }
 
 /// Adds the nodes of a host without a base to its error.

@@ -298,6 +298,25 @@ fn flags_of_dockershim_are_for_kubelets_that_have_it() {
 }
 
 #[test]
+fn nodes_whose_containerd_is_of_rke2_are_named() {
+    assert_contains!(function(&any_script(), "Get-Runtime"), "-Name rke2");
+    let runtime = "containerd://1.7.23-k3s2";
+    let nodes = [
+        ["w1", "10.0.20348.2402", runtime, "v1.31.4"],
+        ["w2", "10.0.20348.2402", runtime, "v1.31.4+rke2r1"],
+        ["w3", "10.0.20348.2402", runtime, "v1.30.8+rke2r1"],
+    ];
+    let output = script_for_nodes(&nodes);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{printed}");
+    let words = ["w2 and 1 other node", "pause-image", "registries.yaml"];
+    assert!(warning(&words).eval(&printed), "{printed}");
+    let output = script_for_nodes(&nodes[..1]);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(!printed.contains("RKE2"), "{printed}");
+}
+
+#[test]
 fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start() {
     let text = any_script();
     let steps = [

@@ -41,6 +41,8 @@ pub struct Node {
     pub runtime: ContainerRuntime,
     /// Minor version of its kubelet, if known.
     pub kubelet: Option<u32>,
+    /// Build of its kubelet by a distribution: `rke2r1` of `v1.31.4+rke2r1`.
+    pub kubelet_build: Option<String>,
     /// True if its kubelet fails to give a pod's token to the pod's `runAsUser`.
     pub fails_to_chown: bool,
     /// `amd64`, `arm64`, …
@@ -362,10 +364,12 @@ impl NodeObject {
             "" => self.label("kubernetes.io/arch").unwrap_or("amd64"),
             architecture => architecture,
         };
+        let kubelet_build = info.kubelet_version.split_once('+');
         Node {
             build,
             runtime: ContainerRuntime::from_node(&info.container_runtime_version),
             kubelet: minor_version(&info.kubelet_version),
+            kubelet_build: kubelet_build.map(|(_, build)| build.to_owned()),
             fails_to_chown: is_windows && fails_to_chown(&info.kubelet_version),
             architecture: architecture.to_owned(),
             name: Some(self.metadata.name),
@@ -404,6 +408,13 @@ impl Node {
     /// flags from the kubelet.
     pub fn has_cri_dockerd(&self) -> bool {
         self.runtime == ContainerRuntime::Docker && self.kubelet.is_some_and(|minor| minor >= 24)
+    }
+
+    /// Returns true if it is of RKE2, which runs containerd itself and writes its configuration at
+    /// each start.
+    pub fn is_of_rke2(&self) -> bool {
+        let build = self.kubelet_build.as_deref();
+        build.is_some_and(|build| build.starts_with("rke2"))
     }
 
     /// Returns whether it runs host process containers, if known: Kubernetes 1.22 runs them with a
@@ -450,6 +461,7 @@ impl Node {
             build: Some(build),
             runtime: ContainerRuntime::CONTAINERD,
             kubelet: None,
+            kubelet_build: None,
             fails_to_chown: false,
             architecture: build.architecture.name().to_owned(),
             labels: labels

@@ -210,6 +210,9 @@ function Get-ConfigPath([string]$Name) {
 
 function Get-Runtime {
     $found = @('containerd', 'docker' | Where-Object { Get-Service -Name $_ -ErrorAction SilentlyContinue })
+    if (($found.Count -eq 0) -and (Get-Service -Name rke2 -ErrorAction SilentlyContinue)) {
+        throw 'RKE2 configures containerd on this node: set pause-image in C:\etc\rancher\rke2\config.yaml, and the registry in registries.yaml next to it'
+    }
     if ($node.Runtime) {
         if ($found -notcontains $node.Runtime) { throw "this node has no service $($node.Runtime)" }
         return $node.Runtime

@@ -15,6 +15,7 @@ fn node() -> Node {
         build: Some(HostBuild::new("20348.2402".parse().unwrap())),
         runtime: ContainerRuntime::CONTAINERD,
         kubelet: None,
+        kubelet_build: None,
         fails_to_chown: false,
         architecture: "amd64".to_owned(),
         labels: labels
