@@ -40,8 +40,13 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     for note in &notes(images) {
         reporter.note(note);
     }
-    let warnings = images.iter().flat_map(|image| &image.plan.warnings);
-    for warning in warnings.collect::<BTreeSet<_>>() {
+    let plans = images.iter().map(|image| &image.plan);
+    let warnings = plans.flat_map(|plan| {
+        let of_contents = plan.user_warning().into_iter();
+        let of_contents = of_contents.chain(plan.control_set_warning());
+        plan.warnings.iter().cloned().chain(of_contents)
+    });
+    for warning in &warnings.collect::<BTreeSet<String>>() {
         reporter.warn(warning);
     }
     for image in images {

@@ -63,4 +63,20 @@ impl Plan {
         }
         Ok(())
     }
+
+    /// A warning if its user is an account that a HostProcess container does not have.
+    pub fn user_warning(&self) -> Option<String> {
+        if self.base.os_version.is_some() {
+            return None;
+        }
+        let user = self.container().user?;
+        let name = user.rsplit('\\').next()?;
+        let mut of_containers = ["ContainerUser", "ContainerAdministrator"].iter();
+        let is_missing = of_containers.any(|account| name.eq_ignore_ascii_case(account));
+        is_missing.then(|| {
+            format!(
+                r"hosts have no user {user}: HostProcess containers run as NT AUTHORITY\SYSTEM, NT AUTHORITY\LocalService, NT AUTHORITY\NetworkService or a local group of the host; change user, or set runAsUserName in each pod"
+            )
+        })
+    }
 }

@@ -11,10 +11,10 @@ use serde::de::{self, Deserializer};
 use toml::Spanned;
 use wincimg_common::diagnose::Problem;
 use wincimg_registry::regfile::RegFile;
-use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, regfile};
+use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, regfile};
 
-use super::Recipe;
 use super::text::Text;
+use super::{Plan, Recipe};
 
 /// Exports of whole hives have several hundred MiB.
 const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
@@ -122,6 +122,30 @@ impl JsonSchema for Data {
             ]
         })
     }
+}
+
+impl Plan {
+    /// A warning if it changes a control set that containers do not have.
+    pub fn control_set_warning(&self) -> Option<String> {
+        let in_layers = self.instruction_layers().flat_map(|layer| &layer.registry);
+        let mut edits = self.registry.iter().chain(in_layers);
+        let other = edits.find_map(|edit| other_control_set(edit.key()))?;
+        Some(format!(
+            r"HKLM\SYSTEM\{other} has no effect: a container has only ControlSet001; write CurrentControlSet"
+        ))
+    }
+}
+
+/// `ControlSet002` of a key in it, or the like.
+fn other_control_set(key: &KeyPath) -> Option<&str> {
+    let name = key.components().first()?;
+    let (start, number) = name.split_at_checked("ControlSet".len())?;
+    let is_other = key.root() == Root::System
+        && start.eq_ignore_ascii_case("ControlSet")
+        && number.len() == 3
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && number != "001";
+    is_other.then_some(name)
 }
 
 impl Recipe {

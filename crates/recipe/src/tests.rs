@@ -45,6 +45,31 @@ fn problem(body: &str) -> String {
 }
 
 #[test]
+fn what_containers_do_not_have_is_a_warning() {
+    let of_key = |set: &str| {
+        let key = format!(r"HKLM\SYSTEM\{set}\Services\x");
+        let body = format!("[[registry]]\nkey = '{key}'\nvalues = {{ a = 1 }}");
+        plan(&body).unwrap().control_set_warning()
+    };
+    for set in [
+        "CurrentControlSet", "controlset001", "ControlSet", "ControlSet0022",
+    ] {
+        assert_eq!(of_key(set), None, "{set}");
+    }
+    let warning = of_key("controlset002").unwrap();
+    assert!(warning.contains("controlset002 ") && warning.contains("CurrentControlSet"));
+    let of_user = |user: &str, is_windows: bool| {
+        let mut plan = plan(&format!("user = '{user}'")).unwrap();
+        plan.base.os_version = plan.base.os_version.filter(|_| is_windows);
+        plan.user_warning()
+    };
+    assert_eq!(of_user("ContainerUser", true), None);
+    assert_eq!(of_user(r"NT AUTHORITY\SYSTEM", false), None);
+    let warning = of_user("containeruser", false).unwrap();
+    assert!(warning.contains("containeruser") && warning.contains("runAsUserName"));
+}
+
+#[test]
 fn what_is_refused_is_named_with_its_place() {
     for case in include_str!("refused.txt").split("\n### ").skip(1) {
         let (expected, body) = case.split_once('\n').unwrap();
