@@ -436,6 +436,10 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
         .wincimg(&["script", "17763.1158", "--files", "hotfix"])
         .fails(3, "updates/folder", &["hotfix", "KB4549949"])
         .advises(&["wincimg node hotfix fetch KB4549949 --output hotfix"]);
+    setup
+        .catalog_command(&["script", "17763.1158", "--files", "hotfix"])
+        .fails(3, "updates/folder", &["hotfix", "KB4549949"])
+        .advises(&["--output hotfix --catalog http://"]);
 }
 
 #[test]
@@ -521,6 +525,14 @@ fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
         fs::write(setup.out().join(FILE), content).unwrap();
         messages.insert(fails(FILE).message);
     }
+    let host = &setup.catalog.host;
+    let again = format!(
+        "wincimg node hotfix fetch KB4549949 --output out --catalog http://{host} --insecure-registry {host}"
+    );
+    setup
+        .catalog_command(&script)
+        .fails(3, "updates/folder", &[FILE])
+        .advises(&[&again]);
     fs::remove_file(setup.out().join(FILE)).unwrap();
     messages.insert(fails(FILE).message);
     assert_eq!(messages.len(), 3, "{messages:#?}");

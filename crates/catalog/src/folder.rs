@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use serde::{Deserialize, Deserializer, Serialize};
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Diagnose as _, Diagnosis, Problem};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files;
 use wincimg_common::shell::command_line;
@@ -70,16 +70,29 @@ fn required<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(from).map(Some)
 }
 
-/// Problem of a file in the folder; the hint names the folder to fetch into, two levels up.
-fn fetch_again(path: &Path, problem: String) -> BoxError {
-    let folder = path.parent().and_then(Path::parent);
-    let hint = folder.map(|folder| format!("fetch it again, into {}", folder.display()));
-    Problem::new("updates/folder", problem).hint_if(hint).into()
+/// Problem of the update's folder.
+fn invalid_folder(problem: String) -> Problem {
+    Problem::new("updates/folder", problem)
 }
 
 /// Problem of an invalid manifest.
 fn unusable(path: &Path, problem: &str) -> BoxError {
-    fetch_again(path, format!("cannot use {}: {problem}", path.display()))
+    let problem = format!("cannot use {}: {problem}", path.display());
+    invalid_folder(problem).into()
+}
+
+/// The command that fetches an update into a folder.
+fn fetch_command(kb: Kb, arch: Arch, output: &Path, flags: &str) -> String {
+    let (kb, arch_name) = (kb.to_string(), arch.to_string());
+    let output = output.display().to_string();
+    let output = if output.is_empty() { "." } else { &output };
+    let mut words = vec!["wincimg", "node", "hotfix", "fetch", &kb];
+    if arch != Arch::default() {
+        words.extend(["--arch", &arch_name]);
+    }
+    words.extend(["--output", output]);
+    let command = format!("{} {flags}", command_line(&words));
+    command.trim_end().to_owned()
 }
 
 /// Name of an update's folder.
@@ -123,28 +136,43 @@ impl Description {
     }
 
     /// Reads the folder of an update, which is the given one or a subfolder, and verifies every
-    /// file. One article can serve several builds; the folder is for one of them.
+    /// file. One article can serve several builds; the folder is for one of them. `flags` are those
+    /// of this run for the catalog, for the command in a hint.
     pub fn read(
         folder: &Path,
         kb: Kb,
         arch: Arch,
         version: Option<WindowsVersion>,
+        flags: &str,
     ) -> Result<Self, BoxError> {
         let own = folder.join(folder_name(kb, arch));
-        let folder = if own.join(DESCRIPTION).is_file() {
-            own
+        let (own, output) = if own.join(DESCRIPTION).is_file() {
+            (own, folder)
         } else if folder.join(DESCRIPTION).is_file() {
-            folder.to_owned()
+            (folder.to_owned(), folder.parent().unwrap_or(folder))
         } else {
-            let folder = folder.display().to_string();
-            let name = kb.to_string();
-            let words = ["node", "hotfix", "fetch", &name, "--output", &folder];
-            return Err(
-                Problem::new("updates/folder", format!("{folder} has no {kb}"))
-                    .hint(command_line(&[&["wincimg"], &words[..]].concat()))
-                    .into(),
-            );
+            let problem = format!("{} has no {kb}", folder.display());
+            return Err(invalid_folder(problem)
+                .hint(fetch_command(kb, arch, folder, flags))
+                .into());
         };
+        Self::read_own(&own, kb, arch, version).map_err(|error| {
+            let problem = Problem::from_diagnosed(error);
+            let Diagnosis { code, hint, .. } = problem.diagnosis();
+            let is_damaged = code == "updates/folder" && hint.is_none();
+            let command = is_damaged.then(|| fetch_command(kb, arch, output, flags));
+            let hint = command.map(|command| format!("fetch it again with: {command}"));
+            problem.hint_if(hint).into()
+        })
+    }
+
+    /// Reads and verifies an update's own folder.
+    fn read_own(
+        folder: &Path,
+        kb: Kb,
+        arch: Arch,
+        version: Option<WindowsVersion>,
+    ) -> Result<Self, BoxError> {
         let path = folder.join(DESCRIPTION);
         let description = Self::parse(&path)?;
         let problem = |problem: String| unusable(&path, &problem);
@@ -168,7 +196,7 @@ impl Description {
             return Err(problem("it does not list one target".to_owned()));
         }
         let names = description.files.iter().map(|file| file.name.as_str());
-        reject_other_packages(&folder, names)?;
+        reject_other_packages(folder, names)?;
         Ok(description)
     }
 
@@ -208,7 +236,7 @@ pub(crate) fn reject_other_packages<'n>(
         folder.display(),
         names.join(", ")
     );
-    Err(Problem::new("updates/folder", problem).hint(
+    Err(invalid_folder(problem).hint(
         "DISM would install them too: move them away, or fetch the update into another folder",
     ))
 }
@@ -270,7 +298,7 @@ impl UpdateManifestFile {
         let changed = |problem: &str| {
             let path_shown = path.display();
             let problem = format!("{path_shown} differs from its entry in update.json: {problem}");
-            Err(fetch_again(&path, problem))
+            Err(invalid_folder(problem).into())
         };
         match fs::symlink_metadata(&path) {
             Ok(metadata) if !metadata.is_file() => return changed("it is not a regular file"),

@@ -84,7 +84,8 @@ impl MakeScript {
             Some(folder) => {
                 let known = known.map(|update| update.version());
                 let asked = known.filter(|_| self.what.is_by_build());
-                let mut update = Description::read(folder, kb, self.pick.arch, asked)?;
+                let flags = self.catalog.flags(&self.http);
+                let mut update = Description::read(folder, kb, self.pick.arch, asked, &flags)?;
                 update.build = update.build.or(known);
                 update
             }
