@@ -79,7 +79,11 @@ fn a_login_is_tried_and_kept_for_its_owner_alone() {
         .stderr(note(&[&registry.host()]));
     ask(&registry, home.path())
         .is("registry/denied", &["401"])
-        .advises(&[&format!("`wincimg login {}`", registry.host())]);
+        .advises(&[&format!(
+            "`wincimg login {} --ca-file {}`",
+            registry.host(),
+            registry.ca().display()
+        )]);
     login(&registry, home.path(), "wrong")
         .fails(3, "registry/denied", &["401"])
         .advises(&["check the user and the password"])

@@ -65,6 +65,17 @@ impl Default for CertificateFiles {
 }
 
 impl CertificateFiles {
+    /// The flags that name them.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let files = self.files.iter().map(|file| ("--ca-file", file));
+        let folders = self.folders.iter().filter(|_| self.is_named);
+        let folders = folders.map(|folder| ("--certs-dir", folder));
+        let words = files.chain(folders);
+        words
+            .flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()])
+            .collect()
+    }
+
     pub(super) fn for_host(&self, url: &Url) -> Result<HostCertificates, HttpError> {
         let mut found = HostCertificates::default();
         for file in &self.files {

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
+use wincimg_common::shell::command_line;
 
 use super::addresses::AddressPolicy;
 use super::certificates::CertificateFiles;
@@ -93,6 +94,15 @@ impl HttpClient {
     /// Returns true if the user listed the URL's host as insecure.
     pub fn is_listed(&self, url: &Url) -> bool {
         self.insecure.allows(url)
+    }
+
+    /// The user's flags for connections to the host of a URL, for the command line of a hint.
+    pub fn flags_for(&self, url: &Url, host: &str) -> String {
+        if self.is_listed(url) {
+            command_line(&["--insecure-registry", host])
+        } else {
+            command_line(&self.clients.certificates.to_words())
+        }
     }
 
     /// Returns true if plain HTTP to the URL's host is allowed: it is listed, or it is this machine

@@ -51,7 +51,7 @@ type ClientKey = (Trust, AddressPolicy, bool, Option<String>);
 #[derive(Debug)]
 pub(super) struct Clients {
     user_agent: &'static str,
-    certificates: CertificateFiles,
+    pub(super) certificates: CertificateFiles,
     made: Mutex<HashMap<ClientKey, Client>>,
     /// Hosts by whether they have certificates of their own.
     special: Mutex<HashMap<String, bool>>,

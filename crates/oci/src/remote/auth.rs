@@ -168,10 +168,10 @@ impl Inner {
                 host: host.name.clone(),
                 status: StatusCode::UNAUTHORIZED,
                 what: format!("issue a token at {}", redacted(realm)),
-                credential: credential.to_string(),
-                detail: String::new(),
+                credential: credential.to_string().into(),
+                detail: Box::default(),
                 known: false,
-                is_listed: self.http.is_listed(own),
+                flags: self.http.flags_for(own, &host.name).into(),
             },
             _ if matches!(error, RegistryError::PlainCredentials { .. }) => error,
             _ => RegistryError::Token {

@@ -27,7 +27,7 @@ pub enum RegistryError {
         "{host} refused to {what} ({}): tried {credential}{detail}",
         status.to_string().to_lowercase()
     )]
-    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known, *is_listed)))]
+    #[diagnose(code = "registry/denied", hint = Some(access_hint(host, *known, flags)))]
     Denied {
         /// Host and port.
         host: String,
@@ -36,13 +36,13 @@ pub enum RegistryError {
         /// The operation that failed.
         what: String,
         /// The credential that was tried, and its origin.
-        credential: String,
+        credential: Box<str>,
         /// The registry's message, with a leading colon.
-        detail: String,
+        detail: Box<str>,
         /// True if the credential was sent, and is valid but insufficient.
         known: bool,
-        /// True if the host is listed as insecure, which a login requires too.
-        is_listed: bool,
+        /// The user's flags for connections to the host, which a login requires too.
+        flags: Box<str>,
     },
     /// 404 of a repository, or of something in it.
     #[error("{answer}")]
@@ -299,14 +299,9 @@ impl Transient for RegistryError {
     }
 }
 
-fn access_hint(host: &str, is_known: bool, is_listed: bool) -> String {
-    let flag = if is_listed {
-        format!(" --insecure-registry {host}")
-    } else {
-        String::new()
-    };
-    let host = login_name(host);
-    let login = format!("`wincimg login {host}{flag}`");
+fn access_hint(host: &str, is_known: bool, flags: &str) -> String {
+    let login = format!("wincimg login {} {flags}", login_name(host));
+    let login = format!("`{}`", login.trim_end());
     if is_known {
         format!(
             "ask the owner of the repository for access, or log in as another user with {login}"
@@ -403,10 +398,10 @@ pub(super) async fn check(
             host,
             status,
             what,
-            credential: credential.to_owned(),
-            detail,
+            credential: credential.into(),
+            detail: detail.into(),
             known: false,
-            is_listed: false,
+            flags: Box::default(),
         },
         _ => RegistryError::Http(HttpError::Status {
             host,

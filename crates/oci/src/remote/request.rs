@@ -167,11 +167,8 @@ impl Inner {
         let what = &request.what;
         let checked = check(&self.http, name, what, response, &credential, &secrets).await;
         checked.map_err(|mut error| {
-            if let RegistryError::Denied {
-                known, is_listed, ..
-            } = &mut error
-            {
-                *is_listed = self.http.is_listed(base);
+            if let RegistryError::Denied { known, flags, .. } = &mut error {
+                *flags = self.http.flags_for(base, &host.name).into();
                 let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
                 *known = is_user && (status != StatusCode::UNAUTHORIZED || by_token);
             }
