@@ -63,6 +63,9 @@ impl Merge for FileEntry {
         if lower.is_folder() && self.is_folder() {
             // A folder keeps its original spelling.
             self.path.clone_from(&lower.path);
+            if self.security.is_none() {
+                self.security.clone_from(&lower.security);
+            }
         }
     }
 }
@@ -296,5 +299,21 @@ mod tests {
                 assert_eq!(size, tree.size_of(&entry.path), "{}", entry.path);
             }
         }
+    }
+
+    #[test]
+    fn a_folder_keeps_its_rights_under_a_layer_that_states_none() {
+        let mut tree = FileTree::default();
+        let folder = |path: &str, _: Option<&FileEntry>| FileEntry::folder(path, 1);
+        for (layer, security) in [(1, Some(Arc::from([7_u8]))), (2, None)] {
+            let entry = FileEntry {
+                security,
+                ..FileEntry::folder("Files", layer)
+            };
+            merge::place(&mut tree.entries, "Files", entry, folder);
+        }
+        let merged = tree.get("Files").unwrap();
+        assert_eq!(merged.layer, 2);
+        assert_eq!(merged.security.as_deref(), Some(&[7][..]));
     }
 }
