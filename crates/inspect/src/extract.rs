@@ -45,7 +45,7 @@ pub(super) enum FoundEntry {
 
 /// Extracts some paths and everything below them; paths start at the drive's root and have slashes.
 /// Layers are read from the top, and no more of them than necessary; each is read to its end, to
-/// check its digest.
+/// check its digest. Alternate data streams are left out, with a note.
 pub async fn extract(
     source: &Source,
     image: &Image,
@@ -53,7 +53,25 @@ pub async fn extract(
     progress: &Arc<dyn Progress>,
 ) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
     let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
-    extract_from(source, image, &layers, paths, progress).await
+    let mut found = extract_from(source, image, &layers, paths, progress).await?;
+    if layout_of(image) == Layout::Windows {
+        let is_stream = |path: &String, _: &mut ExtractedEntry| file_of_stream(path).is_some();
+        let streams: Vec<_> = found.extract_if(.., is_stream).collect();
+        if let Some((first, _)) = streams.first() {
+            let first = first.replace('/', r"\");
+            progress.note(&format!(
+                r"alternate data streams are not copied, such as C:\{first}"
+            ));
+        }
+    }
+    Ok(found)
+}
+
+fn layout_of(image: &Image) -> Layout {
+    match image.config().os.as_str() {
+        "windows" => Layout::Windows,
+        _ => Layout::Other,
+    }
 }
 
 /// Same as [`extract`], from some layers of an image.
@@ -64,10 +82,7 @@ pub(super) async fn extract_from(
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<BTreeMap<String, ExtractedEntry>, Problem> {
-    let layout = match image.config().os.as_str() {
-        "windows" => Layout::Windows,
-        _ => Layout::Other,
-    };
+    let layout = layout_of(image);
     let seen = search(source, layers, layout, paths, progress)
         .await?
         .entries;
@@ -259,7 +274,8 @@ fn search_layer(
             continue;
         };
         let key = path.to_lowercase();
-        let is_wanted = is_everything || is_below_any(&key, wanted);
+        let file = file_of_stream(&key).filter(|_| layout == Layout::Windows);
+        let is_wanted = is_everything || is_below_any(file.unwrap_or(&key), wanted);
         let seen = match &entry.change {
             Some(LayerChange::Deleted) => {
                 found.gone.push(key);

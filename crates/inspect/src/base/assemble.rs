@@ -19,7 +19,9 @@ use super::packed_hive::PackedHive;
 use super::record::{FileRecord, LINK, WITHOUT_VALUES, put_key, put_value};
 use super::table::{Index, TableWriter};
 use super::{sort_key, stored_content};
-use crate::entries::{FILES, FOLDER_ATTRIBUTES, LayerChange, LinkTarget, below, last_name};
+use crate::entries::{
+    FILES, FOLDER_ATTRIBUTES, LayerChange, LinkTarget, below, file_of_stream, last_name,
+};
 use crate::merge::{self, Merge};
 
 /// Flag of a key node: the key is a link to another one.
@@ -126,6 +128,10 @@ impl Assembly {
                 let Some(path) = below(&file.path, FILES) else {
                     continue;
                 };
+                // An alternate data stream is a part of its file.
+                if file_of_stream(path).is_some() {
+                    continue;
+                }
                 let (kind, target) = match file.is {
                     LayerChange::Deleted => {
                         merge::delete(files, path);

@@ -274,7 +274,7 @@ fn a_file_of_another_kind_or_format_is_reported() {
     assert_eq!(message(&[b'x'; 100]), "not a file of facts about a base");
     let mut later = FACTS.to_vec();
     later[12] = 9;
-    let unsupported = "unsupported format 9 of facts about a base: expected 1";
+    let unsupported = "unsupported format 9 of facts about a base: expected 2";
     assert_eq!(message(&later), unsupported);
     let end = FACTS.len();
     let damaged = message(&FACTS[..end - 1]);
@@ -408,4 +408,18 @@ fn a_folder_keeps_its_rights_under_a_layer_that_states_none() {
     let root = BaseContents::file(&facts, &r"C:\".parse().unwrap()).unwrap();
     let read = SecurityDescriptor::from_bytes(&root.present().unwrap().security.unwrap());
     assert_eq!(read.unwrap(), SDDL.parse().unwrap());
+}
+
+#[test]
+fn alternate_data_streams_are_parts_of_their_files() {
+    use tar::EntryType::Regular;
+
+    let tar = tar_of(&[
+        ("Files/a.txt", Regular, "", &[]),
+        ("Files/a.txt:Zone.Identifier", Regular, "", &[]),
+    ]);
+    let facts = BaseFacts::read(facts_of(&tar).unwrap()).unwrap();
+    let listed = facts.folder(&r"C:\".parse().unwrap()).unwrap();
+    let names: Vec<&str> = listed.iter().map(|it| it.file.name.as_str()).collect();
+    assert_eq!(names, ["a.txt"]);
 }
