@@ -75,7 +75,8 @@ pub(super) fn describe_steps(
 ) -> Result<Vec<DescribedStep>, DirectError> {
     let is_bottom = is_bottom(plan, image);
     let windows = WindowsBase(inside);
-    let mut below = BaseOverlay::over(ground(plan, image, &windows));
+    let base = ground(plan, image, &windows);
+    let mut below = BaseOverlay::over(base);
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
         let layer = match &step.layer {
@@ -118,7 +119,7 @@ pub(super) fn describe_steps(
         }
     }
     let layers = described.iter_mut().filter_map(|step| step.layer.as_mut());
-    add_unchanged_hives(layers, file_time(timestamp))?;
+    add_unchanged_hives(layers, base, file_time(timestamp))?;
     for step in &mut described {
         step.layer.take_if(|layer| layer.is_empty());
     }
@@ -138,13 +139,14 @@ fn with_rights<'p>(text: String, changed: impl Iterator<Item = &'p ImagePath>) -
 /// Gives all layers hives if one of them has some.
 fn add_unchanged_hives<'l>(
     layers: impl Iterator<Item = &'l mut Arc<Layer>>,
+    base: &dyn BaseKeys,
     time: FileTime,
 ) -> Result<(), DirectError> {
     let layers: Vec<_> = layers.filter(|layer| !layer.is_empty()).collect();
     if !layers.iter().any(|layer| layer.has_hives()) {
         return Ok(());
     }
-    let hives = unchanged_hives(time)?;
+    let hives = unchanged_hives(base, time)?;
     for layer in layers.into_iter().filter(|layer| !layer.has_hives()) {
         let layer = Arc::make_mut(layer);
         for hive in &hives {

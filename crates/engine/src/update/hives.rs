@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_layer::{BlobBuffer, Compression, Layer};
 use wincimg_oci::document::{Digest, Image, media_type};
+use wincimg_registry::UnknownBase;
 use wincimg_registry::hive::{FileTime, WriteError, unchanged_hives};
 
 use super::{ImageLayer, PlannedUpdate, UpdatePlan, UpdateVerdict};
@@ -24,7 +25,7 @@ pub(super) fn note_missing(own: &mut [ImageLayer]) -> Result<(), Problem> {
     if own.iter().all(|layer| layer.hives.is_empty()) {
         return Ok(());
     }
-    let all = unchanged_hives(FileTime::from_unix_seconds(0)).map_err(invalid)?;
+    let all = unchanged_hives(&UnknownBase, FileTime::from_unix_seconds(0)).map_err(invalid)?;
     for layer in own {
         let names = all.iter().map(|hive| hive.name);
         layer.added_hives = names.filter(|name| !layer.hives.has(name)).collect();
@@ -92,7 +93,8 @@ fn missing_hives(layer: &ImageLayer, image: &Image) -> Result<Layer, BoxError> {
     let created = created.and_then(|text| text.parse::<Timestamp>().ok());
     let seconds = created.map_or(0, |time| time.as_second().max(0));
     let mut added = Layer::new(seconds.unsigned_abs());
-    let hives = unchanged_hives(FileTime::from_unix_seconds(seconds)).map_err(invalid)?;
+    let hives = unchanged_hives(&UnknownBase, FileTime::from_unix_seconds(seconds));
+    let hives = hives.map_err(invalid)?;
     for hive in hives {
         if layer.added_hives.contains(&hive.name) {
             let name = hive.name.parse();

@@ -53,30 +53,36 @@ pub fn layer_hives(
     if changes.is_empty() {
         return Ok(Vec::new());
     }
-    all(changes, timestamp)
+    all(changes, inside, timestamp)
 }
 
 /// The five hives of a layer that changes nothing in the registry, above or below one that does:
 /// containerd's CIM snapshotters require all of the layers of an image to have hives, or none.
-pub fn unchanged_hives(timestamp: FileTime) -> Result<Vec<HiveFile>, WriteError> {
-    all(BTreeMap::new(), timestamp)
+pub fn unchanged_hives(
+    inside: &dyn BaseKeys,
+    timestamp: FileTime,
+) -> Result<Vec<HiveFile>, WriteError> {
+    all(BTreeMap::new(), inside, timestamp)
 }
 
 fn all(
     mut changes: BTreeMap<Root, DeltaKey>,
+    inside: &dyn BaseKeys,
     timestamp: FileTime,
 ) -> Result<Vec<HiveFile>, WriteError> {
-    Delta::ALL
-        .into_iter()
-        .map(|delta| {
-            let own = match delta {
-                Delta::Edited(root) => changes.remove(&root),
-                Delta::Sam | Delta::Security => None,
-            };
-            let tree = own.unwrap_or_else(|| DeltaKey::new("ROOT", Semantics::Merge));
-            file(delta, &tree, timestamp)
-        })
-        .collect()
+    let mut hives = Vec::new();
+    for delta in Delta::ALL {
+        let mut tree = DeltaKey::new("ROOT", Semantics::Merge);
+        if let Delta::Edited(root) = delta {
+            match changes.remove(&root) {
+                Some(changed) => tree = changed,
+                // The root keeps its descriptor.
+                None => fit_to_base(&mut tree, KeyPath::root_of(root), inside)?,
+            }
+        }
+        hives.push(file(delta, &tree, timestamp)?);
+    }
+    Ok(hives)
 }
 
 fn file(delta: Delta, tree: &DeltaKey, timestamp: FileTime) -> Result<HiveFile, WriteError> {

@@ -67,6 +67,22 @@ fn a_key_of_the_base_keeps_its_descriptor_and_a_new_one_is_new_and_inherits() {
 }
 
 #[test]
+fn the_root_of_a_hive_without_changes_keeps_its_descriptor() {
+    let inside = base().with_key(r"HKLM\SYSTEM", CLOSED, &[]);
+    let changed = [set(r"\Other", "v", 1)];
+    let roots = |hives: Vec<HiveFile>| {
+        let root = |hive: &HiveFile| Hive::read(&hive.bytes).unwrap().root.security.to_vec();
+        hives.iter().take(2).map(root).collect::<Vec<_>>()
+    };
+    let expected = [security(CLOSED), security(OPEN)];
+    assert_eq!(
+        roots(layer_hives(&changed, &inside, NOON).unwrap()),
+        expected
+    );
+    assert_eq!(roots(unchanged_hives(&inside, NOON).unwrap()), expected);
+}
+
+#[test]
 fn a_key_that_starts_again_has_nothing_of_the_one_that_was_there() {
     for edits in [
         vec![create(r"\Contoso", KeyMode::Replace)],
