@@ -212,6 +212,7 @@ impl<'a> BaseOverlay<'a> {
         // Other values of a key are as unknown as its base.
         if semantics != Semantics::Tombstone && below != Presence::Unknown {
             let mut laid = below.present().unwrap_or_else(|| BaseKey {
+                name: key.name.clone(),
                 security: Vec::new(),
                 class: None,
                 link: None,

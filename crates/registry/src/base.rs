@@ -65,6 +65,8 @@ impl<T> Presence<T> {
 /// A key of a base's registry, merged over all its layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseKey {
+    /// Its name, in its original spelling.
+    pub name: String,
     /// The security descriptor in its self-relative form.
     pub security: Vec<u8>,
     /// The class name.

@@ -140,6 +140,7 @@ impl BaseFacts {
 
     fn base_key(&self, record: KeyRecord) -> Result<BaseKey, FactsError> {
         Ok(BaseKey {
+            name: record.name,
             security: self.descriptor(record.descriptor)?,
             class: record.class,
             link: record.is_link.then(|| link_of(&record.values)).flatten(),

@@ -9,11 +9,13 @@
 //! Values and keys of edits are written even if the base has the same: the image requires them on
 //! any later base, and layers stay the same on bases without other differences.
 
+use std::collections::BTreeMap;
+
 use super::existing::in_every_windows;
 use super::tree::{BaseKeyState, DeltaKey};
 use super::{Semantics, WriteError};
 use crate::base::{BaseKey, BaseKeys, Presence};
-use crate::name_folding::eq_ignore_case;
+use crate::name_folding::{FoldedName, eq_ignore_case};
 use crate::{KeyPath, RegistryEdit};
 
 /// Fits a hive's changes to a base.
@@ -39,21 +41,13 @@ impl Walk<'_> {
     /// Fits a key and its subkeys to the base's key at its path.
     fn key(&mut self, node: &mut DeltaKey, below: Presence<BaseKey>) -> Result<(), WriteError> {
         match below {
-            Presence::Present(ref base) if node.semantics == Semantics::Merge => {
-                let has = |name: &str| {
-                    base.values
-                        .iter()
-                        .any(|(known, _)| eq_ignore_case(known, name))
-                };
-                node.values
-                    .retain(|_, change| change.data.is_some() || has(&change.name));
-            }
+            Presence::Present(ref base) => keep_spelling(node, base),
             Presence::Absent if node.semantics != Semantics::Tombstone => {
                 node.semantics = Semantics::SupersedeTree;
                 node.values.retain(|_, change| change.data.is_some());
             }
             Presence::Unknown => self.check(node)?,
-            Presence::Present(_) | Presence::Absent => {}
+            Presence::Absent => {}
         }
         for name in node.subkeys.keys().cloned().collect::<Vec<_>>() {
             let Some(subkey) = node.subkeys.get_mut(&name) else {
@@ -119,4 +113,28 @@ impl Walk<'_> {
             })
         })
     }
+}
+
+/// A key of the base and its values keep their spelling, and what it does not have is not deleted.
+fn keep_spelling(node: &mut DeltaKey, base: &BaseKey) {
+    // A hive's root has another name in a delta.
+    if matches!(node.semantics, Semantics::Merge | Semantics::SupersedeLocal)
+        && eq_ignore_case(&node.name, &base.name)
+    {
+        node.name.clone_from(&base.name);
+    }
+    if node.semantics != Semantics::Merge || node.values.is_empty() {
+        return;
+    }
+    let known = base.values.iter();
+    let known: BTreeMap<_, _> = known
+        .map(|(name, _)| (FoldedName::new(name), name))
+        .collect();
+    node.values.retain(|name, change| match known.get(name) {
+        Some(name) => {
+            change.name.clone_from(name);
+            true
+        }
+        None => change.data.is_some(),
+    });
 }

@@ -49,6 +49,7 @@ impl Keys {
         self.insert(
             path,
             BaseKey {
+                name: key.name.clone(),
                 security: key.security.to_vec(),
                 class: key.class.clone(),
                 link: values.iter().find_map(target),
@@ -69,6 +70,7 @@ impl Keys {
         let values = values.map(|(name, data)| ((*name).to_owned(), data.clone()));
         let values: Vec<_> = values.collect();
         let key = BaseKey {
+            name: path.rsplit('\\').next().unwrap_or_default().to_owned(),
             security: security(sddl),
             class: None,
             link: values.iter().find_map(target),

@@ -47,9 +47,9 @@ fn a_key_of_the_base_keeps_its_descriptor_and_a_new_one_is_new_and_inherits() {
     assert_eq!(
         outline_on(&base(), &edits),
         [
-            r"\contoso 80",
-            r"\contoso\NEW 03",
-            r"\contoso\NEW\below 03 v=1",
+            r"\Contoso 80",
+            r"\Contoso\NEW 03",
+            r"\Contoso\NEW\below 03 v=1",
             r"\Other 03 v=1"
         ]
     );
@@ -123,7 +123,7 @@ fn deleting_what_the_base_does_not_have_creates_nothing() {
             &base(),
             &[unset(r"\Contoso", "V"), delete(r"\Contoso\AGENT")]
         ),
-        [r"\Contoso 80 V=-", r"\Contoso\AGENT 01"]
+        [r"\Contoso 80 v=-", r"\Contoso\AGENT 01"]
     );
     assert_eq!(
         outline_on(
@@ -135,13 +135,13 @@ fn deleting_what_the_base_does_not_have_creates_nothing() {
 }
 
 #[test]
-fn what_is_set_or_created_is_written_whatever_the_base_has() {
+fn what_is_set_or_created_is_written_in_the_spelling_of_the_base() {
     assert_eq!(
         outline_on(
             &base(),
             &[
-                set(r"\Contoso", "v", 1),
-                create(r"\Contoso\Agent", KeyMode::Merge)
+                set(r"\contoso", "V", 1),
+                create(r"\Contoso\AGENT", KeyMode::Merge)
             ]
         ),
         [r"\Contoso 80 v=1", r"\Contoso\Agent 80"]
