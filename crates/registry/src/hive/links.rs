@@ -22,7 +22,7 @@ pub(super) fn resolve_links(
     for edit in edits {
         let reached = match known.get(edit.key()) {
             Some(reached) => reached.clone(),
-            None => follow(edit.key(), inside)?,
+            None => follow_links(edit.key(), inside)?,
         };
         let mut edit_there = edit.clone();
         edit_there.key_mut().clone_from(&reached);
@@ -32,7 +32,8 @@ pub(super) fn resolve_links(
     Ok(followed)
 }
 
-fn follow(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
+/// The key that a program reaches by a path through links of the base.
+pub fn follow_links(key: &KeyPath, inside: &dyn BaseKeys) -> Result<KeyPath, WriteError> {
     let refused = |problem: &str| {
         WriteError::Refused(format!(
             "cannot resolve a link of the base in {key}: {problem}"

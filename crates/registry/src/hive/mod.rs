@@ -54,6 +54,7 @@ pub use key::{Key, Value, ValueContent};
 #[cfg(any(test, feature = "testing"))]
 pub use layer::unfitted_hives;
 pub use layer::{HiveFile, layer_hives, required_hives, unchanged_hives};
+pub use links::follow_links;
 pub use merge::{combine, merge};
 pub use patch::set_value;
 pub use reader::Hive;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter;
 
 use wincimg_common::sorted::remove_within;
+use wincimg_registry::hive::follow_links;
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
 use wincimg_registry::{BaseKey, KeyMode, KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_scripts::Lookup;
@@ -129,7 +130,10 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn edit(&mut self, edits: impl IntoIterator<Item = RegistryEdit>) {
-        for edit in edits {
+        for mut edit in edits {
+            if let Some(key) = self.reached(edit.key()) {
+                *edit.key_mut() = key;
+            }
             self.changed.apply(&edit);
             self.edits.push(edit);
         }
@@ -152,12 +156,20 @@ impl<'a> Keys<'a> {
         [&self.changed, &self.state.registry]
     }
 
+    /// The key that a path reaches through links of the base; `None` if no layer can change it.
+    fn reached(&self, key: &KeyPath) -> Option<KeyPath> {
+        follow_links(key, self.state.tree.base()).ok()
+    }
+
     fn of_base(&self, key: &KeyPath) -> Presence<BaseKey> {
         let base = self.state.tree.base();
         base.key(key).unwrap_or(Presence::Unknown)
     }
 
     pub(super) fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
+        let Some(key) = &self.reached(key) else {
+            return Lookup::Unknown;
+        };
         let (place, folded) = (place(key), FoldedName::new(name));
         let mut changed = self.changed().into_iter();
         if let Some(found) = changed.find_map(|changed| changed.value(&place, &folded)) {
@@ -181,6 +193,9 @@ impl<'a> Keys<'a> {
 
     /// Names of the values of a key.
     pub(super) fn value_names(&self, key: &KeyPath) -> Lookup<Vec<String>> {
+        let Some(key) = &self.reached(key) else {
+            return Lookup::Unknown;
+        };
         if self.key(key) == Lookup::Absent {
             return Lookup::Absent;
         }
@@ -203,6 +218,9 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn key(&self, key: &KeyPath) -> Lookup<()> {
+        let Some(key) = &self.reached(key) else {
+            return Lookup::Unknown;
+        };
         let place = place(key);
         let mut changed = self.changed().into_iter();
         let found = changed.find_map(|changed| changed.key(&place));
@@ -225,9 +243,14 @@ pub(super) fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
+    use wincimg_registry::testing::Keys as TestKeys;
+    use wincimg_windows::testing::TestBaseContents;
 
     use super::*;
+    use crate::stages::drive::Tree;
 
     const KEYS: [&str; 4] = [
         r"HKLM\SOFTWARE\A", r"HKLM\SOFTWARE\a\B", r"HKLM\SOFTWARE\A\b\C", r"HKLM\SOFTWARE\AB",
@@ -336,5 +359,27 @@ mod tests {
         }
         let last = Lookup::Present(RegistryData::dword(9_999));
         assert_eq!(keys.value(&key(2), "v9999"), last);
+    }
+
+    #[test]
+    fn keys_are_found_through_links_of_the_base() {
+        const A: &str = r"HKLM\SOFTWARE\A";
+        let value = [("v", RegistryData::dword(1))];
+        let base = TestKeys::default()
+            .with_key(A, "O:SYG:SYD:", &[])
+            .with_key(r"HKLM\SOFTWARE\A\B", "O:SYG:SYD:", &value)
+            .with_link(r"HKLM\SOFTWARE\Link", r"\Registry\Machine\SOFTWARE\A")
+            .with_link(r"HKLM\SOFTWARE\Out", r"\Registry\Machine\HARDWARE");
+        let mut state = StageState::unknown("x");
+        state.tree = Tree::over(Arc::new(TestBaseContents::from(base)), "x");
+        let mut keys = Keys::new(&state);
+        let (linked, out) = (r"HKLM\SOFTWARE\link\b", r"HKLM\SOFTWARE\Out\b");
+        let (linked, out): (KeyPath, KeyPath) = (linked.parse().unwrap(), out.parse().unwrap());
+        assert_eq!(keys.key(&linked), Lookup::Present(()));
+        assert_eq!(keys.key(&out), Lookup::Unknown);
+        assert!(matches!(keys.value(&linked, "V"), Lookup::Present(_)));
+        let name = "v".to_owned();
+        keys.edit([RegistryEdit::DeleteValue { key: linked, name }]);
+        assert_eq!(keys.value(&key(1), "v"), Lookup::Absent);
     }
 }
