@@ -629,7 +629,12 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
         (
             r"copy C:\inetpub\linked\x C:\x",
             "dockerfile/not-known",
-            r"C:\inetpub\linked\x",
+            r"C:\inetpub\linked\x is a link",
+        ),
+        (
+            r"del C:\inetpub\linked\x\y",
+            "dockerfile/not-known",
+            r"C:\inetpub\linked\x is a link",
         ),
         (
             r"move C:\inetpub\linked C:\x",

@@ -22,6 +22,8 @@ pub(super) const READ_ONLY: u32 = 0x1;
 pub(super) const HIDDEN: u32 = 0x2;
 /// Attributes of what cmd leaves out of lists.
 pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
+/// Attribute of links and mount points.
+const LINK: u32 = 0x400;
 
 pub(super) struct Process<'a> {
     pub(super) image: &'a mut dyn ImageState,
@@ -243,7 +245,12 @@ impl<'a> Process<'a> {
             Lookup::Absent => Ok(PathState::Absent),
             Lookup::Deferred(Deferred) => Ok(PathState::Deferred),
             Lookup::Unknown => {
-                error::unknown(format!("its effect depends on what the base has at {path}"))
+                let above = (1..=path.components().len()).map(|depth| path.up_to(depth));
+                let mut links = above.filter(|above| self.has_attribute(above, LINK));
+                error::unknown(match links.next() {
+                    Some(link) => format!("{link} is a link, and links are not followed"),
+                    None => format!("its effect depends on what the base has at {path}"),
+                })
             }
         }
     }
