@@ -44,6 +44,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     let warnings = plans.flat_map(|plan| {
         let of_contents = plan.user_warning().into_iter();
         let of_contents = of_contents.chain(plan.control_set_warning());
+        let of_contents = of_contents.chain(plan.hive_file_warning());
         plan.warnings.iter().cloned().chain(of_contents)
     });
     for warning in &warnings.collect::<BTreeSet<String>>() {
