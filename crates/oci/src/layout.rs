@@ -130,7 +130,10 @@ impl Layout {
                 }
             },
             Selection::Several { known } => {
-                let root = self.root_index(&index).await?;
+                let root = match which {
+                    None => self.root_index(&index).await?,
+                    Some(_) => None,
+                };
                 return root.ok_or_else(|| LAYOUT.several_images(&self.root, &known).into());
             }
         };

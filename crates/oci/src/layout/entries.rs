@@ -23,7 +23,7 @@ pub(crate) enum Selection<'a> {
         /// The existing tags, for display.
         known: String,
     },
-    /// Several entries, and none was selected.
+    /// Several images, and nothing selects one of them.
     Several {
         /// The existing tags, for display.
         known: String,
@@ -47,26 +47,28 @@ const MATCHES: [fn(&Descriptor, &str) -> bool; 4] = [
 
 /// Finds the entry with a tag (or a full reference) or digest; without either, the only one.
 pub(crate) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selection<'a> {
-    let entries = &index.manifests;
+    let has_others = |entry: &Descriptor, is_match: &dyn Fn(&Descriptor) -> bool| {
+        images(index).any(|other| other.digest != entry.digest && is_match(other))
+    };
     let found = match which {
-        Some(which) => MATCHES
-            .iter()
-            .find_map(|is_match| entries.iter().find(|entry| is_match(entry, which))),
+        Some(which) => MATCHES.iter().find_map(|is_match| {
+            let mut entries = index.manifests.iter();
+            let entry = entries.find(|entry| is_match(entry, which))?;
+            Some((entry, has_others(entry, &|other| is_match(other, which))))
+        }),
         // Attached artifacts are listed too.
-        None => images(index).next(),
+        None => images(index)
+            .next()
+            .map(|first| (first, has_others(first, &|_| true))),
     };
     match found {
         None => Selection::NotFound {
             known: known(index),
         },
-        Some(first)
-            if which.is_none() && images(index).any(|entry| entry.digest != first.digest) =>
-        {
-            Selection::Several {
-                known: known(index),
-            }
-        }
-        Some(entry) => Selection::Found(entry),
+        Some((_, true)) => Selection::Several {
+            known: known(index),
+        },
+        Some((entry, false)) => Selection::Found(entry),
     }
 }
 
@@ -102,18 +104,32 @@ pub(crate) fn find_saved<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> 
     Some(&saved.digest)
 }
 
+/// An entry's names, the full one first.
 fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
-    [REF_NAME, IMAGE_NAME]
+    [IMAGE_NAME, REF_NAME]
         .into_iter()
         .filter_map(|name| entry.annotations.get(name))
         .map(String::as_str)
 }
 
+/// What selects each image: its name, with the repository where it is known, because images of
+/// several can have the same tag, or its digest.
 fn known(index: &Index) -> String {
-    let mut known: Vec<&str> = images(index)
-        .map(|entry| names(entry).next().unwrap_or_else(|| entry.digest.as_ref()))
+    let mut entries: Vec<(&str, &str)> = images(index)
+        .map(|entry| {
+            let digest = entry.digest.as_ref();
+            (names(entry).next().unwrap_or(digest), digest)
+        })
         .collect();
-    known.sort_unstable();
+    entries.sort_unstable();
+    entries.dedup();
+    let mut known = Vec::with_capacity(entries.len());
+    for same_name in entries.chunk_by(|one, other| one.0 == other.0) {
+        match same_name {
+            [(name, _)] => known.push(*name),
+            several => known.extend(several.iter().map(|(_, digest)| *digest)),
+        }
+    }
     let artifact = index.manifests.first().and_then(Descriptor::artifact_type);
     match artifact {
         _ if !known.is_empty() => known.join(", "),
@@ -221,6 +237,46 @@ mod tests {
             assert_eq!(find_saved(&index, &tag.replace(".sig", ".att")), None);
             put_entry(&mut index, bare.clone(), Some("1.4"));
         }
+    }
+
+    #[test]
+    fn a_tag_that_several_images_have_selects_none_of_them() {
+        let entry = |name: &str, digest: &str| {
+            let digest = sha256(digest.as_bytes());
+            let mut entry = Descriptor::new(media_type::OCI_MANIFEST, digest, 5);
+            let full = format!("docker.io/library/{name}");
+            let names = [(REF_NAME, "1.4".to_owned()), (IMAGE_NAME, full)];
+            let names = names.map(|(key, name)| (key.to_owned(), name));
+            entry.annotations.extend(names);
+            entry
+        };
+        let (web, api) = (entry("web:1.4", "web"), entry("api:1.4", "api"));
+        let mut index = Index::new(ManifestFormat::Oci, vec![web.clone(), api.clone()]);
+        for which in [None, Some("1.4")] {
+            let Selection::Several { known } = select(&index, which) else {
+                panic!("{which:?}");
+            };
+            assert_eq!(
+                known,
+                "docker.io/library/api:1.4, docker.io/library/web:1.4"
+            );
+        }
+        for (which, image) in [("docker.io/library/api:1.4", &api), ("web:1.4", &web)] {
+            let Selection::Found(found) = select(&index, Some(which)) else {
+                panic!("{which}");
+            };
+            assert_eq!(found.digest, image.digest);
+        }
+        // A full name twice: only the digest selects one.
+        let other = entry("web:1.4", "other");
+        let mut digests = [web.digest.to_string(), other.digest.to_string()];
+        digests.sort();
+        index.manifests.push(other);
+        let Selection::Several { known } = select(&index, Some("web:1.4")) else {
+            panic!("{index:?}");
+        };
+        let digests = digests.join(", ");
+        assert_eq!(known, format!("docker.io/library/api:1.4, {digests}"));
     }
 
     #[test]
