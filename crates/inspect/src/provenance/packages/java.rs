@@ -1,4 +1,5 @@
-//! Java libraries: jars, by the `pom.properties` of Maven or the manifest, and the jars in them.
+//! Java libraries: jars, by the `pom.properties` of Maven or their name and manifest, and the jars in
+//! them.
 
 use std::borrow::Cow;
 use std::io::{Cursor, Read};
@@ -40,7 +41,7 @@ fn add(path: &str, bytes: &[u8], is_outer: bool, left: &mut u64, found: &mut Vec
         .collect();
     if own.is_empty() {
         let manifest = member(&mut archive, MANIFEST, LARGEST_TEXT, left);
-        own.extend(manifest.and_then(|text| of_manifest(path, &text)));
+        own.extend(of_manifest(path, &manifest.unwrap_or_default()));
     }
     found.extend(own);
     if !is_outer {
@@ -108,24 +109,56 @@ fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
         wanted.iter().find_map(|wanted| {
             let mut fields = fields.iter();
             let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-            found.map(|(_, value)| value.trim())
+            found
+                .map(|(_, value)| value.trim())
+                .filter(|value| !value.is_empty())
         })
     };
-    let version = field(&[
+    let stated = field(&[
         "Implementation-Version", "Bundle-Version", "Specification-Version",
-    ])?;
+    ]);
     let file = path.rsplit('/').next().unwrap_or(path);
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-    // The file's name is the artifact's more often than the title is.
-    let name = stem
-        .strip_suffix(version)
-        .map(|name| name.trim_end_matches('-'));
     let symbolic = || field(&["Bundle-SymbolicName"])?.split(';').next();
-    let name = name.or_else(symbolic).unwrap_or(stem);
+    // The file's name is the artifact's more often than the title is.
+    let (name, version) =
+        of_file_name(stem, stated).or_else(|| Some((symbolic().unwrap_or(stem), stated?)))?;
     Some(FoundPackage {
         supplier: field(&["Implementation-Vendor", "Bundle-Vendor"]).map(str::to_owned),
         ..FoundPackage::new(Ecosystem::Maven, name, Some(version))
     })
+}
+
+/// Name and version in a file's name such as `core-1.0-beta-2`, whose manifest may state the version
+/// in another form or that of something else. None of `core-17-tools` if the manifest states no 17:
+/// the number may belong to the name.
+fn of_file_name<'a>(stem: &'a str, stated: Option<&'a str>) -> Option<(&'a str, &'a str)> {
+    let is_cut = |name: &str| name.ends_with(|last: char| last == '.' || last.is_ascii_digit());
+    if let Some(stated) = stated
+        && let Some(name) = stem.strip_suffix(stated)
+        && !is_cut(name)
+    {
+        return Some((name.trim_end_matches('-'), stated));
+    }
+    let (mut begin, mut end) = (None, stem.len());
+    for (dash, _) in stem.rmatch_indices('-') {
+        let part = &stem[dash + 1..end];
+        if part.starts_with(|first: char| first.is_ascii_digit()) {
+            begin = Some(dash);
+        } else if begin.is_some() && !["alpha", "beta", "rc"].contains(&part) {
+            break;
+        }
+        end = dash;
+    }
+    let begin = begin?;
+    let (name, version) = (&stem[..begin], &stem[begin + 1..]);
+    let number = version.split('-').next()?;
+    match stated {
+        // The rest is a classifier, such as a platform.
+        Some(stated) if stated == number => Some((name, stated)),
+        Some(stated) if number != version && !stated.starts_with(number) => None,
+        _ => Some((name, version)),
+    }
 }
 
 #[cfg(test)]
@@ -148,6 +181,43 @@ mod tests {
             zip.write_all(bytes).unwrap();
         }
         zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn a_jar_without_a_pom_is_what_its_file_name_says() {
+        for (file, stated, name, version) in [
+            ("retrofit-3.0.0", "", "retrofit", "3.0.0"),
+            ("core-1.0-beta-2", "", "core", "1.0-beta-2"),
+            ("core-1.2-api-2.17.1", "", "core-1.2-api", "2.17.1"),
+            ("stdlib-2.2.21", "2.2.21-release-469", "stdlib", "2.2.21"),
+            ("demo-0.0.2", "9.9", "demo", "0.0.2"),
+            ("mail-1.6.1", "1", "mail", "1.6.1"),
+            ("guava-31.1-jre", "31.1.0.jre", "guava", "31.1-jre"),
+            (
+                "static-2.0.Final-windows-x86_64",
+                "2.0.Final",
+                "static",
+                "2.0.Final",
+            ),
+            ("core-17-tools", "3.4", "org.example.core", "3.4"),
+            ("core_1.2", "1.2.0", "org.example.core", "1.2.0"),
+        ] {
+            let version_field = match stated {
+                "" => String::new(),
+                stated => format!("Implementation-Version: {stated}\r\n"),
+            };
+            let symbolic = "Bundle-SymbolicName: org.example.core;singleton:=true\r\n";
+            let manifest = format!("Manifest-Version: 1.0\r\n{version_field}{symbolic}");
+            let path = format!("Files/app/{file}.jar");
+            let found = packages(&path, &jar(&[(MANIFEST, manifest.as_bytes())]));
+            let expected = FoundPackage::new(Ecosystem::Maven, name, Some(version));
+            assert_eq!(found, [expected], "{file} {stated}");
+        }
+        // Without a manifest, too.
+        let inner = jar(&[("a.txt", b"a")]);
+        let outer = jar(&[("BOOT-INF/lib/plain-9.9.jar", &inner)]);
+        let expected = FoundPackage::new(Ecosystem::Maven, "plain", Some("9.9"));
+        assert_eq!(packages("Files/app.jar", &outer), [expected]);
     }
 
     /// Number of packages of a jar, and what is left of a limit.
