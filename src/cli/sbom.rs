@@ -72,6 +72,9 @@ impl Sbom {
             Ok(read_inventory(&source, &image, &name, &reader.progress).await?)
         })?;
         report_foreign(&self.image, &unread, session);
+        if let Some(note) = inventory.partial_note() {
+            session.note(note);
+        }
         let document = |form, out: &mut dyn Write| {
             write_sbom(form, &inventory, TOOL, out)?;
             out.write_all(b"\n")

@@ -197,6 +197,9 @@ impl AttachmentOptions {
         if let Some(first) = self.bills.first() {
             let inventory = subject.inventory(scanner, sink, progress).await;
             let inventory = inventory.map_err(|error| failed(first.name(), &attached, error))?;
+            if let Some(note) = inventory.partial_note() {
+                progress.note(&note);
+            }
             for form in &self.bills {
                 let put = async {
                     let document = ImageDocument::sbom(*form, &inventory, self.tool);

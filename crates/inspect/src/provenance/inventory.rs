@@ -14,6 +14,7 @@ use super::packages::{Ecosystem, FoundPackage};
 use super::purl;
 use super::system::OperatingSystem;
 use crate::base::sort_key;
+use crate::contents::display_path;
 use crate::merge;
 
 /// An image with all of its own contents.
@@ -37,6 +38,8 @@ pub struct Inventory {
     pub layers: Vec<InventoryLayer>,
     /// Packages of its layers, sorted by URL.
     pub packages: Vec<InventoryPackage>,
+    /// Files of which a limit left out packages.
+    partial: Vec<FileId>,
 }
 
 /// Base of an image.
@@ -102,6 +105,11 @@ impl Inventory {
             .collect();
         let version = config.os_version.as_deref();
         let version = version.and_then(|version| version.parse::<WindowsVersion>().ok());
+        let seen = visible(&layers);
+        let is_partial = |place: &FileId| {
+            let file = &layers[place.layer].contents.files[place.file];
+            file.packages.is_partial
+        };
         Self {
             name,
             digest: image.digest().clone(),
@@ -109,7 +117,8 @@ impl Inventory {
             created: created(config.created.as_deref()),
             system: version.map(OperatingSystem::from_version),
             base,
-            packages: packages(&layers),
+            packages: packages(&layers, &seen),
+            partial: seen.values().copied().filter(is_partial).collect(),
             layers_below: above,
             layers,
         }
@@ -135,6 +144,18 @@ impl Inventory {
         file.map_or("", |file| &file.path)
     }
 
+    /// Says that packages are left out, if they are.
+    pub fn partial_note(&self) -> Option<String> {
+        let first = display_path(self.path(*self.partial.first()?));
+        let others = self.partial.len() - 1;
+        Some(match others {
+            0 => format!("not all packages of {first} are listed: it is too large"),
+            _ => format!(
+                "not all packages of {first} and {others} more are listed: they are too large"
+            ),
+        })
+    }
+
     /// The name without its registry and namespaces.
     pub fn short_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
@@ -150,9 +171,8 @@ fn created(text: Option<&str>) -> Timestamp {
 
 /// Packages that a container sees: those of files that no later layer replaces or deletes, and the
 /// installed programs.
-fn packages(layers: &[InventoryLayer]) -> Vec<InventoryPackage> {
-    let seen = visible(layers);
-    let package_files = &PackageFiles::new(layers, &seen);
+fn packages(layers: &[InventoryLayer], seen: &BTreeMap<Vec<u8>, FileId>) -> Vec<InventoryPackage> {
+    let package_files = &PackageFiles::new(layers, seen);
     let in_files = seen.values().flat_map(|&place| {
         let file = &layers[place.layer].contents.files[place.file];
         let found = file.packages.packages.iter();

@@ -114,16 +114,19 @@ pub fn scan_layer(
 
 fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<LayerFileEntry, TarReadError> {
     let mut hasher = Hasher::default();
-    let kind = PackageFileKind::from_path(&entry.path).filter(|kind| entry.size <= kind.most());
+    let kind = PackageFileKind::from_path(&entry.path);
     let packages = match kind {
-        Some(kind) => {
+        Some(kind) if entry.size <= kind.most() => {
             let bytes = reader.content()?;
             hasher.update(&bytes);
             kind.read(&entry.path, &bytes)
         }
-        None => {
+        _ => {
             reader.each_piece(|piece| hasher.update(piece))?;
-            FilePackages::default()
+            FilePackages {
+                is_partial: kind.is_some(),
+                ..FilePackages::default()
+            }
         }
     };
     Ok(LayerFileEntry {

@@ -115,6 +115,20 @@ fn the_same_package_in_two_folders_is_one_with_two_places() {
 }
 
 #[test]
+fn files_that_are_too_large_for_their_packages_are_named() {
+    let large = " ".repeat((4 << 20) + 1);
+    let path = |name| format!("app/node_modules/{name}/package.json");
+    let (a, b) = (path("a"), path("b"));
+    let found = |files: &[(&str, &str)]| inventory(vec![contents(&layer(files))]);
+    assert_eq!(found(&[(&a, &package("a", "1"))]).partial_note(), None);
+    let note = found(&[(&a, &large)]).partial_note().unwrap();
+    let named = r"C:\app\node_modules\a\package.json are listed: it is too large";
+    assert!(note.ends_with(named), "{note}");
+    let note = found(&[(&a, &large), (&b, &large)]).partial_note().unwrap();
+    assert!(note.contains("and 1 more are listed"), "{note}");
+}
+
+#[test]
 fn a_name_of_a_file_that_moves_a_terminal_is_escaped_in_both_formats() {
     let mut tar = LayerTar::default();
     tar.file("Files/a\u{202e}b\u{9b}.txt", b"abc", None);

@@ -6,9 +6,9 @@ use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
-use super::{Ecosystem, FoundPackage, MOST};
+use super::{Ecosystem, FilePackages, FoundPackage, MOST};
 
-/// Limit on the size of a description.
+/// Limit on the part of a description that is read.
 const LARGEST_TEXT: u64 = 1 << 20;
 /// Limit on the size of all that is unpacked of a jar and of those in it.
 const MOST_UNPACKED: u64 = 256 << 20;
@@ -20,43 +20,85 @@ pub(super) fn is_archive(extension: &str) -> bool {
     known.any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-pub(super) fn packages(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
-    let mut found = Vec::new();
-    let mut left = MOST_UNPACKED;
-    add(path, bytes, true, &mut left, &mut found);
-    found
+pub(super) fn packages(path: &str, bytes: &[u8]) -> FilePackages {
+    let mut archives = Archives::new(MOST_UNPACKED);
+    archives.add(path, bytes, true);
+    archives.found
 }
 
-/// Adds the packages of a jar and, if it is an outer one, of the jars in it, as far as they fit.
-fn add(path: &str, bytes: &[u8], is_outer: bool, left: &mut u64, found: &mut Vec<FoundPackage>) {
-    let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
-        return;
-    };
-    let names = archive.file_names().filter_map(Result::ok);
-    let names: Vec<String> = names.map(Cow::into_owned).collect();
-    let poms = names.iter().filter(|name| is_pom(name));
-    let mut own: Vec<FoundPackage> = poms
-        .take(MOST)
-        .filter_map(|name| of_pom(&member(&mut archive, name, LARGEST_TEXT, left)?))
-        .collect();
-    if own.is_empty() {
-        let manifest = member(&mut archive, MANIFEST, LARGEST_TEXT, left);
-        own.extend(of_manifest(path, &manifest.unwrap_or_default()));
-    }
-    found.extend(own);
-    if !is_outer {
-        return;
-    }
-    for name in names {
-        let is_jar = name
-            .rsplit_once('.')
-            .is_some_and(|(_, end)| end.eq_ignore_ascii_case("jar"));
-        if !is_jar || found.len() > MOST {
-            continue;
+/// A jar and those in it, with their packages.
+struct Archives {
+    /// What may still be unpacked, in bytes.
+    left: u64,
+    found: FilePackages,
+}
+
+impl Archives {
+    fn new(left: u64) -> Self {
+        Self {
+            left,
+            found: FilePackages::default(),
         }
-        if let Some(bytes) = member(&mut archive, &name, u64::MAX, left) {
-            add(&name, &bytes, false, left, found);
+    }
+
+    /// Adds the packages of a jar and, if it is an outer one, of the jars in it, as far as they fit.
+    fn add(&mut self, path: &str, bytes: &[u8], is_outer: bool) {
+        let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
+            return;
+        };
+        let names = archive.file_names().filter_map(Result::ok);
+        let names: Vec<String> = names.map(Cow::into_owned).collect();
+        let poms = names.iter().filter(|name| is_pom(name));
+        let mut own: Vec<FoundPackage> = poms
+            .take(MOST)
+            .filter_map(|name| of_pom(&self.member(&mut archive, name, LARGEST_TEXT)?))
+            .collect();
+        if own.is_empty() {
+            let manifest = self.member(&mut archive, MANIFEST, LARGEST_TEXT);
+            own.extend(of_manifest(path, &manifest.unwrap_or_default()));
         }
+        self.found.packages.extend(own);
+        if !is_outer {
+            return;
+        }
+        for name in names {
+            let is_jar = name
+                .rsplit_once('.')
+                .is_some_and(|(_, end)| end.eq_ignore_ascii_case("jar"));
+            if !is_jar {
+                continue;
+            }
+            if self.found.packages.len() > MOST {
+                self.found.is_partial = true;
+                break;
+            }
+            if let Some(bytes) = self.member(&mut archive, &name, u64::MAX) {
+                self.add(&name, &bytes, false);
+            }
+        }
+    }
+
+    /// Content of a member, or its beginning up to a size, which is deducted from what is left; what
+    /// does not fit is not unpacked.
+    fn member(
+        &mut self,
+        archive: &mut ZipArchive<Cursor<&[u8]>>,
+        name: &str,
+        most: u64,
+    ) -> Option<Vec<u8>> {
+        let member = archive.by_name(name).ok()?;
+        let size = member.size();
+        let wanted = size.min(most);
+        if wanted > self.left {
+            self.found.is_partial = true;
+            return None;
+        }
+        self.left -= wanted;
+        // The archive may claim more than it has.
+        let mut bytes = Vec::with_capacity(usize::try_from(wanted.min(LARGEST_TEXT)).ok()?);
+        // One that is longer than it says is damaged.
+        member.take(wanted + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= size).then_some(bytes)
     }
 }
 
@@ -67,24 +109,6 @@ fn is_pom(name: &str) -> bool {
         names.as_slice(),
         ["META-INF", "maven", _, _, "pom.properties"]
     )
-}
-
-/// Content of a member up to a size, which is deducted from what is left; what does not fit is not
-/// unpacked.
-fn member(
-    archive: &mut ZipArchive<Cursor<&[u8]>>,
-    name: &str,
-    most: u64,
-    left: &mut u64,
-) -> Option<Vec<u8>> {
-    let member = archive.by_name(name).ok()?;
-    let size = member.size();
-    *left = left.checked_sub(size).filter(|_| size <= most)?;
-    // The archive may claim more than it has.
-    let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST_TEXT)).ok()?);
-    // One that is longer than it says is damaged.
-    member.take(size + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= size).then_some(bytes)
 }
 
 fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
@@ -211,20 +235,21 @@ mod tests {
             let path = format!("Files/app/{file}.jar");
             let found = packages(&path, &jar(&[(MANIFEST, manifest.as_bytes())]));
             let expected = FoundPackage::new(Ecosystem::Maven, name, Some(version));
-            assert_eq!(found, [expected], "{file} {stated}");
+            assert_eq!(found.packages, [expected], "{file} {stated}");
         }
         // Without a manifest, too.
         let inner = jar(&[("a.txt", b"a")]);
         let outer = jar(&[("BOOT-INF/lib/plain-9.9.jar", &inner)]);
         let expected = FoundPackage::new(Ecosystem::Maven, "plain", Some("9.9"));
-        assert_eq!(packages("Files/app.jar", &outer), [expected]);
+        assert_eq!(packages("Files/app.jar", &outer).packages, [expected]);
     }
 
-    /// Number of packages of a jar, and what is left of a limit.
-    fn found(bytes: &[u8], mut left: u64) -> (usize, u64) {
-        let mut found = Vec::new();
-        add("a.jar", bytes, true, &mut left, &mut found);
-        (found.len(), left)
+    /// Number of packages of a jar, what is left of a limit, and whether something did not fit.
+    fn found(bytes: &[u8], left: u64) -> (usize, u64, bool) {
+        let mut archives = Archives::new(left);
+        archives.add("a.jar", bytes, true);
+        let found = archives.found;
+        (found.packages.len(), archives.left, found.is_partial)
     }
 
     #[test]
@@ -237,9 +262,10 @@ mod tests {
             ("damaged.jar", &[0; 100]),
             ("core.jar", &inner),
         ]);
-        assert_eq!(found(&outer, 5_000), (0, 0));
-        assert_eq!(found(&outer, 4_000), (1, 3_900 - size - own));
-        assert_eq!(found(&outer, size), (0, size - 100));
+        assert_eq!(found(&outer, 5_000), (0, 0, true));
+        assert_eq!(found(&outer, 4_000), (1, 3_900 - size - own, true));
+        assert_eq!(found(&outer, size), (0, size - 100, true));
+        assert_eq!(found(&outer, 10_000), (1, 4_900 - size - own, false));
     }
 
     #[test]
@@ -255,7 +281,7 @@ mod tests {
         let outer = zip.finish().unwrap().into_inner();
         let started = Instant::now();
         let most = (4 << 20) - 1;
-        assert_eq!(found(&outer, most), (0, most));
+        assert_eq!(found(&outer, most), (0, most, true));
         assert!(started.elapsed() < Duration::from_secs(30));
     }
 }

@@ -149,7 +149,7 @@ impl PackageFileKind {
             Self::Msi => FilePackages::of(msi::package(bytes)),
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
-            Self::Java => FilePackages::of(java::packages(path, bytes)),
+            Self::Java => java::packages(path, bytes),
             Self::Software => FilePackages {
                 products: products::products(bytes),
                 ..FilePackages::default()
@@ -174,6 +174,8 @@ pub struct FilePackages {
     pub own: Vec<String>,
     /// What a hive says about installed programs.
     pub(crate) products: Vec<ProductKey>,
+    /// True if a limit left out packages.
+    pub(crate) is_partial: bool,
 }
 
 impl FilePackages {
