@@ -7,7 +7,7 @@ use wincimg_registry::RegistryData;
 use super::*;
 use crate::build::joined::{add_linux, platforms, published, published_as};
 use crate::failure::note;
-use crate::site::answer_of;
+use crate::site::{answer_of, stderr};
 
 /// Builds `pause` with a fixed time, so that builds on both bases write the same layer.
 fn pause(site: &Site, host: &str, name: &str) -> Value {
@@ -193,7 +193,9 @@ fn hosts_of_several_builds_get_an_index_with_an_image_each() {
     });
     put(&site, "app", "1.4", on(&base(OLD), app, "COPY a C:/app/"));
     let mut command = update(&site, &["--host-build", "20348.2402", "--push"]);
-    let report = json_of(&mut command);
+    let output = command.args(["--format", "json"]).output().unwrap();
+    assert_contains!(stderr(&output), "app:1.4 will no longer have 17763.973:");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["images"].as_array().unwrap().len(), 2);
     assert_eq!(
         platforms(&published(&site)),

@@ -168,8 +168,12 @@ fn existing(
     if !updates.versions.iter().all(is_covered) {
         return TagPolicy::Protect;
     }
+    let is_served = |old: &WindowsVersion| {
+        let mut new = new.iter().filter(|new| new.build == old.build);
+        new.any(|new| generation(*new) == generation(*old))
+    };
     for old in &updates.versions {
-        if !new.iter().any(|new| generation(*new) == generation(*old)) {
+        if !is_served(old) {
             ctx.reporter.note(&format_args!(
                 "{image} will no longer have {old}: hosts of that version cannot start its \
                  replacement"
