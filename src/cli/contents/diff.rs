@@ -13,14 +13,14 @@ use wincimg_inspect::contents::{
     KeyDifference, diff_files, diff_keys, diff_layers, differing_hives, display_path,
 };
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::document::{Digest, Image};
+use wincimg_oci::document::{Digest, Document, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView};
 use super::{
-    ContentArgs, SkippedLayer, all_images, diff_text, report_problems, report_unclosed,
+    ContentArgs, SkippedLayer, all_images_in, diff_text, report_problems, report_unclosed,
     skipped_layers,
 };
 use crate::cli::command_context::colour_on;
@@ -74,6 +74,8 @@ pub(super) struct Differences {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) identical: bool,
+    /// Annotations of two indexes.
+    pub(super) index: Vec<ConfigDifference>,
     pub(super) images: Vec<ImageDifference>,
     /// Platforms that only one of the indexes has.
     pub(super) only_before: Vec<String>,
@@ -158,8 +160,8 @@ impl Diff {
         session: &Session,
     ) -> Result<Differences, Failure> {
         let [old, new] = sources;
-        let before = all_images(old, &self.before, &self.platform).await?;
-        let after = all_images(new, &self.after, &self.platform).await?;
+        let (before, old_index) = self.images(old, &self.before).await?;
+        let (after, new_index) = self.images(new, &self.after).await?;
         let (pairs, [only_before, only_after]) = pair(before, after);
         let names = |images: &[Image]| -> Vec<String> {
             let platforms = images.iter().map(|image| image.config().platform());
@@ -169,6 +171,10 @@ impl Diff {
             before: self.before.to_string(),
             after: self.after.to_string(),
             identical: false,
+            index: match (old_index, new_index) {
+                (Some(old), Some(new)) => diff_settings(old, new),
+                _ => Vec::new(),
+            },
             images: Vec::new(),
             only_before: names(&only_before),
             only_after: names(&only_after),
@@ -182,9 +188,29 @@ impl Diff {
             found.images.push(self.image([before, after], &contents)?);
         }
         found.identical = found.images.iter().all(ImageDifference::is_empty)
+            && found.index.is_empty()
             && found.only_before.is_empty()
             && found.only_after.is_empty();
         Ok(found)
+    }
+
+    /// The images that a location names and, of an index, its annotations.
+    async fn images(
+        &self,
+        source: &Source,
+        location: &ImageSource,
+    ) -> Result<(Vec<Image>, Option<BTreeMap<String, Value>>), Failure> {
+        let document = source.resolve(location.tag_or_digest()).await?;
+        let index = match &document {
+            Document::Index(index) => {
+                let annotations = index.annotations().into_iter();
+                let rows = annotations.map(|(key, value)| (annotation(&key), Value::from(value)));
+                Some(rows.collect())
+            }
+            Document::Manifest(_) => None,
+        };
+        let images = all_images_in(source, location, document, &self.platform).await?;
+        Ok((images, index))
     }
 
     /// The contents of two images, to the same extent.
@@ -281,6 +307,10 @@ const NO_SETTINGS: [&str; 5] = [
     "created", "history", "rootfs", "container", "container_config",
 ];
 
+fn annotation(key: &str) -> String {
+    format!("annotations {key}")
+}
+
 /// The settings of an image by name: each variable, label, port and annotation by itself.
 fn settings(image: &Image) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
@@ -297,7 +327,7 @@ fn settings(image: &Image) -> BTreeMap<String, Value> {
         }
     };
     for (key, value) in image.annotations() {
-        add(format!("annotations {key}"), value.into());
+        add(annotation(&key), value.into());
     }
     let object = |value: Value| match value {
         Value::Object(fields) => fields,

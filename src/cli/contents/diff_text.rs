@@ -23,6 +23,10 @@ pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) 
         let line = colours.change(ContentChange::Added, Untrusted(platform));
         writeln!(out, "{line}")?;
     }
+    if !found.index.is_empty() {
+        let mut rows = Rows { out, width: 10 };
+        write_settings("index", &found.index, colours, &mut rows)?;
+    }
     for image in &found.images {
         writeln!(out, "{}", colours.title(Untrusted(&image.platform)))?;
         write_image(image, colours, out)?;
@@ -39,11 +43,7 @@ fn write_image(image: &ImageDifference, colours: Colours, out: &mut dyn Write) -
     rows.row("digest", format_args!("{} → {}", old.digest, new.digest))?;
     let (size, before, after) = (sizes(old.size, new.size), old.layers, new.layers);
     rows.row("size", format_args!("{size}, {before} → {after} layers"))?;
-    rows.row("config", counts(image.config.iter().map(|it| it.change)))?;
-    for setting in &image.config {
-        let line = colours.change(setting.change, in_words(setting));
-        writeln!(rows.out, "    {line}")?;
-    }
+    write_settings("config", &image.config, colours, &mut rows)?;
     let files = counts(image.files.iter().map(|it| it.change));
     let content = sizes(old.content, new.content);
     rows.row("files", format_args!("{files}; {content}"))?;
@@ -58,6 +58,20 @@ fn write_image(image: &ImageDifference, colours: Colours, out: &mut dyn Write) -
         for layer in layers {
             write_layer(layer, colours, rows.out)?;
         }
+    }
+    Ok(())
+}
+
+fn write_settings(
+    name: &str,
+    settings: &[ConfigDifference],
+    colours: Colours,
+    rows: &mut Rows<'_>,
+) -> io::Result<()> {
+    rows.row(name, counts(settings.iter().map(|it| it.change)))?;
+    for setting in settings {
+        let line = colours.change(setting.change, in_words(setting));
+        writeln!(rows.out, "    {line}")?;
     }
     Ok(())
 }

@@ -828,6 +828,35 @@ fn images_of_two_indexes_are_compared_build_by_build() {
     assert_contains!(errors, "choose one with --platform");
 }
 
+#[test]
+fn annotations_of_two_indexes_are_compared() {
+    let images = Images::new();
+    let entry = image("17763.1040", vec![bottom()]);
+    for (name, team) in [("one", "web"), ("two", "api")] {
+        block_on(async {
+            let sink = images.sink(name).await;
+            entry.put_blobs(&sink, |_| true).await;
+            sink.put_document(&entry.document()).await.unwrap();
+            let mut index = Index::new(ManifestFormat::Docker, vec![entry.image.index_entry()]);
+            let annotations = json!({"team": team, "same": "1"});
+            index.other.insert("annotations".to_owned(), annotations);
+            let index = Document::Index(Verbatim::new(index).unwrap());
+            sink.publish(&index, Some("1")).await.unwrap();
+        });
+    }
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    assert_eq!(found["identical"], false);
+    let change = json!({"setting": "annotations team", "change": "changed", "before": "web", "after": "api"});
+    assert_eq!(found["index"], json!([change]));
+    let text = images.text(&["diff", "oci:one", "oci:two"]);
+    assert_contains!(text, "~ annotations team: web → api", "identical");
+    let same = images.json(&["diff", "oci:one", "oci:one"]);
+    assert_eq!(
+        (&same["identical"], &same["index"]),
+        (&json!(true), &json!([]))
+    );
+}
+
 /// An index as `BuildKit` writes it: only the configurations have versions of Windows.
 fn put_index_without_versions(images: &Images, name: &str, entries: &[StandIn]) {
     block_on(async {
