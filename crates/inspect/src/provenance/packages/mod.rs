@@ -17,6 +17,8 @@ mod python;
 pub(in crate::provenance) mod tests;
 mod version_info;
 
+use serde_json::Value;
+
 use self::pe::Pe;
 use self::products::ProductKey;
 use self::version_info::VersionInfo;
@@ -185,6 +187,12 @@ impl FilePackages {
             ..Self::default()
         }
     }
+}
+
+/// Parses JSON. npm and .NET ignore a byte order mark, too.
+fn json(bytes: &[u8]) -> Option<Value> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    serde_json::from_slice(bytes).ok()
 }
 
 /// The version of a program or library of Windows, according to the file; none for another file.

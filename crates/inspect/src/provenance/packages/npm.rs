@@ -1,7 +1,5 @@
 //! npm packages: the `package.json` of each folder in `node_modules`.
 
-use serde_json::Value;
-
 use super::{Ecosystem, FoundPackage};
 
 /// Returns true if a path is that of a package's own manifest, and not of another file with the
@@ -21,9 +19,7 @@ fn is(name: &str, wanted: &str) -> bool {
 }
 
 pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {
-    // npm ignores a byte order mark, too.
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    let description: Value = serde_json::from_slice(bytes).ok()?;
+    let description = super::json(bytes)?;
     let text = |key: &str| description.get(key)?.as_str();
     let licence = text("license").or_else(|| description.get("license")?.get("type")?.as_str());
     let (name, version) = (text("name")?, text("version")?);

@@ -12,7 +12,7 @@ pub(super) fn is_list(name: &str) -> bool {
 
 /// A program's packages, and the names of their files and its own.
 pub(super) fn dependencies(bytes: &[u8]) -> Option<FilePackages> {
-    let list: Value = serde_json::from_slice(bytes).ok()?;
+    let list = super::json(bytes)?;
     let libraries = list.get("libraries")?.as_object()?;
     let kind = |key: &str| libraries.get(key)?.get("type")?.as_str();
     let packages = libraries.keys().filter_map(|key| {

@@ -1,5 +1,5 @@
-//! Python packages: the `METADATA` of each folder `NAME-VERSION.dist-info`, and the `PKG-INFO` of each
-//! `.egg-info`, which older tools make.
+//! Python packages: the `METADATA` of each folder `NAME-VERSION.dist-info`, and what older tools make:
+//! the `PKG-INFO` of each `.egg-info` and in the `EGG-INFO` of each `.egg`, and files `NAME.egg-info`.
 
 use super::{Ecosystem, FoundPackage};
 
@@ -7,9 +7,12 @@ pub(super) fn is_description(path: &[&str]) -> bool {
     let [.., folder, file] = path else {
         return false;
     };
-    let folder = folder.to_ascii_lowercase();
-    (file.eq_ignore_ascii_case("METADATA") && folder.ends_with(".dist-info"))
-        || (file.eq_ignore_ascii_case("PKG-INFO") && folder.ends_with(".egg-info"))
+    let (folder, file) = (folder.to_ascii_lowercase(), file.to_ascii_lowercase());
+    match file.as_str() {
+        "metadata" => folder.ends_with(".dist-info"),
+        "pkg-info" => folder.ends_with(".egg-info") || folder == "egg-info",
+        _ => file.ends_with(".egg-info"),
+    }
 }
 
 /// Parses the fields, which have the form of mail headers and end at an empty line.

@@ -152,12 +152,28 @@ fn only_descriptions_of_packages_are_read() {
         ("Files/a/App.deps.json", Some(NuGet)),
         ("Files/a/x-1.dist-info/METADATA", Some(Python)),
         ("Files/a/x-1-py3.9.egg-info/PKG-INFO", Some(Python)),
+        ("Files/a/x-1-py3.9.egg-info", Some(Python)),
+        ("Files/a/x-1-py3.9.egg/EGG-INFO/PKG-INFO", Some(Python)),
         ("Files/a/METADATA", None),
         ("Files/a/PKG-INFO", None),
         ("Files/a/TOOL.EXE", Some(Executable)),
         ("Files/é.deps.jso", None),
     ] {
         assert_eq!(PackageFileKind::from_path(path), kind, "{path}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_hides_no_package() {
+    let list = r#"{"libraries": {"A/1.0": {"type": "package"}}}"#;
+    let package = r#"{"name": "A", "version": "1.0"}"#;
+    for (path, text, ecosystem) in [
+        ("a.deps.json", list, Ecosystem::NuGet),
+        ("node_modules/A/package.json", package, Ecosystem::Npm),
+    ] {
+        let expected = FoundPackage::new(ecosystem, "A", Some("1.0"));
+        let found = reported_by(path, format!("\u{feff}{text}").as_bytes());
+        assert_eq!(found, [expected], "{path}");
     }
 }
 
