@@ -371,7 +371,7 @@ impl OneImage {
                 return Ok(document);
             };
             let images = windows_images_in(&source, document, slice::from_ref(wanted)).await?;
-            let image = one_of(&self.image.clone().into(), images, wanted)?;
+            let image = one_of(&self.image.clone().into(), images, Some(wanted))?;
             Ok(Document::Manifest(Box::new(image.manifest().clone())))
         })
     }

@@ -182,10 +182,16 @@ pub(super) async fn all_images_in(
     }
 }
 
-/// The platform of one of several images or, if that is not unique, its digest.
-fn how_to_choose(location: &ImageSource, platforms: &[String], first: Option<&Image>) -> String {
+/// The platform of one of several images or, if that is not unique or the user named one, its digest:
+/// an index can state another platform than the image.
+fn how_to_choose(
+    location: &ImageSource,
+    platforms: &[String],
+    first: Option<&Image>,
+    wanted: Option<&PlatformFilter>,
+) -> String {
     let platform = &platforms[0];
-    let is_unique = platforms[1..].iter().all(|other| other != platform);
+    let is_unique = wanted.is_none() && platforms[1..].iter().all(|other| other != platform);
     let named = match (first, location.stored()) {
         (Some(first), Some(place @ (Location::Layout { .. } | Location::Registry(_))))
             if !is_unique =>
@@ -206,26 +212,26 @@ pub(super) async fn only_image(
     let source = reader.open(location).await?;
     let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();
     let images = all_images(&source, location, &platforms).await?;
-    Ok((source, one_of(location, images, "Windows")?))
+    Ok((source, one_of(location, images, platform)?))
 }
 
 /// The only one of the images that a location names for a platform; at least one.
 pub(super) fn one_of(
     location: &ImageSource,
     mut images: Vec<Image>,
-    platform: impl Display,
+    wanted: Option<&PlatformFilter>,
 ) -> Result<Image, Failure> {
     let count = images.len();
     let versions: Vec<String> = images
         .iter()
         .map(|image| image.config().platform().to_string())
         .collect();
-    match (images.pop(), count) {
-        (Some(image), 1) => Ok(image),
-        _ => Err(Failure::usage(format!(
-            "{location} has {count} images for {platform}: {}",
-            versions.join(", ")
-        ))
-        .hint(how_to_choose(location, &versions, images.first()))),
+    if let (Some(image), 1) = (images.pop(), count) {
+        return Ok(image);
     }
+    let platform = wanted.map_or_else(|| "Windows".to_owned(), ToString::to_string);
+    let hint = how_to_choose(location, &versions, images.first(), wanted);
+    let versions = versions.join(", ");
+    let problem = format!("{location} has {count} images for {platform}: {versions}");
+    Err(Failure::usage(problem).hint(hint))
 }

@@ -857,8 +857,8 @@ fn annotations_of_two_indexes_are_compared() {
     );
 }
 
-/// An index as `BuildKit` writes it: only the configurations have versions of Windows.
-fn put_index_without_versions(images: &Images, name: &str, entries: &[StandIn]) {
+/// An index whose entries state this version, whatever the configurations have. `BuildKit` writes none.
+fn put_index_with(images: &Images, name: &str, entries: &[StandIn], stated: Option<&str>) {
     block_on(async {
         let sink = images.sink(name).await;
         let mut listed = Vec::new();
@@ -866,7 +866,7 @@ fn put_index_without_versions(images: &Images, name: &str, entries: &[StandIn]) 
             image.put_blobs(&sink, |_| true).await;
             sink.put_document(&image.document()).await.unwrap();
             let mut entry = image.image.index_entry();
-            entry.platform.as_mut().unwrap().os_version = None;
+            entry.platform.as_mut().unwrap().os_version = stated.map(str::to_owned);
             listed.push(entry);
         }
         let index = Verbatim::new(Index::new(ManifestFormat::Docker, listed)).unwrap();
@@ -876,10 +876,32 @@ fn put_index_without_versions(images: &Images, name: &str, entries: &[StandIn]) 
 }
 
 #[test]
+fn images_for_which_an_index_states_one_version_are_named_by_digest() {
+    let images = Images::new();
+    let entries = ["17763.1040", "20348.2402"].map(|build| image(build, vec![bottom()]));
+    put_index_with(&images, "both", &entries, Some("10.0.17763.1040"));
+    let mut command = images.command(&["digest", "oci:both"]);
+    command.args(["--platform", "windows/amd64:10.0.17763.1040"]);
+    let errors = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert_contains!(errors, "name one by its digest: oci:both:sha256:");
+}
+
+#[test]
+fn images_for_which_an_index_states_one_version_are_named_by_digest() {
+    let images = Images::new();
+    let entries = ["17763.1040", "20348.2402"].map(|build| image(build, vec![bottom()]));
+    put_index_with(&images, "both", &entries, Some("10.0.17763.1040"));
+    let mut command = images.command(&["digest", "oci:both"]);
+    command.args(["--platform", "windows/amd64:10.0.17763.1040"]);
+    let errors = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert_contains!(errors, "name one by its digest: oci:both:sha256:");
+}
+
+#[test]
 fn a_version_that_only_the_configuration_has_selects_an_image() {
     let images = Images::new();
     let entries = ["17763.1040", "20348.2402"].map(|build| image(build, vec![bottom()]));
-    put_index_without_versions(&images, "both", &entries);
+    put_index_with(&images, "both", &entries, None);
     let advised = images.command(&["ls", "oci:both"]).output().unwrap();
     let platform = "windows/amd64:10.0.17763.1040";
     let errors = String::from_utf8_lossy(&advised.stderr);
