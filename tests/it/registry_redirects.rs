@@ -150,7 +150,12 @@ async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url()
 async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
     let (seen, storage) = storage(b"foreign");
     let registry = RegistryClient::new(options("127.0.0.1"), Arc::new(Silent)).unwrap();
-    let urls = [storage.url("missing"), storage.url("data")];
+    let (_, login_page) = self::storage(b"<html>log in</html>");
+    let urls = [
+        storage.url("missing"),
+        login_page.url("data"),
+        storage.url("data"),
+    ];
     let blob = registry.url_source(&urls, &describe(b"foreign"));
     let mut bytes = Vec::new();
     blob.open(0)

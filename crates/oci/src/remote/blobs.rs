@@ -324,30 +324,30 @@ impl Pull {
             let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
             headers.insert(RANGE, range);
         }
-        let response = match &self.origin {
+        match &self.origin {
             BlobOrigin::Repository(repository) => {
                 let path = format!("blobs/{}", &self.descriptor.digest);
                 let what = format!("read {}", self.name());
                 let mut request = repository.request(Method::GET, &path, what);
                 request.headers = headers;
-                self.registry.0.once(&request).await?
+                self.check_range(self.registry.0.once(&request).await?)
             }
-            BlobOrigin::Urls(urls) => self.request_urls(urls, &headers).await?,
-        };
-        self.check_range(response)
+            BlobOrigin::Urls(urls) => self.request_urls(urls, &headers).await,
+        }
     }
 
-    /// Returns the response of the first foreign URL that has the blob.
+    /// Returns the response of the first foreign URL that has the blob, by its length.
     async fn request_urls(
         &self,
         urls: &[String],
         headers: &HeaderMap,
-    ) -> Result<Response, RegistryError> {
+    ) -> Result<(Response, u64), RegistryError> {
         let what = format!("read foreign {}", self.name());
         let mut failure: Option<RegistryError> = None;
         for text in urls {
-            match self.request_url(text, &what, headers).await {
-                Ok(response) => return Ok(response),
+            let response = self.request_url(text, &what, headers).await;
+            match response.and_then(|response| self.check_range(response)) {
+                Ok(found) => return Ok(found),
                 // A transient failure takes precedence because it makes a retry worthwhile.
                 Err(error) if failure.as_ref().is_none_or(|known| !known.is_transient()) => {
                     failure = Some(error);
