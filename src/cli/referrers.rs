@@ -43,6 +43,8 @@ pub(super) fn report_referrers<'r>(
 /// Failure for documents that were not copied, after the images were.
 pub(super) fn not_copied(done: &str, failed: usize) -> Failure {
     let documents = count(failed, "attached document");
-    Failure::operation(format!("{done}, but failed to copy {documents}"))
-        .hint("run the same command again, or skip attached documents with --no-referrers")
+    Failure::operation(format!("{done}, but failed to copy {documents}")).hint(
+        "if the network or a registry failed, run the same command again; --no-referrers \
+             skips attached documents",
+    )
 }

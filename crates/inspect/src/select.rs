@@ -200,7 +200,10 @@ impl Choice<'_> {
         if self.filters.is_empty() || self.includes(&platform) {
             Ok(image)
         } else {
-            Err(self.no_platform(vec![platform.to_string()]).into())
+            // Of a signature, for example.
+            let is_empty = platform.os.is_empty() && platform.architecture.is_empty();
+            let available = (!is_empty).then(|| platform.to_string());
+            Err(self.no_platform(available.into_iter().collect()).into())
         }
     }
 

@@ -176,6 +176,9 @@ pub(super) async fn all_images_in(
     let other = images.iter().find(|image| image.config().os != "windows");
     match other.map(|image| image.config().platform()) {
         None => Ok(images),
+        Some(platform) if platform.os.is_empty() => Err(Failure::usage(format!(
+            "{location} has no platform: it is a signature or another artifact"
+        ))),
         Some(platform) => Err(Failure::usage(format!(
             "{location} is for {platform}, not for Windows"
         ))),

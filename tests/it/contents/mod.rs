@@ -857,7 +857,8 @@ fn annotations_of_two_indexes_are_compared() {
     );
 }
 
-/// An index whose entries state this version, whatever the configurations have. `BuildKit` writes none.
+/// An index whose entries state this version, whatever the configurations have; `BuildKit` writes
+/// none.
 fn put_index_with(images: &Images, name: &str, entries: &[StandIn], stated: Option<&str>) {
     block_on(async {
         let sink = images.sink(name).await;
@@ -876,14 +877,24 @@ fn put_index_with(images: &Images, name: &str, entries: &[StandIn], stated: Opti
 }
 
 #[test]
-fn images_for_which_an_index_states_one_version_are_named_by_digest() {
+fn an_image_without_a_platform_is_named_as_such() {
     let images = Images::new();
-    let entries = ["17763.1040", "20348.2402"].map(|build| image(build, vec![bottom()]));
-    put_index_with(&images, "both", &entries, Some("10.0.17763.1040"));
-    let mut command = images.command(&["digest", "oci:both"]);
-    command.args(["--platform", "windows/amd64:10.0.17763.1040"]);
-    let errors = String::from_utf8(command.output().unwrap().stderr).unwrap();
-    assert_contains!(errors, "name one by its digest: oci:both:sha256:");
+    let mut signature = image("17763.1040", vec![bottom()]);
+    let without_platform = signature.image.edit_config(|config| {
+        config.os.clear();
+        config.architecture.clear();
+        config.os_version = None;
+    });
+    signature.image = without_platform.unwrap();
+    images.put("signature", &signature);
+    let told = |arguments: &[&str]| {
+        let output = images.command(arguments).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let errors = told(&["ls", "oci:signature"]);
+    assert_contains!(errors, "oci:signature has no platform: it is a signature");
+    let errors = told(&["ls", "oci:signature", "--platform", "windows/amd64"]);
+    assert_contains!(errors, "has no image for windows/amd64: it has none");
 }
 
 #[test]
