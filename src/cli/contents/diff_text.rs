@@ -24,8 +24,7 @@ pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) 
         writeln!(out, "{line}")?;
     }
     if !found.index.is_empty() {
-        let mut rows = Rows { out, width: 10 };
-        write_settings("index", &found.index, colours, &mut rows)?;
+        write_settings("index", &found.index, colours, out)?;
     }
     for image in &found.images {
         writeln!(out, "{}", colours.title(Untrusted(&image.platform)))?;
@@ -43,7 +42,7 @@ fn write_image(image: &ImageDifference, colours: Colours, out: &mut dyn Write) -
     rows.row("digest", format_args!("{} → {}", old.digest, new.digest))?;
     let (size, before, after) = (sizes(old.size, new.size), old.layers, new.layers);
     rows.row("size", format_args!("{size}, {before} → {after} layers"))?;
-    write_settings("config", &image.config, colours, &mut rows)?;
+    write_settings("config", &image.config, colours, rows.out)?;
     let files = counts(image.files.iter().map(|it| it.change));
     let content = sizes(old.content, new.content);
     rows.row("files", format_args!("{files}; {content}"))?;
@@ -66,8 +65,9 @@ fn write_settings(
     name: &str,
     settings: &[ConfigDifference],
     colours: Colours,
-    rows: &mut Rows<'_>,
+    out: &mut dyn Write,
 ) -> io::Result<()> {
+    let mut rows = Rows { out, width: 10 };
     rows.row(name, counts(settings.iter().map(|it| it.change)))?;
     for setting in settings {
         let line = colours.change(setting.change, in_words(setting));
