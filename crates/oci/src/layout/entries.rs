@@ -118,7 +118,11 @@ fn known(index: &Index) -> String {
     let mut entries: Vec<(&str, &str)> = images(index)
         .map(|entry| {
             let digest = entry.digest.as_ref();
-            (names(entry).next().unwrap_or(digest), digest)
+            let mut annotated = names(entry);
+            let (first, tag) = (annotated.next(), annotated.next());
+            // An image that got another tag in a layout has the full name that it had.
+            let full = first.filter(|full| tag.is_none_or(|tag| full.ends_with(tag)));
+            (full.or(tag).unwrap_or(digest), digest)
         })
         .collect();
     entries.sort_unstable();
