@@ -39,12 +39,8 @@ pub struct Node {
     pub build: Option<HostBuild>,
     /// Container runtime.
     pub runtime: ContainerRuntime,
-    /// Minor version of its kubelet, if known.
-    pub kubelet: Option<u32>,
-    /// Build of its kubelet by a distribution: `rke2r1` of `v1.31.4+rke2r1`.
-    pub kubelet_build: Option<String>,
-    /// True if its kubelet fails to give a pod's token to the pod's `runAsUser`.
-    pub fails_to_chown: bool,
+    /// Version of its kubelet, `v1.31.4+rke2r1`; empty if not known.
+    pub kubelet: String,
     /// `amd64`, `arm64`, …
     pub architecture: String,
     /// Its labels.
@@ -364,14 +360,11 @@ impl NodeObject {
             "" => self.label("kubernetes.io/arch").unwrap_or("amd64"),
             architecture => architecture,
         };
-        let kubelet_build = info.kubelet_version.split_once('+');
         Node {
             build,
             runtime: ContainerRuntime::from_node(&info.container_runtime_version),
-            kubelet: minor_version(&info.kubelet_version),
-            kubelet_build: kubelet_build.map(|(_, build)| build.to_owned()),
-            fails_to_chown: is_windows && fails_to_chown(&info.kubelet_version),
             architecture: architecture.to_owned(),
+            kubelet: self.status.node_info.kubelet_version,
             name: Some(self.metadata.name),
             labels: self.metadata.labels,
             labels_are_complete: true,
@@ -381,46 +374,46 @@ impl NodeObject {
     }
 }
 
-/// `21` of `v1.21.5`.
-fn minor_version(kubelet: &str) -> Option<u32> {
-    let minor = kubelet.strip_prefix("v1.")?.split('.').next()?;
-    minor.parse().ok()
-}
-
-/// Returns true for a kubelet that changes the owner of tokens on Windows, too, which fails. Those
-/// with a build of their own, such as `v1.27.6+f67aeb3` of OpenShift, may have the fix of a later
-/// one.
-fn fails_to_chown(kubelet: &str) -> bool {
-    if kubelet.contains('+') {
-        return false;
-    }
-    let patch = kubelet.split('.').nth(2).unwrap_or_default();
-    let digits = patch.split(|letter: char| !letter.is_ascii_digit()).next();
-    let patch: Option<u32> = digits.and_then(|digits| digits.parse().ok());
-    matches!(
-        (minor_version(kubelet), patch),
-        (Some(21..=28), _) | (Some(29), Some(..=12)) | (Some(30), Some(..=8))
-    )
-}
-
 impl Node {
+    /// `21` of the kubelet `v1.21.5`.
+    fn minor_version(&self) -> Option<u32> {
+        let minor = self.kubelet.strip_prefix("v1.")?.split('.').next()?;
+        minor.parse().ok()
+    }
+
+    /// Returns true if its kubelet changes the owner of a pod's token, also on Windows, where that
+    /// fails. Those with a build of their own, such as `v1.27.6+f67aeb3` of OpenShift, may have the
+    /// fix of a later one.
+    pub(crate) fn fails_to_chown(&self) -> bool {
+        if self.kubelet.contains('+') {
+            return false;
+        }
+        let patch = self.kubelet.split('.').nth(2).unwrap_or_default();
+        let digits = patch.split(|letter: char| !letter.is_ascii_digit()).next();
+        let patch: Option<u32> = digits.and_then(|digits| digits.parse().ok());
+        matches!(
+            (self.minor_version(), patch),
+            (Some(21..=28), _) | (Some(29), Some(..=12)) | (Some(30), Some(..=8))
+        )
+    }
+
     /// Returns true if its Docker is behind cri-dockerd: Kubernetes 1.24 removed dockershim, and its
     /// flags from the kubelet.
     pub fn has_cri_dockerd(&self) -> bool {
-        self.runtime == ContainerRuntime::Docker && self.kubelet.is_some_and(|minor| minor >= 24)
+        let minor = self.minor_version();
+        self.runtime == ContainerRuntime::Docker && minor.is_some_and(|minor| minor >= 24)
     }
 
     /// Returns true if it is of RKE2, which runs containerd itself and writes its configuration at
     /// each start.
     pub fn is_of_rke2(&self) -> bool {
-        let build = self.kubelet_build.as_deref();
-        build.is_some_and(|build| build.starts_with("rke2"))
+        self.kubelet.contains("+rke2")
     }
 
     /// Returns whether it runs host process containers, if known: Kubernetes 1.22 runs them with a
     /// feature gate. A node of unknown version counts as a current one.
     pub fn runs_host_process(&self) -> Option<bool> {
-        match self.kubelet {
+        match self.minor_version() {
             _ if !self.runtime.runs_host_process() => Some(false),
             Some(minor) if minor < 22 => Some(false),
             Some(22) => None,
@@ -430,7 +423,7 @@ impl Node {
 
     /// How pods request Hyper-V isolation on it. A node of unknown version counts as a current one.
     pub(crate) fn hyperv(&self) -> Hyperv {
-        match (self.runtime, self.kubelet) {
+        match (self.runtime, self.minor_version()) {
             (ContainerRuntime::Containerd(_), _) => Hyperv::OfContainerd,
             (ContainerRuntime::Docker, Some(minor)) if minor <= 20 => Hyperv::OfDocker,
             (ContainerRuntime::Docker, _) => Hyperv::No,
@@ -460,9 +453,7 @@ impl Node {
             name: None,
             build: Some(build),
             runtime: ContainerRuntime::CONTAINERD,
-            kubelet: None,
-            kubelet_build: None,
-            fails_to_chown: false,
+            kubelet: String::new(),
             architecture: build.architecture.name().to_owned(),
             labels: labels
                 .into_iter()
@@ -569,7 +560,7 @@ mod tests {
             ("", false),
         ] {
             let node = node_of(kubelet, "containerd://1.7.22");
-            assert_eq!(node.fails_to_chown, expected, "{kubelet}");
+            assert_eq!(node.fails_to_chown(), expected, "{kubelet}");
         }
     }
 

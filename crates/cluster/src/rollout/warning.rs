@@ -120,7 +120,7 @@ fn token_owner(rollout: &Rollout, workload: &Workload, placement: &Placement) ->
     let user = workload.template.token_user?;
     let hosts = placement.selection.hosts.iter();
     let mut hosts = hosts.map(|(host, _)| &rollout.hosts[*host as usize]);
-    let host = hosts.find(|host| host.fails_to_chown)?;
+    let host = hosts.find(|host| host.fails_to_chown())?;
     Some(warn(
         Concern::TokenOwner,
         format!(

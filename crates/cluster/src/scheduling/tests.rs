@@ -14,9 +14,7 @@ fn node() -> Node {
         name: Some("akswin22000000".to_owned()),
         build: Some(HostBuild::new("20348.2402".parse().unwrap())),
         runtime: ContainerRuntime::CONTAINERD,
-        kubelet: None,
-        kubelet_build: None,
-        fails_to_chown: false,
+        kubelet: String::new(),
         architecture: "amd64".to_owned(),
         labels: labels
             .into_iter()

@@ -111,18 +111,18 @@ fn the_annotation_counts_on_docker_up_to_kubernetes_1_20_and_host_processes_have
     );
     let old = &workloads[0].template;
     for (runtime, kubelet, expected) in [
-        (ContainerRuntime::Docker, Some(20), Isolation::HyperV),
-        (ContainerRuntime::Docker, Some(21), Isolation::Process),
-        (ContainerRuntime::Docker, None, Isolation::Process),
-        (ContainerRuntime::CONTAINERD, Some(20), Isolation::Process),
+        (ContainerRuntime::Docker, "v1.20.0", Isolation::HyperV),
+        (ContainerRuntime::Docker, "v1.21.0", Isolation::Process),
+        (ContainerRuntime::Docker, "", Isolation::Process),
+        (ContainerRuntime::CONTAINERD, "v1.20.0", Isolation::Process),
     ] {
         let node = Node {
             runtime,
-            kubelet,
+            kubelet: kubelet.to_owned(),
             ..Node::from_build(HostBuild::new("17763.1158".parse().unwrap()))
         };
         let found = old.isolation(&old.containers[0], node.hyperv(), Isolation::Process);
-        assert_eq!(found, expected, "{runtime:?} {kubelet:?}");
+        assert_eq!(found, expected, "{runtime:?} {kubelet}");
     }
     assert_eq!(old.system(), System::Windows);
     let host = &workloads[1].template;

@@ -494,18 +494,18 @@ fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
          WindowsHostProcessContainers",
     );
     for (runtime, kubelet, expected) in [
-        ("docker://20.10.7", None, Some(refused)),
-        ("containerd://1.5.7", Some(30), Some(refused)),
-        ("containerd://1.6.0", Some(21), Some(refused)),
-        ("containerd://1.6.0", Some(22), Some(gated)),
-        ("containerd://1.6.0", Some(23), None),
-        ("containerd://1.6.0", None, None),
+        ("docker://20.10.7", "", Some(refused)),
+        ("containerd://1.5.7", "v1.30.0", Some(refused)),
+        ("containerd://1.6.0", "v1.21.0", Some(refused)),
+        ("containerd://1.6.0", "v1.22.0", Some(gated)),
+        ("containerd://1.6.0", "v1.23.0", None),
+        ("containerd://1.6.0", "", None),
     ] {
         // Of two nodes that differ in their kubelet alone, the other one runs them.
         let mut request = request(&["17763.1158"; 2], &["17763.1158"]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        request.nodes.windows[0].kubelet = kubelet;
-        request.nodes.windows[1].kubelet = Some(30);
+        request.nodes.windows[0].kubelet = kubelet.to_owned();
+        request.nodes.windows[1].kubelet = "v1.30.0".to_owned();
         let text = "kind: Pod\nmetadata: {name: p0}\nspec: {hostNetwork: true, containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
         set_workloads(&mut request, text);
@@ -516,8 +516,8 @@ fn host_process_containers_need_a_kubelet_and_a_containerd_that_run_them() {
                 .then(|| (finding.outcome, finding.reason.clone()))
         };
         let expected = expected.map(|(outcome, reason)| (outcome, reason.to_owned()));
-        assert_eq!(seen(findings[0].finding), expected, "{runtime} {kubelet:?}");
-        assert_eq!(seen(findings[1].finding), None, "{runtime} {kubelet:?}");
+        assert_eq!(seen(findings[0].finding), expected, "{runtime} {kubelet}");
+        assert_eq!(seen(findings[1].finding), None, "{runtime} {kubelet}");
     }
 }
 
@@ -673,26 +673,27 @@ fn a_pod_whose_os_is_windows_has_no_fields_of_linux() {
 #[test]
 fn a_user_of_linux_is_a_warning_where_the_kubelet_fails_to_give_it_the_token() {
     let selector = ", nodeSelector: {kubernetes.io/os: windows}";
-    let rules = |fails_to_chown: bool, fields: &str| {
+    let rules = |kubelet: &str, fields: &str| {
         let mut request = request(&["17763.1158"], &["17763.1158"]);
-        request.nodes.windows[0].fails_to_chown = fails_to_chown;
+        request.nodes.windows[0].kubelet = kubelet.to_owned();
         set_workload(&mut request, "Pod", "i0", &format!("{selector}{fields}"));
         let (starts, rules, _) = noticed(&request);
         (starts, rules)
     };
     let user = ", securityContext: {runAsUser: 0}";
     let warned = vec![("token-owner", VerdictOutcome::Warning)];
-    assert_eq!(rules(true, user), (StartStatus::Warned, warned));
+    let (old, fixed) = ("v1.29.12", "v1.29.13");
+    assert_eq!(rules(old, user), (StartStatus::Warned, warned));
     let silent = (StartStatus::Everywhere, Vec::new());
-    assert_eq!(rules(false, user), silent);
+    assert_eq!(rules(fixed, user), silent);
     for more in [
         ", automountServiceAccountToken: false",
         // Users that differ do not own the token.
         ", initContainers: [{image: 'repo.example/i0:1', securityContext: {runAsUser: 1}}]",
     ] {
-        assert_eq!(rules(true, &format!("{user}{more}")), silent, "{more}");
+        assert_eq!(rules(old, &format!("{user}{more}")), silent, "{more}");
     }
-    assert_eq!(rules(true, ""), silent);
+    assert_eq!(rules(old, ""), silent);
 }
 
 /// A workload without a selector, whose image is for Linux and for the build of n1, on nodes of both
