@@ -26,6 +26,7 @@ pub mod x509;
 #[cfg(feature = "xml")]
 pub mod xml;
 
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Implements `name()` of an enum, from `rename_all` and `rename` in its `#[serde(…)]`, or in
@@ -54,4 +55,10 @@ pub use wincimg_derive::Named;
 /// between any two statements.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns true if a host, an IPv6 address with its brackets or without, is this machine.
+pub fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse().is_ok_and(|it: IpAddr| it.is_loopback())
 }

@@ -52,8 +52,7 @@ pub fn name_in(url: &Url) -> Option<String> {
 }
 
 pub(super) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
+    url.host_str().is_some_and(wincimg_common::is_loopback)
 }
 
 /// Returns true if a `host[:port]` is where clouds serve instance metadata, including keys: no

@@ -1,14 +1,14 @@
 //! Connections to the Docker daemon of a [builder](crate::builder), by exec in its pod.
 
-use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use http::Uri;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use kube::api::Api;
 use tokio::time::Instant;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::lock;
+use wincimg_common::{is_loopback, lock};
 
 use super::exec::PodStream;
 use super::{Cluster, ClusterContext, LiveError, PATIENCE};
@@ -134,12 +134,8 @@ impl BuilderConnection {
 
     /// Returns true if the cluster's API has an address of this machine.
     pub fn is_behind_loopback(&self) -> bool {
-        let address = self.cluster.address.as_str();
-        let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-        let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
-        let host = host.trim_matches(['[', ']']);
-        let is_loopback = |ip: IpAddr| ip.is_loopback();
-        host == "localhost" || host.parse().is_ok_and(is_loopback)
+        let address = self.cluster.address.parse::<Uri>();
+        address.is_ok_and(|it| it.host().is_some_and(is_loopback))
     }
 
     /// Name of the pod.

@@ -2,12 +2,12 @@
 //! unless `NO_PROXY` lists the server. kube would look for the proxy itself in `NO_PROXY`.
 
 use std::env;
-use std::net::IpAddr;
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::{Config, Kubeconfig};
 use wincimg_common::diagnose::Problem;
+use wincimg_common::is_loopback;
 
 use super::LiveError;
 
@@ -85,11 +85,8 @@ fn first_set(names: [&'static str; 2]) -> Option<(&'static str, String)> {
 
 /// Returns true for a server on this machine, or in the list of `NO_PROXY`.
 fn is_exempt(server: &Uri, listed: &str) -> bool {
-    let host = server.host().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let is_local = bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
     let matcher = Matcher::builder().all("http://proxy").no(listed).build();
-    is_local || matcher.intercept(server).is_none()
+    server.host().is_some_and(is_loopback) || matcher.intercept(server).is_none()
 }
 
 #[cfg(test)]

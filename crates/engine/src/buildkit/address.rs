@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use reqwest::Url;
+use wincimg_common::is_loopback;
 
-use crate::docker::{Environment, is_loopback};
+use crate::docker::Environment;
 
 /// Scheme of the address of a TCP port; with `+`, the beginning of other addresses.
 pub(crate) const SCHEME: &str = "buildkit";
@@ -35,7 +36,7 @@ impl BuildkitAddress {
     /// The host of a TCP port.
     fn host(&self) -> Option<&str> {
         let (host, _) = (self.scheme == "tcp").then(|| self.rest.rsplit_once(':'))??;
-        Some(host.trim_start_matches('[').trim_end_matches(']'))
+        Some(host)
     }
 
     /// Returns true if `localhost` is the same for the daemon, as far as its address shows.

@@ -2,12 +2,12 @@
 //! platform's default. The order is that of Docker's CLI.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use wincimg_cluster::builder::SCHEME;
 use wincimg_cluster::live::ClusterContext;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::is_loopback;
 use wincimg_oci::remote::docker_folder;
 
 use super::address::Address;
@@ -161,11 +161,4 @@ impl Endpoint {
     pub fn is_local(&self) -> bool {
         matches!(self.address, Address::Unix(_) | Address::Pipe(_))
     }
-}
-
-pub(crate) fn is_loopback(host: &str) -> bool {
-    host == "localhost"
-        || host
-            .parse()
-            .is_ok_and(|address: IpAddr| address.is_loopback())
 }

@@ -38,7 +38,6 @@ pub(crate) use build::StepError;
 pub use build::{DockerBuildOptions, StepOutput};
 pub use daemon::Daemon;
 pub(crate) use delivery::{connect_windows, deliver_by_docker};
-pub(crate) use endpoint::is_loopback;
 pub use endpoint::{Endpoint, Environment};
 pub(crate) use engine::DockerEngine;
 pub use error::DockerError;

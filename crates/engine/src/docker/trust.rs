@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::json;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::is_loopback;
 
 use super::api::{Info, RegistryConfig};
-use super::endpoint::is_loopback;
 
 /// Networks that every daemon trusts, so they are not listed.
 const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
