@@ -16,7 +16,7 @@ use wincimg_windows::compat::Isolation;
 use wincimg_windows::shutdown::DEFAULT_SECONDS;
 
 use super::Rollout;
-use super::fetch::{PARALLEL, of_image, unread};
+use super::fetch::{PARALLEL, unread};
 use super::image::{EntryContent, Image, ImageContent, TOO_SMALL, Variant};
 use super::verdict::fetched;
 
@@ -167,7 +167,7 @@ async fn fetch_details(
         }));
     }
     let image = source.image(manifest).await?;
-    let mut own = of_image(&image);
+    let mut own = Variant::of_image(&image);
     if own.host_process && contains_windows(&source, &image, TOO_SMALL).await == Some(true) {
         own.host_process = false;
     }

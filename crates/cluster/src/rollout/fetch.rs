@@ -5,12 +5,12 @@ use std::error::Error;
 
 use futures_util::{StreamExt, stream};
 use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_oci::document::{self, Descriptor, Document, Manifest, Verbatim, media_type};
+use wincimg_oci::document::{Descriptor, Document, Manifest, Verbatim, media_type};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{EntryReader, EntryTarget, Location, LocationError, Source, StoreError};
 
-use super::image::{EntryContent, Image, ImageContent, Variant, is_host_process};
+use super::image::{EntryContent, Image, ImageContent, Variant};
 
 /// Images fetched at once. Each takes one or two small documents, so latency dominates.
 pub(super) const PARALLEL: usize = 64;
@@ -98,20 +98,7 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
             ..Variant::default()
         });
     }
-    Ok(of_image(&source.image(manifest).await?))
-}
-
-/// An image by its own manifest and configuration.
-pub(super) fn of_image(image: &document::Image) -> Variant {
-    let platform = image.config().platform();
-    let layers = &image.manifest().layers;
-    let bottom = layers.first().map(|layer| layer.size);
-    Variant {
-        host_process: is_host_process(&platform.os, platform.os_version.as_deref(), bottom),
-        manifest: Some(Box::new(image.index_entry())),
-        size: Some(layers.iter().map(|layer| layer.size).sum()),
-        ..Variant::of_platform(&platform)
-    }
+    Ok(Variant::of_image(&source.image(manifest).await?))
 }
 
 /// What is behind an entry that could not be read.

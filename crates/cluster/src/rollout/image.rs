@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wincimg_inspect::bases::parse_location;
-use wincimg_oci::document::{Descriptor, Platform, needed_variant};
+use wincimg_oci::document::{self, Descriptor, Platform, needed_variant};
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::IndexEntry;
 use wincimg_windows::version::WindowsVersion;
@@ -206,6 +206,19 @@ impl Variant {
             version: os_version.and_then(|text| text.parse().ok()),
             os_version: platform.os_version.clone(),
             ..Self::default()
+        }
+    }
+
+    /// An image by its own manifest and configuration.
+    pub fn of_image(image: &document::Image) -> Self {
+        let platform = image.config().platform();
+        let layers = &image.manifest().layers;
+        let bottom = layers.first().map(|layer| layer.size);
+        Self {
+            host_process: is_host_process(&platform.os, platform.os_version.as_deref(), bottom),
+            manifest: Some(Box::new(image.index_entry())),
+            size: Some(layers.iter().map(|layer| layer.size).sum()),
+            ..Self::of_platform(&platform)
         }
     }
 

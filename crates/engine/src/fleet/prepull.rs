@@ -4,18 +4,15 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
-use wincimg_cluster::rollout::is_host_process;
+use wincimg_cluster::rollout::Variant;
 use wincimg_common::diagnose::BoxError;
-use wincimg_oci::document::{
-    Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim, needed_variant,
-};
+use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim};
 use wincimg_oci::reference::repository_of;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
 use wincimg_windows::compat::{
-    ContainerRuntime, IndexEntry, Isolation, RuntimeChoice, VerdictOutcome, check, choose,
+    ContainerRuntime, Isolation, RuntimeChoice, VerdictOutcome, check, choose,
 };
-use wincimg_windows::version::WindowsVersion;
 
 use super::{EntrySource, Fleet, FleetEntry};
 
@@ -65,10 +62,7 @@ struct PublishedImage {
 
 /// An image for Windows, of an index or alone.
 struct PublishedVariant {
-    /// Platform by which it is selected.
-    platform: Platform,
-    /// Its version; none if it contains no Windows.
-    version: Option<WindowsVersion>,
+    variant: Variant,
     layers: Vec<Descriptor>,
 }
 
@@ -143,7 +137,7 @@ impl PublishedImage {
         Ok(PrepullImage {
             reference: self.reference.clone(),
             layers: first.map_or_else(Vec::new, |variant| variant.layers.clone()),
-            host_process: selected.iter().any(|variant| variant.version.is_none()),
+            host_process: selected.iter().any(|it| it.variant.host_process),
             selector: None,
         })
     }
@@ -151,7 +145,7 @@ impl PublishedImage {
     /// The reason why a node selects none of the images.
     fn not_selected(&self, node: &Node) -> NotPulled {
         let mut variants = self.variants.iter();
-        let has_windows = variants.any(|variant| variant.version.is_some());
+        let has_windows = variants.any(|it| !it.variant.host_process);
         if has_windows || self.variants.is_empty() || node.runtime.runs_unversioned() {
             return no_image_for(node);
         }
@@ -171,15 +165,7 @@ impl PublishedImage {
                 by: node.runtime.name().to_owned(),
             }];
         }
-        let platforms = self.variants.iter().map(|variant| &variant.platform);
-        let entries = platforms.map(|platform| IndexEntry {
-            os: &platform.os,
-            architecture: &platform.architecture,
-            variant: needed_variant(&platform.architecture, platform.variant.as_deref()),
-            os_version: platform.os_version.as_deref(),
-            is_missing: false,
-        });
-        let entries: Vec<IndexEntry<'_>> = entries.collect();
+        let entries: Vec<_> = self.variants.iter().map(|it| it.variant.entry()).collect();
         choose(&entries, host, &node.architecture, node.runtime)
     }
 }
@@ -187,7 +173,8 @@ impl PublishedImage {
 impl PublishedVariant {
     /// Checks that a node runs it; otherwise, returns the reason.
     fn check(&self, node: &Node) -> Result<(), NotPulled> {
-        let Some(version) = self.version else {
+        let version = self.variant.version;
+        let Some(version) = version.filter(|_| !self.variant.host_process) else {
             let name = node.runtime.name();
             let lacks = if node.runtime.runs_host_process() {
                 "needs HostProcess containers, which require Kubernetes 1.23".to_owned()
@@ -272,24 +259,23 @@ async fn variant(
         return Ok(None);
     }
     let image = source.image(manifest).await?;
-    let platform = image.config().platform();
-    let layers = image.manifest().layers.clone();
-    let os_version = platform.os_version.as_deref();
-    let bottom = layers.first().map(|layer| layer.size);
-    let version: Option<WindowsVersion> = os_version.and_then(|text| text.parse().ok());
-    if version.is_none() && !is_host_process(&platform.os, os_version, bottom) {
+    let own = Variant::of_image(&image);
+    if own.version.is_none() && !own.host_process {
         return Ok(None);
     }
     Ok(Some(PublishedVariant {
-        platform: stated.unwrap_or(platform),
-        version,
-        layers,
+        variant: match stated {
+            Some(stated) => Variant::of_platform(&stated).with_image(own),
+            None => own,
+        },
+        layers: image.manifest().layers.clone(),
     }))
 }
 
 #[cfg(test)]
 mod tests {
     use wincimg_windows::compat::HostBuild;
+    use wincimg_windows::version::WindowsVersion;
 
     use super::*;
 
@@ -304,13 +290,15 @@ mod tests {
     fn index(versions: &[&str]) -> PublishedImage {
         let variants = versions.iter().map(|text| {
             let version: Option<WindowsVersion> = text.parse().ok();
-            let os_version = version.map(|version| version.os_version());
+            let platform = Platform {
+                os_version: version.map(|version| version.os_version()),
+                ..Platform::windows("")
+            };
             PublishedVariant {
-                platform: Platform {
-                    os_version,
-                    ..Platform::windows("")
+                variant: Variant {
+                    host_process: version.is_none(),
+                    ..Variant::of_platform(&platform)
                 },
-                version,
                 layers: Vec::new(),
             }
         });
