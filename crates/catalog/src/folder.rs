@@ -246,7 +246,6 @@ pub(crate) fn is_package(name: &str) -> bool {
     has_ending(name, "msu") || is_cabinet(name)
 }
 
-/// Returns true for a name of a cabinet.
 pub(crate) fn is_cabinet(name: &str) -> bool {
     has_ending(name, "cab")
 }

@@ -36,7 +36,6 @@ pub enum PackageFormat {
     Program,
 }
 
-/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PackageCheck {
     /// Format.
@@ -45,7 +44,6 @@ pub(crate) struct PackageCheck {
     pub unsaid: Option<String>,
 }
 
-/// Problem of a wrong file.
 fn wrong_package(problem: impl Into<String>) -> Problem {
     Problem::new("download/other", problem)
 }

@@ -51,12 +51,7 @@ pub(crate) enum PageError {
     Invalid(String),
     /// Digests that cannot be read, or that contradict each other.
     #[error("invalid digests of {name} in the catalog")]
-    Digests {
-        /// The file.
-        name: String,
-        /// The problem.
-        source: DigestsError,
-    },
+    Digests { name: String, source: DigestsError },
 }
 
 impl PageError {

@@ -123,7 +123,6 @@ fn markdown_text(cell: &str) -> String {
     collapse_whitespace(&text.replace(['[', '*', '^', '\\', '`'], ""))
 }
 
-/// Columns of a table.
 struct Columns {
     servicing: Option<usize>,
     /// Of the calendar of hotpatches alone.

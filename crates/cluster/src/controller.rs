@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value};
 
-/// What a controller asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Controller {
     /// What keeps a changed template from the pods, in the order in which it is removed.

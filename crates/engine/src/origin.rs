@@ -81,7 +81,6 @@ impl Origin {
         })
     }
 
-    /// The labels of an image on a base.
     pub(crate) fn labels(&self, base: &PlannedBase) -> BTreeMap<String, String> {
         // A base that wincimg makes itself is in no registry.
         let reference = base.reference();

@@ -102,7 +102,6 @@ impl IisChange {
     }
 }
 
-/// A new site.
 #[derive(Debug, Default)]
 pub(super) struct NewSite<'a> {
     pub(super) name: &'a str,
@@ -184,7 +183,6 @@ pub(super) fn virtual_directory(
     edits
 }
 
-/// A folder of an application.
 pub(super) fn folder_in(site: &str, application: &str, path: &str) -> ElementPath {
     let application = entry_named(site).entry([("path", application)]);
     application.entry([("path", path)])
@@ -206,7 +204,6 @@ pub(super) fn check_exists(what: &str, name: &str, known: &[String]) -> Result<I
     failure(format!("{what} {name:?} not found"))
 }
 
-/// Reads the id of a site.
 pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>> {
     let read = |text: String| {
         let number = text.parse();
@@ -215,7 +212,6 @@ pub(super) fn site_id(text: Option<String>) -> Result<Option<u32>> {
     text.map(read).transpose()
 }
 
-/// Removes a site.
 pub(super) fn without_site(name: &str, server: &Server) -> Result<ConfigEdit> {
     if server.has_locations(&name.parse()?) {
         return unclear(format!(
@@ -230,7 +226,6 @@ pub(super) fn app_pool(name: &str) -> ConfigEdit {
     new(APP_POOLS, entry_named(name))
 }
 
-/// The entry of that name.
 pub(super) fn entry_named(name: &str) -> ElementPath {
     ElementPath::default().entry([("name", name)])
 }

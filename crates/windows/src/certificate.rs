@@ -11,9 +11,7 @@ use wincimg_registry::{RegistryData, RegistryEdit, Root};
 
 use crate::keys::{known_key, set_value};
 
-/// The property with the SHA-1 of the certificate.
 const SHA1_PROPERTY: u32 = 3;
-/// The property with the certificate.
 const CERTIFICATE_PROPERTY: u32 = 32;
 
 /// A store of the machine.

@@ -15,7 +15,6 @@ pub(crate) fn known_key(root: Root, names: &[&str]) -> KeyPath {
     key
 }
 
-/// The edit that sets a value of a key.
 pub(crate) fn set_value(key: &KeyPath, name: &str, data: RegistryData) -> RegistryEdit {
     RegistryEdit::SetValue {
         key: key.clone(),

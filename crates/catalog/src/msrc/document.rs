@@ -18,7 +18,6 @@ pub(super) const SEVERITY: u32 = 3;
 /// Kind of a remediation: a fix of the vendor.
 pub(super) const VENDOR_FIX: u32 = 2;
 
-/// A document.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct CvrfDocument {

@@ -14,7 +14,6 @@ pub(super) struct Failure<'a> {
     pub(super) message: &'a str,
     /// The last lines of the failed program.
     pub(super) output: &'a [String],
-    /// Exit code of that program.
     pub(super) exit_code: Option<ExitCode>,
     /// The pulled or pushed image.
     pub(super) image: Option<&'a str>,

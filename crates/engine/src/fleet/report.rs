@@ -233,7 +233,6 @@ impl ImageReport {
         }
     }
 
-    /// The report for a host.
     pub(super) fn for_host(&mut self, host: Option<&TargetHost>) -> &mut BuildReport {
         let name = host.map(|host| host.build.to_string());
         let mut builds = self.builds.iter();

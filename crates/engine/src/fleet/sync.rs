@@ -318,7 +318,6 @@ impl EntryBuild<'_> {
         Ok(())
     }
 
-    /// The build request of one image.
     fn request(&self, design: BuildDefinition, hosts: Vec<TargetHost>) -> BuildRequest {
         let (entry, run) = (self.entry, &self.work.run);
         let base_registry = entry.base_registry.as_ref();

@@ -207,7 +207,6 @@ pub(super) fn text(
     })
 }
 
-/// The attributes of an element.
 pub(super) fn attributes_from_table(
     section: &SectionPath,
     element: &ElementPath,

@@ -21,7 +21,6 @@ const OF_APPLICATION: [&str; 5] = [
 /// Attributes of that application's folder that it shows.
 const OF_FOLDER: [&str; 1] = ["physicalPath"];
 
-/// An item of the drive.
 enum IisDriveItem {
     Pool(String),
     Site(String),

@@ -29,7 +29,6 @@ pub(crate) struct Level {
 enum EntryState {
     /// Not mentioned.
     Unmentioned,
-    /// Removed.
     Removed,
     /// Set by this element.
     Entry(Id),

@@ -68,13 +68,10 @@ struct Attribute {
 pub(crate) enum InsertPosition {
     /// After all others.
     End,
-    /// Before this one.
     Before(Id),
-    /// After this one.
     After(Id),
 }
 
-/// Layout of a file.
 #[derive(Debug)]
 struct Layout {
     newline: &'static str,
@@ -153,12 +150,10 @@ impl XmlDocument {
         text
     }
 
-    /// Returns true if anything changed.
     pub(crate) fn is_changed(&self) -> bool {
         self.text() != self.file.text
     }
 
-    /// The root element.
     pub(crate) fn root(&self) -> Id {
         self.root
     }
@@ -168,7 +163,6 @@ impl XmlDocument {
         &self.elements[id].name
     }
 
-    /// The value of an attribute.
     pub(crate) fn attribute(&self, id: Id, name: &str) -> Option<&str> {
         let mut attributes = self.elements[id].attributes.iter();
         attributes
@@ -176,13 +170,11 @@ impl XmlDocument {
             .map(|attribute| attribute.value.as_str())
     }
 
-    /// The names and values of all attributes.
     pub(crate) fn attributes(&self, id: Id) -> impl Iterator<Item = (&str, &str)> {
         let attributes = self.elements[id].attributes.iter();
         attributes.map(|attribute| (attribute.name.as_str(), attribute.value.as_str()))
     }
 
-    /// The child elements.
     pub(crate) fn children(&self, id: Id) -> impl DoubleEndedIterator<Item = Id> + '_ {
         self.elements[id]
             .nodes
@@ -193,7 +185,6 @@ impl XmlDocument {
             })
     }
 
-    /// The child elements of a name.
     pub(crate) fn children_named<'a>(
         &'a self,
         id: Id,
@@ -685,7 +676,6 @@ fn is_name(name: &str) -> bool {
         })
 }
 
-/// Offset of a part of the text.
 fn offset_in(text: &str, part: &[u8]) -> Option<usize> {
     let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (offset + part.len() <= text.len()).then_some(offset)

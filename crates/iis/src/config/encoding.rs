@@ -4,7 +4,6 @@ use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
 use super::ConfigError;
 
-/// Encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,

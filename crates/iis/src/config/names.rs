@@ -5,14 +5,11 @@ use super::path::{PathStep, Selector, read_entry};
 use super::schema::{CollectionSchema, EditError, ElementSchema, Schema, owner};
 use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
 
-/// Target of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilterTarget {
-    /// The section.
     pub(crate) section: SectionPath,
     /// The element or entry in it.
     pub(crate) element: ElementPath,
-    /// The attribute, if the filter names one.
     pub(crate) attribute: Option<String>,
 }
 
@@ -66,7 +63,6 @@ impl Schema {
         Ok(edit)
     }
 
-    /// Target of a filter.
     pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget, EditError> {
         let syntax = || EditError::Refused(format!("the filter {filter:?} is not supported"));
         let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;
@@ -144,7 +140,6 @@ impl Schema {
         Ok((at, element))
     }
 
-    /// Returns true if an element has entries.
     pub(crate) fn is_collection(&self, section: &SectionPath, element: &ElementPath) -> bool {
         let schema = self.at(section, element);
         schema.is_some_and(|schema| !schema.collections.is_empty())

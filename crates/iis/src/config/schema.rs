@@ -28,7 +28,6 @@ pub struct SchemaError {
     pub source: ConfigError,
 }
 
-/// Schema of an element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElementSchema {
     pub(super) attributes: BTreeMap<String, AttributeSchema>,
@@ -119,7 +118,6 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The builtin schema.
     pub(crate) fn builtin() -> &'static Self {
         static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             let mut schema = Schema::default();
@@ -227,7 +225,6 @@ impl ElementSchema {
         &mut self.collections[at]
     }
 
-    /// The element in it.
     pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, EditError> {
         let found = self.elements.get(name);
         found.ok_or_else(|| {
@@ -252,7 +249,6 @@ impl ElementSchema {
             .ok_or_else(|| EditError::no_collection(owner))
     }
 
-    /// Returns true if the schema names an attribute.
     pub(crate) fn has_attribute(&self, name: &str) -> bool {
         self.attributes.contains_key(name)
     }
@@ -262,7 +258,6 @@ impl ElementSchema {
         self.is_open || self.attributes.contains_key(name) || is_lock(name)
     }
 
-    /// The schema of an attribute.
     pub(crate) fn attribute(&self, name: &str) -> &AttributeSchema {
         static UNNAMED: LazyLock<AttributeSchema> = LazyLock::new(AttributeSchema::default);
         self.attributes.get(name).unwrap_or(&UNNAMED)
@@ -295,12 +290,10 @@ impl CollectionSchema {
         self.entry.add(document, id);
     }
 
-    /// Returns true if that is the name of an entry.
     pub(crate) fn is_entry(&self, name: &str) -> bool {
         self.add.iter().any(|add| add == name)
     }
 
-    /// Name of an entry.
     pub(crate) fn entry_name(&self) -> &str {
         self.add.first().map_or("add", String::as_str)
     }

@@ -12,7 +12,6 @@ use super::path::PathStep;
 use super::schema::{EditError, Schema, UnknownName};
 use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
 
-/// The section with the sites.
 pub(crate) const SITES: &str = "system.applicationHost/sites";
 
 /// The section with the application pools.
@@ -30,7 +29,6 @@ pub struct Server {
 pub struct SharedBinding {
     /// The binding, as appcmd writes it.
     binding: String,
-    /// The sites' names.
     sites: [String; 2],
 }
 
@@ -370,7 +368,6 @@ impl Server {
         sites.into_iter().find(|id| own(id).is_some_and(is_meant))
     }
 
-    /// Returns true if a site of this name exists.
     pub(crate) fn has_site(&self, name: &str) -> bool {
         self.site(name).is_some()
     }

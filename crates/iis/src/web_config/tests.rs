@@ -437,7 +437,6 @@ fn xml() -> impl Strategy<Value = String> {
     })
 }
 
-/// Returns true if `part` is a subsequence of `whole`.
 fn is_subsequence(part: &str, whole: &str) -> bool {
     let mut rest = whole.chars();
     part.chars().all(|c| rest.any(|other| other == c))

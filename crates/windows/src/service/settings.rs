@@ -26,7 +26,6 @@ impl ServiceSettings {
     /// The edits that create a service in its own process, replacing one of that name. Defaults:
     /// start on demand, as `LocalSystem`.
     pub fn new_service(mut self, name: &ServiceName) -> Vec<RegistryEdit> {
-        /// Service in its own process.
         const OWN_PROCESS: u32 = 0x10;
         /// A failure to start is logged; the system starts nevertheless.
         const NORMAL: u32 = 1;

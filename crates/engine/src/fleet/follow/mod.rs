@@ -356,7 +356,6 @@ impl Reconciler<'_> {
     }
 }
 
-/// The builds that nodes require of a fleet.
 fn demand(fleet: &Fleet, nodes: &NodeList) -> RequiredBuilds {
     let mut demand = RequiredBuilds::new();
     for entry in &fleet.entries {
