@@ -212,7 +212,8 @@ fn strict_yaml_documents(
 fn problem_of(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::Error;
     let printed = error.to_string();
-    let printed = without_place(first_line(&printed));
+    let first_line = printed.lines().next().unwrap_or_default();
+    let printed = without_place(first_line.trim());
     let problem = match error {
         Error::DuplicateMappingKey { .. } => printed
             .split_once(", set ")
@@ -554,10 +555,6 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 pub(super) fn without_place(printed: &str) -> &str {
     let cut = printed.rsplit_once(" at line ");
     cut.map_or(printed, |(problem, _)| problem)
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default().trim()
 }
 
 #[cfg(test)]
