@@ -505,6 +505,19 @@ fn windows_powershell_on_nano_server_depends_on_the_base() {
 }
 
 #[test]
+fn a_trigger_keeps_its_here_documents() {
+    let trigger = "COPY <<EOF C:/x/\nhello\nEOF";
+    let site = site(&format!("ONBUILD {trigger}"), &[]);
+    let container = plan(&site, &[])["instructions"]["container"].take();
+    assert_eq!(container["OnBuild"], json!([trigger]));
+    site.write(
+        "app/Dockerfile",
+        format!("FROM {BASE} AS below\nONBUILD {trigger}\nFROM below\n"),
+    );
+    assert_eq!(files(&plan(&site, &[])), ["x/EOF"]);
+}
+
+#[test]
 fn a_port_of_the_host_is_noted() {
     let site = site("EXPOSE 80\nEXPOSE 8080:80", &[]);
     let notes = plan(&site, &[])["notes"].to_string();

@@ -214,7 +214,17 @@ impl InstructionKind {
                 instruction.keyword.as_str()
             };
             check_trigger(keyword)?;
-            return Ok(Self::OnBuild(trigger.to_owned()));
+            // Builders parse it here, too; what only Windows refuses is for the later build.
+            if let Err(error) = Self::read_own(instruction, escape)
+                && !error.is_of_windows
+            {
+                return Err(error);
+            }
+            let documents = instruction.documents.iter();
+            let documents: String = documents
+                .flat_map(|document| ["\n", document.text.as_str(), document.name.as_str()])
+                .collect();
+            return Ok(Self::OnBuild(format!("{trigger}{documents}")));
         }
         Self::read_own(instruction, escape)
     }
