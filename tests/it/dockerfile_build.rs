@@ -895,6 +895,12 @@ fn what_is_wrong_is_reported_with_its_line() {
         ),
         ("COPY --from=9 a.txt /x", 2, "dockerfile/invalid", &["9"]),
         ("FROM scratch", 2, "dockerfile/invalid", &["scratch"]),
+        (
+            "COPY --from=$TOOLS a.txt /x",
+            2,
+            "dockerfile/invalid",
+            &["does not expand variables", "FROM $TOOLS AS NAME"],
+        ),
         ("FROM ${NONE}", 2, "dockerfile/invalid", &["NONE"]),
         (
             "FROM --platform=linux/amd64 alpine",

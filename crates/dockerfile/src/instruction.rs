@@ -719,6 +719,21 @@ mod tests {
         fn no_instruction_panics(
             keyword in prop::sample::select(wincimg_recipe::KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
         ) {
+    #[test]
+    fn flags_have_no_quotes_and_some_may_be_repeated() {
+        let text = r#"COPY --from="a" --exclude='b c' --exclude=d\ e /f /g"#;
+        let Ok(InstructionKind::Copy(copy)) = kind(text) else {
+            panic!("{text}");
+        };
+        assert_eq!(copy.from.as_deref(), Some("a"));
+        assert_eq!(copy.excluded, ["b c", "d e"]);
+        assert_eq!(
+            (copy.sources.concat().as_str(), copy.target.as_str()),
+            ("/f", "/g")
+        );
+        assert!(kind("HEALTHCHECK --interval=\"30s\" CMD x").is_ok());
+    }
+
             let file = Dockerfile::read(&format!("{keyword} {text}")).instructions.len();
             prop_assert!(file <= 1);
             let _ = kind(&format!("{keyword} {text}"));

@@ -50,6 +50,8 @@ pub struct Instruction {
     pub documents: Vec<HereDocument>,
     /// Name of an unclosed here-document.
     pub(crate) open_document: Option<String>,
+    /// Flags before the arguments, without quotes.
+    flags: Vec<(String, Option<String>)>,
     joined: String,
     arguments: usize,
     pieces: Vec<TextSpan>,
@@ -279,16 +281,21 @@ impl Instruction {
                 break;
             }
         }
-        while joined[arguments..].starts_with("--") {
-            let rest = &joined[arguments..];
-            let end = rest.find(is_space).unwrap_or(rest.len());
-            arguments += end;
+        let mut flags = Vec::new();
+        while let Some(rest) = joined[arguments..].strip_prefix("--") {
+            let (flag, end) = read_flag(rest);
+            flags.push(match flag.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (flag, None),
+            });
+            arguments += "--".len() + end;
             arguments += joined[arguments..].len() - joined[arguments..].trim_start().len();
         }
         Self {
             keyword,
             documents: Vec::new(),
             open_document: None,
+            flags,
             joined,
             arguments,
             pieces,
@@ -307,12 +314,8 @@ impl Instruction {
 
     /// Flags before the arguments, with their values.
     pub fn flags(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        let words = self.head().split_whitespace();
-        let flags = words.filter_map(|word| word.strip_prefix("--"));
-        flags.map(|flag| match flag.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (flag, None),
-        })
+        let flags = self.flags.iter();
+        flags.map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 
     /// Trigger of an `ONBUILD`.
@@ -443,7 +446,25 @@ pub(crate) fn begins_instruction(line: &str) -> bool {
         .is_some_and(|(word, _)| KEYWORDS.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }
 
-fn is_space(c: char) -> bool {
+/// Reads a flag like the builders, whose escape character is always `\` here: its text without quotes,
+/// and its end.
+fn read_flag(text: &str) -> (String, usize) {
+    let mut flag = String::new();
+    let mut quote = None;
+    let mut rest = text.char_indices();
+    while let Some((at, c)) = rest.next() {
+        match quote {
+            None if is_space(c) => return (flag, at),
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            Some(open) if open == c => quote = None,
+            _ if c == '\\' => flag.extend(rest.next().map(|(_, escaped)| escaped)),
+            _ => flag.push(c),
+        }
+    }
+    (flag, text.len())
+}
+
+pub(crate) fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\u{b}' | '\u{c}' | '\r' | ' ')
 }
 

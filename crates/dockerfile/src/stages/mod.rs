@@ -439,6 +439,10 @@ impl Stages {
             let problem = format!("no stage {from} before this one");
             return Err(StepError::hinted(problem, help));
         }
+        if from.contains('$') {
+            let hint = format!("add FROM {from} AS NAME above, and copy with --from=NAME");
+            return Err(StepError::hinted("--from does not expand variables", hint));
+        }
         Ok(())
     }
 
