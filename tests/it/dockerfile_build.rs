@@ -744,6 +744,7 @@ fn directives_are_those_that_docker_takes() {
     for (directives, line) in [
         ("# escape=x", 1),
         ("# syntax=docker/dockerfile:1\n# escape=`\n# escape=`", 3),
+        ("# syntax=docker/dockerfile:1\n# syntax=x", 2),
     ] {
         let text = format!("{directives}\nFROM {BASE}\nCOPY a.txt /x\n");
         site.write("app/Dockerfile", text);
@@ -894,13 +895,13 @@ fn what_is_wrong_is_reported_with_its_line() {
             &[r"C:\cur is a link that an earlier instruction made: use its target"],
         ),
         ("COPY --from=9 a.txt /x", 2, "dockerfile/invalid", &["9"]),
-        ("FROM scratch", 2, "dockerfile/invalid", &["scratch"]),
         (
             "COPY --from=$TOOLS a.txt /x",
             2,
             "dockerfile/invalid",
             &["does not expand variables", "FROM $TOOLS AS NAME"],
         ),
+        ("FROM scratch", 2, "dockerfile/invalid", &["scratch"]),
         ("FROM ${NONE}", 2, "dockerfile/invalid", &["NONE"]),
         (
             "FROM --platform=linux/amd64 alpine",

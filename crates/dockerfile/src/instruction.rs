@@ -5,7 +5,7 @@ use wincimg_recipe::{CommandForm, check_keyword, check_trigger};
 use wincimg_windows::access::AccessAccount;
 use wincimg_windows::quoting::Escape;
 
-use super::source::{Dockerfile, HereDocument, Instruction};
+use super::source::{Dockerfile, HereDocument, Instruction, is_space};
 
 /// A parsed instruction.
 #[derive(Debug, Clone)]
@@ -246,8 +246,8 @@ impl InstructionKind {
             "FROM" => Self::From(from(text, &flags)?),
             "COPY" | "ADD" => Self::Copy(copy(instruction, &flags)?),
             "ARG" => Self::Arg(arguments(&words(text, escape))?),
-            "CMD" => Self::Cmd(program(instruction)?),
-            "ENTRYPOINT" => Self::Entrypoint(program(instruction)?),
+            "CMD" => Self::Cmd(program(text)?),
+            "ENTRYPOINT" => Self::Entrypoint(program(text)?),
             "ENV" => Self::Env(pairs(keyword, text, escape)?),
             "EXPOSE" => Self::Expose(text.to_owned()),
             "HEALTHCHECK" => Self::Health(health(instruction, &flags)?),
@@ -258,7 +258,7 @@ impl InstructionKind {
                 flag: flags.0.first().map(|(name, _)| (*name).to_owned()),
                 is_document: instruction.is_here_document(),
             }),
-            "SHELL" => match array(instruction)? {
+            "SHELL" => match array(text)? {
                 Some(words) if !words.is_empty() => Self::Shell(words),
                 _ => {
                     let message = "SHELL takes an array: SHELL [\"powershell\", \"-Command\"]";
@@ -267,7 +267,12 @@ impl InstructionKind {
             },
             "STOPSIGNAL" => Self::StopSignal(text.to_owned()),
             "USER" => Self::User(text.to_owned()),
-            "VOLUME" => Self::Volume(list(instruction)?),
+            "VOLUME" => match list(instruction)? {
+                folders if folders.is_empty() => {
+                    return Err("VOLUME requires arguments".to_owned().into());
+                }
+                folders => Self::Volume(folders),
+            },
             _ => Self::Workdir(text.to_owned()),
         })
     }
@@ -291,8 +296,14 @@ impl<'a> Flags<'a> {
             _ => &[],
         };
         let flags: Vec<_> = instruction.flags().collect();
+        let mut seen = Vec::new();
         for (name, _) in &flags {
             if allowed.contains(name) {
+                let is_list = matches!(*name, "exclude" | "mount" | "device");
+                if seen.contains(name) && !is_list {
+                    return Err(format!("duplicate flag --{name}"));
+                }
+                seen.push(*name);
                 continue;
             }
             let meant = closest_match(name, allowed.iter().copied());
@@ -436,8 +447,7 @@ fn grant_line(owner: &str, target: &str) -> Option<String> {
 }
 
 /// Arguments as a JSON array, if they are one.
-fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, String> {
-    let text = instruction.text();
+fn array(text: &str) -> Result<Option<Vec<String>>, String> {
     if !text.starts_with('[') {
         return Ok(None);
     }
@@ -455,21 +465,22 @@ fn array(instruction: &Instruction) -> Result<Option<Vec<String>>, String> {
 
 /// Arguments as a JSON array, or split at spaces.
 fn list(instruction: &Instruction) -> Result<Vec<String>, String> {
-    let words = instruction.text().split_whitespace();
-    Ok(array(instruction)?.unwrap_or_else(|| words.map(str::to_owned).collect()))
+    let text = instruction.text();
+    let words = text.split_whitespace();
+    Ok(array(text)?.unwrap_or_else(|| words.map(str::to_owned).collect()))
 }
 
-fn program(instruction: &Instruction) -> Result<CommandForm, String> {
-    Ok(match array(instruction)? {
+fn program(text: &str) -> Result<CommandForm, String> {
+    Ok(match array(text)? {
         Some(words) => CommandForm::Exec(words),
-        None => CommandForm::Shell(instruction.text().to_owned()),
+        None => CommandForm::Shell(text.to_owned()),
     })
 }
 
 /// Program of `RUN`. A here-document alone is the script, as for `BuildKit`.
 fn run(instruction: &Instruction) -> Result<CommandForm, InstructionError> {
     match instruction.documents.as_slice() {
-        [] => Ok(program(instruction)?),
+        [] => Ok(program(instruction.text())?),
         [document] if instruction.is_here_document() => Ok(CommandForm::Shell(
             document.text.trim_end_matches(['\r', '\n']).to_owned(),
         )),
@@ -495,10 +506,11 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, String
     if !word.eq_ignore_ascii_case("cmd") || rest.is_empty() {
         return Err("expected HEALTHCHECK NONE or HEALTHCHECK CMD with a command".to_owned());
     }
-    let command = match serde_json::from_str::<Vec<String>>(rest) {
-        Ok(words) if !words.is_empty() => CommandForm::Exec(words),
-        Ok(_) => return Err("HEALTHCHECK CMD requires a command".to_owned()),
-        Err(_) => CommandForm::Shell(rest.to_owned()),
+    let command = match program(rest)? {
+        CommandForm::Exec(words) if words.is_empty() => {
+            return Err("HEALTHCHECK CMD requires a command".to_owned());
+        }
+        command => command,
     };
     let mut times = Vec::new();
     for (flag, key) in [
@@ -571,10 +583,11 @@ fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, Strin
     let words = words(text, escape);
     let is_new = words.first().is_some_and(|word| word.contains('='));
     if !is_new {
-        let (name, value) = text.split_once(char::is_whitespace).ok_or_else(|| {
+        let (name, value) = text.split_once(is_space).ok_or_else(|| {
             format!("{keyword} requires a name and a value: {keyword} NAME=VALUE")
         })?;
-        return Ok(vec![(name.to_owned(), value.trim_start().to_owned())]);
+        let value = value.trim_start_matches(is_space);
+        return Ok(vec![(name.to_owned(), value.to_owned())]);
     }
     let pairs = words.iter().map(|word| match word.split_once('=') {
         Some(("", _)) => Err(no_name(keyword, word)),
@@ -688,6 +701,14 @@ mod tests {
             ("WORKDIR", "requires arguments"),
             ("ONBUILD FROM x", "does not support FROM"),
             ("ONBUILD ONBUILD RUN x", "does not support ONBUILD"),
+            ("ONBUILD ENV A", "NAME=VALUE"),
+            ("ENV A\u{a0}b", "NAME=VALUE"),
+            ("VOLUME []", "requires arguments"),
+            ("HEALTHCHECK CMD [\"a\", 1]", "not a string"),
+            (
+                "HEALTHCHECK --retries=1 --retries=2 CMD x",
+                "duplicate flag --retries",
+            ),
             ("HEALTHCHECK --interval=x CMD y", "invalid time"),
             ("HEALTHCHECK x", "HEALTHCHECK NONE"),
             ("COPY <<EOF /x\na\n", "is not closed"),
@@ -696,6 +717,21 @@ mod tests {
             let error = kind(text).map(|_| ()).unwrap_err();
             assert!(error.contains(printed), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn flags_have_no_quotes_and_some_may_be_repeated() {
+        let text = r#"COPY --from="a" --exclude='b c' --exclude=d\ e /f /g"#;
+        let Ok(InstructionKind::Copy(copy)) = kind(text) else {
+            panic!("{text}");
+        };
+        assert_eq!(copy.from.as_deref(), Some("a"));
+        assert_eq!(copy.excluded, ["b c", "d e"]);
+        assert_eq!(
+            (copy.sources.concat().as_str(), copy.target.as_str()),
+            ("/f", "/g")
+        );
+        assert!(kind("HEALTHCHECK --interval=\"30s\" CMD x").is_ok());
     }
 
     #[test]
@@ -719,21 +755,6 @@ mod tests {
         fn no_instruction_panics(
             keyword in prop::sample::select(wincimg_recipe::KEYWORDS.to_vec()), text in r"[ -~]{0,32}"
         ) {
-    #[test]
-    fn flags_have_no_quotes_and_some_may_be_repeated() {
-        let text = r#"COPY --from="a" --exclude='b c' --exclude=d\ e /f /g"#;
-        let Ok(InstructionKind::Copy(copy)) = kind(text) else {
-            panic!("{text}");
-        };
-        assert_eq!(copy.from.as_deref(), Some("a"));
-        assert_eq!(copy.excluded, ["b c", "d e"]);
-        assert_eq!(
-            (copy.sources.concat().as_str(), copy.target.as_str()),
-            ("/f", "/g")
-        );
-        assert!(kind("HEALTHCHECK --interval=\"30s\" CMD x").is_ok());
-    }
-
             let file = Dockerfile::read(&format!("{keyword} {text}")).instructions.len();
             prop_assert!(file <= 1);
             let _ = kind(&format!("{keyword} {text}"));

@@ -470,7 +470,8 @@ pub(crate) fn is_space(c: char) -> bool {
 
 /// Directives are at the top, one a line; anything else ends them.
 fn escape_directive(lines: &[&str]) -> (Escape, Option<(usize, &'static str)>) {
-    let mut escape = None;
+    let mut escape = Escape::default();
+    let mut seen = Vec::new();
     for (line, text) in lines.iter().enumerate() {
         let Some((key, value)) = text
             .trim_start()
@@ -479,22 +480,24 @@ fn escape_directive(lines: &[&str]) -> (Escape, Option<(usize, &'static str)>) {
         else {
             break;
         };
-        let known = match (key.trim().to_ascii_lowercase().as_str(), value.trim()) {
+        let key = key.trim().to_ascii_lowercase();
+        let known = match (key.as_str(), value.trim()) {
+            ("escape", _) if seen.contains(&key) => Err("duplicate escape directive"),
+            ("syntax", _) if seen.contains(&key) => Err("duplicate syntax directive"),
+            ("check", _) if seen.contains(&key) => Err("duplicate check directive"),
             ("escape", "`") => Ok(Escape::Backtick),
             ("escape", "\\") => Ok(Escape::Backslash),
             ("escape", _) => Err("invalid escape character: expected ` or \\"),
-            ("syntax" | "check", _) => continue,
+            ("syntax" | "check", _) => Ok(escape),
             _ => break,
         };
-        let known = known.and_then(|known| match escape.replace(known) {
-            None => Ok(()),
-            Some(_) => Err("duplicate escape directive"),
-        });
-        if let Err(what) = known {
-            return (escape.unwrap_or_default(), Some((line, what)));
+        match known {
+            Ok(known) => escape = known,
+            Err(what) => return (escape, Some((line, what))),
         }
+        seen.push(key);
     }
-    (escape.unwrap_or_default(), None)
+    (escape, None)
 }
 
 /// The line without a trailing escape character, and true if it had one. A doubled one does not
