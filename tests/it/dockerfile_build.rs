@@ -518,6 +518,21 @@ fn a_trigger_keeps_its_here_documents() {
 }
 
 #[test]
+fn a_stage_has_the_arguments_of_the_one_that_it_is_based_on() {
+    let site = site("", &[]);
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "FROM {BASE} AS a\nARG Q=1\nARG R=1\nFROM a AS b\nARG Q\nARG R=2\nFROM b\n\
+             ENV C=$Q$R\nUSER ContainerAdministrator\nRUN echo x>C:\\v%Q%.txt\n"
+        ),
+    );
+    let plan = plan(&site, &[]);
+    assert_contains!(plan["instructions"]["container"]["Env"].to_string(), "C=12");
+    assert_eq!(files(&plan), ["v1.txt"]);
+}
+
+#[test]
 fn a_port_of_the_host_is_noted() {
     let site = site("EXPOSE 80\nEXPOSE 8080:80", &[]);
     let notes = plan(&site, &[])["notes"].to_string();

@@ -87,7 +87,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
             _ => None,
         };
         let (state, made, volumes) = match below {
-            Some((state, made, volumes)) => (state.fork(), made, volumes),
+            Some((state, made, volumes)) => (state.fork_without_arguments(), made, volumes),
             None => (StageState::unknown(&stage.image), Vec::new(), Vec::new()),
         };
         let mut place = StagePlace {

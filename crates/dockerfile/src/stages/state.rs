@@ -121,14 +121,21 @@ impl StageState {
         )
     }
 
-    /// New stage based on this one.
-    pub(crate) fn fork(self) -> Self {
+    /// New stage based on this one, with its build arguments, as in `BuildKit`.
+    pub(super) fn fork(self) -> Self {
         Self {
-            args: Vec::new(),
-            arg_places: Places::default(),
             has_cmd: false,
             place: None,
             ..self
+        }
+    }
+
+    /// New stage based on this one, as in Docker's own builder.
+    pub(crate) fn fork_without_arguments(self) -> Self {
+        Self {
+            args: Vec::new(),
+            arg_places: Places::default(),
+            ..self.fork()
         }
     }
 
@@ -365,6 +372,8 @@ impl StageState {
             .as_ref()
             .map_or_else(String::new, |value| format!("={value}"));
         match self.place_of_argument(name) {
+            // BuildKit keeps the value of an earlier line or stage.
+            Some(_) if value.is_none() => {}
             Some(place) => self.args[place].1 = value,
             None => {
                 self.arg_places.add(name, self.args.len());
@@ -591,6 +600,7 @@ mod tests {
         for (name, value) in [("A", "1"), ("b", "2"), ("A", "3"), ("a", "4")] {
             state.arg(name, Some(text(value)));
         }
+        state.arg("A", None);
         state.arg("unset", None);
         assert_eq!(state.visible_arguments(), ["A", "b", "a"]);
         // Docker tells the cases apart, and Windows does not.
