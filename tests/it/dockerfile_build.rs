@@ -855,6 +855,18 @@ fn what_is_wrong_is_reported_with_its_line() {
             &["\"COPPY\"", "COPY?"],
         ),
         ("WORKDIR D:/x", 2, "dockerfile/invalid", &["D:"]),
+        (
+            r"WORKDIR C:\Program Files\My App",
+            2,
+            "dockerfile/invalid",
+            &["\\ is the escape", "C:/Program Files/My App", "# escape=`"],
+        ),
+        (
+            r#"VOLUME ["C:\\data"]"#,
+            2,
+            "dockerfile/invalid",
+            &["\"C:data\"", "write C:/data,"],
+        ),
         ("USER app", 2, "dockerfile/invalid", &["\"app\""]),
         (
             "USER 1000:1000",

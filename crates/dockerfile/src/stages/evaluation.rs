@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::public_url;
 use wincimg_layer::dockerignore::IgnoreRules;
-use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer};
+use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer, check_absolute};
 use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -203,6 +203,7 @@ impl<'a> Evaluation<'a> {
                     let user = state.expand(lexer, text, &arguments.given)?;
                     check_user(state, text, &user.text)?;
                 }
+                check_folders(state, kind, lexer, &arguments.given)?;
                 if let InstructionKind::Expose(text) = kind {
                     let ports = state.expand(lexer, text, &arguments.given)?.text;
                     let place = self.position(step);
@@ -688,6 +689,31 @@ fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepE
     let missing = || is_missing.then(|| user::missing(name));
     let error = user::lost_backslash(written, name).or_else(missing);
     error.map_or(Ok(()), Err)
+}
+
+/// Refuses absolute paths whose backslashes the parser took for escape characters.
+fn check_folders(
+    state: &StageState,
+    kind: &InstructionKind,
+    lexer: Lexer,
+    given: &[(String, String)],
+) -> Result<(), StepError> {
+    let folders = match kind {
+        InstructionKind::Workdir(text) => std::slice::from_ref(text),
+        InstructionKind::Volume(list) => list.as_slice(),
+        _ => return Ok(()),
+    };
+    for written in folders {
+        let folder = state.expand(lexer, written, given)?.text;
+        let is_lost = folder != *written && folder == written.replace('\\', "");
+        if is_lost && check_absolute(&folder).is_err() {
+            let problem = format!("\\ is the escape character, so the path is {folder:?}");
+            let path = written.replace('\\', "/");
+            let hint = format!("write {path}, or begin the file with # escape=`");
+            return Err(StepError::hinted(problem, hint));
+        }
+    }
+    Ok(())
 }
 
 /// The error about a target that may be a folder of the base.
