@@ -98,8 +98,8 @@ pub struct CopyInstruction {
 pub struct RunInstruction {
     /// Command.
     pub program: CommandForm,
-    /// Name of the first flag; all of them are for `BuildKit`.
-    pub flag: Option<String>,
+    /// Flags without their dashes; all of them are for `BuildKit`.
+    pub flags: Vec<String>,
     /// True if the command is a here-document, which is for `BuildKit`, too.
     pub is_document: bool,
 }
@@ -255,7 +255,7 @@ impl InstructionKind {
             "MAINTAINER" => Self::Maintainer(text.to_owned()),
             "RUN" => Self::Run(RunInstruction {
                 program: run(instruction)?,
-                flag: flags.0.first().map(|(name, _)| (*name).to_owned()),
+                flags: flags.texts(),
                 is_document: instruction.is_here_document(),
             }),
             "SHELL" => match array(text)? {
@@ -319,6 +319,14 @@ impl<'a> Flags<'a> {
     fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
         let flags = self.0.iter().filter(move |(known, _)| *known == name);
         flags.map(|(_, value)| value.unwrap_or_default())
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let text = |(name, value): &(&str, Option<&str>)| match value {
+            Some(value) => format!("{name}={value}"),
+            None => (*name).to_owned(),
+        };
+        self.0.iter().map(text).collect()
     }
 
     fn value(&self, name: &str) -> Result<Option<&'a str>, String> {
@@ -744,8 +752,8 @@ mod tests {
             kind("RUN [\"a\"]"),
             Ok(InstructionKind::Run(RunInstruction {
                 program: CommandForm::Exec(_),
-                flag: None,
                 is_document: false,
+                ..
             }))
         ));
     }

@@ -72,9 +72,27 @@ pub(super) struct RunResult {
 /// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
 /// API of a daemon takes none.
 pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
-    let Some(flag) = &run.flag else { return Ok(()) };
-    let error = only_for_buildkit(&format!("--{flag}"));
-    Err(error.help("omit the flag, and COPY what it mounts"))
+    let Some(flag) = run.flags.first() else {
+        return Ok(());
+    };
+    let name = flag.split('=').next().unwrap_or_default();
+    let mounts: Vec<&str> = run.flags.iter().filter_map(|it| mount_type(it)).collect();
+    let is_secret = mounts.iter().any(|kind| matches!(*kind, "secret" | "ssh"));
+    let help = if is_secret {
+        "do what needs the secret before the build, and COPY only its result"
+    } else if mounts.contains(&"bind") {
+        "omit the flag, and COPY what it mounts"
+    } else {
+        "omit the flag"
+    };
+    Err(only_for_buildkit(&format!("--{name}")).help(help))
+}
+
+/// Type of a `--mount`.
+fn mount_type(flag: &str) -> Option<&str> {
+    let mut options = flag.strip_prefix("mount=")?.split(',');
+    let kind = options.find_map(|option| option.trim().strip_prefix("type="));
+    Some(kind.unwrap_or("bind"))
 }
 
 /// Refuses a here-document: the builder of a daemon runs its first line, or takes the others for

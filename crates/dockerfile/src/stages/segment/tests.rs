@@ -476,10 +476,17 @@ fn lines_with_a_flag_of_buildkit_are_neither_evaluated_nor_sent_to_a_daemon() {
         assert_eq!(lines[0].message, message);
         assert_eq!(
             lines[0].hint.as_deref(),
+            Some("do what needs the secret before the build, and COPY only its result")
+        );
+        assert_eq!(
+            lines[lines.len() - 1].hint.as_deref(),
             Some("omit the flag, and COPY what it mounts")
         );
         assert_eq!(error.diagnosis().blame, Blame::Windows);
     }
+    let text = format!("FROM {BASE}\nRUN --network=none --mount=type=cache,target=C:/c x.exe\n");
+    let error = read(&text, &[]).check(false).unwrap_err();
+    assert_eq!(error.diagnosis().hint.as_deref(), Some("omit the flag"));
     let text = "FROM alpine:3\nRUN --mount=type=cache,target=/root make\n";
     let error = read(text, &[]).check(false).unwrap_err();
     let codes: Vec<_> = error.failed_lines().map(|it| it.code).collect();
