@@ -33,6 +33,10 @@ pub(super) fn run(machine: &mut Process<'_>, text: &TracedText, echo_off: bool) 
         if line.as_str().contains('\n') {
             return error::unclear("cmd reads only one line of it");
         }
+        // A label ends at the end of the line.
+        if line.as_str().trim_start().starts_with(':') {
+            return Ok(0);
+        }
         let node = parse::parse(&line)?;
         let mut cmd = Cmd::new(machine, false);
         let code = cmd.node(&node)?;

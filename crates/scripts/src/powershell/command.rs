@@ -71,8 +71,18 @@ impl Shell<'_, '_> {
             return self.redirected(command, value, changes);
         }
         let name = name.text().map_err(|error| error.at_position(at))?;
-        self.named_command(&name, command, input)
-            .map_err(|error| error.in_command(&name, at))
+        let done = self.named_command(&name, command, input);
+        let is_written = |redirect: &Redirect| match redirect {
+            Redirect::File { stream, file, .. } => {
+                *stream == 1 && !matches!(file, Expression::Variable(_))
+            }
+            Redirect::Merge => false,
+        };
+        // It may be a text for that file.
+        if command.redirects.iter().any(is_written) && !name.contains(['\\', '.']) {
+            return done.map_err(|error| self.hint_at_quotes(command, error).in_command(&name, at));
+        }
+        done.map_err(|error| error.in_command(&name, at))
     }
 
     fn named_command(

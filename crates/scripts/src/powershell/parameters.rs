@@ -54,6 +54,11 @@ impl ParameterSet {
         words.filter_map(|word| Some(own_name(word.strip_prefix('[')?.strip_suffix(']')?)))
     }
 
+    /// Returns true if a name is of no parameter, nor of a common one.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        self.matches(name).is_empty() && COMMON.matches(name).is_empty()
+    }
+
     /// Parameters that a name or alias, or a prefix of them, matches.
     fn matches(&self, name: &str) -> BTreeSet<(&'static str, ParameterKind)> {
         let is_exact = |entry: &str| entry.split('=').any(|known| known == name);

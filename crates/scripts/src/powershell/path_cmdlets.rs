@@ -19,7 +19,8 @@ const WEB: ParameterSet = ParameterSet(
     "[uri] outfile useragent timeoutsec method maximumretrycount retryintervalsec sslprotocol \
      usebasicparsing? passthru? disablekeepalive? skipcertificatecheck? usedefaultcredentials! \
      transferencoding! maximumredirection! proxy! proxycredential! proxyusedefaultcredentials! \
-     sessionvariable!",
+     sessionvariable! websession! credential! certificatethumbprint! certificate! headers! body! \
+     contenttype! infile!",
 );
 
 const ARCHIVE: ParameterSet = ParameterSet("[path] literalpath=pspath [destinationpath] force?");
@@ -82,6 +83,11 @@ impl Shell<'_, '_> {
     }
 
     pub(super) fn web_request(&mut self, command: &CommandAst) -> Result<PsValue> {
+        if is_for_curl(command) {
+            let why = "it is Invoke-WebRequest in Windows PowerShell, which has no such option";
+            let error = ScriptError::fails(why).ending(Ends::Statement);
+            return Err(error.help("write the name with .exe, as in curl.exe"));
+        }
         let given = self.bind_parameters(command, &WEB)?;
         let url = given.required("uri")?;
         if given
@@ -277,4 +283,18 @@ impl Shell<'_, '_> {
             _ => error::fails(format!("{file} not found")),
         }
     }
+}
+
+/// Returns true for options of the program that `curl` or `wget` names elsewhere.
+fn is_for_curl(command: &CommandAst) -> bool {
+    let is_alias = matches!(
+        &command.name,
+        Expression::Word(name) if ["curl", "wget"].iter().any(|it| it.eq_ignore_ascii_case(name))
+    );
+    let mut arguments = command.arguments.iter();
+    is_alias
+        && arguments.any(|argument| match argument {
+            Argument::Parameter { name, .. } => WEB.lacks(name),
+            _ => false,
+        })
 }

@@ -5,7 +5,7 @@ use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
 use super::super::tools::{PROGRAM, QUOTE};
 use super::super::variables::unknown_variable;
-use super::ast::{Assignment, Expression, Statement};
+use super::ast::{Assignment, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::has_word;
 use super::value::PsValue;
@@ -17,7 +17,10 @@ impl Shell<'_, '_> {
     /// The output of a statement; in an expression, an assignment has the assigned value.
     pub(super) fn value_of(&mut self, statement: &Statement) -> Result<PsValue> {
         let value = self.statement(statement);
-        let value = value.map_err(|error| self.hint_at_quotes(statement, error))?;
+        let value = value.map_err(|error| match statement.only_command() {
+            Some(command) => self.hint_at_quotes(command, error),
+            None => error,
+        })?;
         match statement {
             Statement::Assign(assignment) => match &assignment.to {
                 Expression::Variable(name) => Ok(self.variable(name)),
@@ -29,10 +32,8 @@ impl Shell<'_, '_> {
     }
 
     /// Adds to the error of a program a hint for a text that a RUN line quotes.
-    fn hint_at_quotes(&self, statement: &Statement, error: ScriptError) -> ScriptError {
-        let is_word = statement.only_command().is_some_and(|command| {
-            matches!(command.name, Expression::Word(_)) && command.arguments.is_empty()
-        });
+    pub(super) fn hint_at_quotes(&self, command: &CommandAst, error: ScriptError) -> ScriptError {
+        let is_word = matches!(command.name, Expression::Word(_)) && command.arguments.is_empty();
         let is_plain = error.why == PROGRAM && error.help.is_none();
         if is_word && is_plain && self.file.is_none() {
             return error.instead(QUOTE);

@@ -5,11 +5,13 @@ use super::{POWERSHELL, Tree, check, image, in_powershell, run_on};
 const SHA: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
 #[test]
-fn an_empty_address_has_a_variable_without_a_value_or_lost_its_quotes() {
+fn a_hint_names_the_variable_the_quotes_or_the_program() {
     for (line, part) in [
         (r"Invoke-WebRequest $env:NONE -OutFile C:\a", "--build-arg"),
         (r"iwr -OutFile C:\a -Uri $env:NONE", "--build-arg"),
         (r"Invoke-WebRequest '' -OutFile C:\$env:VERSION", "quote"),
+        ("x > C:\\y.txt", "quote"),
+        (r"curl -fL https://e.com/a -o C:\a", "curl.exe"),
     ] {
         let error = run_on(image(), &POWERSHELL, line).err();
         let help = error.and_then(|error| error.help);
