@@ -552,6 +552,26 @@ fn names_of_arguments_have_no_case_where_they_would_expand_to_nothing() {
 }
 
 #[test]
+fn a_command_that_starts_nothing_is_noted() {
+    for (instructions, line) in [
+        ("ENTRYPOINT a.exe\nCMD [\"b c\"]", Some(3)),
+        ("CMD [\"b c\"]\nENTRYPOINT a.exe", None),
+        ("ENTRYPOINT a.exe\nCMD b", None),
+        (r#"ENTRYPOINT "C:\pro g\x.exe" "a b""#, Some(2)),
+        (r#"CMD "C:\pro g\x.exe" -a"#, Some(2)),
+        (r#"CMD "C:\x.exe" -a"#, None),
+        (r#"CMD ""C:\pro g\x.exe" "a b"""#, None),
+        (r#"CMD "x.exe "a b"""#, None),
+    ] {
+        let notes = plan(&site(instructions, &[]), &[])["notes"].to_string();
+        match line {
+            Some(line) => assert_contains!(notes, &format!("Dockerfile:{line}: ")),
+            None => assert!(!notes.contains("exec form"), "{instructions}: {notes}"),
+        }
+    }
+}
+
+#[test]
 fn a_port_of_the_host_is_noted() {
     let site = site("EXPOSE 80\nEXPOSE 8080:80", &[]);
     let notes = plan(&site, &[])["notes"].to_string();

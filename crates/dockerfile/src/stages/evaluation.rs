@@ -223,6 +223,10 @@ impl<'a> Evaluation<'a> {
                 }
                 let done = state.apply(kind, lexer, arguments, &mut unset);
                 self.note_unset(step, &unset);
+                let is_released = stages.is_below_target(state.index);
+                let problem = state.start_problem(kind).filter(|_| is_released);
+                let note = problem.map(|problem| format!("{}: {problem}", self.position(step)));
+                self.result.notes.extend(note);
                 self.place(state, step, StepEngine::Direct, None);
                 Ok(done?)
             }

@@ -505,6 +505,29 @@ impl StageState {
         }
     }
 
+    /// The reason why containers start nothing after a `CMD` or `ENTRYPOINT`.
+    pub(super) fn start_problem(&self, kind: &InstructionKind) -> Option<&'static str> {
+        let entrypoint = self.config.entrypoint.as_deref().unwrap_or_default();
+        let shell = self.shell_words();
+        let line = match kind {
+            InstructionKind::Cmd(CommandForm::Exec(words)) if !words.is_empty() => {
+                let start = format!("{} ", shell.join(" "));
+                let is_line = matches!(entrypoint, [line] if line.starts_with(&start));
+                return is_line.then_some(
+                    "ENTRYPOINT is in shell form, and with a CMD in exec form Docker 19.03 and later \
+                     start nothing: write both in exec form",
+                );
+            }
+            InstructionKind::Cmd(CommandForm::Shell(line)) if entrypoint.is_empty() => line,
+            InstructionKind::Entrypoint(CommandForm::Shell(line)) => line,
+            _ => return None,
+        };
+        (shell == SHELL && loses_quotes(line)).then_some(
+            "cmd removes the first and the last quote, and finds no program of the rest: use the exec \
+             form",
+        )
+    }
+
     fn expose(&mut self, words: &[String]) -> Result<(), String> {
         let mut all = Vec::new();
         for word in words {
@@ -570,6 +593,14 @@ impl StageState {
         self.add_history(format!("MAINTAINER {author}"));
         self.author = Some(author);
     }
+}
+
+/// Returns true if a line begins with a quoted program, whose quotes `cmd /S` does not take for a pair.
+fn loses_quotes(line: &str) -> bool {
+    let Some((program, rest)) = line.strip_prefix('"').and_then(|it| it.split_once('"')) else {
+        return false;
+    };
+    rest.starts_with(' ') && !program.is_empty() && (program.contains(' ') || rest.contains('"'))
 }
 
 fn format_pairs(pairs: &[(String, String)]) -> String {
