@@ -61,9 +61,6 @@ impl Cmd<'_, '_> {
         }
         let mut code = 0;
         for operand in &words.operands {
-            if words.has("/s") {
-                return error::unclear("/s is not supported here");
-            }
             let paths = self.machine.paths(operand, Wildcards::Cmd)?;
             let (folder, pattern, is_pattern) = match paths {
                 Paths::One(path) => match self.machine.path_state(&path)? {
@@ -72,11 +69,11 @@ impl Cmd<'_, '_> {
                         self.machine.apply(ImageAction::Unclear(path))?;
                         continue;
                     }
-                    PathState::File => {
+                    PathState::File if !words.has("/s") => {
                         self.delete_file(path, words)?;
                         continue;
                     }
-                    PathState::Absent => {
+                    PathState::File | PathState::Absent => {
                         let folder = parent(&path).unwrap_or_else(|| path.clone());
                         (folder, last_name(&path).to_owned(), false)
                     }
@@ -87,15 +84,26 @@ impl Cmd<'_, '_> {
                 return error::unclear("without /q it asks for confirmation");
             }
             match self.machine.path_state(&folder)? {
-                PathState::Folder | PathState::Deferred => {}
-                PathState::Absent | PathState::File => {
-                    code = 1;
-                    continue;
+                PathState::Folder | PathState::Deferred => {
+                    self.delete_matches(folder, &pattern, words)?;
                 }
+                PathState::Absent | PathState::File if words.has("/s") => {
+                    return error::unclear(format!("whether it fails without {folder} is unknown"));
+                }
+                PathState::Absent | PathState::File => code = 1,
             }
+        }
+        Ok(code)
+    }
+
+    /// Deletes the files in a folder that match a pattern, with `/s` also those below it.
+    fn delete_matches(&mut self, folder: ImagePath, pattern: &str, words: &Words) -> Result<()> {
+        let mut pending = vec![folder];
+        while let Some(folder) = pending.pop() {
+            self.machine.step()?;
             let paths = self
                 .machine
-                .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?;
+                .glob(&folder, pattern, Wildcards::Cmd, UNSEEN)?;
             let Some(paths) = paths else {
                 self.machine.apply(ImageAction::Unclear(folder))?;
                 continue;
@@ -107,8 +115,21 @@ impl Cmd<'_, '_> {
                     PathState::Folder | PathState::Absent => {}
                 }
             }
+            if !words.has("/s") {
+                continue;
+            }
+            let all = self.machine.glob(&folder, "*", Wildcards::Cmd, 0)?;
+            for path in all.unwrap_or_default() {
+                if self.machine.path_state(&path)? != PathState::Folder {
+                    continue;
+                }
+                if self.machine.has_attribute(&path, UNSEEN) {
+                    return error::unclear(format!("whether /s reaches into {path} is unknown"));
+                }
+                pending.push(path);
+            }
         }
-        Ok(code)
+        Ok(())
     }
 
     /// Deletes a file. Without `/a`, what is hidden is not found.

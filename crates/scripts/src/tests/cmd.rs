@@ -201,6 +201,14 @@ fn wildcards_of_cmd_match_names_without_what_they_end_with() {
     ] {
         assert_eq!(left(start, line), expected, "{line}");
     }
+    let deep = r"mkdir C:\d\s\t&& echo a>C:\d\a.t&& echo b>C:\d\s\b.t&& echo c>C:\d\s\t\c.u";
+    for (line, expected) in [
+        (r"del /s /q C:\d", &[r"s\", r"s\t\"][..]),
+        (r"del C:\d\*.t /s", &[r"s\", r"s\t\", r"s\t\c.u"]),
+        (r"del /s C:\d\c.u", &["a.t", r"s\", r"s\b.t", r"s\t\"]),
+    ] {
+        assert_eq!(left(deep, line), expected, "{line}");
+    }
     // C:\d\x.y.z may be XY~1.Z too.
     let line = format!(r"{start}&& del /q C:\d\????????.?");
     assert_eq!(refused(&CMD, &line).0, NotUnderstood);
