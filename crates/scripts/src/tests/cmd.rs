@@ -63,7 +63,7 @@ fn files_are_copied_moved_renamed_and_deleted_as_cmd_does() {
     assert_eq!(fails("ren a.txt b.txt"), Fails);
     assert_eq!(fails("rd none"), Fails);
     assert_eq!(fails(r"echo x>d\x& rd d"), Fails);
-    assert_eq!(fails("robocopy d e /E /MIR"), NotUnderstood);
+    assert_eq!(fails("robocopy d e /E /XO"), NotUnderstood);
 }
 
 #[test]
@@ -299,6 +299,12 @@ fn robocopy_says_whether_it_copies() {
         let found = run_on(image(), &CMD, &format!("{start}{line}"));
         assert_eq!(found.err().map(|error| error.kind), kind, "{line}");
     }
+    let mirrored = format!(
+        r"{start}mkdir C:\t\old\in&& echo o>C:\t\o&& robocopy C:\s C:\t /MIR & if %ERRORLEVEL% LEQ 7 exit 0"
+    );
+    let actions = in_cmd(&mirrored);
+    let expected = [r"delete C:\t\o", r"delete C:\t\old", r"copy C:\s to C:\t"];
+    assert_eq!(actions[actions.len() - 3..], expected);
     for (made, code) in [("C:\\t\\b", 3), ("C:\\s\\b", 1), ("C:\\t\\A", 0)] {
         let line = format!(
             r"{start}echo b>{made}&& powershell robocopy C:\s C:\t; if ($LASTEXITCODE -eq {code}) {{ mkdir C:\x }}; exit 0"

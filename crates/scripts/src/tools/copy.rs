@@ -102,7 +102,10 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
     let (switches, [from, to]) = read(words, |switch| {
         let name = switch.split(':').next().unwrap_or_default();
         ROBOCOPY_IDLE.contains(&name)
-            || matches!(switch, "/e" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da")
+            || matches!(
+                switch,
+                "/e" | "/mir" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da"
+            )
     })?;
     let (from, to) = (machine.path(from)?, machine.path(to)?);
     match machine.path_state(&from)? {
@@ -115,13 +118,20 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         }
         PathState::Folder => {}
     }
-    let is_deep = switches.iter().any(|switch| switch == "/e");
+    let is_mirror = switches.iter().any(|switch| switch == "/mir");
+    let is_deep = is_mirror || switches.iter().any(|switch| switch == "/e");
     let mut seen = Comparison::default();
     compare(machine, &from, &to, is_deep, &mut seen)?;
     if !seen.has_new && seen.has_both {
         return error::unclear(format!(
             "whether it copies the files that {to} has depends on their times, and its exit code on that"
         ));
+    }
+    for path in seen.more.iter().filter(|_| is_mirror) {
+        if is_within(&machine.folder, path) {
+            return error::unclear("it deletes the working folder");
+        }
+        machine.apply(ImageAction::Delete(path.clone()))?;
     }
     let mode = CopyMode::default();
     if is_deep {
@@ -130,7 +140,7 @@ pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i3
         files_into(machine, &from, "*", &to, mode)?;
     }
     // Copied files make the exit code 1 or more, which fails a line that does not handle it.
-    Ok(i32::from(seen.has_new) + 2 * i32::from(seen.has_more))
+    Ok(i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty()))
 }
 
 /// What decides the exit code of `robocopy`.
@@ -140,8 +150,8 @@ struct Comparison {
     has_new: bool,
     /// A file is in both.
     has_both: bool,
-    /// The destination has something else.
-    has_more: bool,
+    /// What else the destination has.
+    more: Vec<ImagePath>,
 }
 
 fn compare(
@@ -171,7 +181,9 @@ fn compare(
         let lower = name.to_lowercase();
         names.iter().any(|own| own.to_lowercase() == lower)
     };
-    seen.has_more |= existing.iter().any(|name| !has(&sources, name));
+    for name in existing.iter().filter(|name| !has(&sources, name)) {
+        seen.more.push(child(to, name)?);
+    }
     for name in &sources {
         let path = child(from, name)?;
         let is_folder = machine.path_state(&path)? == PathState::Folder;
