@@ -180,7 +180,7 @@ impl Cmd<'_, '_> {
             _ => return error::unclear("expected one source and one destination"),
         };
         if from.contains('+') {
-            return error::unclear("joining files with + is not supported");
+            return self.join_files(from, to, words);
         }
         if is_nul(from) {
             return self.copy_nothing(to);
@@ -228,6 +228,40 @@ impl Cmd<'_, '_> {
             }
         }
         Ok(0)
+    }
+
+    /// Joins files: `copy /b a+b c`.
+    fn join_files(&mut self, from: &str, to: &str, words: &Words) -> Result<i32> {
+        if !words.has("/b") || words.operands.len() < 2 || from.contains(['*', '?']) {
+            return error::unclear("only copy /b A+B FILE joins files here");
+        }
+        let mut joined = Vec::new();
+        for name in from.split('+') {
+            let path = self.machine.path(name)?;
+            match self.machine.image.content(&path) {
+                // Without /b before it, a file would end at its first Ctrl+Z.
+                Lookup::Present(content)
+                    if !content.contains(&0x1a) && !self.machine.has_attribute(&path, UNSEEN) =>
+                {
+                    joined.extend(content);
+                }
+                Lookup::Deferred(Deferred) => return error::unread_file(),
+                Lookup::Absent => return error::unclear(format!("{name} not found")),
+                Lookup::Present(_) | Lookup::Unknown => {
+                    return Err(self.machine.unknown_content(&path));
+                }
+            }
+        }
+        let path = self.machine.file_path(to)?;
+        if self.machine.path_state(&path)? != PathState::Absent
+            || !self.machine.check_parent_exists(&path)?
+        {
+            return error::unclear(format!("{path} is not a new file of a folder"));
+        }
+        self.machine.finish(ImageAction::Write {
+            path,
+            content: joined,
+        })
     }
 
     /// Copies `NUL`, which creates or empties a file.
