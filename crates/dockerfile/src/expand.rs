@@ -21,7 +21,7 @@ pub struct ExpandedWord {
     pub text: String,
     /// Text split at unquoted spaces.
     pub words: Vec<String>,
-    /// Variables that are used and not set in this case of their names.
+    /// Variables that are used and not set.
     pub unset: Vec<String>,
 }
 
@@ -55,16 +55,6 @@ impl Lexer {
         text: &str,
         value: &dyn Fn(&str) -> Option<String>,
     ) -> Result<ExpandedWord, String> {
-        self.expand_in_any_case(text, value, &|_| None)
-    }
-
-    /// Like `expand`; what would expand to nothing has the value of a name in another case.
-    pub(crate) fn expand_in_any_case(
-        self,
-        text: &str,
-        value: &dyn Fn(&str) -> Option<String>,
-        other_case: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<ExpandedWord, String> {
         if !text.contains(['$', '\'', '"', self.escape.character()]) {
             return Ok(ExpandedWord {
                 text: text.to_owned(),
@@ -76,7 +66,6 @@ impl Lexer {
             lexer: self,
             rest: text.chars().peekable(),
             value,
-            other_case,
             unset: Vec::new(),
             depth: 0,
             left: LONGEST,
@@ -101,7 +90,6 @@ struct WordReader<'a> {
     lexer: Lexer,
     rest: Peekable<Chars<'a>>,
     value: &'a dyn Fn(&str) -> Option<String>,
-    other_case: &'a dyn Fn(&str) -> Option<String>,
     unset: Vec<String>,
     depth: usize,
     /// Remaining part of [`LONGEST`].
@@ -315,7 +303,7 @@ impl WordReader<'_> {
             if !self.unset.iter().any(|known| known == name) {
                 self.unset.push(name.to_owned());
             }
-            (self.other_case)(name).unwrap_or_default()
+            String::new()
         })
     }
 

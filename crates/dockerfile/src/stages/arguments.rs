@@ -47,31 +47,6 @@ impl BuildArguments {
         expanded.map_err(|error| format!("{text:?}: {error}"))
     }
 
-    /// Expands a word like a daemon on Windows, which ignores the case of names. Only what is not set in
-    /// any is `unset`.
-    pub(crate) fn expand_in_any_case(
-        &self,
-        text: &str,
-        escape: Escape,
-    ) -> Result<ExpandedWord, String> {
-        let other_case = |name: &str| Some(self.in_any_case(name)?.1.to_owned());
-        let value = |name: &str| self.global(name);
-        let expanded = Lexer::new(escape).expand_in_any_case(text, &value, &other_case);
-        let mut expanded = expanded.map_err(|error| format!("{text:?}: {error}"))?;
-        expanded
-            .unset
-            .retain(|name| self.in_any_case(name).is_none());
-        Ok(expanded)
-    }
-
-    /// Own spelling and value of an argument before the first stage, by its name in any case.
-    pub(crate) fn in_any_case(&self, name: &str) -> Option<(&str, &str)> {
-        let named = self.global.iter();
-        let named = named.filter(|(known, _)| known.eq_ignore_ascii_case(name));
-        let set = named.filter_map(|(known, value)| Some((known.as_str(), value.as_deref()?)));
-        set.min()
-    }
-
     /// True if an argument is declared before the first stage.
     pub(crate) fn is_declared(&self, name: &str) -> bool {
         self.global.contains_key(name)
@@ -92,6 +67,14 @@ impl BuildArguments {
             .map(|(_, value)| value.clone())
     }
 
+    /// Value of an argument before the first stage whose name differs in its case, which a daemon on
+    /// Windows ignores.
+    fn in_any_case(&self, name: &str) -> Option<String> {
+        let all = self.global.iter();
+        let named = all.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        named.filter_map(|(_, value)| value.clone()).min()
+    }
+
     /// Value of an argument before the first stage, or of a predefined one.
     pub(crate) fn global(&self, name: &str) -> Option<String> {
         if let Some(value) = self.global.get(name) {
@@ -109,7 +92,7 @@ impl BuildArguments {
             "BUILDPLATFORM" if own == "windows" => "windows/amd64",
             "BUILDPLATFORM" => "linux/amd64",
             "BUILDOS" => own,
-            _ => return None,
+            _ => return self.in_any_case(name),
         };
         Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
     }

@@ -22,10 +22,9 @@ use super::paths::CopyTarget;
 use super::run::BaseFiles;
 use super::segment::StepEngine;
 use super::stage_files::StageSource;
-use super::state::{StageState, UnsetVariable};
+use super::state::StageState;
 use super::{
-    EvaluationResult, Inputs, Stage, StageBaseImage, StageError, Stages, copy, download, paths,
-    run, user,
+    EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user,
 };
 use crate::expand::Lexer;
 use crate::instruction::{
@@ -117,9 +116,6 @@ impl<'a> Evaluation<'a> {
             },
         };
         state.index = index;
-        if !begun.is_replaced {
-            self.note_case(begun);
-        }
         for trigger in std::mem::take(&mut state.config.on_build) {
             state.line = begun.from.line;
             let done = self.trigger(&mut state, &trigger);
@@ -233,32 +229,13 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn note_unset(&mut self, step: &ParsedInstruction, unset: &[UnsetVariable]) {
-        let place = self.position(step);
-        let notes = unset.iter().map(|it| match (&it.name, &it.argument) {
-            (name, None) => format!("{place}: ${name} is not set and expands to nothing"),
-            (name, Some(argument)) => format!(
-                "{place}: ${name} is the argument {argument}, as on Windows; BuildKit on Linux leaves it \
-                 empty: write ${argument}"
-            ),
+    fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {
+        let file = self.stages.file().display();
+        let notes = unset.iter().map(|name| {
+            let line = step.line;
+            format!("{file}:{line}: ${name} is not set and expands to nothing")
         });
         self.result.notes.extend(notes);
-    }
-
-    /// Notes the arguments in the name of a stage's base that are declared in another case.
-    fn note_case(&mut self, stage: &Stage) {
-        let stages = self.stages;
-        let arguments = &stages.arguments;
-        let InstructionKind::From(from) = &stage.from.kind else {
-            return;
-        };
-        let expanded = arguments.expand(&from.image, stages.escape);
-        let names = expanded.map_or_else(|_| Vec::new(), |expanded| expanded.unset);
-        let unset = names.into_iter().map(|name| UnsetVariable {
-            argument: arguments.in_any_case(&name).map(|(own, _)| own.to_owned()),
-            name,
-        });
-        self.note_unset(&stage.from, &unset.collect::<Vec<_>>());
     }
 
     /// Evaluates a `RUN` line whose commands are changes of files and registry.

@@ -227,7 +227,7 @@ impl Stages {
 
     /// Expands a word before or in `FROM`, where only global arguments are set.
     fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String, StageError> {
-        let expanded = self.arguments.expand_in_any_case(text, self.escape);
+        let expanded = self.arguments.expand(text, self.escape);
         let expanded = expanded.map_err(|problem| self.error(step, problem))?;
         match expanded.unset.first() {
             Some(name) if matches!(step.kind, InstructionKind::From(_)) => {

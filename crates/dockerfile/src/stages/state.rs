@@ -46,14 +46,6 @@ impl Places {
     }
 }
 
-/// A variable that is used and not set in this case of its name.
-pub(crate) struct UnsetVariable {
-    /// Name.
-    pub(super) name: String,
-    /// Build argument whose name differs only in its case: the variable has its value.
-    pub(super) argument: Option<String>,
-}
-
 /// State of a stage after its instructions so far.
 #[derive(Debug, Clone)]
 pub(crate) struct StageState {
@@ -189,7 +181,9 @@ impl StageState {
         let mut given = given.iter().rev();
         let predefined = PREDEFINED.contains(&name);
         let value = given.find(|(known, _)| predefined && known == name);
-        value.map(|(_, value)| value.clone())
+        let value = value.map(|(_, value)| value.clone());
+        // A daemon on Windows ignores the case.
+        value.or_else(|| self.variable(name))
     }
 
     /// Returns true if a variable or build argument has this name, with or without a value.
@@ -211,22 +205,8 @@ impl StageState {
         if let Some(value) = self.env_value(name) {
             return Some(value.to_owned());
         }
-        Some(self.argument_in_any_case(name)?.1.to_owned())
-    }
-
-    /// Own spelling and value of a build argument, by its name in any case.
-    fn argument_in_any_case(&self, name: &str) -> Option<(&str, &str)> {
         let mut places = self.arg_places.of(name).iter();
-        places.find_map(|place| {
-            let (own, value) = &self.args[*place];
-            Some((own.as_str(), value.as_deref()?))
-        })
-    }
-
-    fn unset_variable(&self, name: String) -> UnsetVariable {
-        let found = self.argument_in_any_case(&name);
-        let argument = found.map(|(own, _)| own.to_owned());
-        UnsetVariable { name, argument }
+        places.find_map(|place| self.args[*place].1.clone())
     }
 
     /// Like `variable`; none if a build may give another value.
@@ -236,8 +216,8 @@ impl StageState {
     }
 
     /// Records whether the variables of an `ENV` need a build argument that has no value.
-    pub(crate) fn record_open(&mut self, list: &[(String, String)], unset: &[UnsetVariable]) {
-        let is_open = unset.iter().any(|it| self.has_argument(&it.name));
+    pub(crate) fn record_open(&mut self, list: &[(String, String)], unset: &[String]) {
+        let is_open = unset.iter().any(|name| self.has_argument(name));
         for (name, _) in list {
             let name = name.to_ascii_uppercase();
             if is_open {
@@ -260,26 +240,22 @@ impl StageState {
         text: &str,
         given: &[(String, String)],
     ) -> Result<ExpandedWord, String> {
-        let value = |name: &str| self.value(name, given);
-        // A daemon on Windows ignores the case.
-        let other_case = |name: &str| Some(self.argument_in_any_case(name)?.1.to_owned());
-        let expanded = lexer.expand_in_any_case(text, &value, &other_case);
+        let expanded = lexer.expand(text, &|name| self.value(name, given));
         expanded.map_err(|error| format!("{text:?}: {error}"))
     }
 
-    /// Applies an instruction that needs neither files nor a program, and adds variables that are not
-    /// set.
+    /// Applies an instruction that needs neither files nor a program, and adds the names of
+    /// variables that are not set.
     pub(crate) fn apply(
         &mut self,
         kind: &InstructionKind,
         lexer: Lexer,
         arguments: &BuildArguments,
-        unset: &mut Vec<UnsetVariable>,
+        unset: &mut Vec<String>,
     ) -> Result<(), String> {
         let mut expanded = |state: &Self, text: &str| {
-            let mut expanded = state.expand(lexer, text, &arguments.given)?;
-            let names = expanded.unset.drain(..);
-            unset.extend(names.map(|name| state.unset_variable(name)));
+            let expanded = state.expand(lexer, text, &arguments.given)?;
+            unset.extend_from_slice(&expanded.unset);
             Ok::<_, String>(expanded)
         };
         match kind {
@@ -335,14 +311,13 @@ impl StageState {
         copy: &CopyInstruction,
         lexer: Lexer,
         arguments: &BuildArguments,
-        unset: &mut Vec<UnsetVariable>,
+        unset: &mut Vec<String>,
     ) -> Result<CopyInstruction, String> {
         let mut copy = copy.clone();
         let paths = copy.sources.iter_mut().chain([&mut copy.target]);
         for text in paths.chain(&mut copy.checksum) {
             let expanded = self.expand(lexer, text, &arguments.given)?;
-            let names = expanded.unset.into_iter();
-            unset.extend(names.map(|name| self.unset_variable(name)));
+            unset.extend(expanded.unset);
             *text = expanded.text;
         }
         Ok(copy)
