@@ -18,6 +18,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
         | InstructionKind::Copy(_)
         | InstructionKind::Volume(_)
         | InstructionKind::Env(_)
+        | InstructionKind::Expose(_)
             if is_commented(instruction.text()) =>
         {
             let message = format!(
@@ -31,7 +32,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
 }
 
 /// Returns true for a text with a `#` between blanks, and no quotes or brackets before it.
-fn is_commented(text: &str) -> bool {
+pub(super) fn is_commented(text: &str) -> bool {
     let before = text.split_once(" # ").map(|(before, _)| before);
     before.is_some_and(|before| !before.contains(['"', '\'', '[']))
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use wincimg_windows::quoting::{Escape, exec_form};
 
+use super::comments::is_commented;
 use super::entrypoint::has_extension;
 use super::environment;
 use super::evaluation::EvaluatedStep;
@@ -12,7 +13,7 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, NextOperator, Word, file_name};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity};
-use crate::instruction::InstructionKind;
+use crate::instruction::{CopyInstruction, InstructionKind};
 use crate::source::Instruction;
 
 /// Texts of an instruction in which Docker expands variables, in order.
@@ -521,32 +522,80 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let InstructionKind::Copy(copy) = it.kind else {
         return Vec::new();
     };
+    // The comment is why.
+    if is_commented(it.step.instruction.text()) {
+        return Vec::new();
+    }
     if copy.from.is_some() {
         return Vec::from_iter(super::copied_files::check_stage_source(it, copy));
     }
+    if let Some(message) = split_target(it.step, copy) {
+        return vec![it.step.finding(message)];
+    }
+    let sources = copy.sources.iter();
+    let messages = sources.filter_map(|source| source_problem(it, copy, source));
+    messages.map(|message| it.step.finding(message)).collect()
+}
+
+/// Message about a target in the image that ends at its first space.
+fn split_target(step: &LintStep<'_>, copy: &CopyInstruction) -> Option<String> {
+    let (_, others) = copy.sources.split_first()?;
+    let at = others.iter().position(|source| has_drive(source))? + 1;
+    let (sources, path) = copy.sources.split_at(at);
+    let (begin, rest) = path.split_first()?;
+    let rest = rest.iter().chain([&copy.target]);
+    let is_rest =
+        |word: &String| !has_drive(word) && !word.starts_with(['.', '/', '\\', '$', '"', '\'']);
+    let is_folder = begin.ends_with(['/', '\\']);
+    if step.instruction.exec_form().is_some() || is_folder || !rest.clone().all(is_rest) {
+        return None;
+    }
+    let target = rest.fold(begin.clone(), |path, word| format!("{path} {word}"));
+    let mut words = sources.to_vec();
+    words.push(target);
+    let keyword = &step.instruction.keyword;
+    let array = with_slashes(step, exec_form(&words));
+    Some(format!(
+        "{keyword} separates its arguments at spaces, and a path with one requires an array: write \
+         {keyword} {array}"
+    ))
+}
+
+/// Reason why an instruction cannot read a source.
+fn source_problem(it: &EvaluatedStep<'_>, copy: &CopyInstruction, source: &str) -> Option<String> {
     let keyword = &it.step.instruction.keyword;
-    let found = copy.sources.iter().filter_map(|source| {
-        let expanded = it.expand(source)?;
-        let text = expanded.text.replace('\\', "/");
-        let is_share = source.starts_with("\\\\") && text.starts_with("//");
-        let message = if has_drive(&text) && expanded.unset.is_empty() {
-            format!(
-                "{keyword} reads \"{source}\" from the build context, which has no drives: write a \
-                 path relative to the context"
-            )
-        } else if is_share && expanded.unset.is_empty() {
-            format!(
-                "{keyword} reads \"{source}\" from the build context, and not from a share: copy the \
-                 file into the context"
-            )
-        } else if text == ".." || text.starts_with("../") {
-            format!("\"{source}\" is outside of the build context, where {keyword} cannot read")
-        } else {
-            return None;
-        };
-        Some(it.step.finding(message))
-    });
-    found.collect()
+    let expanded = it.expand(source)?;
+    let text = expanded.text.replace('\\', "/");
+    let is_known = expanded.unset.is_empty();
+    let is_share = source.starts_with("\\\\") && text.starts_with("//");
+    let is_address = text.starts_with("https://") || text.starts_with("http://");
+    let is_repository = if is_address {
+        text.ends_with(".git")
+    } else {
+        text.starts_with("git@") && text.contains(':')
+    };
+    Some(if is_repository && !copy.is_add {
+        format!(
+            "COPY reads files of the build context, and not the repository {source}: clone it before \
+             the build, and copy its folder"
+        )
+    } else if is_address && !copy.is_add {
+        format!("COPY does not download {source}: write ADD")
+    } else if has_drive(&text) && is_known {
+        format!(
+            "{keyword} reads \"{source}\" from the build context, which has no drives: write a \
+             path relative to the context"
+        )
+    } else if is_share && is_known {
+        format!(
+            "{keyword} reads \"{source}\" from the build context, and not from a share: copy the \
+             file into the context"
+        )
+    } else if text == ".." || text.starts_with("../") {
+        format!("\"{source}\" is outside of the build context, where {keyword} cannot read")
+    } else {
+        return None;
+    })
 }
 
 /// Reports arrays that are not valid JSON, so that they are read as plain text, and those with

@@ -601,3 +601,22 @@ fn what_works_is_not_reported() {
         "SHELL [\"powershell\", \"-Command\"]\nRUN Set-Content C:\\\\php\\\\composer.bat '@php \"%~dp0composer.phar\" %*'",
     ]);
 }
+
+#[test]
+fn what_a_copy_and_a_port_meant_is_said() {
+    say(&[
+        (
+            "COPY https://a.example/a.zip C:/",
+            &["copy-source: COPY does not download", "write ADD"],
+        ),
+        (
+            "COPY app C:/Program Files/app/",
+            &[
+                "copy-source",
+                "write COPY [\"app\", \"C:/Program Files/app/\"]",
+            ],
+        ),
+        ("COPY a.txt C:/ # text", &["inline-comment: COPY takes #"]),
+        ("EXPOSE 80 # web", &["inline-comment: EXPOSE takes #"]),
+    ]);
+}
