@@ -1,6 +1,7 @@
 //! Parsed instructions of a Dockerfile, before variables are expanded.
 
 use wincimg_common::diagnose::closest_match;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_recipe::{CommandForm, check_keyword, check_trigger};
 use wincimg_windows::access::AccessAccount;
 use wincimg_windows::quoting::Escape;
@@ -600,7 +601,10 @@ fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, Strin
     let pairs = words.iter().map(|word| match word.split_once('=') {
         Some(("", _)) => Err(no_name(keyword, word)),
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err(format!("{word:?} has no =: expected {keyword} NAME=VALUE")),
+        None => Err(format!(
+            "\"{}\" has no =: write {keyword} NAME=VALUE, with double quotes around a value with spaces",
+            Untrusted(word)
+        )),
     });
     pairs.collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::quoting::Escape;
 
 use crate::expand::{ExpandedWord, Lexer};
@@ -44,7 +45,7 @@ impl BuildArguments {
     pub(crate) fn expand(&self, text: &str, escape: Escape) -> Result<ExpandedWord, String> {
         let value = |name: &str| self.global(name);
         let expanded = Lexer::new(escape).expand(text, &value);
-        expanded.map_err(|error| format!("{text:?}: {error}"))
+        expanded.map_err(|error| format!("{}: {error}", Untrusted(text)))
     }
 
     /// True if an argument is declared before the first stage.

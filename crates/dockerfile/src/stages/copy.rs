@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_layer::Whiteout;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
@@ -33,6 +34,12 @@ pub(super) fn any_target(
     state: &StageState,
     copy: &CopyInstruction,
 ) -> Result<(CopyTarget, bool), String> {
+    if copy.target.eq_ignore_ascii_case("C:") {
+        let target = Untrusted(&copy.target);
+        return Err(format!(
+            "\"{target}\" has no path after the drive: write C:/"
+        ));
+    }
     let working_dir = state.working_dir()?;
     let mut target = paths::target(&working_dir, &copy.target)?;
     target.is_folder |= target.path.components().is_empty();
@@ -49,10 +56,9 @@ pub(super) fn any_target(
 }
 
 fn several_files(copy: &CopyInstruction) -> String {
+    let target = Untrusted(&copy.target);
     format!(
-        "several files are copied to {:?}: end it with a separator, as in {:?}",
-        copy.target,
-        format!("{}/", copy.target)
+        "several files are copied to \"{target}\": end it with a separator, as in \"{target}/\""
     )
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::untrusted::Untrusted;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
     CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
@@ -241,7 +242,7 @@ impl StageState {
         given: &[(String, String)],
     ) -> Result<ExpandedWord, String> {
         let expanded = lexer.expand(text, &|name| self.value(name, given));
-        expanded.map_err(|error| format!("{text:?}: {error}"))
+        expanded.map_err(|error| format!("{}: {error}", Untrusted(text)))
     }
 
     /// Applies an instruction that needs neither files nor a program, and adds the names of

@@ -618,5 +618,10 @@ fn what_a_copy_and_a_port_meant_is_said() {
         ),
         ("COPY a.txt C:/ # text", &["inline-comment: COPY takes #"]),
         ("EXPOSE 80 # web", &["inline-comment: EXPOSE takes #"]),
+        (
+            r"ENV JAVA_HOME=C:\Program Files\Java",
+            &[r#""Files\Java" has no ="#, "double quotes"],
+        ),
+        (r#"ENV B="C:\jdk\""#, &[r#": "C:\jdk\": " is not closed"#]),
     ]);
 }
