@@ -17,7 +17,7 @@ use super::{ContainsAny, Edit, Finding, Findings, LintFile, Severity, escapes, r
 use crate::expand::{ExpandedWord, Lexer};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::Instruction;
-use crate::stages::{StageState, copy_target, script_error};
+use crate::stages::{HOST_PORT, StageState, copy_target, script_error};
 
 const INVALID: &str = "invalid-instruction";
 
@@ -306,8 +306,8 @@ fn check_step(
     findings.extend(invalid, found);
 }
 
-/// Applies an instruction to the state of its stage, with the finding about a `RUN` that fails; the
-/// reason why it cannot be applied.
+/// Applies an instruction to the state of its stage, with the finding about a `RUN` that fails or a port
+/// of the host; the reason why it cannot be applied.
 fn apply(
     linted: &LintFile<'_>,
     step: &LintStep<'_>,
@@ -340,6 +340,11 @@ fn apply(
                     place.made.extend(current.working_dir().ok());
                     let excess = place.made.len().saturating_sub(MAX_MADE);
                     place.made.drain(..excess);
+                }
+                InstructionKind::Expose(text) if stage.platform == Platform::Windows => {
+                    let ports = current.expand(lexer, text, &arguments.given)?.text;
+                    let has_host = ports.contains(':');
+                    return Ok(has_host.then(|| step.finding(HOST_PORT).warning()));
                 }
                 InstructionKind::Volume(_) => {
                     DeclaredVolume::extend(&mut place.volumes, current);

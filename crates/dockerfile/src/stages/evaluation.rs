@@ -31,6 +31,10 @@ use crate::instruction::{
     CopyInstruction, InstructionKind, ParsedInstruction, RunInstruction, read_trigger,
 };
 
+/// About a port of the host in `EXPOSE`.
+pub(crate) const HOST_PORT: &str =
+    "EXPOSE ignores what is before the colon: docker run -p maps ports";
+
 pub(super) struct Evaluation<'a> {
     pub(super) stages: &'a Stages,
     pub(super) inputs: &'a Inputs,
@@ -207,8 +211,7 @@ impl<'a> Evaluation<'a> {
                 if let InstructionKind::Expose(text) = kind {
                     let ports = state.expand(lexer, text, &arguments.given)?.text;
                     let place = self.position(step);
-                    let note = "EXPOSE ignores what is before the colon: docker run -p maps ports";
-                    let notes = ports.contains(':').then(|| format!("{place}: {note}"));
+                    let notes = ports.contains(':').then(|| format!("{place}: {HOST_PORT}"));
                     self.result.notes.extend(notes);
                 }
                 if let InstructionKind::Arg(names) = kind

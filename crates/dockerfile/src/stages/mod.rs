@@ -31,6 +31,7 @@ pub(crate) use copy::target as copy_target;
 pub use error::{FailedLine, StageError};
 use error::{OnWindows, StepError, Workaround, heading};
 use evaluation::Evaluation;
+pub(crate) use evaluation::HOST_PORT;
 pub use files::ExtractedFiles;
 use files::{Files as _, Folder};
 pub use image_copy::ImageCopy;
