@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
-use wincimg_common::diagnose::closest_match;
 use wincimg_common::files::NotUtf8;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::has_from;
@@ -104,15 +103,7 @@ enum LintFormat {
 
 fn parse_rule(name: &str) -> Result<&'static Rule, String> {
     // A list may have spaces after its commas.
-    let name = name.trim();
-    if let Some(rule) = RULES.iter().find(|rule| rule.name == name) {
-        return Ok(rule);
-    }
-    let meant = closest_match(name, RULES.iter().map(|rule| rule.name));
-    Err(match meant {
-        Some(meant) => format!("unknown rule: did you mean {meant}?"),
-        None => "unknown rule: `wincimg lint --explain all` lists the rules".to_owned(),
-    })
+    Rule::find(name.trim())
 }
 
 /// The rules to explain: one, or all.

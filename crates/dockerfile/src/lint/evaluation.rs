@@ -120,7 +120,9 @@ fn check_file(linted: &LintFile<'_>) -> Vec<Finding> {
         let message = "expected FROM before any instruction but ARG";
         Finding::new(instruction.lines().0, message)
     });
-    directive.into_iter().chain(misplaced).collect()
+    let mut found = super::ignore::check_names(file);
+    found.extend(directive.into_iter().chain(misplaced));
+    found
 }
 
 /// `names` has the stages so far and their lines.

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::LintFinding;
+use super::{Finding, LintFinding, Rule};
 use crate::source::{Dockerfile, Instruction};
 
 /// Rules that a comment names, and the lines that it is about, from 1.
@@ -57,10 +57,36 @@ fn comments<'a>(file: &'a Dockerfile<'_>) -> Vec<IgnoreComment<'a>> {
 /// Names of the rules in a comment; the reason follows them.
 fn rules(line: &str) -> Option<Vec<&str>> {
     let comment = line.trim_start().strip_prefix('#')?.trim_start();
-    let list = comment
-        .strip_prefix("wincimg:")?
-        .trim_start()
-        .strip_prefix("ignore=")?;
-    let names = list.split_whitespace().next()?;
-    Some(names.split(',').collect())
+    let list = comment.strip_prefix("wincimg:")?.trim_start();
+    let list = list.strip_prefix("ignore")?.trim_start();
+    let mut names = Vec::new();
+    for part in list.strip_prefix('=')?.split(',') {
+        let mut words = part.split_whitespace();
+        // Behind a comma and a space may be the reason.
+        let is_open = !names.is_empty() && part.starts_with(char::is_whitespace);
+        let is_name = |word: &&str| !is_open || is_known(word) || word.contains('-');
+        names.extend(words.next().filter(is_name));
+        if words.next().is_some() {
+            break;
+        }
+    }
+    Some(names)
+}
+
+fn is_known(name: &str) -> bool {
+    Rule::find(name).is_ok()
+}
+
+/// Reports names that no rule has.
+pub(super) fn check_names(file: &Dockerfile<'_>) -> Vec<Finding> {
+    let lines = file.lines().enumerate();
+    let names = lines.flat_map(|(line, text)| {
+        let names = rules(text).unwrap_or_default().into_iter();
+        names.map(move |name| (line, name))
+    });
+    let found = names.filter_map(|(line, name)| {
+        let message = Rule::find(name).err()?;
+        Some(Finding::new(line, message).warning())
+    });
+    found.collect()
 }

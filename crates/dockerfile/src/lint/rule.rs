@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use wincimg_common::diagnose::closest_match;
+
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
@@ -57,6 +59,20 @@ pub(super) enum Check {
     AnyState(fn(&EvaluatedStep<'_>) -> Vec<Finding>),
     /// The check of another rule, or the builder's reader, tells which of them applies.
     Shared,
+}
+
+impl Rule {
+    /// The rule of a name that a user wrote, or a message.
+    pub fn find(name: &str) -> Result<&'static Self, String> {
+        if let Some(rule) = RULES.iter().find(|rule| *rule == name) {
+            return Ok(rule);
+        }
+        let names = RULES.iter().map(|rule| rule.name);
+        Err(match closest_match(&name.to_ascii_lowercase(), names) {
+            Some(meant) => format!("unknown rule: did you mean {meant}?"),
+            None => "unknown rule: `wincimg lint --explain all` lists the rules".to_owned(),
+        })
+    }
 }
 
 impl fmt::Debug for Rule {

@@ -83,6 +83,8 @@ fn a_comment_ignores_rules_of_the_next_instruction_or_of_the_file() {
     let comment = "# wincimg: ignore=lost-with-line,prompt on purpose\n";
     assert_eq!(all("", ""), ["2 lost-with-line", "3 lost-with-line"]);
     assert_eq!(all("", comment), ["4 lost-with-line"]);
+    let spaced = "# wincimg: ignore = prompt, lost-with-line on purpose\n";
+    assert_eq!(all("", spaced), ["4 lost-with-line"]);
     assert_eq!(all(comment, ""), [""; 0]);
     let other = "# wincimg: ignore=prompt\n";
     assert_eq!(all("", other), ["3 lost-with-line", "4 lost-with-line"]);
