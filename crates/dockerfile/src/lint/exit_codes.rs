@@ -215,28 +215,16 @@ fn is_last(step: &LintStep<'_>, script: &LintScript) -> bool {
     after.all(|it| CLEAN_UP.contains(&it.program()))
 }
 
-/// Returns true for a statement that runs something, and is not a string with its name.
-fn is_call(statement: &PowerShellStatement) -> bool {
-    let text = statement.text.as_str();
-    let value = match text.split_once('=') {
-        Some((_, value)) if text.starts_with('$') => value,
-        _ => text,
-    };
-    let value = value.trim_start_matches(['@', '(', ' ']);
-    !value.starts_with(['"', '\''])
-}
-
 /// Returns true for a statement that starts a builder.
 fn is_builder(statement: &PowerShellStatement) -> bool {
-    let is_named = || BUILDERS.contains(&statement.command().as_str());
-    is_call(statement) && is_named()
+    !statement.is_text() && BUILDERS.contains(&statement.command().as_str())
 }
 
 /// Returns true for a program of [`leaves_files`] for which PowerShell waits.
 fn is_awaited(statement: &PowerShellStatement) -> bool {
     let path = statement.written_command();
     let arguments = statement.text.split_whitespace().skip(1);
-    is_call(statement)
+    !statement.is_text()
         && leaves_files(&path, &statement.command(), arguments)
         && is_work(&statement.text)
         && installers::find_unawaited(statement, &|_| true).is_none()

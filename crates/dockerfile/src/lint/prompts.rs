@@ -29,10 +29,8 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     });
     // The program of an assignment is the variable.
     let asks = |it: &&PowerShellStatement| {
-        let value = it.text.split_once('=').map(|(_, value)| value.trim_start());
-        let is_text = value.is_some_and(|value| value.starts_with(['\'', '"']));
         let is_set = it.depth == 0 && it.text.starts_with('$');
-        is_set && it.written_command() == "read-host" && !is_text
+        is_set && it.written_command() == "read-host" && !it.is_text()
     };
     of_command.or_else(|| {
         let statement = step.statements().find(asks)?;

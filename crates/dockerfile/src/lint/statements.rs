@@ -24,17 +24,7 @@ impl PowerShellStatement {
 
     /// The command as written, in lower case and without quotes.
     pub(super) fn written_command(&self) -> String {
-        let mut text = self.text.trim_start();
-        if text.starts_with('$')
-            && let Some((name, value)) = text.split_once('=')
-            && !name.contains(['(', ' ', '|']) | name.trim_end().split(' ').nth(1).is_none()
-        {
-            text = value.trim_start();
-        }
-        text = text.trim_start_matches(['&', '(', '@', ' ']);
-        for keyword in ["return ", "do ", "else ", "try "] {
-            text = text.strip_prefix(keyword).unwrap_or(text);
-        }
+        let (text, _) = self.called();
         let word = match text.chars().next() {
             Some(quote @ ('"' | '\'')) => text[1..].split(quote).next(),
             _ => text
@@ -42,6 +32,29 @@ impl PowerShellStatement {
                 .next(),
         };
         word.unwrap_or_default().to_lowercase()
+    }
+
+    /// True for a text in quotes, in place of a command, that no `&` calls.
+    pub(super) fn is_text(&self) -> bool {
+        let (text, is_called) = self.called();
+        text.starts_with(['"', '\'']) && !is_called
+    }
+
+    /// What begins with the command, and true if an `&` precedes it.
+    fn called(&self) -> (&str, bool) {
+        let mut text = self.text.trim_start();
+        if text.starts_with('$')
+            && let Some((name, value)) = text.split_once('=')
+            && !name.contains(['(', ' ', '|']) | name.trim_end().split(' ').nth(1).is_none()
+        {
+            text = value.trim_start();
+        }
+        let mut rest = text.trim_start_matches(['&', '(', '@', ' ']);
+        let is_called = text[..text.len() - rest.len()].contains('&');
+        for keyword in ["return ", "do ", "else ", "try "] {
+            rest = rest.strip_prefix(keyword).unwrap_or(rest);
+        }
+        (rest, is_called)
     }
 
     /// True if a parameter is given, by its name or one of at least this many letters.
@@ -171,4 +184,24 @@ pub(super) fn statements(script: &str, start: usize) -> Vec<PowerShellStatement>
     }
     reader.end();
     reader.found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_quotes_is_a_command_only_behind_an_ampersand() {
+        for (text, command, is_text) in [
+            ("& 'C:\\a b\\X.exe' /S", "c:\\a b\\x.exe", false),
+            ("'C:\\a b\\x.exe' /S", "c:\\a b\\x.exe", true),
+            ("$x = ('Read-Host')", "read-host", true),
+            ("$x = & 'Read-Host'", "read-host", false),
+            ("return Read-Host", "read-host", false),
+        ] {
+            let statement = &statements(text, 0)[0];
+            let found = (statement.written_command(), statement.is_text());
+            assert_eq!(found, (command.to_owned(), is_text), "{text}");
+        }
+    }
 }
