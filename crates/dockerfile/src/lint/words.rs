@@ -373,7 +373,8 @@ fn without_wrapper(instruction: &Instruction, range: Range<usize>) -> Range<usiz
 
 fn inside_quotes(instruction: &Instruction, range: Range<usize>) -> Range<usize> {
     let text = instruction.part(range.clone());
-    let is_quote = |c: char| matches!(c, '"' | '\'');
+    // Single quotes inside of double ones are of the script.
+    let is_quote = |c: char| c == '"' || c == '\'' && text.starts_with('\'');
     let opening = text.len() - text.trim_start_matches(is_quote).len();
     let closing = text.len() - text.trim_end_matches(is_quote).len();
     if opening + closing < text.len() {
