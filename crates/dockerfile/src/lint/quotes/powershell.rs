@@ -449,6 +449,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         || is_path_in_text(line, part)
         || is_plain_word(line, part)
         || is_operator_in_text(line, part)
+        || is_whole_text(line, part)
     {
         return false;
     }
@@ -497,6 +498,34 @@ fn is_operator_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
         && before.matches('\'').count() % 2 == 1
         && before.ends_with(|c: char| c.is_alphanumeric())
         && after.starts_with(|c: char| c.is_alphanumeric())
+}
+
+/// Parameters of cmdlets whose values have no quotes in them.
+const OF_NAMES: [&str; 10] = [
+    "-name", "-fullname", "-displayname", "-description", "-path", "-literalpath", "-destination",
+    "-destinationpath", "-outfile", "-uri",
+];
+
+/// Returns true for `'"a b"'` as a name, a path or an argument of Chocolatey, which means the same
+/// without the double quotes.
+fn is_whole_text(line: &SourceLine, part: QuotedSpan) -> bool {
+    let (before, inside, after) = line.around(part);
+    let Some(before) = before.strip_suffix('\'') else {
+        return false;
+    };
+    let statement = before
+        .rsplit([';', '|', '{', '}', '(', ')', '&', '\n'])
+        .next();
+    let mut words = statement.unwrap_or_default().split_whitespace();
+    let command = words.next().unwrap_or_default().to_ascii_lowercase();
+    let parameter = words.next_back().unwrap_or_default().to_ascii_lowercase();
+    let is_name = script::is_cmdlet(&command) && OF_NAMES.contains(&parameter.as_str());
+    let is_of_choco = matches!(command.as_str(), "choco" | "cinst") && parameter.starts_with('-');
+    (is_name || is_of_choco)
+        && before.ends_with(' ')
+        && before.matches('\'').count().is_multiple_of(2)
+        && after.starts_with('\'')
+        && !inside.ends_with('\\')
 }
 
 /// Parameters and operators whose value is a text.
