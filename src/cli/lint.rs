@@ -53,7 +53,7 @@ const DOCKERFILES: FileKind = FileKind {
     Exit code 0: no errors. 1: at least one error; warnings do not count. 3: a Dockerfile cannot be read, or \
     there is none.")]
 pub(super) struct Lint {
-    /// Dockerfiles, folders with Dockerfiles, and patterns with * and ?; - reads stdin
+    /// Dockerfiles, folders with Dockerfiles, and patterns with * and ?; - reads stdin [required without --explain]
     #[arg(value_name = "DOCKERFILE", required_unless_present = "explain", add = complete::dockerfiles())]
     dockerfiles: Vec<PathBuf>,
     /// Take the shell and version from this base image: a reference, oci:DIR or docker-archive:FILE
