@@ -481,6 +481,9 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
             () => step.finding(message),
         });
     }
+    if linted.is_template {
+        return None;
+    }
     let mut lines = (0..line).rev().map(|above| file.line(above));
     let above = lines.find(|line| !line.trim().is_empty());
     let is_continuation = above.is_some_and(|above| {
