@@ -388,6 +388,22 @@ fn lint_in(folder: &std::path::Path, arguments: &[&str]) -> std::process::Output
 const BASE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
 
 #[test]
+fn a_source_that_the_folder_excludes_is_a_warning() {
+    let text = format!("{BASE}COPY bin/a.exe C:/\nCOPY b.exe c.exe C:/\n");
+    let folder = folder(&[
+        ("Dockerfile", &text),
+        (".dockerignore", "bin/\nc.exe\n"),
+        ("bin/a.exe", "x"),
+        ("b.exe", "x"),
+    ]);
+    let output = lint_in(folder.path(), &["Dockerfile"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let warning = "Dockerfile:2: warning[copy-source]: the .dockerignore excludes bin/a.exe";
+    assert!(printed.contains(warning), "{printed}");
+    assert!(!printed.contains("Dockerfile:3"), "{printed}");
+}
+
+#[test]
 fn folders_and_patterns_name_files_in_a_fixed_order() {
     let wrong = format!("{BASE}RUN cd C:/a\n");
     let folder = folder(&[

@@ -15,6 +15,7 @@ use super::words::{Grammar, LintCommand, NextOperator, Word, file_name};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity};
 use crate::instruction::{CopyInstruction, InstructionKind};
 use crate::source::Instruction;
+use crate::stages::{is_excluded, source_path};
 
 /// Texts of an instruction in which Docker expands variables, in order.
 pub(super) fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
@@ -532,9 +533,27 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     if let Some(message) = split_target(it.step, copy) {
         return vec![it.step.finding(message)];
     }
-    let sources = copy.sources.iter();
-    let messages = sources.filter_map(|source| source_problem(it, copy, source));
-    messages.map(|message| it.step.finding(message)).collect()
+    let found = copy.sources.iter().filter_map(|source| {
+        let problem = source_problem(it, copy, source);
+        let found = problem.map(|message| it.step.finding(message));
+        found.or_else(|| excluded_source(it, source))
+    });
+    found.collect()
+}
+
+/// Reports a source that the Dockerfile's folder has, and that its `.dockerignore` excludes.
+fn excluded_source(it: &EvaluatedStep<'_>, source: &str) -> Option<Finding> {
+    let file = it.linted.options.file.as_deref()?;
+    let expanded = it.expand(source)?;
+    let is_literal = expanded.unset.is_empty() && !expanded.text.contains(['*', '?', '[']);
+    // The trigger of a later build reads its context.
+    if !is_literal || it.step.instruction.trigger().is_some() {
+        return None;
+    }
+    let path = source_path(&expanded.text).ok()?;
+    let message = format!("the .dockerignore excludes {path}, and the build does not find it");
+    let found = it.step.finding(message).warning();
+    is_excluded(file, it.linted.file.text(), &path).then_some(found)
 }
 
 /// Message about a target in the image that ends at its first space.

@@ -1,7 +1,7 @@
 //! Linter for errors in Dockerfiles that occur only on Windows, with corrections.
 //!
 //! [`lint`] takes a text and what is known of base images and host, and returns findings; it reads
-//! no file but packages of [`LintOptions::file`]. A correction replaces whole lines, has no findings itself and, for the quote rules,
+//! no file but packages and the `.dockerignore` of [`LintOptions::file`]. A correction replaces whole lines, has no findings itself and, for the quote rules,
 //! passes the intended arguments to the program (both are tested).
 
 mod absent;
@@ -108,7 +108,7 @@ pub struct LintOptions {
     pub bases: HashMap<String, BaseConfig>,
     /// Target host.
     pub host: Option<HostBuild>,
-    /// The file, if its packages are to be read: its folder is the build context.
+    /// The file, if its packages and `.dockerignore` are to be read: its folder is the build context.
     pub file: Option<PathBuf>,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::files::{FolderEntryKind, LeadsOut};
 use wincimg_inspect::ExtractedEntry;
-use wincimg_layer::dockerignore::{Glob, IgnoreRules};
+use wincimg_layer::dockerignore::{FILE_NAME, Glob, IgnoreRules};
 use wincimg_layer::{DiskSource, link};
 use wincimg_recipe::{FetchedFile, FileSource, PlannedContent};
 use wincimg_windows::path::fold;
@@ -179,6 +179,13 @@ impl Folder {
 
     fn is_excluded(&self, path: &str) -> bool {
         !path.is_empty() && self.ignore.is_ignored(path)
+    }
+
+    /// Returns true if the folder has something at a path that its own rules exclude, and not those of
+    /// one file.
+    pub(super) fn hides(&self, path: &str) -> bool {
+        let is_there = matches!(self.find_spelling(path), Ok(Some(_)));
+        is_there && self.rules.ends_with(FILE_NAME) && matches!(self.find(path), Ok(None))
     }
 
     pub(super) fn source(&self, path: &str) -> DiskSource {

@@ -36,8 +36,8 @@ pub use files::ExtractedFiles;
 use files::{Files as _, Folder};
 pub use image_copy::ImageCopy;
 pub(crate) use paths::{source as source_path, target as image_path};
-pub(crate) use read::context_file;
 pub use read::{DockerfileRequest, StageReplacement, local_image};
+pub(crate) use read::{context_file, is_excluded};
 pub(crate) use run::{KnownPackages, script_error};
 pub use segment::{
     SegmentId, SegmentStep, StepEngine, StepPlacement, WindowsInputs, WindowsSegment,

@@ -451,6 +451,14 @@ pub(crate) fn context_file(
     })
 }
 
+/// Returns true if the folder of a file, with this text, has something at a path that the folder's
+/// `.dockerignore` excludes.
+pub(crate) fn is_excluded(file: &Path, text: &str, path: &str) -> bool {
+    let folder = file.parent().map(or_here);
+    let context = folder.and_then(|folder| context(file, text, folder).ok());
+    context.is_some_and(|context| context.hides(path))
+}
+
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
 /// lock file unless the Dockerfile names it: it says what the first build found.
 fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError> {
