@@ -6,7 +6,7 @@ use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::missing_folder::{has_only_windows, names};
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, Word};
+use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Edit, Finding};
 use crate::instruction::CopyInstruction;
 
@@ -90,29 +90,73 @@ pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Opti
     })
 }
 
-/// Reports a command for a project of the context above the COPY that brings it.
-pub(super) fn early_project(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    stage.reference().filter(|image| image.is_of_microsoft())?;
-    let brings = |it: &LintStep<'_>| it.is("COPY") || it.is("ADD");
+/// Reports a command for a file of the context above the COPY that brings it.
+pub(super) fn early_file(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    stage.reference().filter(|image| {
+        let is_python = image.name_on_hub() == "python" && image.names_windows();
+        image.is_of_microsoft() || is_python
+    })?;
     let mut before = stage.before(step).iter();
     let is_open = before.any(|it| brings(it) || it.is("RUN"))
         || step.instruction.flags().next().is_some()
         || !stage.after(step).iter().any(brings);
     // Others of the line may make it.
     let command = step.commands().first().filter(|_| !is_open)?;
+    let file = project(command)
+        .or_else(|| requirements(command))
+        .or_else(|| program_at_root(stage, step, command))?;
+    let message = format!(
+        "no line above copies {}: put this below the COPY that does",
+        file.value
+    );
+    Some(step.finding_at(file.start(), message))
+}
+
+fn brings(step: &LintStep<'_>) -> bool {
+    step.is("COPY") || step.is("ADD")
+}
+
+/// True for a path without a drive, variables and patterns.
+fn is_literal(word: &Word) -> bool {
+    !word.value.contains(['*', '$', '%', ':'])
+}
+
+/// The project that a command builds or restores.
+fn project(command: &LintCommand) -> Option<&Word> {
     let extensions = ["csproj", "fsproj", "vbproj", "sln", "slnx"];
-    let is_project = |word: &&Word| {
-        has_extension(&word.value, &extensions) && !word.value.contains(['*', '$', '%', ':'])
-    };
+    let is_project = |word: &&Word| has_extension(&word.value, &extensions) && is_literal(word);
     let builds =
         matches!(command.program(), "dotnet" | "msbuild" | "nuget") && !command.has(&["new"]);
     let mut words = command.arguments().iter().filter(|_| builds);
-    let project = words.find(is_project)?;
-    let message = format!(
-        "no line above copies {}: put this below the COPY that does",
-        project.value
-    );
-    Some(step.finding_at(project.start(), message))
+    words.find(is_project)
+}
+
+/// The file with the packages that pip installs.
+fn requirements(command: &LintCommand) -> Option<&Word> {
+    let is_pip = match command.program() {
+        "python" | "py" => command.word(1) == "-m" && command.word(2) == "pip",
+        program => matches!(program, "pip" | "pip3"),
+    };
+    let mut words = command.arguments().iter().filter(|_| is_pip);
+    words.find(|word| matches!(word.value.as_str(), "-r" | "--requirement"))?;
+    words.next().filter(|word| is_literal(word))
+}
+
+/// The program of a command at the root of the drive, of which a line below copies one of the same name.
+fn program_at_root<'a>(
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    command: &'a LintCommand,
+) -> Option<&'a Word> {
+    let program = command.words.first()?;
+    let path = with_slashes(&program.value.to_ascii_lowercase());
+    let name = path
+        .strip_prefix("c:/")
+        .filter(|name| !name.contains('/'))?;
+    let mut later = stage.after(step).iter().filter(|it| brings(it));
+    let is_copied = has_extension(name, &["exe", "msi", "cmd", "bat"])
+        && later.any(|it| names(it.lower_full_text(), name));
+    (is_copied && has_only_windows(stage)).then_some(program)
 }
 
 /// True if a line above copies a file of this name into the working folder.

@@ -65,7 +65,7 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         .or_else(of_rights)
         .or_else(|| super::missing_folder::find(stage, step))
         .or_else(|| super::copied_files::unqualified_script(stage, step))
-        .or_else(|| super::copied_files::early_project(stage, step))
+        .or_else(|| super::copied_files::early_file(stage, step))
         .or_else(|| scoop(stage, step))
         .or_else(|| chocolatey(stage, step))
 }
