@@ -589,7 +589,7 @@ fn source_problem(it: &EvaluatedStep<'_>, copy: &CopyInstruction, source: &str) 
     let is_share = source.starts_with("\\\\") && text.starts_with("//");
     let is_address = text.starts_with("https://") || text.starts_with("http://");
     let is_repository = if is_address {
-        text.ends_with(".git")
+        text.strip_suffix(".git").is_some()
     } else {
         text.starts_with("git@") && text.contains(':')
     };
