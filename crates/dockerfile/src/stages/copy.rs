@@ -34,12 +34,6 @@ pub(super) fn any_target(
     state: &StageState,
     copy: &CopyInstruction,
 ) -> Result<(CopyTarget, bool), String> {
-    if copy.target.eq_ignore_ascii_case("C:") {
-        let target = Untrusted(&copy.target);
-        return Err(format!(
-            "\"{target}\" has no path after the drive: write C:/"
-        ));
-    }
     let working_dir = state.working_dir()?;
     let mut target = paths::target(&working_dir, &copy.target)?;
     target.is_folder |= target.path.components().is_empty();
