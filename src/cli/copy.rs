@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 use std::slice;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
 use wincimg_common::shell::command_line;
-use wincimg_engine::delivery::{check_overwrite, removed_entries};
+use wincimg_engine::delivery::{IndexUpdate, check_overwrite, removed_entries};
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
@@ -31,13 +32,15 @@ const JOBS: usize = 6;
 /// Copy an image or index under another name
 ///
 /// Copies between registries, OCI layouts and docker-archive files, and from a Docker daemon. The
-/// digest stays the same,
-/// unless --platform selects images of an index or an archive lacks the original manifest.
+/// digest stays the same, unless --platform selects images of an index, --join adds them to another,
+/// or an archive lacks the original manifest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg copy repo.mylan.k8s:8888/app:1.4 repo.mylan.k8s:8888/prod/app:1.4\n  \
     wincimg copy repo.mylan.k8s:8888/app:1.4 oci:./app:1.4\n  \
-    wincimg copy oci:./app docker-archive:app.tar:app:1.4\n\n\
+    wincimg copy oci:./app docker-archive:app.tar:app:1.4\n  \
+    wincimg copy repo.mylan.k8s:8888/app:1.4-ltsc2022 \\\n      \
+    repo.mylan.k8s:8888/app:1.4 --join\n\n\
     To copy many images and their foreign layers to a mirror, use `wincimg image mirror`.")]
 pub(super) struct Copy {
     /// Image to copy: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
@@ -76,6 +79,9 @@ struct CopyArgs {
     /// Copy only images of this platform from an index (repeatable) [default: all]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
     platform: Vec<PlatformFilter>,
+    /// Add the images to the index of the target's tag, as `build --join` does
+    #[arg(long, conflicts_with = "replace")]
+    join: bool,
     /// Remove entries of the target's tag for other platforms and Windows builds
     #[arg(long)]
     replace: bool,
@@ -119,6 +125,8 @@ impl Push {
 struct CopiedImage {
     target: Location,
     report: CopyReport,
+    /// The entries of the tag's index that the images joined.
+    kept: Vec<String>,
     /// The attached artifacts.
     beside: Vec<ReferrerReport>,
 }
@@ -148,6 +156,10 @@ impl CopyArgs {
             let problem = format!("{source} and {target} are the same image");
             return Err(Failure::usage(problem).hint("name another DST"));
         }
+        if self.join && target.tag().is_none() {
+            let problem = format!("--join requires a tag, which {target} does not have");
+            return Err(Failure::usage(problem).hint("add the tag of the index to DST"));
+        }
         let copied = registry_args::run(self.transfer(source, target, session))?;
         let failed = report_referrers(copied.beside.iter(), session);
         let outcome = self.print(source, &copied, session)?;
@@ -166,17 +178,34 @@ impl CopyArgs {
         let reader = self.places.connect(session)?;
         let source = reader.open(location).await?;
         let registry = reader.registry;
+        let progress = reader.progress;
         let options = CopyOptions {
             platforms: self.platform.clone(),
+            joins: self.join,
             ..CopyOptions::default()
         };
         let plan = CopyPlan::new(&source, location.tag_or_digest(), &options).await?;
-        if !self.replace {
-            check_overwrite(&target, &source, &plan, &registry).await?;
-        }
+        let joined = if self.join {
+            let joining =
+                IndexUpdate::of_copy(&target, &source, &plan, &registry, progress.as_ref());
+            Some(joining.await?)
+        } else {
+            if !self.replace {
+                check_overwrite(&target, &source, &plan, &registry).await?;
+            }
+            None
+        };
         let sink = Sink::create(&target, &registry).await?;
-        let copier = Copier::new(registry, reader.progress, JOBS);
-        let report = copier.copy(&plan, &source, &sink, target.tag()).await?;
+        let copier = Copier::new(registry.clone(), Arc::clone(&progress), JOBS);
+        let tag = target.tag().filter(|_| !self.join);
+        let mut report = copier.copy(&plan, &source, &sink, tag).await?;
+        let mut kept = Vec::new();
+        if let Some(joined) = joined {
+            let index = joined.join(&sink).await?;
+            report.up_to_date &= index.up_to_date;
+            report.digest = index.digest;
+            kept = index.kept;
+        }
         let beside = if self.no_referrers {
             Vec::new()
         } else {
@@ -186,6 +215,7 @@ impl CopyArgs {
         Ok(CopiedImage {
             target,
             report,
+            kept,
             beside,
         })
     }
@@ -203,6 +233,7 @@ impl CopyArgs {
                 "target": copied.target.to_string(),
                 "reference": pinned,
                 "artifacts": copied.artifacts(),
+                "kept": copied.kept,
             });
             extended(&copied.report, more)
         };
@@ -219,6 +250,9 @@ impl CopyArgs {
 fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", copied.target)?;
     writeln!(out, "  digest   {}", copied.report.digest)?;
+    if !copied.kept.is_empty() {
+        writeln!(out, "  kept     {}", copied.kept.join(", "))?;
+    }
     let artifacts = copied.artifacts();
     if artifacts > 0 {
         writeln!(out, "  attached {}", count(artifacts, "artifact"))?;
@@ -341,7 +375,7 @@ async fn note_removed(
     registry: &RegistryClient,
     session: &Session,
 ) {
-    let removed = removed_entries(target, source, document, &[], registry).await;
+    let removed = removed_entries(target, source, document, registry).await;
     if let Some(removed) = removed.ok().filter(|removed| !removed.is_empty()) {
         let removed = removed.join(", ");
         session.note(format_args!("{target} will no longer have {removed}"));

@@ -3,13 +3,16 @@
 use std::fs;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use wincimg_oci::document::sha256;
 use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 
+use crate::build::joined::{add_linux, platforms, published};
 use crate::failure::{Fails, note};
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, each, json_of, stderr};
 
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const ONE: [&str; 2] = ["--host-build", "17763.973"];
 const TWO: [&str; 4] = ["--host-build", "17763.973", "--host-build", "20348.2402"];
 
@@ -129,9 +132,92 @@ fn a_copy_does_not_remove_images_for_other_hosts_unless_told() {
     json_of(command.args(ONE).args(["--tag", "1", "-o", "oci:one"]));
     let mut push = site.with_no_bases(&["push", "oci:one", &there]);
     let refused = push.fails(1, "tag/taken", &["10.0.20348.2402"]);
-    refused.advises(&["--replace"]);
+    refused.advises(&["--join", "--replace"]);
     let mut push = site.with_no_bases(&["push", "oci:one", &there, "--replace"]);
     json_of(&mut push);
+}
+
+#[test]
+fn one_job_joins_what_the_jobs_of_a_matrix_built() {
+    let site = Site::new();
+    let image = |tag: &str| format!("{}/app:{tag}", site.host());
+    add_linux(&site);
+    for (tag, host) in [("a", "17763.973"), ("b", "20348.2402")] {
+        let mut command = site.build("pause");
+        json_of(command.args(["--host-build", host, "-t", &image(tag), "--push"]));
+    }
+    let copy = |from: &str, more: &[&str]| {
+        let mut command = site.with_no_bases(&["copy", &image(from), &image("1.4")]);
+        command.args(more);
+        command
+    };
+    let refused = copy("a", &[]).fails(1, "tag/taken", &["linux/amd64"]);
+    refused.advises(&["--join", "--replace"]);
+    let joined = json_of(&mut copy("a", &["--join"]));
+    assert_eq!(joined["kept"], json!(["linux/amd64"]));
+    let joined = json_of(&mut copy("b", &["--join"]));
+    let kept = json!(["linux/amd64", "windows/amd64:10.0.17763.973"]);
+    assert_eq!(joined["kept"], kept);
+    assert_eq!(joined["up_to_date"], false);
+    let index = published(&site);
+    let expected = [
+        "linux",
+        "windows 10.0.20348.2402",
+        "windows 10.0.17763.973",
+        "unknown",
+    ];
+    assert_eq!(platforms(&index), expected);
+    assert_eq!(index["annotations"]["team"], "web");
+    let digest = line(&mut site.command(&["digest", &image("1.4")]));
+    let again = json_of(&mut copy("b", &["--join"]));
+    assert_eq!(
+        (&again["digest"], &again["up_to_date"]),
+        (&digest.into(), &true.into())
+    );
+    // A chart is no image, and its tag no index.
+    site.registry.with(|stored| {
+        let chart = json!({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [],
+            "config": {"mediaType": "application/vnd.cncf.helm.config.v1+json", "size": 2,
+                "digest": sha256(b"{}").to_string()}});
+        stored.add_manifest("app", "chart", MANIFEST, chart.to_string().into());
+    });
+    copy("chart", &["--join"]).fails(2, "usage", &["vnd.cncf.helm"]);
+    let mut onto = site.with_no_bases(&["copy", &image("a"), &image("chart"), "--join"]);
+    onto.fails(1, "tag/taken", &["vnd.cncf.helm", "--replace"]);
+    let by_digest = format!("{}/app@sha256:{}", site.host(), "0".repeat(64));
+    let mut untagged = site.with_no_bases(&["copy", &image("a"), &by_digest, "--join"]);
+    untagged.fails(2, "usage", &["--join", &by_digest]);
+}
+
+#[test]
+fn the_images_of_an_index_join_those_of_a_registry_and_of_a_layout() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(TWO).args(["--tag", "1", "-o", "oci:two"]);
+    json_of(command.args(["--sbom", "spdx"]));
+    let there = format!("{}/app:2", site.host());
+    for (verb, target) in [("push", there.as_str()), ("copy", "oci:joined:2")] {
+        let join = |more: &[&str]| {
+            let mut command = site.with_no_bases(&[verb, "oci:two:1", target, "--join"]);
+            json_of(command.args(more))
+        };
+        let first = join(&["--platform", "windows/amd64:17763"]);
+        assert_eq!(
+            (&first["kept"], &first["artifacts"]),
+            (&json!([]), &1.into())
+        );
+        let second = join(&["--platform", "windows/amd64:20348"]);
+        assert_eq!(second["kept"], json!(["windows/amd64:10.0.17763.973"]));
+        let all = join(&[]);
+        assert_eq!((&all["kept"], &all["artifacts"]), (&json!([]), &2.into()));
+        assert_eq!(all["digest"], second["digest"]);
+        let mut inspect = site.command(&["inspect", target, "--format", "json"]);
+        let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+        let versions = ["10.0.20348.2402", "10.0.17763.973"];
+        assert_eq!(each(&found["images"], "os_version"), versions);
+    }
+    // The layout has one image to read without a tag: the index.
+    line(&mut site.command(&["digest", "oci:joined"]));
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub use self::documents::{AttachmentOptions, RunDetails};
 use self::documents::{LayerScanner, Subject};
 pub(crate) use self::existing_tag::{ExistingTag, TagEntry};
 pub use self::existing_tag::{TagPolicy, check_overwrite, removed_entries};
-use self::index::{ExpectedIndex, kept_with};
+pub use self::index::IndexUpdate;
+use self::index::{ExpectedIndex, kept_with, read_tag};
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::build::BuildContext;
 use super::engine_choice::Engine;
@@ -371,12 +372,8 @@ impl<'a> Delivery<'a> {
             .await
             .map_err(|error| delivery_error(location, error))?;
         let kept = kept_with(carried, standing.as_ref(), new, existing, location)?;
-        let replaced = standing.iter().flat_map(|it| it.replaced_entries(new));
-        for entry in replaced {
-            self.progress.note(&format!(
-                "{location} will no longer have {entry}, which another revision of its build \
-                 replaces: hosts that need it cannot start the new one"
-            ));
+        if let Some(standing) = &standing {
+            standing.note_replaced(new, location, self.progress.as_ref());
         }
         let kept = kept.into_iter().map(|entry| entry.line).collect();
         Ok((standing.map(|standing| standing.digest), kept))
@@ -408,7 +405,8 @@ impl<'a> Delivery<'a> {
                 return Ok(None);
             };
             route.wait_for_parts(made.len()).await;
-            Ok::<_, BoxError>(Some(self.read_index(index).await?))
+            let read = read_tag(index, self.target.existing, self.registry).await?;
+            Ok::<_, BoxError>(Some(read))
         };
         let ((arrived, images), seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
         // What follows are a few documents, and a pause.

@@ -300,6 +300,7 @@ impl Mirror<'_> {
             platforms: self.options.platforms.clone(),
             foreign: Foreign::MakeOrdinary,
             flavour: self.options.flavour,
+            ..CopyOptions::default()
         };
         let (place, sink) = (Source::Registry(from.clone()), Sink::Registry(to.clone()));
         let plan = CopyPlan::new(&place, wanted, &options).await?;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::progress::Progress;
 use wincimg_oci::copy::CopyPlan;
 use wincimg_oci::document::{
     Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim, media_type, needed_variant,
@@ -24,6 +25,13 @@ pub enum TagPolicy {
     Join,
     /// Replaces the tag with the built images.
     Replace,
+}
+
+/// What would change a tag. A copy has no version tags.
+#[derive(Debug, Clone, Copy)]
+enum TagWriter {
+    Build,
+    Copy,
 }
 
 /// Current content of a tag.
@@ -93,43 +101,22 @@ impl ExistingTag {
         existing: TagPolicy,
         place: &Location,
     ) -> Result<Vec<TagEntry>, Problem> {
-        let refused = |taken: Vec<&TagEntry>, can_join| {
-            let it = them(taken.len());
-            let displaced = |entry: &&&TagEntry| {
-                let mut new = new.iter();
-                new.any(|new| entry.is_replaced_by(new, false))
-            };
-            let displaced = list(taken.iter().filter(displaced));
-            let taken = list(taken.iter());
-            let problem = format!("{place} has {taken}, which this build would remove");
-            let way_out = match (can_join, displaced.as_str()) {
-                (true, "") => {
-                    format!("add --join to keep {it} in the index, or --replace to remove {it}")
-                }
-                (true, displaced) => format!(
-                    "an index has one image per Windows build: publish this one under a version tag \
-                     with --no-index, or add --join to replace {displaced} and keep all others"
-                ),
-                (false, _) => format!("choose another --tag, or add --replace to remove {it}"),
-            };
-            Problem::answer("tag/taken", problem).hint(way_out)
-        };
         match existing {
             TagPolicy::Replace => Ok(Vec::new()),
             TagPolicy::Protect => {
-                let taken = self.removed_images(new);
-                if taken.is_empty() {
-                    return Ok(Vec::new());
-                }
-                let can_join = taken.iter().all(|entry| entry.is_an_image());
-                Err(refused(taken, can_join))
+                self.check_removed(new, place, TagWriter::Build)?;
+                Ok(Vec::new())
             }
             TagPolicy::Join => {
                 // Only images can be entries of an index; a chart cannot.
                 let is_stranger = |it: &&TagEntry| self.index.is_none() && !it.is_an_image();
                 let strangers: Vec<_> = self.images().filter(is_stranger).collect();
                 if !strangers.is_empty() {
-                    return Err(refused(strangers, false));
+                    let (them, taken) = (them(strangers.len()), list(strangers.iter()));
+                    let problem = format!("{place} has {taken}, which cannot be in an index");
+                    return Err(Problem::answer("tag/taken", problem).hint(format!(
+                        "choose another tag, or --replace instead of --join to remove {them}"
+                    )));
                 }
                 // An index has one image for a build, so an older one of that build is replaced.
                 let stays =
@@ -137,6 +124,46 @@ impl ExistingTag {
                 Ok(self.images().filter(stays).cloned().collect())
             }
         }
+    }
+
+    /// Rejects new images that would remove others.
+    fn check_removed(
+        &self,
+        new: &[PlannedTagEntry],
+        place: &Location,
+        by: TagWriter,
+    ) -> Result<(), Problem> {
+        let removed = self.removed_images(new);
+        if removed.is_empty() {
+            return Ok(());
+        }
+        let can_join = removed.iter().all(|entry| entry.is_an_image())
+            && new.iter().all(PlannedTagEntry::is_an_image);
+        let displaced = |entry: &&&TagEntry| {
+            let mut new = new.iter();
+            new.any(|new| entry.is_replaced_by(new, false))
+        };
+        let displaced = list(removed.iter().filter(displaced));
+        let (them, taken) = (them(removed.len()), list(removed.iter()));
+        let (name, other_tag) = match by {
+            TagWriter::Build => (
+                "build",
+                "publish this one under a version tag with --no-index",
+            ),
+            TagWriter::Copy => ("copy", "choose another tag"),
+        };
+        let problem = format!("{place} has {taken}, which this {name} would remove");
+        let way_out = match (can_join, displaced.as_str()) {
+            (true, "") => {
+                format!("add --join to keep {them} in the index, or --replace to remove {them}")
+            }
+            (true, displaced) => format!(
+                "an index has one image per Windows build: {other_tag}, or add --join to replace \
+                 {displaced} and keep all others"
+            ),
+            (false, _) => format!("choose another tag, or add --replace to remove {them}"),
+        };
+        Err(Problem::answer("tag/taken", problem).hint(way_out))
     }
 
     /// Images that the new ones would remove without serving their hosts.
@@ -178,14 +205,24 @@ impl ExistingTag {
         new.iter().all(has)
     }
 
-    /// Entries that are replaced although hosts may need them: their build has one entry, and the
-    /// new one does not start on their hosts.
-    pub(super) fn replaced_entries(&self, new: &[PlannedTagEntry]) -> Vec<&TagEntry> {
+    /// Names the entries that are replaced although hosts may need them: their build has one entry,
+    /// and the new one does not start on their hosts.
+    pub(super) fn note_replaced(
+        &self,
+        new: &[PlannedTagEntry],
+        place: &Location,
+        progress: &dyn Progress,
+    ) {
         let displaced = |entry: &&TagEntry| {
             let replaced = |is_strict| new.iter().any(|new| entry.is_replaced_by(new, is_strict));
             replaced(false) && !replaced(true)
         };
-        self.entries.iter().filter(displaced).collect()
+        for entry in self.entries.iter().filter(displaced) {
+            progress.note(&format!(
+                "{place} will no longer have {entry}, which another revision of its build \
+                 replaces: hosts that need it cannot start the new one"
+            ));
+        }
     }
 }
 
@@ -214,47 +251,62 @@ pub async fn check_overwrite(
     plan: &CopyPlan,
     registry: &RegistryClient,
 ) -> Result<(), BoxError> {
-    let removed = removed_entries(target, source, &plan.root, &plan.children, registry).await?;
-    if removed.is_empty() {
-        return Ok(());
+    let written = overwritten(target, source, &plan.root, &plan.children, registry).await?;
+    if let Some((standing, new)) = written {
+        standing.check_removed(&new, target, TagWriter::Copy)?;
     }
-    let problem = format!(
-        "{target} has {}, which this copy would remove",
-        removed.join(", ")
-    );
-    Err(Problem::answer("tag/taken", problem)
-        .hint(format!(
-            "choose another tag, or add --replace to remove {}",
-            them(removed.len())
-        ))
-        .into())
+    Ok(())
 }
 
 /// The entries of a tag for platforms or Windows builds that an image or index in its place does not
-/// have. The documents that it references are planned, or in the source.
+/// have.
 pub async fn removed_entries(
+    target: &Location,
+    source: &Source,
+    root: &Document,
+    registry: &RegistryClient,
+) -> Result<Vec<String>, StoreError> {
+    let written = overwritten(target, source, root, &[], registry).await?;
+    let removed = written
+        .iter()
+        .flat_map(|(tag, new)| tag.removed_images(new));
+    Ok(removed.map(ToString::to_string).collect())
+}
+
+/// A tag, and the images of an image or index in its place; none if they are the same.
+async fn overwritten(
     target: &Location,
     source: &Source,
     root: &Document,
     planned: &[Document],
     registry: &RegistryClient,
-) -> Result<Vec<String>, StoreError> {
-    let Some(standing) = ExistingTag::read(target, TagPolicy::Protect, registry).await? else {
-        return Ok(Vec::new());
+) -> Result<Option<(ExistingTag, Vec<PlannedTagEntry>)>, StoreError> {
+    let standing = ExistingTag::read(target, TagPolicy::Protect, registry).await?;
+    let Some(standing) = standing.filter(|standing| standing.digest != *root.digest()) else {
+        return Ok(None);
     };
-    if standing.digest == *root.digest() {
-        return Ok(Vec::new());
-    }
-    let entries = match root {
-        Document::Manifest(manifest) => vec![single(source, (**manifest).clone()).await?],
+    let new = entries_of(source, root, planned).await?;
+    Ok(Some((standing, lines(&new))))
+}
+
+/// The entries that an image or index would have in an index. The documents that it references are
+/// planned, or in the source.
+pub(super) async fn entries_of(
+    source: &Source,
+    root: &Document,
+    planned: &[Document],
+) -> Result<Vec<TagEntry>, StoreError> {
+    match root {
+        Document::Manifest(manifest) => Ok(vec![single(source, (**manifest).clone()).await?]),
         Document::Index(index) => {
             let reader = TagReader { source, planned };
-            source.entries(index, &reader).await?
+            source.entries(index, &reader).await
         }
-    };
-    let new: Vec<PlannedTagEntry> = entries.into_iter().map(|entry| entry.line).collect();
-    let removed = standing.removed_images(&new).into_iter();
-    Ok(removed.map(ToString::to_string).collect())
+    }
+}
+
+pub(super) fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
+    entries.iter().map(|entry| entry.line.clone()).collect()
 }
 
 impl TagEntry {
@@ -293,8 +345,8 @@ impl TagEntry {
         self.is_attestation() || (is_known && !media_type::is_index(&self.descriptor.media_type))
     }
 
-    fn is_an_image(&self) -> bool {
-        !self.line.platform.os.is_empty()
+    pub(super) fn is_an_image(&self) -> bool {
+        self.line.is_an_image()
     }
 
     pub(crate) fn is_attestation(&self) -> bool {

@@ -7,12 +7,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::progress::Progress;
+use wincimg_oci::copy::CopyPlan;
 use wincimg_oci::document::{Descriptor, Digest, Document, Index, ManifestFormat, Verbatim};
-use wincimg_oci::store::{Location, Sink, StoreError};
+use wincimg_oci::remote::RegistryClient;
+use wincimg_oci::store::{Location, Sink, Source, StoreError};
 
 use super::Delivery;
 use super::destination_writer::DestinationImage;
-use super::existing_tag::{self, ExistingTag, TagEntry, TagPolicy};
+use super::existing_tag::{self, ExistingTag, TagEntry, TagPolicy, lines};
 use super::report::DeliveredIndex;
 use crate::publication::{PlannedTagEntry, Publication, sort_entries};
 
@@ -38,14 +41,39 @@ pub(super) struct ExpectedIndex<'a> {
     pub(super) images: &'a [DestinationImage],
 }
 
-impl Delivery<'_> {
-    /// Current content of the index's tag.
-    pub(super) async fn read_index(&self, location: &Location) -> Result<TagSnapshot, BoxError> {
-        let asked = Instant::now();
-        let standing = ExistingTag::read(location, self.target.existing, self.registry).await?;
-        Ok((asked, standing))
-    }
+/// Images to publish in the index of a tag that others may publish too.
+pub struct IndexUpdate<'a> {
+    location: &'a Location,
+    registry: &'a RegistryClient,
+    progress: &'a dyn Progress,
+    /// Policy for the existing entries.
+    existing: TagPolicy,
+    /// The images, which were sent before.
+    images: Vec<TagEntry>,
+    /// Their documents.
+    documents: Vec<Document>,
+    /// Entries of other tags that it gets too: images, and attestations.
+    carried: Vec<TagEntry>,
+    /// Existing entries to keep, as they were reviewed.
+    kept: Vec<PlannedTagEntry>,
+    /// Other fields of an index whose tag has none to keep.
+    fields: Option<&'a Map<String, Value>>,
+    /// Review of the entries to keep, if they are others.
+    review: &'a dyn Fn(&[PlannedTagEntry]) -> Result<(), Problem>,
+}
 
+/// Reads the current content of a tag.
+pub(super) async fn read_tag(
+    location: &Location,
+    existing: TagPolicy,
+    registry: &RegistryClient,
+) -> Result<TagSnapshot, BoxError> {
+    let asked = Instant::now();
+    let standing = ExistingTag::read(location, existing, registry).await?;
+    Ok((asked, standing))
+}
+
+impl Delivery<'_> {
     /// Publishes an index over existing images.
     pub(super) async fn publish_index(
         &self,
@@ -54,45 +82,117 @@ impl Delivery<'_> {
         location: &Location,
         sink: &Sink,
     ) -> Result<DeliveredIndex, BoxError> {
-        let made = entries_of(publication, expected.images);
-        let new = lines(&made);
-        let joins = self.target.existing == TagPolicy::Join;
-        let mut reviewed = expected.kept.to_vec();
-        let mut last = expected.last;
+        let manifests = expected.images.iter().map(|it| it.image.manifest().clone());
+        let update = IndexUpdate {
+            location,
+            registry: self.registry,
+            progress: self.progress.as_ref(),
+            existing: self.target.existing,
+            images: published_entries(publication, expected.images),
+            documents: manifests
+                .map(|manifest| Document::Manifest(Box::new(manifest)))
+                .collect(),
+            carried: expected.carried.to_vec(),
+            kept: expected.kept.to_vec(),
+            fields: self.index_fields,
+            review: &|kept| (self.target.review)(&publication.planned_tags(kept)),
+        };
+        update.publish(sink, expected.last).await
+    }
+}
+
+impl<'a> IndexUpdate<'a> {
+    /// The images of a copy, which join those of a tag. Rejects what cannot be in an index.
+    pub async fn of_copy(
+        location: &'a Location,
+        source: &Source,
+        plan: &'a CopyPlan,
+        registry: &'a RegistryClient,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, BoxError> {
+        let entries = existing_tag::entries_of(source, &plan.root, &plan.children).await?;
+        let (carried, images): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(TagEntry::is_attestation);
+        if let Some(artifact) = images.iter().find(|entry| !entry.is_an_image()) {
+            let problem = format!("{source} has {artifact}, which cannot be in an index");
+            return Err(Problem::request("usage", problem)
+                .hint("copy it under a tag of its own, without --join")
+                .into());
+        }
+        let (fields, image) = match &plan.root {
+            Document::Index(index) => (Some(&index.other), None),
+            root @ Document::Manifest(_) => (None, Some(root)),
+        };
+        let update = Self {
+            location,
+            registry,
+            progress,
+            existing: TagPolicy::Join,
+            documents: plan.children.iter().chain(image).cloned().collect(),
+            images,
+            carried,
+            kept: Vec::new(),
+            fields,
+            review: &|_| Ok(()),
+        };
+        let (_, standing) = read_tag(location, update.existing, registry).await?;
+        let new = lines(&update.images);
+        if let Some(standing) = standing {
+            standing.kept_entries(&new, update.existing, location)?;
+            standing.note_replaced(&new, location, progress);
+        }
+        Ok(update)
+    }
+
+    /// Publishes the index at a sink that has the images of a copy.
+    pub async fn join(&self, sink: &Sink) -> Result<DeliveredIndex, BoxError> {
+        self.publish(sink, None).await
+    }
+
+    /// Publishes the index; `last` is a recent snapshot of the tag, if there is one.
+    async fn publish(
+        &self,
+        sink: &Sink,
+        mut last: Option<TagSnapshot>,
+    ) -> Result<DeliveredIndex, BoxError> {
+        let Self {
+            location, existing, ..
+        } = *self;
+        let new = lines(&self.images);
+        let joins = existing == TagPolicy::Join;
+        let mut reviewed = self.kept.clone();
         let mut is_published = false;
         for _ in 0..ATTEMPTS {
             let (asked, standing) = match last.take() {
                 Some(seen) => seen,
-                None => self.read_index(location).await?,
+                None => read_tag(location, existing, self.registry).await?,
             };
-            let (existing, carried) = (self.target.existing, expected.carried);
-            let kept = kept_with(carried, standing.as_ref(), &new, existing, location)?;
+            let kept = kept_with(&self.carried, standing.as_ref(), &new, existing, location)?;
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
                 return Ok(DeliveredIndex::new(location, &standing.digest, None, &kept));
             }
             // The tag may have changed since the build began.
             if lines(&kept) != reviewed {
                 reviewed = lines(&kept);
-                (self.target.review)(&publication.planned_tags(&reviewed))?;
+                (self.review)(&reviewed)?;
             }
-            let images = [made.as_slice(), &kept].concat();
-            let document = self.index_over(&images, standing.as_ref(), carried)?;
+            let images = [self.images.as_slice(), &kept].concat();
+            let document = self.index_over(&images, standing.as_ref())?;
             let before = standing.as_ref().map(|standing| &standing.digest);
             let own = document.descriptor();
             let published = DeliveredIndex::new(location, document.digest(), Some(own), &kept);
             if before == Some(document.digest()) {
-                return Ok(published);
+                return Ok(published.up_to_date());
             }
             let joined = standing.as_ref().filter(|_| joins);
             if let Some(standing) = joined.filter(|it| it.has_entries_of(&document)) {
-                return Ok(DeliveredIndex::new(location, &standing.digest, None, &kept));
+                let index = DeliveredIndex::new(location, &standing.digest, None, &kept);
+                return Ok(index.up_to_date());
             }
             if is_published {
-                self.note_repetition(standing.is_some(), location);
+                self.note_repetition(standing.is_some());
             }
-            let is_there = self
-                .put_index(&document, before, expected.images, location, sink)
-                .await?;
+            let is_there = self.put_index(&document, before, sink).await?;
             if is_there && !(joins && sink.is_shared()) {
                 return Ok(published);
             }
@@ -108,7 +208,8 @@ impl Delivery<'_> {
     }
 
     /// Says why an index is published again.
-    fn note_repetition(&self, exists: bool, location: &Location) {
+    fn note_repetition(&self, exists: bool) {
+        let location = self.location;
         let why = if exists {
             format!("another build published {location} meanwhile: adding to it again")
         } else {
@@ -122,14 +223,13 @@ impl Delivery<'_> {
         &self,
         images: &[TagEntry],
         standing: Option<&ExistingTag>,
-        carried: &[TagEntry],
     ) -> Result<Document, Problem> {
         let attestations = standing.into_iter().flat_map(ExistingTag::attestations);
-        let attestations = attestations.chain(carried.iter().filter(|it| it.is_attestation()));
-        let joined = standing.filter(|_| self.target.existing == TagPolicy::Join);
+        let carried = self.carried.iter().filter(|it| it.is_attestation());
+        let joined = standing.filter(|_| self.existing == TagPolicy::Join);
         let joined = joined.and_then(|standing| standing.index.as_ref());
-        let fields = joined.map(|index| &index.other).or(self.index_fields);
-        index_over(images, attestations, fields)
+        let fields = joined.map(|index| &index.other).or(self.fields);
+        index_over(images, attestations.chain(carried), fields)
             .map_err(|error| Problem::new("output/write", "cannot write the index").source(error))
     }
 
@@ -139,10 +239,9 @@ impl Delivery<'_> {
         &self,
         document: &Document,
         before: Option<&Digest>,
-        images: &[DestinationImage],
-        location: &Location,
         sink: &Sink,
     ) -> Result<bool, StoreError> {
+        let location = self.location;
         let put = || sink.publish_if_unchanged(document, location.tag(), before);
         for _ in 0..RESTORATIONS {
             match put().await {
@@ -152,17 +251,15 @@ impl Delivery<'_> {
             self.progress.note(&format!(
                 "an image of {location} was deleted meanwhile: publishing it again"
             ));
-            for image in images {
-                let manifest = image.image.manifest().clone();
-                sink.put_document(&Document::Manifest(Box::new(manifest)))
-                    .await?;
+            for image in &self.documents {
+                sink.put_document(image).await?;
             }
         }
         put().await
     }
 }
 
-fn entries_of(publication: &Publication<'_>, arrived: &[DestinationImage]) -> Vec<TagEntry> {
+fn published_entries(publication: &Publication<'_>, arrived: &[DestinationImage]) -> Vec<TagEntry> {
     let images = arrived.iter().zip(&publication.images);
     let entries = images.zip(publication.entries());
     let entries = entries.map(|((arrived, image), line)| {
@@ -204,10 +301,6 @@ fn pause(took: Duration, document: &Document) -> Duration {
     let byte = document.digest().digest().bytes().next_back();
     let apart = Duration::from_millis(u64::from(byte.unwrap_or_default()) * 4);
     (took * 4).clamp(least, longest) + apart
-}
-
-fn lines(entries: &[TagEntry]) -> Vec<PlannedTagEntry> {
-    entries.iter().map(|entry| entry.line.clone()).collect()
 }
 
 /// The index over images, with the other fields of a previous one. Attestations stay with their

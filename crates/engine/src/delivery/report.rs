@@ -120,6 +120,9 @@ pub struct DeliveredIndex {
     pub kept: Vec<String>,
     /// The other destinations.
     pub copies: Vec<DeliveredCopy>,
+    /// True if the tag already had all of it.
+    #[serde(skip)]
+    pub up_to_date: bool,
 }
 
 impl DeliveryReport {
@@ -173,6 +176,14 @@ impl DeliveredIndex {
             media_type: own.map(|own| own.media_type),
             kept: kept.map(ToString::to_string).collect(),
             copies: Vec::new(),
+            up_to_date: false,
+        }
+    }
+
+    pub(super) fn up_to_date(self) -> Self {
+        Self {
+            up_to_date: true,
+            ..self
         }
     }
 }

@@ -37,6 +37,11 @@ impl PlannedTagEntry {
             version: planned.base.os_version,
         }
     }
+
+    /// Returns true if it is an image; an artifact has no platform.
+    pub(crate) fn is_an_image(&self) -> bool {
+        !self.platform.os.is_empty()
+    }
 }
 
 impl Publication<'_> {

@@ -39,6 +39,9 @@ pub struct CopyOptions {
     /// The format of manifests and indexes; `None` keeps the source's. Skopeo, for one, reads only
     /// layouts in OCI format.
     pub flavour: Option<ManifestFormat>,
+    /// True if the images join another index, which is published for them: an index that has them
+    /// in the source is not copied.
+    pub joins: bool,
 }
 
 impl CopyOptions {
@@ -63,6 +66,8 @@ pub struct CopyPlan {
     pub blobs: Vec<PlannedBlob>,
     /// Platforms of the images, if the index states them.
     pub platforms: Vec<Platform>,
+    /// See [`CopyOptions::joins`].
+    pub(super) joins: bool,
     /// Attestations that an index loses, because they name the bytes of images that change.
     pub(super) left: Vec<Descriptor>,
 }
@@ -118,6 +123,7 @@ impl CopyPlan {
             sources: Vec::new(),
             blobs: Vec::new(),
             platforms: Vec::new(),
+            joins: options.joins,
             left: Vec::new(),
         };
         plan.take(node, options.foreign, &mut HashSet::new());

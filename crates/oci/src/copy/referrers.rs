@@ -12,7 +12,7 @@ use wincimg_common::diagnose::error_chain;
 
 use super::plan::{CopyOptions, CopyPlan};
 use super::run::Copier;
-use crate::document::{Artifact, Descriptor, Digest};
+use crate::document::{Artifact, Descriptor, Digest, Document};
 use crate::remote::{PARALLEL, cosign_tags};
 use crate::store::{Sink, Source, StoreError};
 
@@ -96,10 +96,12 @@ impl Copier {
         let left = plan.left.iter();
         let mut reports: Vec<_> = left.map(ReferrerReport::of_attestation).collect();
         let subjects = plan.children.iter().zip(&plan.sources);
-        let subjects = subjects.map(|(published, source)| (published.digest(), source));
+        let subjects = subjects.map(|(published, source)| (Some(published.digest()), source));
+        let is_left = plan.joins && matches!(plan.root, Document::Index(_));
+        let root = (!is_left).then(|| plan.root.digest());
         let in_archive = copier.target.is_none().then_some(IN_ARCHIVE);
-        for (published, source) in subjects.chain([(plan.root.digest(), &plan.source_digest)]) {
-            if published == source && in_archive.is_none() {
+        for (published, source) in subjects.chain([(root, &plan.source_digest)]) {
+            if published == Some(source) && in_archive.is_none() {
                 copier.copy_referrers_of(source, 1, &mut reports).await;
             } else {
                 copier

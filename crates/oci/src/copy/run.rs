@@ -13,7 +13,7 @@ use wincimg_common::progress::Progress;
 
 use super::mount_sources::MountSources;
 use super::plan::{CopyPlan, PlannedBlob};
-use crate::document::{Descriptor, Digest, media_type};
+use crate::document::{Descriptor, Digest, Document, media_type};
 use crate::remote::{BlobObserver, BlobSource, RegistryClient, Repository};
 use crate::store::{Sink, Source, StoreError};
 use crate::stream::BlobHandle;
@@ -115,7 +115,8 @@ impl Copier {
         }
     }
 
-    /// Copies an image or index to the sink and publishes it under a tag, or by digest alone.
+    /// Copies an image or index to the sink and publishes it under a tag, or by digest alone. Images
+    /// that join another index get no tag.
     pub async fn copy(
         &self,
         plan: &CopyPlan,
@@ -397,7 +398,11 @@ async fn publish(plan: &CopyPlan, sink: &Sink, tag: Option<&str>) -> Result<(), 
     for child in &plan.children {
         sink.put_document(child).await?;
     }
-    sink.publish(&plan.root, tag).await
+    match &plan.root {
+        Document::Index(_) if plan.joins => Ok(()),
+        image if plan.joins => sink.put_document(image).await,
+        root => sink.publish(root, tag).await,
+    }
 }
 
 /// Returns true if the sink has the blob; a positive answer is remembered.
