@@ -5,6 +5,7 @@ mod daemon;
 pub(super) mod destinations;
 mod image_name;
 mod metadata;
+mod other_names;
 mod steps;
 pub(super) mod tags;
 pub(super) mod text;
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use wincimg_common::files::folder_of;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::base_contents::Purpose;
-use wincimg_engine::build::{EngineOptions, build, plans};
+use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::definition::BuildDefinition;
 use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
@@ -92,9 +93,9 @@ pub(super) struct Build {
     /// Image name [default: the recipe's]
     #[arg(long, value_name = "NAME", value_parser = image_name, hide_short_help = true)]
     name: Option<String>,
-    /// Image tag, or the whole HOST/NAME:TAG [default: the base's version, or latest]
+    /// Image tag, or the whole HOST/NAME:TAG (repeatable) [default: the base's version, or latest]
     #[arg(short, long, value_name = "TAG", value_parser = tag_or_name)]
-    tag: Option<ImageName>,
+    tag: Vec<ImageName>,
     /// Push the image to the registry
     #[arg(long)]
     push: bool,
@@ -110,6 +111,9 @@ pub(super) struct Build {
     /// Add a label to the image (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value, hide_short_help = true)]
     labels: Vec<(String, String)>,
+    /// Add an annotation to the manifest of each image (repeatable)
+    #[arg(long = "annotation", value_name = "KEY=VALUE", value_parser = annotation, hide_short_help = true)]
+    annotations: Vec<(String, String)>,
     #[command(flatten)]
     tags: TagArgs,
     /// Build every recipe and Dockerfile below the folder IMAGE
@@ -166,6 +170,16 @@ fn for_short_help(arg: clap::Arg) -> clap::Arg {
     }
 }
 
+/// Parses an annotation of a manifest, as buildx does.
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let (key, value) = key_and_value(text.strip_prefix("manifest:").unwrap_or(text))?;
+    if key.contains(':') {
+        let expected = "expected KEY=VALUE, which is for the manifest of each image";
+        return Err(format!("invalid annotation {text:?}: {expected}"));
+    }
+    Ok((key, value))
+}
+
 /// Build engine; without one, any that can build the image.
 type EngineChoice = Option<Engine>;
 
@@ -198,8 +212,9 @@ impl Build {
 
     /// Builds the images of one definition and prints them; in JSON, returns the result instead.
     fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>), Failure> {
-        let naming = self.naming()?;
-        self.check_places(naming.registry.as_ref())?;
+        let mut others = self.names()?;
+        self.check_places(&others)?;
+        let naming = others.remove(0);
         self.daemon.check()?;
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
@@ -217,9 +232,12 @@ impl Build {
         request.options = self.engine_options(&request.design, created);
         let ctx = self.recipe.online(session)?;
         let today = Zoned::now().date();
-        let file_flag = self.file_flag();
+        let flag = self.flag_of_one();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let name = naming.name.unwrap_or(request.design.name().to_owned());
+        for other in &mut others {
+            other.name.get_or_insert_with(|| name.clone());
+        }
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref()),
@@ -230,30 +248,41 @@ impl Build {
                 .documents
                 .to_options(request.design.source(), names, created),
             review: &|tags| {
-                file_flag.map_or(Ok(()), |flag| check_single(flag, tags))?;
+                flag.map_or(Ok(()), |flag| check_single(flag, tags))?;
                 check_served(tags, &hosts.nodes, today, session)
             },
             permit: BuildPermit::default(),
         };
         registry_args::run(async {
             if self.dry_run {
-                let planning = plans(&request, Purpose::Rehearsal, Some(&target), &ctx);
-                let planned = planning.await?;
-                let failed = &planned.unserved;
-                if request.daemon_stages().is_some() {
-                    session
-                        .note("the daemon runs the instructions: the plan contains only the base");
-                }
-                let steps = request.windows.as_ref();
-                let place = steps.and_then(|steps| steps.place(&request.options));
-                let (images, left_out) = (&planned.images, &hosts.left_out);
-                let printed = self.print_plans(images, place.as_deref(), failed, left_out)?;
-                return Ok((report_failed(failed, session), printed));
+                let rehearsing = self.rehearse(&request, &target, &ctx, &hosts.left_out, session);
+                return Box::pin(rehearsing).await;
             }
-            let delivered = build(&request, target, &ctx).await?;
-            let printed = self.finish(&delivered, &hosts.left_out, session);
+            let mut delivered = build(&request, target, &ctx).await?;
+            let named = self.add_names(&others, &mut delivered, &ctx, session).await;
+            let printed = self.finish(&delivered, named, &hosts.left_out, session);
             Ok((report_failed(&delivered.failed, session), printed?))
         })
+    }
+
+    /// Prints the plans.
+    async fn rehearse(
+        &self,
+        request: &BuildRequest,
+        target: &DeliveryTarget<'_>,
+        ctx: &BuildContext<'_>,
+        left_out: &[String],
+        session: &Session,
+    ) -> Result<(CommandOutcome, Option<Value>), Failure> {
+        let planned = plans(request, Purpose::Rehearsal, Some(target), ctx).await?;
+        let failed = &planned.unserved;
+        if request.daemon_stages().is_some() {
+            session.note("the daemon runs the instructions: the plan contains only the base");
+        }
+        let steps = request.windows.as_ref();
+        let place = steps.and_then(|steps| steps.place(&request.options));
+        let printed = self.print_plans(&planned.images, place.as_deref(), failed, left_out)?;
+        Ok((report_failed(failed, session), printed))
     }
 
     fn engine_options(
@@ -268,6 +297,7 @@ impl Build {
             docker_host: self.daemon.host(),
             cluster: self.recipe.cluster(),
             docker: self.daemon.options(),
+            annotations: self.annotations.clone(),
             daemon_flags: self.daemon_flags(design),
         }
     }
@@ -299,12 +329,16 @@ impl Build {
         }
     }
 
-    /// Registry, name and tag of the images. A whole name as the tag takes precedence over defaults
-    /// of a file, and cannot be combined with typed ones.
-    fn naming(&self) -> Result<ImageName, Failure> {
-        let typed = self.tag.clone().unwrap_or_default();
-        // A whole name is typed: it always has a tag.
-        if let (Some(name), Some(tag)) = (&typed.name, &typed.tag) {
+    /// Registry, name and tag of the images, and those of their other names. A whole name as the
+    /// tag takes precedence over defaults of a file, and cannot be combined with typed ones.
+    fn names(&self) -> Result<Vec<ImageName>, Failure> {
+        if self.tag.is_empty() {
+            return Ok(vec![self.named(&ImageName::default())]);
+        }
+        for typed in &self.tag {
+            let Some((name, tag)) = typed.name_and_tag() else {
+                continue;
+            };
             let registry_flag = typed.registry.as_ref().map(|_| "--registry");
             let mut flags = registry_flag.into_iter().chain(["--name"]);
             if let Some(flag) = flags.find(|flag| is_typed(flag)) {
@@ -312,24 +346,34 @@ impl Build {
                 return Err(Failure::usage(problem).hint(format!("remove {flag}")));
             }
         }
-        Ok(ImageName {
-            registry: typed.registry.or(self.registry.clone()),
-            name: typed.name.or(self.name.clone()),
-            tag: typed.tag,
-        })
+        Ok(self.tag.iter().map(|typed| self.named(typed)).collect())
+    }
+
+    fn named(&self, typed: &ImageName) -> ImageName {
+        ImageName {
+            registry: typed.registry.clone().or(self.registry.clone()),
+            name: typed.name.clone().or(self.name.clone()),
+            tag: typed.tag.clone(),
+        }
     }
 
     /// Rejects invalid destinations before any network access.
-    fn check_places(&self, registry: Option<&RegistryPrefix>) -> Result<(), Failure> {
-        if self.push && registry.is_none() {
-            let problem = "--push requires a registry";
-            return Err(Failure::usage(problem)
-                .hint("add --registry HOST[:PORT][/PREFIX], or name it in -t HOST/NAME:TAG"));
+    fn check_places(&self, names: &[ImageName]) -> Result<(), Failure> {
+        if names.len() > 1 && !self.push {
+            let problem = "several names require --push";
+            return Err(Failure::usage(problem).hint(
+                "add --push, or add tags to what was built: `wincimg image tag oci:DIR TAG`",
+            ));
         }
-        if let Some(registry) = registry.filter(|_| self.push)
-            && let Err(error) = registry.check_for_pushes()
-        {
-            return Err(Failure::usage(error).hint("name the user: --registry docker.io/USER"));
+        for name in names.iter().filter(|_| self.push) {
+            let Some(registry) = &name.registry else {
+                let problem = "--push requires a registry";
+                return Err(Failure::usage(problem)
+                    .hint("add --registry HOST[:PORT][/PREFIX], or name it in -t HOST/NAME:TAG"));
+            };
+            if let Err(error) = registry.check_for_pushes() {
+                return Err(Failure::usage(error).hint("name the user: --registry docker.io/USER"));
+            }
         }
         let files = self.metadata_file.iter().chain(&self.iidfile);
         for file in files.clone() {
@@ -403,15 +447,16 @@ impl Build {
         flags.filter(|flag| is_typed(flag)).collect()
     }
 
-    /// Writes the files about the delivered images and prints the images, also if a file fails: they
-    /// are published by now. In JSON, returns the result instead.
+    /// Writes the files about the delivered images and prints the images, also if a file or another
+    /// name fails: they are published by now. In JSON, returns the result instead.
     fn finish(
         &self,
         delivered: &DeliveryReport,
+        named: Result<(), Failure>,
         left_out: &[String],
         session: &Session,
     ) -> Result<Option<Value>, Failure> {
-        let written = self.write_files(delivered);
+        let written = named.and_then(|()| self.write_files(delivered));
         let printed = self.print(delivered, left_out, session)?;
         if let (Err(_), Some(document)) = (&written, &printed) {
             write_result(None, |out| write_json(document, out))?;
@@ -419,10 +464,13 @@ impl Build {
         written.map(|()| printed)
     }
 
-    /// The flag of a file about one image.
-    fn file_flag(&self) -> Option<&'static str> {
+    /// The flag that is about one image.
+    fn flag_of_one(&self) -> Option<&'static str> {
         let metadata = self.metadata_file.as_ref().map(|_| "--metadata-file");
-        metadata.or(self.iidfile.as_ref().map(|_| "--iidfile"))
+        let other_name = (self.tag.len() > 1).then_some("a second --tag");
+        metadata
+            .or(self.iidfile.as_ref().map(|_| "--iidfile"))
+            .or(other_name)
     }
 
     fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {

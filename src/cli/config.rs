@@ -30,7 +30,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command};
+use clap::{ArgAction, ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile};
 use wincimg_common::shell::quote;
@@ -81,16 +81,22 @@ pub(super) fn arguments(
     if is_about_program(&plain) {
         return Ok((plain?, None));
     }
+    let has_switch_value = matches!(&plain, Err(error) if error.kind() == ErrorKind::TooManyValues);
+    let command = if has_switch_value {
+        command_with_switch_values
+    } else {
+        program_name::command
+    };
     let mut files: Vec<File> = File::find_own()?.into_iter().collect();
     if let Some(file) = File::find(&arguments)?
         && files.iter().all(|own| own.path != file.path)
     {
         files.push(file);
     }
-    if files.is_empty() {
+    if files.is_empty() && !has_switch_value {
         return Ok((plain?, None));
     }
-    with_defaults(&files, &arguments).map_err(|error| match error {
+    with_defaults(command, &files, &arguments).map_err(|error| match error {
         ArgumentsError::Arguments { error, .. } => ArgumentsError::Arguments {
             error,
             is_json: is_json_by_default(&files, &arguments),
@@ -112,19 +118,34 @@ fn is_about_program(parsed: &Result<ArgMatches, clap::Error>) -> bool {
     }
 }
 
+/// The command line whose switches take a value, as scripts for buildx write them: `--push=true`, or
+/// `--strict=false`, which turns off a switch that a file turns on. In help they have none.
+fn command_with_switch_values() -> Command {
+    with_switch_values(program_name::command())
+}
+
+fn with_switch_values(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_action() {
+        ArgAction::SetTrue => arg.num_args(0..=1).require_equals(true),
+        _ => arg,
+    });
+    command.mut_subcommands(with_switch_values)
+}
+
 /// The arguments with the files' defaults that they do not override, and a warning.
 fn with_defaults(
+    command: fn() -> Command,
     files: &[File],
     arguments: &[OsString],
 ) -> Result<(ArgMatches, Option<String>), ArgumentsError> {
-    let (matches, defaults) = parse(files, arguments, &[])?;
+    let (matches, defaults) = parse(command(), files, arguments, &[])?;
     let set: Vec<&FlagDefault> = defaults.iter().flat_map(|all| &all.set).collect();
     let overridden = overrides::overridden_defaults(&program_name::command(), &matches, &set);
     let completed = overrides::with_trusted(arguments, &matches, &set);
     let (matches, defaults) = if overridden.is_empty() && completed == arguments {
         (matches, defaults)
     } else {
-        parse(files, &completed, &overridden)?
+        parse(command(), files, &completed, &overridden)?
     };
     let mut warning = None;
     for (file, defaults) in files.iter().zip(&defaults) {
@@ -137,17 +158,18 @@ fn with_defaults(
 /// Parses the arguments with the files' defaults, of which later ones replace earlier ones, except
 /// those of the arguments in `without`.
 fn parse(
+    command: Command,
     files: &[File],
     arguments: &[OsString],
     without: &[String],
 ) -> Result<(ArgMatches, Vec<Defaults>), ArgumentsError> {
-    let (command, defaults) = applied(files, without)?;
+    let (command, defaults) = applied(command, files, without)?;
     Ok((command.try_get_matches_from(arguments)?, defaults))
 }
 
 /// Returns true if the files set JSON for the command that invalid arguments name.
 fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
-    let Ok((command, _)) = applied(files, &[]) else {
+    let Ok((command, _)) = applied(program_name::command(), files, &[]) else {
         return false;
     };
     let words = arguments.iter().skip(1).filter_map(|it| it.to_str());
@@ -161,8 +183,11 @@ fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
 }
 
 /// The command line with the files' defaults, and these.
-fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>), Failure> {
-    let mut command = program_name::command();
+fn applied(
+    mut command: Command,
+    files: &[File],
+    without: &[String],
+) -> Result<(Command, Vec<Defaults>), Failure> {
     let mut defaults = Vec::with_capacity(files.len());
     for file in files {
         let (applied, of_file) = apply::apply(command, file, without)?;

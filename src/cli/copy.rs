@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
+use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
-use wincimg_engine::delivery::{IndexUpdate, check_overwrite, removed_entries};
+use wincimg_engine::delivery::{IndexUpdate, TagPolicy, check_overwrite, removed_entries};
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
@@ -18,6 +19,7 @@ use wincimg_oci::reference::{Reference, parse_reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink, Source};
 
+use super::build::tags::tag_policy;
 use super::contents::one_of;
 use super::referrers::{not_copied, report_referrers};
 use super::{
@@ -122,13 +124,23 @@ impl Push {
     }
 }
 
-struct CopiedImage {
+/// A copy of an image or index under another name.
+pub(super) struct ImageCopy {
+    /// Platforms to copy; all if empty.
+    pub(super) platforms: Vec<PlatformFilter>,
+    /// Policy for the existing entries of the tag.
+    pub(super) existing: TagPolicy,
+    /// True if attached artifacts are copied, too.
+    pub(super) with_referrers: bool,
+}
+
+pub(super) struct CopiedImage {
     target: Location,
-    report: CopyReport,
+    pub(super) report: CopyReport,
     /// The entries of the tag's index that the images joined.
     kept: Vec<String>,
     /// The attached artifacts.
-    beside: Vec<ReferrerReport>,
+    pub(super) beside: Vec<ReferrerReport>,
 }
 
 impl CopiedImage {
@@ -176,48 +188,17 @@ impl CopyArgs {
         session: &Session,
     ) -> Result<CopiedImage, Failure> {
         let reader = self.places.connect(session)?;
-        let source = reader.open(location).await?;
-        let registry = reader.registry;
-        let progress = reader.progress;
-        let options = CopyOptions {
+        let opened = reader.open(location).await?;
+        let source: &Source = &opened;
+        let copy = ImageCopy {
             platforms: self.platform.clone(),
-            joins: self.join,
-            ..CopyOptions::default()
+            existing: tag_policy(self.join, self.replace),
+            with_referrers: !self.no_referrers,
         };
-        let plan = CopyPlan::new(&source, location.tag_or_digest(), &options).await?;
-        let joined = if self.join {
-            let joining =
-                IndexUpdate::of_copy(&target, &source, &plan, &registry, progress.as_ref());
-            Some(joining.await?)
-        } else {
-            if !self.replace {
-                check_overwrite(&target, &source, &plan, &registry).await?;
-            }
-            None
-        };
-        let sink = Sink::create(&target, &registry).await?;
-        let copier = Copier::new(registry.clone(), Arc::clone(&progress), JOBS);
-        let tag = target.tag().filter(|_| !self.join);
-        let mut report = copier.copy(&plan, &source, &sink, tag).await?;
-        let mut kept = Vec::new();
-        if let Some(joined) = joined {
-            let index = joined.join(&sink).await?;
-            report.up_to_date &= index.up_to_date;
-            report.digest = index.digest;
-            kept = index.kept;
-        }
-        let beside = if self.no_referrers {
-            Vec::new()
-        } else {
-            copier.copy_referrers(&plan, &source, &sink, None).await
-        };
-        sink.finish().await?;
-        Ok(CopiedImage {
-            target,
-            report,
-            kept,
-            beside,
-        })
+        let (registry, progress) = (&reader.registry, &reader.progress);
+        let wanted = location.tag_or_digest();
+        let copying = copy.run((source, wanted), target, registry, progress);
+        Box::pin(copying).await
     }
 
     fn print(
@@ -243,6 +224,60 @@ impl CopyArgs {
             } else {
                 write_text(copied, out)
             }
+        })
+    }
+}
+
+impl ImageCopy {
+    /// Copies an image of a source, with its tag or digest there.
+    pub(super) async fn run(
+        &self,
+        (source, wanted): (&Source, Option<&str>),
+        target: Location,
+        registry: &RegistryClient,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<CopiedImage, Failure> {
+        let joins = self.existing == TagPolicy::Join;
+        let options = CopyOptions {
+            platforms: self.platforms.clone(),
+            joins,
+            ..CopyOptions::default()
+        };
+        let plan = CopyPlan::new(source, wanted, &options).await?;
+        let joined = match self.existing {
+            TagPolicy::Replace => None,
+            TagPolicy::Protect => {
+                check_overwrite(&target, source, &plan, registry).await?;
+                None
+            }
+            TagPolicy::Join => {
+                let notes = progress.as_ref();
+                let joining = IndexUpdate::of_copy(&target, source, &plan, registry, notes);
+                Some(Box::pin(joining).await?)
+            }
+        };
+        let sink = Sink::create(&target, registry).await?;
+        let copier = Copier::new(registry.clone(), Arc::clone(progress), JOBS);
+        let tag = target.tag().filter(|_| !joins);
+        let mut report = copier.copy(&plan, source, &sink, tag).await?;
+        let mut kept = Vec::new();
+        if let Some(joined) = joined {
+            let index = Box::pin(joined.join(&sink)).await?;
+            report.up_to_date &= index.up_to_date;
+            report.digest = index.digest;
+            kept = index.kept;
+        }
+        let beside = if self.with_referrers {
+            copier.copy_referrers(&plan, source, &sink, None).await
+        } else {
+            Vec::new()
+        };
+        sink.finish().await?;
+        Ok(CopiedImage {
+            target,
+            report,
+            kept,
+            beside,
         })
     }
 }

@@ -134,6 +134,12 @@ fn a_switch_of_the_file_is_turned_off_by_its_value() {
     folder.run(&[&warned[..], &["--strict"]].concat()).code(1);
     let off = [&warned[..], &["--strict=false"]].concat();
     folder.run(&off).code(0);
+    // A script may give the value to any.
+    fs::remove_file(folder.folder.path().join("wincimg.toml")).unwrap();
+    folder.run(&warned).code(0);
+    folder.run(&off).code(0);
+    let on = [&warned[..], &["--strict=true"]].concat();
+    folder.run(&on).code(1);
 }
 
 #[test]
@@ -226,17 +232,17 @@ fn arguments_are_refused_in_the_format_of_the_file() {
 
 #[test]
 fn a_list_for_a_flag_that_is_not_repeatable_is_a_mistake() {
-    let folder = Folder::new("[build]\ntag = [\"1.4\", \"1.5\"]\n");
+    let folder = Folder::new("[build]\nname = [\"app\", \"web\"]\n");
     let host = ["--host-build", "17763.973", "--dry-run"];
     folder.build(&host).code(2).stdout("").stderr(
-        contains("wincimg.toml:2:7: ")
-            .and(contains("`wincimg build --tag`"))
+        contains("wincimg.toml:2:8: ")
+            .and(contains("`wincimg build --name`"))
             .and(contains("only one value")),
     );
     folder
-        .build(&[&host[..], &["--tag", "1.6"]].concat())
+        .build(&[&host[..], &["--name", "shop"]].concat())
         .code(0);
-    folder.write("wincimg.toml", "[build]\ntag = [\"1.4\"]\n");
+    folder.write("wincimg.toml", "[build]\nname = [\"app\"]\n");
     folder.build(&host).code(0);
     folder.write(
         "wincimg.toml",

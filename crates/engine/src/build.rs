@@ -69,6 +69,8 @@ pub struct EngineOptions {
     pub cluster: ClusterContext,
     /// Options of builds by the daemon.
     pub docker: DockerBuildOptions,
+    /// Annotations of the manifests, which Docker's format does not have.
+    pub annotations: Vec<(String, String)>,
     /// Flags given for the daemon, which no other engine uses.
     pub daemon_flags: Vec<&'static str>,
 }
@@ -346,6 +348,15 @@ impl EngineOptions {
                 "Docker manifests have no media type for zstd layers",
                 "use --compression gzip, or --manifest-format oci",
             ),
+            flavour
+                if !self.annotations.is_empty()
+                    && (is_docker || flavour == Some(ManifestFormat::Docker)) =>
+            {
+                (
+                    "--annotation requires the direct engine, and manifests in OCI's format",
+                    "use --label instead",
+                )
+            }
             _ if is_docker && self.reuse.iter().flatten().count() > 0 => (
                 "--cache-from requires the direct engine: Docker has its own cache",
                 "remove --cache-from",

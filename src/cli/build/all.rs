@@ -65,12 +65,7 @@ impl Build {
                 Failure::usage(problem).hint("build each image alone, or use --format json")
             );
         }
-        if let Some(ImageName {
-            name: Some(name),
-            tag: Some(tag),
-            ..
-        }) = &self.tag
-        {
+        if let Some((name, tag)) = self.tag.iter().find_map(ImageName::name_and_tag) {
             let problem = format!(
                 "-t {name}:{tag} cannot be combined with --all: each image has its own name"
             );

@@ -11,6 +11,13 @@ pub(super) struct ImageName {
     pub(super) tag: Option<String>,
 }
 
+impl ImageName {
+    /// Name and tag, unless it is a tag alone. A whole name always has a tag.
+    pub(super) fn name_and_tag(&self) -> Option<(&str, &str)> {
+        Some((self.name.as_deref()?, self.tag.as_deref()?))
+    }
+}
+
 /// Parses `TAG`, `NAME:TAG` or `HOST[/PREFIX]/NAME[:TAG]`. As with Docker, the tag of a whole name
 /// is `latest` by default.
 pub(super) fn tag_or_name(text: &str) -> Result<ImageName, String> {

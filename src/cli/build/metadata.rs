@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::Problem;
-use wincimg_engine::delivery::DeliveryReport;
+use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport};
 use wincimg_engine::publication::PlannedTag;
+use wincimg_oci::store::LOCAL_SCHEMES;
 
 /// Rejects several images without an index for a flag whose file is about one.
 pub(super) fn check_single(flag: &str, tags: &[PlannedTag<'_>]) -> Result<(), Problem> {
@@ -27,12 +28,21 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
         let media_type = media_type.as_ref()?;
         Some(json!({"mediaType": media_type, "digest": digest, "size": size?}))
     };
+    // As from buildx, the names of `-t` are separated by commas.
+    let names = |reference: &str, copies: &[DeliveredCopy]| {
+        let is_local = |name: &&str| LOCAL_SCHEMES.iter().any(|it| name.starts_with(it));
+        let copies = copies.iter().map(|copy| copy.reference.as_str());
+        let names = [reference]
+            .into_iter()
+            .chain(copies.filter(|it| !is_local(it)));
+        Some(json!(names.collect::<Vec<_>>().join(",")))
+    };
     match (&delivered.index, delivered.images.first()) {
         (Some(index), _) => {
             let found = descriptor(&index.media_type, &index.digest, index.size);
             add("containerimage.descriptor", found);
             add("containerimage.digest", Some(json!(index.digest)));
-            add("image.name", Some(json!(index.reference)));
+            add("image.name", names(&index.reference, &index.copies));
         }
         (None, Some(image)) => {
             let found = descriptor(&image.media_type, &image.digest, image.size);
@@ -40,7 +50,7 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
             add("containerimage.config.digest", config);
             add("containerimage.descriptor", found);
             add("containerimage.digest", Some(json!(image.digest)));
-            add("image.name", Some(json!(image.reference)));
+            add("image.name", names(&image.reference, &image.copies));
         }
         (None, None) => {}
     }

@@ -31,13 +31,18 @@ fn tag_styles() -> impl TypedValueParser<Value = TagStyle> {
     })
 }
 
+/// The policy of `--join` and `--replace`.
+pub(in crate::cli) fn tag_policy(join: bool, replace: bool) -> TagPolicy {
+    match (join, replace) {
+        (true, _) => TagPolicy::Join,
+        (false, true) => TagPolicy::Replace,
+        (false, false) => TagPolicy::Protect,
+    }
+}
+
 impl TagArgs {
     pub(in crate::cli) fn existing(&self) -> TagPolicy {
-        match (self.join, self.replace) {
-            (true, _) => TagPolicy::Join,
-            (false, true) => TagPolicy::Replace,
-            (false, false) => TagPolicy::Protect,
-        }
+        tag_policy(self.join, self.replace)
     }
 
     /// Names of the images; with --join also a single one gets an index.

@@ -246,17 +246,10 @@ impl<'a> Work<'a> {
             (setting.span.clone(), problem)
         });
         let fits = default.misfit.is_none();
-        let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
         self.defaults.set.push(default);
         // A flag that the file sets is no longer required.
         command.mut_arg(id, |arg| {
             let arg = arg.required(false);
-            // `--strict=false` turns off a switch that the file turns on.
-            let arg = if is_switch {
-                arg.num_args(0..=1).require_equals(true)
-            } else {
-                arg
-            };
             if fits {
                 arg.default_values(values)
             } else {

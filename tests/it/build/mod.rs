@@ -2,6 +2,7 @@
 //! real components.
 
 mod access;
+mod buildx_flags;
 mod certificates;
 mod configuration;
 mod context;

@@ -285,6 +285,27 @@ fn every_path_that_a_page_names_exists() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
+/// The right column of the table for users of docker is about `build`, unless it names a command.
+#[test]
+fn what_users_of_docker_type_here_exists() {
+    let page = Page::named("docs/guide/coming-from.md");
+    let rows = page.text.lines().filter(|line| line.starts_with("| "));
+    let mut checked = 0;
+    for row in rows {
+        let here = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for typed in here.split('`').skip(1).step_by(2) {
+            let line = if typed.starts_with('-') {
+                format!("wincimg build {typed}")
+            } else {
+                typed.to_owned()
+            };
+            hold_flags_against_help(&line);
+            checked += usize::from(line.contains("wincimg ") && line.contains(" --"));
+        }
+    }
+    assert!(checked > 15, "{checked}");
+}
+
 #[test]
 fn the_readme_is_read_in_five_minutes() {
     wincimg_testkit::harness::release_only();

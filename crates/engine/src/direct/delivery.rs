@@ -36,8 +36,15 @@ pub(crate) async fn deliver_directly(
     };
     let making = async {
         let made = build_images(publication, &assemble, &ctx.progress).await?;
-        let made = made.into_iter().map(Box::new);
-        Ok(made.map(BuiltImage::Assembled).collect())
+        let made = made.into_iter().map(|mut image| {
+            let annotations = options.annotations.iter().cloned();
+            image
+                .annotations
+                .get_or_insert_default()
+                .extend(annotations);
+            BuiltImage::Assembled(Box::new(image))
+        });
+        Ok(made.collect())
     };
     let delivery = Delivery::new(target, ctx);
     let delivered = Box::pin(delivery.deliver(publication, making)).await;

@@ -1,0 +1,145 @@
+//! Flags as scripts for `docker build` and buildx give them.
+
+use serde_json::{Value, json};
+
+use crate::failure::Fails;
+use crate::site::{Site, each, json_of, stderr};
+
+const HOST: &str = "17763.973";
+const OTHER: &str = "20348.2402";
+
+#[test]
+fn switches_take_a_value() {
+    let site = Site::new();
+    let build = |more: &[&str]| {
+        let mut command = site.build("pause");
+        let name = format!("{}/app:1", site.host());
+        command.args(["--host-build", HOST, "-t", &name]).args(more);
+        command
+    };
+    let off = [
+        "--push=false", "--provenance=false", "--sbom=false", "--no-cache=false", "-o", "oci:out",
+    ];
+    let image = &json_of(&mut build(&off))["images"][0];
+    assert_eq!(
+        (&image["pushed"], &image["documents"]),
+        (&json!(false), &Value::Null)
+    );
+    let on = ["--push=true", "--provenance=true", "--sbom=true"];
+    let image = &json_of(&mut build(&on))["images"][0];
+    assert_eq!(image["pushed"], true);
+    let documents = each(&image["documents"], "document");
+    assert_eq!(documents.len(), 2);
+    assert!(documents.contains(&&json!("SPDX")), "{documents:?}");
+    build(&["--push=maybe"]).fails(2, "usage", &["maybe", "--push"]);
+    // The first mistake is told, also beside a switch with a value.
+    build(&["--push=false", "--pushh"]).fails(2, "usage", &["--pushh"]);
+}
+
+#[test]
+fn every_name_gets_what_was_built() {
+    let site = Site::new();
+    let names = ["app:1.4", "app:latest", "mirror/web:1.4"];
+    let names = names.map(|name| format!("{}/{name}", site.host()));
+    let digest = |name: &str| {
+        let output = site.command(&["digest", name]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    for hosts in [&[HOST][..], &[HOST, OTHER]] {
+        let mut command = site.build("pause");
+        for host in hosts {
+            command.args(["--host-build", host]);
+        }
+        for name in &names {
+            command.args(["-t", name]);
+        }
+        command.args(["--push", "--replace", "--metadata-file", "meta.json"]);
+        let built = json_of(command.args(["--sbom", "spdx", "--provenance"]));
+        let metadata: Value = serde_json::from_str(&site.text("meta.json")).unwrap();
+        assert_eq!(metadata["image.name"], names.join(","));
+        let made = if hosts.len() > 1 {
+            &built["index"]
+        } else {
+            &built["images"][0]
+        };
+        let others: Vec<&str> = names[1..].iter().map(String::as_str).collect();
+        assert_eq!(each(&made["copies"], "reference"), others);
+        for name in &names {
+            assert_eq!(metadata["containerimage.digest"], digest(name), "{name}");
+            let sbom = [
+                "inspect", name, "--platform", "windows/amd64:17763", "--sbom",
+            ];
+            let output = site.command(&sbom).output().unwrap();
+            assert!(output.status.success(), "{}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn another_name_keeps_what_others_use() {
+    let site = Site::new();
+    let [first, taken] = ["app:1", "shared:1"].map(|name| format!("{}/{name}", site.host()));
+    let build = |host: &str, more: &[&str]| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", host, "--push"]).args(more);
+        command
+    };
+    json_of(&mut build(OTHER, &["-t", &taken]));
+    let both = ["-t", &first, "-t", &taken];
+    let refused = build(HOST, &both).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    assert_contains!(stderr(&refused), &taken, "--join");
+    // What was pushed is printed.
+    assert_contains!(String::from_utf8_lossy(&refused.stdout), &first);
+    json_of(build(HOST, &both).arg("--join"));
+    for (name, versions) in [(&first, 1), (&taken, 2)] {
+        let mut inspect = site.command(&["inspect", name, "--format", "json"]);
+        let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+        assert_eq!(each(&found["images"], "os_version").len(), versions);
+    }
+}
+
+#[test]
+fn several_names_are_of_one_image_in_a_registry() {
+    let site = Site::new();
+    let names = ["app:1", "app:2"].map(|name| format!("{}/{name}", site.host()));
+    let build = |more: &[&str]| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", HOST, "-t", &names[0], "-t", &names[1]]);
+        command.args(more);
+        command
+    };
+    let refused = build(&[]).fails(2, "usage", &["--push"]);
+    refused.advises(&["wincimg image tag"]);
+    let several = ["--push", "--no-index", "--host-build", OTHER];
+    build(&several).fails(2, "usage", &["--tag", "--no-index"]);
+}
+
+#[test]
+fn annotations_are_of_the_manifest() {
+    let site = Site::new();
+    let build = |more: &[&str]| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", HOST, "--tag", "1", "-o", "oci:out"]);
+        command.args(more);
+        command
+    };
+    let given = [
+        "--annotation",
+        "team=web servers",
+        "--annotation",
+        "manifest:org.example.a=b=c",
+    ];
+    build(&given).assert().success();
+    let output = site.command(&["manifest", "oci:out:1"]).output().unwrap();
+    let manifest: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let annotations = &manifest["annotations"];
+    assert_eq!(annotations["team"], "web servers");
+    assert_eq!(annotations["org.example.a"], "b=c");
+    assert!(annotations["org.opencontainers.image.base.name"].is_string());
+    build(&["--annotation", "index:a=b"]).fails(2, "usage", &["index:a=b"]);
+    let mut dockers = site.push("pause");
+    dockers.args(["--host-build", HOST, "--manifest-format", "docker"]);
+    dockers.args(["--annotation", "a=b"]);
+    dockers.fails(2, "usage", &["--annotation", "--label"]);
+}
