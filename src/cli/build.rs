@@ -335,18 +335,22 @@ impl Build {
         if self.tag.is_empty() {
             return Ok(vec![self.named(&ImageName::default())]);
         }
+        let mut names: Vec<ImageName> = Vec::with_capacity(self.tag.len());
         for typed in &self.tag {
-            let Some((name, tag)) = typed.name_and_tag() else {
-                continue;
-            };
-            let registry_flag = typed.registry.as_ref().map(|_| "--registry");
-            let mut flags = registry_flag.into_iter().chain(["--name"]);
-            if let Some(flag) = flags.find(|flag| is_typed(flag)) {
-                let problem = format!("{flag} cannot be combined with -t {name}:{tag}");
-                return Err(Failure::usage(problem).hint(format!("remove {flag}")));
+            if let Some((name, tag)) = typed.name_and_tag() {
+                let registry_flag = typed.registry.as_ref().map(|_| "--registry");
+                let mut flags = registry_flag.into_iter().chain(["--name"]);
+                if let Some(flag) = flags.find(|flag| is_typed(flag)) {
+                    let problem = format!("{flag} cannot be combined with -t {name}:{tag}");
+                    return Err(Failure::usage(problem).hint(format!("remove {flag}")));
+                }
+            }
+            let name = self.named(typed);
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
-        Ok(self.tag.iter().map(|typed| self.named(typed)).collect())
+        Ok(names)
     }
 
     fn named(&self, typed: &ImageName) -> ImageName {

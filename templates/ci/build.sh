@@ -2,16 +2,26 @@
 # Builds an image and pushes it. Exit code as of build: 0 done, 1 the answer is no, 2 wrong usage, 3
 # failed.
 #
-# Environment: NAME (HOST/NAME:TAG) and, with lists separated by spaces or line ends: IMAGE (a recipe, a
-# Dockerfile, or a folder), HOST_BUILDS, NODES, BASE_REGISTRY, SBOM, PROVENANCE, PUSH, ARGS, REPORT,
-# WINCIMG.
-set -eu
+# Environment: NAME (HOST/NAME:TAG; by default the first of TAGS) and, with lists separated by spaces or
+# line ends: IMAGE (a recipe, a Dockerfile, or a folder), HOST_BUILDS, NODES, BASE_REGISTRY, SBOM,
+# PROVENANCE, PUSH, ARGS, REPORT, WINCIMG. With one value a line, which may have spaces: TAGS (further
+# names), BUILD_ARGS, LABELS.
+set -euf
 
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
 mkdir -p "$report"
+IFS='
+'
+for name in ${TAGS:-}; do NAME=${NAME:-$name}; done
 set -- build "${IMAGE:-.}" -t "${NAME:?set NAME to HOST/NAME:TAG}" \
   --metadata-file "$report/metadata.json"
+for name in ${TAGS:-}; do
+  if [ "${PUSH:-true}" = true ] && [ "$name" != "$NAME" ]; then set -- "$@" -t "$name"; fi
+done
+for value in ${BUILD_ARGS:-}; do set -- "$@" --build-arg "$value"; done
+for value in ${LABELS:-}; do set -- "$@" --label "$value"; done
+unset IFS
 for build in ${HOST_BUILDS:-}; do set -- "$@" --host-build "$build"; done
 for form in ${SBOM:-}; do set -- "$@" "--sbom=$form"; done
 if [ -n "${NODES:-}" ]; then set -- "$@" --nodes "$NODES"; fi

@@ -459,6 +459,9 @@ fn the_tekton_step_builds_and_writes_its_results() {
     let given = [
         ("IMAGE", "./web"),
         ("NAME", &name),
+        ("TAGS", ""),
+        ("LABELS", ""),
+        ("BUILD_ARGS", ""),
         ("HOST_BUILDS", "17763.973"),
         ("ARGS", &bases),
         ("CONFIG", ""),
@@ -476,6 +479,85 @@ fn the_tekton_step_builds_and_writes_its_results() {
     assert_eq!(code, 0, "{said}");
     assert_eq!(site.text("digest"), digest_of(&site, &name));
     assert_eq!(site.text("url"), name);
+}
+
+/// The scripts that build, with one value a line in three lists.
+#[test]
+fn the_build_scripts_take_values_with_spaces_and_quotes() {
+    let build = fs::read_to_string(format!("{TEMPLATES}/build.sh")).unwrap();
+    let gitlab = script_of(&documents("gitlab/build.yml")[0][".wincimg-build"]);
+    let azure = &documents("azure/build.yml")[0]["steps"][1]["script"];
+    let tekton = &documents("tekton/build.yaml")[0]["spec"]["steps"][0]["script"];
+    let scripts: [&str; 4] = [
+        &build,
+        &gitlab,
+        azure.as_str().unwrap(),
+        tekton.as_str().unwrap(),
+    ];
+    for script in scripts {
+        let (site, name) = build_site();
+        let dockerfile = "FROM mcr.microsoft.com/windows/nanoserver:1809\nARG SAID\nENV A=$SAID\n";
+        site.write("web/Dockerfile", dockerfile);
+        // A pattern that is expanded would become this.
+        site.write("star=1", "");
+        let other = format!("{}/acme/web:latest", site.host());
+        let tags = format!("{other}\n{}/acme/web:1\n", site.host());
+        let bases = format!("--base-registry {}/mcr --label star=*", site.host());
+        let (url, digest) = (site.path("url"), site.path("digest"));
+        let environment = [
+            ("IMAGE", "./web"),
+            ("NAME", &name),
+            ("TAGS", &tags),
+            ("LABELS", "title=A \"web\" shop\nteam=it's ours\n"),
+            ("BUILD_ARGS", "SAID=two words *\n\nUNUSED=1"),
+            ("HOST_BUILDS", "17763.973"),
+            ("ARGS", &bases),
+            ("NODES", ""),
+            ("SBOM", ""),
+            ("BASE_REGISTRY", ""),
+            ("CONFIG", ""),
+            ("URL_RESULT", url.to_str().unwrap()),
+            ("DIGEST_RESULT", digest.to_str().unwrap()),
+        ];
+        let script = script.replace("/tmp/", &format!("{}/tmp-", site.folder.path().display()));
+        let (code, said) = with_wincimg(&script, site.folder.path(), &environment);
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(digest_of(&site, &other), digest_of(&site, &name));
+        let mut inspect = site.command(&["inspect", &name, "--format", "json"]);
+        let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+        let image = &found["images"][0];
+        for (label, value) in [
+            ("title", "A \"web\" shop"),
+            ("team", "it's ours"),
+            ("star", "*"),
+        ] {
+            assert_eq!(image["labels"][label], value);
+        }
+        let variables = image["env"].as_array().unwrap();
+        assert!(variables.contains(&json!("A=two words *")), "{image}");
+    }
+}
+
+#[test]
+fn the_first_of_the_tags_is_the_name_of_the_build_script() {
+    let (site, name) = build_site();
+    let bases = format!("{}/mcr", site.host());
+    let tags = format!("{name}\n{}/acme/web:latest", site.host());
+    let environment = [
+        ("IMAGE", "./web"),
+        ("TAGS", tags.as_str()),
+        ("HOST_BUILDS", "17763.973"),
+        ("BASE_REGISTRY", &bases),
+    ];
+    let script = format!("{TEMPLATES}/build.sh");
+    let (code, said) = with_wincimg(&script, site.folder.path(), &environment);
+    assert_eq!(code, 0, "{said}");
+    let metadata: Value = serde_json::from_str(&site.text("wincimg-report/metadata.json")).unwrap();
+    assert_eq!(metadata["image.name"], tags.replace('\n', ","));
+    // A layout has one name.
+    let local = [&environment[..], &[("PUSH", "false")]].concat();
+    let (code, said) = with_wincimg(&script, site.folder.path(), &local);
+    assert_eq!(code, 0, "{said}");
 }
 
 #[test]
