@@ -259,8 +259,8 @@ impl Build {
                 return Box::pin(rehearsing).await;
             }
             let mut delivered = build(&request, target, &ctx).await?;
-            let named = self.add_names(&others, &mut delivered, &ctx, session).await;
-            let printed = self.finish(&delivered, named, &hosts.left_out, session);
+            let tagged = self.add_names(&others, &mut delivered, &ctx, session).await;
+            let printed = self.finish(&delivered, tagged, &hosts.left_out, session);
             Ok((report_failed(&delivered.failed, session), printed?))
         })
     }

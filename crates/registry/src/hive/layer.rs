@@ -75,7 +75,7 @@ fn all(
         let mut tree = DeltaKey::new("ROOT", Semantics::Merge);
         if let Delta::Edited(root) = delta {
             match changes.remove(&root) {
-                Some(changed) => tree = changed,
+                Some(own) => tree = own,
                 // The root keeps its descriptor.
                 None => fit_to_base(&mut tree, KeyPath::root_of(root), inside)?,
             }
