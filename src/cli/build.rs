@@ -22,7 +22,7 @@ use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::definition::BuildDefinition;
-use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
+use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget, default_layouts};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
@@ -238,6 +238,7 @@ impl Build {
         for other in &mut others {
             other.name.get_or_insert_with(|| name.clone());
         }
+        request.design.leave_out(self.written(&name));
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref()),
@@ -359,6 +360,18 @@ impl Build {
             name: typed.name.clone().or(self.name.clone()),
             tag: typed.tag.clone(),
         }
+    }
+
+    /// What this build writes, and earlier ones of an image wrote by default.
+    fn written(&self, name: &str) -> Vec<PathBuf> {
+        let output = match &self.output {
+            Some(Location::Layout { dir, .. }) => Some(dir),
+            Some(Location::Archive { file, .. }) => Some(file),
+            Some(Location::Registry(_)) | None => None,
+        };
+        let files = output.into_iter().chain(&self.metadata_file);
+        let files = files.chain(&self.iidfile).cloned();
+        default_layouts(name).into_iter().chain(files).collect()
     }
 
     /// Rejects invalid destinations before any network access.

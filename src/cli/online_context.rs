@@ -21,6 +21,7 @@ pub(super) fn online<'s>(
         library: session.cache.facts_provider(&registry, &progress),
         downloads: session.cache.downloads(),
         remembered: session.cache.diff_id_cache(),
+        cache: session.cache.folder(),
         registry,
         progress,
         reporter: session,

@@ -140,6 +140,7 @@ impl RecipeArgs {
         if self.platform.is_none() && other(&architecture) {
             design = read(Some(architecture))?;
         }
+        design.leave_out(session.cache.folder());
         if let Some(recipe) = design.recipe() {
             self.check_context(recipe)?;
         }

@@ -10,12 +10,16 @@ set -euf
 
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
-mkdir -p "$report"
+# An image may contain the folder: nothing of an earlier build may be in it.
+rm -rf "$report/image" "$report/metadata.json" "$report/digest" "$report/reference"
+rmdir "$report" 2>/dev/null || true
+metadata=$(mktemp)
+trap 'rm -f "$metadata"' EXIT
 IFS='
 '
 for name in ${TAGS:-}; do NAME=${NAME:-$name}; done
 set -- build "${IMAGE:-.}" -t "${NAME:?set NAME to HOST/NAME:TAG}" \
-  --metadata-file "$report/metadata.json"
+  --metadata-file "$metadata"
 for name in ${TAGS:-}; do
   if [ "${PUSH:-true}" = true ] && [ "$name" != "$NAME" ]; then set -- "$@" -t "$name"; fi
 done
@@ -31,6 +35,8 @@ if [ "${PUSH:-true}" = true ]; then set -- "$@" --push; else set -- "$@" --outpu
 # Words of further flags.
 # shellcheck disable=SC2086
 "$wincimg" "$@" ${ARGS:-}
+mkdir -p "$report"
+cat "$metadata" > "$report/metadata.json"
 
 field() { sed -n "s/^ *\"$1\": \"\(.*\)\",*\$/\1/p" "$report/metadata.json" | head -n 1; }
 digest=$(field containerimage.digest)

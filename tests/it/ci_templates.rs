@@ -353,6 +353,22 @@ fn the_build_script_pushes_and_gives_later_steps_the_digest() {
     assert_eq!(site.text("wincimg-report/digest"), digest);
     let metadata: Value = serde_json::from_str(&site.text(metadata)).unwrap();
     assert_eq!(metadata["containerimage.digest"], digest);
+    // The context of the next build is the same.
+    site.write(
+        "Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nCOPY . /app/\n",
+    );
+    let mut here = common;
+    here[0].1 = ".";
+    let digests = [(); 2].map(|()| {
+        fs::write(&output, "").unwrap();
+        fs::write(&summary, "").unwrap();
+        let here = [&here[..], &[("PUSH", "false")]].concat();
+        let (code, said) = with_wincimg(&script, site.folder.path(), &here);
+        assert_eq!(code, 0, "{said}");
+        site.text("wincimg-report/digest")
+    });
+    assert_eq!(digests[0], digests[1]);
 
     let local = [&common[..], &[("PUSH", "false")]].concat();
     let (code, said) = with_wincimg(&script, site.folder.path(), &local);

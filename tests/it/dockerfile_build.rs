@@ -119,6 +119,35 @@ fn what_the_rules_leave_out_does_not_exist() {
 }
 
 #[test]
+fn what_a_build_writes_is_not_in_its_context() {
+    let written = [
+        "--cache-dir", "cache", "--metadata-file", "metadata.json", "--iidfile", "id",
+    ];
+    for output in ["", "oci:out", "docker-archive:out.tar"] {
+        let site = Site::new();
+        site.write("a.txt", "a");
+        site.write("Dockerfile", format!("FROM {BASE}\nCOPY . /x/\n"));
+        let build = || {
+            let mut build = site.build(".");
+            build.args(["--host-build", "17763.973", "--name", "app"]);
+            build.args(written);
+            if !output.is_empty() {
+                build.args(["--output", output]);
+            }
+            build
+        };
+        let digests = [(); 2].map(|()| json_of(&mut build())["images"][0]["digest"].take());
+        assert_eq!(digests[0], digests[1], "{output}");
+        site.write(
+            "Dockerfile",
+            format!("FROM {BASE}\nCOPY metadata.json /x/\n"),
+        );
+        let problem = ["\"metadata.json\"", "builds write it"];
+        build().fails(2, "dockerfile/invalid", &problem);
+    }
+}
+
+#[test]
 fn a_pattern_does_not_follow_links_that_it_does_not_match() {
     let site = site("COPY a.* d/*.txt /x/", &["a.txt", "d/e.txt"]);
     for name in [".#a.txt", "d/latest"] {

@@ -5,6 +5,7 @@
 //! leaves out what exists between the plan and the rest; an update has other plans, and the same
 //! steps around them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -47,6 +48,8 @@ pub struct BuildContext<'a> {
     pub downloads: Downloads,
     /// Cache of the diff IDs of layers written in earlier runs.
     pub remembered: DiffIdCache,
+    /// Folder of the caches, if there is one.
+    pub cache: Option<PathBuf>,
     /// Display of running transfers.
     pub progress: Arc<dyn Progress>,
     /// Receiver of notes and warnings.

@@ -229,6 +229,14 @@ impl BuildDefinition {
         }
     }
 
+    /// Leaves files and folders that this program writes out of the context of a Dockerfile.
+    pub fn leave_out(&mut self, written: impl IntoIterator<Item = PathBuf>) {
+        if let DefinitionKind::Dockerfile(stages) = &mut self.made_by {
+            let written: Vec<PathBuf> = written.into_iter().collect();
+            stages.leave_out(&written);
+        }
+    }
+
     /// Name and digest of the recipe or the Dockerfile.
     pub fn source(&self) -> Option<SourceFile> {
         let (kind, name, digest) = match &self.made_by {

@@ -11,8 +11,9 @@ mod existing_tag;
 mod index;
 mod report;
 
+use std::fs;
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
@@ -95,8 +96,7 @@ impl<'a> DeliveryTarget<'a> {
         match engine {
             Engine::Docker => self.flavour = None,
             Engine::Direct if self.destinations.is_empty() => {
-                let name = publication.name.replace('/', "-");
-                let folder = format!("./{name}-{}", publication.tag());
+                let folder = format!("./{}", default_layout(&publication.name, publication.tag()));
                 refuse_link(&folder)?;
                 self.destinations = vec![Destination::Layout(folder.into())];
             }
@@ -187,6 +187,22 @@ pub(crate) fn prefetch_tags(
             }
         }
     }
+}
+
+/// Name of the layout of an image without a destination.
+fn default_layout(name: &str, tag: &str) -> String {
+    format!("{}-{tag}", name.replace('/', "-"))
+}
+
+/// The layouts in the working directory that builds of an image wrote without a destination.
+pub fn default_layouts(name: &str) -> Vec<PathBuf> {
+    let start = default_layout(name, "");
+    let entries = fs::read_dir(".").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&start))
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join("oci-layout").is_file())
+        .collect()
 }
 
 /// Rejects a layout that the user did not name if it is a link: whoever made the current folder's

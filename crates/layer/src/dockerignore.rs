@@ -124,6 +124,15 @@ impl IgnoreRules {
         Ok(Self(rules))
     }
 
+    /// Rules that ignore these paths and all that is in them.
+    pub fn of_paths(paths: impl IntoIterator<Item = String>) -> Self {
+        let rules = paths.into_iter().map(|path| IgnoreRule {
+            includes: false,
+            pattern: path.chars().map(GlobPart::Just).collect(),
+        });
+        Self(rules.collect())
+    }
+
     /// The same rules after others, which they override.
     #[must_use]
     pub fn after(mut self, mut others: Self) -> Self {

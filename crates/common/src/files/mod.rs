@@ -1,6 +1,6 @@
 //! Files: safe opening of files named by users or third parties, and atomic writing of our own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Larger than any real recipe, Dockerfile or configuration file.
 pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
@@ -48,6 +48,17 @@ pub fn or_here(folder: &Path) -> &Path {
     } else {
         folder
     }
+}
+
+/// A path without links, whose last components need not exist.
+pub fn real_path(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(or_here(path)).ok()?;
+    path.ancestors().find_map(|known| {
+        let rest = path.strip_prefix(known).ok()?;
+        let known = known.canonicalize().ok()?;
+        // To join nothing would end the path of a file with a slash.
+        Some(known.components().chain(rest.components()).collect())
+    })
 }
 
 /// The folder of a file.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::files::{FolderEntryKind, LeadsOut};
+use wincimg_common::files::{FolderEntryKind, LeadsOut, real_path};
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::{FILE_NAME, Glob, IgnoreRules};
 use wincimg_layer::{DiskSource, link};
@@ -107,6 +107,8 @@ pub(super) struct Folder {
     ignore: IgnoreRules,
     /// File with the ignore rules.
     rules: PathBuf,
+    /// What this program writes there.
+    written: IgnoreRules,
 }
 
 impl Folder {
@@ -115,7 +117,22 @@ impl Folder {
             root,
             ignore,
             rules,
+            written: IgnoreRules::default(),
         }
+    }
+
+    /// Leaves out files and folders that this program writes.
+    pub(super) fn leave_out(&mut self, written: &[PathBuf]) {
+        let Some(top) = real_path(&self.root.path) else {
+            return;
+        };
+        let inside = written.iter().filter_map(|path| {
+            let path = real_path(path)?;
+            let inside = path.strip_prefix(&top).ok()?.to_str()?;
+            (!inside.is_empty()).then(|| inside.replace('\\', "/"))
+        });
+        let before = std::mem::take(&mut self.written);
+        self.written = IgnoreRules::of_paths(inside).after(before);
     }
 
     /// Returns true if something is there, also where a link leads out of the folder.
@@ -170,7 +187,7 @@ impl Folder {
             })?;
             let path = join_path(folder, name);
             let is_folder = entry.kind == FolderEntryKind::Folder;
-            if !self.is_excluded(&path) || is_folder && self.ignore.may_reinclude() {
+            if !self.is_excluded(&path) || is_folder && self.may_reinclude(&path) {
                 found.push((path, entry.kind));
             }
         }
@@ -178,7 +195,12 @@ impl Folder {
     }
 
     fn is_excluded(&self, path: &str) -> bool {
-        !path.is_empty() && self.ignore.is_ignored(path)
+        !path.is_empty() && (self.ignore.is_ignored(path) || self.written.is_ignored(path))
+    }
+
+    /// Returns true if something in an excluded folder may be included.
+    fn may_reinclude(&self, folder: &str) -> bool {
+        self.ignore.may_reinclude() && !self.written.is_ignored(folder)
     }
 
     /// Returns true if the folder has something at a path that its own rules exclude, and not those of
@@ -210,7 +232,7 @@ impl Files for Folder {
             return Ok(None);
         };
         let is_excluded = self.is_excluded(&path);
-        if is_excluded && !self.ignore.may_reinclude() {
+        if is_excluded && !self.may_reinclude(&path) {
             return Ok(None);
         }
         let source = self.source(&path);
@@ -272,6 +294,10 @@ impl Files for Folder {
     fn missing_message(&self, path: &str) -> String {
         let is_there = self.find_spelling(path).ok().flatten();
         match is_there.filter(|path| self.is_excluded(path)) {
+            Some(path) if self.written.is_ignored(&path) => format!(
+                "{path:?} is left out of {}, because builds write it",
+                self.root.path.display()
+            ),
             Some(path) => format!(
                 "{path:?} is excluded from {} by {}",
                 self.root.path.display(),

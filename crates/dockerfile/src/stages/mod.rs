@@ -22,7 +22,7 @@ mod state;
 mod user;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use arguments::BuildArguments;
@@ -201,6 +201,15 @@ impl Stages {
     /// Path of the Dockerfile.
     pub fn file(&self) -> &Path {
         self.request.file.path()
+    }
+
+    /// Leaves files and folders that this program writes out of the context, and of the folders that
+    /// replace stages.
+    pub fn leave_out(&mut self, written: &[PathBuf]) {
+        let replaced = self.all.iter_mut().filter_map(|it| it.folder.as_mut());
+        for folder in replaced.chain([&mut self.context]) {
+            folder.leave_out(written);
+        }
     }
 
     /// Base image of the target stage, by its name in the file.

@@ -483,8 +483,11 @@ fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError>
         ),
     };
     let own = lock_file(file, folder).filter(|_| !text.contains(LOCK_FILE));
-    let own = IgnoreRules::read(&own.unwrap_or_default(), file).unwrap_or_default();
-    Ok(Folder::new(root, ignore.after(own), rules))
+    Ok(Folder::new(
+        root,
+        ignore.after(IgnoreRules::of_paths(own)),
+        rules,
+    ))
 }
 
 /// Path of the lock file next to a Dockerfile, from the context folder.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::Problem;
+use wincimg_common::files::real_path;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
@@ -85,13 +86,4 @@ fn folder_around<'a>(output: &Path, file: &'a PlannedEntry) -> Option<&'a Path> 
     let rules = source.ignore_filter();
     let is_left_out = rules.is_ok_and(|rules| rules.is_ignored(inside));
     (!is_left_out).then_some(folder)
-}
-
-/// A path without links, whose last components need not exist.
-fn real_path(path: &Path) -> Option<PathBuf> {
-    let path = std::path::absolute(path).ok()?;
-    path.ancestors().find_map(|known| {
-        let rest = path.strip_prefix(known).ok()?;
-        Some(known.canonicalize().ok()?.join(rest))
-    })
 }

@@ -261,7 +261,8 @@ impl EntryBuild<'_> {
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
         let (entry, run) = (self.entry, &self.work.run);
-        let design = self.named.read(ctx.reporter)?;
+        let mut design = self.named.read(ctx.reporter)?;
+        design.leave_out(ctx.cache.clone());
         let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
             return Ok(());
         };
