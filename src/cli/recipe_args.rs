@@ -171,14 +171,15 @@ impl RecipeArgs {
             Some(stages) => stages.architecture()?,
             None => None,
         };
+        let asked_for = named.as_deref().or(self.platform.map(Architecture::name));
+        if let Some(other) = asked_for.filter(|it| *it != Architecture::Amd64.name())
+            && design.is_for_any_host()?
+        {
+            let problem = format!("the base for HostProcess containers is for amd64, not {other}");
+            return Err(Failure::usage(problem).hint("build it for windows/amd64"));
+        }
         let Some(named) = named else {
-            let architecture = self.platform.unwrap_or_default();
-            if architecture != Architecture::Amd64 && design.is_for_any_host()? {
-                let name = architecture.name();
-                let problem = format!("the base hostprocess is for amd64, not {name}");
-                return Err(Failure::usage(problem).hint("remove --platform"));
-            }
-            return Ok(architecture);
+            return Ok(self.platform.unwrap_or_default());
         };
         let of_file = platform(&format!("windows/{named}"));
         let of_file = of_file.map_err(|problem| {

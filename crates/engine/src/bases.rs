@@ -9,7 +9,10 @@ use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
     BaseMatch, BaseRegistry, BaseRepository, NamedBase, RejectedTag, Resolution, find_host_process,
+    find_published_host_process,
 };
+use wincimg_oci::document::Image;
+use wincimg_oci::reference::Reference;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
@@ -45,6 +48,17 @@ pub(super) struct FoundBase {
     pub(super) set_aside: Vec<RejectedTag>,
 }
 
+impl FoundBase {
+    /// A base that serves any host, for each of these.
+    fn of_any_host(reference: Option<Reference>, image: Image, hosts: &[HostBuild]) -> Vec<Self> {
+        let found = Self {
+            base: PlannedBase::new(reference.map(Location::Registry), image),
+            set_aside: Vec::new(),
+        };
+        vec![found; hosts.len().max(1)]
+    }
+}
+
 impl From<Resolution> for FoundBase {
     fn from(found: Resolution) -> Self {
         Self {
@@ -74,11 +88,7 @@ impl BaseSearch {
         let search = async {
             let found = find_host_process(name, registry, &self.registry).await?;
             if let Some((reference, image)) = found {
-                let found = FoundBase {
-                    base: PlannedBase::new(reference.map(Location::Registry), image),
-                    set_aside: Vec::new(),
-                };
-                return Ok(vec![found; hosts.len().max(1)]);
+                return Ok(FoundBase::of_any_host(reference, image, hosts));
             }
             let repository = registry.repository(name)?;
             let bases = BaseRepository::open_for(&self.registry, &repository, hosts).await?;
@@ -104,10 +114,13 @@ impl BaseSearch {
         let sharing = HostGroups::new(hosts.to_vec(), true, matched);
         let searching = self.for_recipe(name, registry, &sharing.asked_for, matched);
         let found = searching.await?;
-        let bases = hosts.iter().map(|host| sharing.base_for(*host, &found).0);
+        let bases = hosts
+            .iter()
+            .map(|host| sharing.base_for(Some(*host), &found).0);
         Ok(bases.collect())
     }
 
+    /// The base of an image's name for each host; one without Windows inside serves any.
     pub(super) async fn by_name(
         &self,
         named: &NamedBase,
@@ -115,6 +128,12 @@ impl BaseSearch {
         matched: BaseMatch,
     ) -> Result<Vec<FoundBase>, BoxError> {
         let search = async {
+            if let NamedBase::Exact(reference) = named
+                && let Some((reference, image)) =
+                    find_published_host_process(reference, &self.registry).await?
+            {
+                return Ok(FoundBase::of_any_host(Some(reference), image, hosts));
+            }
             let found = named.resolve(&self.registry, hosts, matched).await?;
             Ok(found.into_iter().map(FoundBase::from).collect())
         };

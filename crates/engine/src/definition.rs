@@ -10,7 +10,7 @@ use wincimg_common::shell::command_line;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
 use wincimg_dockerfile::{DockerfileNames, has_from};
 use wincimg_images::recipes;
-use wincimg_inspect::bases::{BaseRegistry, is_host_process};
+use wincimg_inspect::bases::{BaseRegistry, is_host_process, is_published_host_process};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::sha256;
 use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs};
@@ -266,11 +266,18 @@ impl BuildDefinition {
 
     /// Returns true if one image without Windows inside serves all hosts.
     pub fn is_for_any_host(&self) -> Result<bool, BoxError> {
-        let Some(recipe) = self.recipe() else {
-            return Ok(false);
+        let recipe = match &self.made_by {
+            DefinitionKind::Recipe(recipe) => recipe,
+            DefinitionKind::Dockerfile(stages) => {
+                return Ok(stages.bases().into_iter().all(is_published_host_process));
+            }
         };
         let base = recipe.base(&self.settings())?;
-        Ok(!recipe.has_base_image() && is_host_process(&base))
+        Ok(if recipe.has_base_image() {
+            is_published_host_process(&base)
+        } else {
+            is_host_process(&base)
+        })
     }
 
     /// The Windows that the base's tag names, with a revision if the tag has one.

@@ -25,7 +25,7 @@ use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{Reference, prefix_and_name, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
-use wincimg_recipe::{Instructions, Plan, PlannedStep};
+use wincimg_recipe::{Instructions, PlannedStep};
 
 use self::in_daemon::{NOT_KEPT, no_place};
 use self::key::segment_key;
@@ -316,7 +316,7 @@ impl HybridBuild<'_> {
             return Err(Problem::new("internal/segment", problem).into());
         };
         let host = image.host.as_ref();
-        let plan = host.map_or_else(Plan::default, |host| base.plan_of(&image.plan.name, host));
+        let plan = base.plan_of(&image.plan.name, host);
         let mut planned = PlannedImage::new(host.cloned(), base.clone(), plan);
         // A base in no registry is pushed as it is, or loaded, without the name of the built image.
         let unpushed = (!is_placed(base)).then(|| Instructions {

@@ -23,9 +23,7 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, NamedBase, RejectedTag, ResolveError, is_host_process,
-};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, NamedBase, RejectedTag, ResolveError};
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
@@ -211,17 +209,11 @@ impl BuildRequest {
             let searching = search.for_recipe(&base, &self.base_registry, wanted, self.matched);
             searching.await?
         };
-        if hosts.is_empty() {
-            return found
-                .into_iter()
-                .map(|found| self.planned(recipe, found.base, None, found.set_aside))
-                .collect();
-        }
-        let hosts = hosts.iter().map(|host| {
-            let (base, place) = sharing.base_for(host.build, &found);
+        let hosts = hosts_or_any(hosts).map(|host| {
+            let (base, place) = sharing.base_for(host.map(|host| host.build), &found);
             // Reported once.
             let set_aside = std::mem::take(&mut found[place].set_aside);
-            self.planned(recipe, base, Some(host), set_aside)
+            self.planned(recipe, base, host, set_aside)
         });
         hosts.collect()
     }
@@ -239,7 +231,7 @@ impl BuildRequest {
             .iter()
             .map(|name| self.stage_base(stages, name, hosts, sharing, search));
         let mut found = try_join_all(finding).await?;
-        let plan_for = |(index, host): (usize, &TargetHost)| {
+        let plan_for = |(index, host): (usize, Option<&TargetHost>)| {
             let mut planned = BTreeMap::new();
             let mut own = None;
             let mut notes = Vec::new();
@@ -247,9 +239,9 @@ impl BuildRequest {
                 let (base, set_aside) = match found {
                     StageBaseFound::Local(bases) => (bases[index].clone(), Vec::new()),
                     StageBaseFound::Named(read, found) => {
-                        let (base, place) = sharing.base_for(host.build, found);
+                        let (base, place) = sharing.base_for(host.map(|host| host.build), found);
                         let set_aside = std::mem::take(&mut found[place].set_aside);
-                        notes.extend(other_windows(name, read, &base, host));
+                        notes.extend(host.and_then(|host| other_windows(name, read, &base, host)));
                         (base, set_aside)
                     }
                 };
@@ -278,10 +270,10 @@ impl BuildRequest {
             Ok(PlannedImage {
                 stages: on_bases,
                 set_aside,
-                ..PlannedImage::new(Some(host.clone()), base, plan)
+                ..PlannedImage::new(host.cloned(), base, plan)
             })
         };
-        hosts.iter().enumerate().map(plan_for).collect()
+        hosts_or_any(hosts).enumerate().map(plan_for).collect()
     }
 
     /// Resolves one base of a Dockerfile.
@@ -374,6 +366,7 @@ impl BuildRequest {
         let mut lacking = MissingInputs::default();
         for image in images {
             round.evaluate(image, &mut lacking).await?;
+            image.plan.check_base()?;
         }
         Ok(lacking)
     }
@@ -443,7 +436,7 @@ impl BuildRequest {
             }
         };
         let name = recipe.base(settings)?;
-        let brings_windows = recipe.has_base_image() || !is_host_process(&name);
+        let brings_windows = !self.design.is_for_any_host()?;
         if recipe.has_base_image() {
             self.base_registry.parse_dockerfile_name(&name)?;
         } else if brings_windows {

@@ -11,6 +11,9 @@ use crate::site::{Site, answer_of, json_of, stderr};
 const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
      [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n";
 
+/// Repository of Microsoft's base.
+const PUBLISHED: &str = "oss/kubernetes/windows-host-process-containers-base-image";
+
 /// The files of a layer, by their paths.
 pub(crate) fn files_of(site: &Site, layer: &Value) -> Vec<(String, Vec<u8>)> {
     let entries = entries_in(&blob_in(&site.path("layout"), &layer["digest"])).into_iter();
@@ -154,7 +157,6 @@ fn what_needs_windows_inside_is_refused_with_the_reason() {
 
 #[test]
 fn microsofts_base_can_be_named() {
-    const BASE: &str = "oss/kubernetes/windows-host-process-containers-base-image";
     let site = Site::new();
     // Such a base: an image that contains only hives.
     site.write(
@@ -166,13 +168,13 @@ fn microsofts_base_can_be_named() {
             .args(["--host-build", "17763.973", "--registry", &site.host()])
             .args([
                 "--name",
-                &format!("mcr/{BASE}"),
+                &format!("mcr/{PUBLISHED}"),
                 "--tag",
                 "v1.0.0",
                 "--push",
             ]),
     );
-    let recipe = AGENT.replace("hostprocess", &format!("{BASE}:v1.0.0"));
+    let recipe = AGENT.replace("hostprocess", &format!("{PUBLISHED}:v1.0.0"));
     site.write("recipe.toml", recipe);
     let built = json_of(
         site.build(".")
@@ -181,7 +183,7 @@ fn microsofts_base_can_be_named() {
     );
     let image = &built["images"][0];
     let base = image["base"]["reference"].as_str().unwrap();
-    assert_contains!(base, &format!("{BASE}:v1.0.0@sha256:"));
+    assert_contains!(base, &format!("{PUBLISHED}:v1.0.0@sha256:"));
     let layers = image["layers"].as_array().unwrap();
     let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
     assert_eq!(from, [&json!("base"), &json!("recipe")]);
@@ -189,7 +191,7 @@ fn microsofts_base_can_be_named() {
     let named: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(named, ["Hives", "Files", "Files/agent.exe"]);
 
-    let recipe = AGENT.replace("hostprocess", &format!("{BASE}:v9"));
+    let recipe = AGENT.replace("hostprocess", &format!("{PUBLISHED}:v9"));
     site.write("recipe.toml", recipe);
     let output = site
         .build(".")
@@ -197,6 +199,50 @@ fn microsofts_base_can_be_named() {
         .output()
         .unwrap();
     assert_ne!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_dockerfile_on_microsofts_base_is_for_all_hosts() {
+    let site = Site::new();
+    let base = "name = \"base\"\nbase = \"hostprocess\"\n";
+    site.write("base/recipe.toml", base);
+    let named = format!("mcr/{PUBLISHED}");
+    let pushed = json_of(
+        site.push("base")
+            .args(["--name", &named, "--tag", "v1.0.0"]),
+    );
+    let digest = pushed["images"][0]["digest"].as_str().unwrap();
+    site.write("agent/agent.exe", "x");
+    let write = |version: &str, last: &str| {
+        let from = format!("--platform=windows/amd64 mcr.microsoft.com/{PUBLISHED}{version}");
+        let text = format!("FROM {from}\nCOPY agent.exe /agent.exe\n{last}\n");
+        site.write("agent/Dockerfile", text);
+    };
+    for version in [
+        ":v1.0.0",
+        &format!(":v1.0.0@{digest}"),
+        &format!("@{digest}"),
+    ] {
+        write(version, "ENTRYPOINT [\"agent.exe\"]");
+        for hosts in [&[][..], &["--host-build", "20348.2402"]] {
+            let output = ["--output", "oci:layout"];
+            let built = json_of(site.build("./agent").args(output).args(hosts));
+            let image = &built["images"][0];
+            assert_eq!(image["os_version"], Value::Null, "{version}");
+            assert_eq!(image["base"]["match"], "any");
+            let files = files_of(&site, &image["layers"][1]);
+            assert_eq!(files.last().unwrap().0, "Files/agent.exe");
+        }
+        let converted = site.with_bases(&["convert", "./agent"]).output().unwrap();
+        assert!(converted.status.success(), "{converted:?}");
+        site.write("agent/agent.toml", converted.stdout);
+        let mut build = site.build("./agent/agent.toml");
+        json_of(build.args(["--output", "oci:layout"]));
+    }
+    let shim = "ENTRYPOINT [\"C:\\\\wincimg\\\\shim.exe\"]\nCMD [\"pause\"]";
+    write(":v1.0.0", shim);
+    site.build("./agent")
+        .fails(2, "base/no-windows", &["--stop-timeout"]);
 }
 
 /// Builds the agent, with this content in its file, as `app:1.4`.

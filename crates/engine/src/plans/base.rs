@@ -193,14 +193,14 @@ impl PlannedBase {
     }
 
     /// Initial plan for an image on it, without the base's `ONBUILD` instructions.
-    pub(crate) fn plan_of(&self, name: &str, host: &TargetHost) -> Plan {
+    pub(crate) fn plan_of(&self, name: &str, host: Option<&TargetHost>) -> Plan {
         Plan {
             name: name.to_owned(),
             base: PlanBase {
                 on_build: Vec::new(),
                 ..self.for_plan()
             },
-            host_build: Some(host.build.version),
+            host_build: host.map(|host| host.build.version),
             ..Plan::default()
         }
     }

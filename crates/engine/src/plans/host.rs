@@ -78,8 +78,15 @@ impl HostGroups {
         sharing
     }
 
-    /// The base of one host, and the index of the result that it shares.
-    pub(crate) fn base_for(&self, host: HostBuild, found: &[FoundBase]) -> (PlannedBase, usize) {
+    /// The base of one host, or of any, and the index of the result that it shares.
+    pub(crate) fn base_for(
+        &self,
+        host: Option<HostBuild>,
+        found: &[FoundBase],
+    ) -> (PlannedBase, usize) {
+        let Some(host) = host else {
+            return (found[0].base.clone(), 0);
+        };
         let leader = self.group_host(host);
         let asked_for = |asked_for: &HostBuild| *asked_for < leader;
         let place = self.asked_for.partition_point(asked_for);

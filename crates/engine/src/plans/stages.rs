@@ -289,6 +289,12 @@ impl EvaluationPass<'_> {
         if let Some(platform) = self.stages.platform_of(name) {
             return self.images_for(name, platform).await;
         }
+        if hosts.is_empty() {
+            let problem = format!("COPY --from={name} requires a host");
+            return Err(Problem::request("dockerfile/request", problem)
+                .hint("name one: --host-build B.R")
+                .into());
+        }
         self.images.resolve(name, hosts).await
     }
 

@@ -56,7 +56,7 @@ impl Planner<'_> {
         let bases = &self.ctx.bases;
         let searching = bases.by_name(&old.named, &sharing.asked_for, wanted);
         let found = searching.await?;
-        let (base, place) = sharing.base_for(host.build, &found);
+        let (base, place) = sharing.base_for(Some(host.build), &found);
         Ok(FoundBase {
             base,
             set_aside: found[place].set_aside.clone(),
@@ -109,7 +109,8 @@ impl Planner<'_> {
             os_version: below.os_version.clone().unwrap_or_default(),
             found_by: old.by,
         };
-        let plan = new.base.plan_of(self.request.image.repository(), host);
+        let name = self.request.image.repository();
+        let plan = new.base.plan_of(name, Some(host));
         Ok(PlannedUpdate {
             planned: PlannedImage {
                 set_aside: new.set_aside,

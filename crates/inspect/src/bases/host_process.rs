@@ -3,7 +3,7 @@
 
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_oci::document::{Document, Image, ManifestFormat, Platform};
-use wincimg_oci::reference::{Reference, with_digest};
+use wincimg_oci::reference::{Reference, parse_reference, with_digest};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Source;
 
@@ -19,23 +19,24 @@ const TAG: &str = "v1.0.0";
 /// Creation time of the generated base. Both tar and Windows can represent it.
 const CREATED: &str = "2000-01-01T00:00:00Z";
 
-/// The path and the tag of Microsoft's base, if the name refers to it.
-fn published(name: &str) -> Option<(&str, &str)> {
-    let (path, tag) = match name.rsplit_once(':') {
-        Some((path, tag)) if !tag.contains('/') => (path, tag),
-        _ => (name, TAG),
-    };
-    let is_published = path == PUBLISHED || path.ends_with(&format!("/{PUBLISHED}"));
-    is_published.then_some((path, tag))
+/// Returns true for a reference of Microsoft's base, or of a copy of it.
+fn is_published(reference: &Reference) -> bool {
+    let path = reference.repository().strip_suffix(PUBLISHED);
+    path.is_some_and(|above| above.is_empty() || above.ends_with('/'))
+}
+
+/// Returns true if the name of an image refers to Microsoft's base for `HostProcess` containers.
+pub fn is_published_host_process(name: &str) -> bool {
+    parse_reference(name).is_ok_and(|reference| is_published(&reference))
 }
 
 /// Returns true if the name refers to a base for `HostProcess` containers.
 pub fn is_host_process(name: &str) -> bool {
-    name == HOST_PROCESS || published(name).is_some()
+    name == HOST_PROCESS || is_published_host_process(name)
 }
 
-/// The base of that name, and its reference by tag and digest unless wincimg creates it; none if it
-/// is another base.
+/// The base that a recipe names so, and its reference by tag and digest unless wincimg creates it;
+/// none if it is another base.
 pub async fn find_host_process(
     name: &str,
     bases: &BaseRegistry,
@@ -46,17 +47,38 @@ pub async fn find_host_process(
         let own = own.map_err(|error| Problem::from_error("base/document", error))?;
         return Ok(Some((None, own)));
     }
-    let Some((path, tag)) = published(name) else {
+    let named = parse_reference(name).ok().filter(is_published);
+    let (Some(named), Some(start)) = (named, name.find(PUBLISHED)) else {
         return Ok(None);
     };
+    let (path, version) = name.split_at(start + PUBLISHED.len());
     let repository = bases.repository(path)?.repository;
-    let source = Source::Registry(registry.repository(&repository));
+    let (host, path) = (repository.registry(), repository.repository());
+    let tag = named.tag().filter(|_| !version.is_empty()).unwrap_or(TAG);
+    let reference = Reference::new(host, path, tag, named.digest());
+    let found = find_published_host_process(&reference, registry).await?;
+    Ok(found.map(|(reference, image)| (Some(reference), image)))
+}
+
+/// Microsoft's base, with its reference by tag and digest; none if the reference is of another image.
+pub async fn find_published_host_process(
+    reference: &Reference,
+    registry: &RegistryClient,
+) -> Result<Option<(Reference, Image)>, BoxError> {
+    if !is_published(reference) {
+        return Ok(None);
+    }
+    let source = Source::Registry(registry.repository(reference));
     let other = |problem: &str| {
-        let problem = format!("{name} cannot be the base of HostProcess containers: {problem}");
-        Problem::answer("base/no-host-process", problem)
-            .hint(format!("base = {HOST_PROCESS:?} requires no other image"))
+        let problem =
+            format!("{reference} cannot be the base of HostProcess containers: {problem}");
+        Problem::answer("base/no-host-process", problem).hint(format!(
+            "base = {HOST_PROCESS:?} in a recipe requires no other image"
+        ))
     };
-    let image = match source.resolve(Some(tag)).await? {
+    let tag = reference.tag().unwrap_or(TAG);
+    let which = reference.digest().unwrap_or(tag);
+    let image = match source.resolve(Some(which)).await? {
         Document::Manifest(manifest) => {
             if !source.is_image(&manifest).await? {
                 return Err(other("it is not an image").into());
@@ -86,9 +108,8 @@ pub async fn find_host_process(
     {
         return Err(other("it names a version of Windows").into());
     }
-    let (host, name) = (repository.registry(), repository.repository());
-    let reference = with_digest(host, name, tag, image.digest());
-    Ok(Some((Some(reference), image)))
+    let (host, path) = (reference.registry(), reference.repository());
+    Ok(Some((with_digest(host, path, tag, image.digest()), image)))
 }
 
 /// An image without layers: its files are all that a `HostProcess` container requires.

@@ -20,7 +20,10 @@ pub use candidates::NearestImage;
 pub use dockerfile_name::NamedBase;
 pub use flavour::BaseFlavour;
 pub use flavour_selector::FlavourSelector;
-pub use host_process::{HOST_PROCESS, find_host_process, is_host_process};
+pub use host_process::{
+    HOST_PROCESS, find_host_process, find_published_host_process, is_host_process,
+    is_published_host_process,
+};
 pub use list::{BaseListing, BaseListingEntry};
 pub use local::read_local_base;
 pub use name::{BASE_NAMES, BaseName, BaseNameError, BaseRegistry, NAMES, parse_location};
