@@ -148,6 +148,23 @@ fn what_a_build_writes_is_not_in_its_context() {
 }
 
 #[test]
+fn a_tag_with_a_digest_decides_on_the_host() {
+    let site = Site::new();
+    let name = "windows/nanoserver:10.0.17763.973";
+    let mirrored = format!("{}/mcr/{name}", site.host());
+    let digest = site.command(&["digest", &mirrored]).output().unwrap();
+    let digest = String::from_utf8(digest.stdout).unwrap();
+    let base = format!("mcr.microsoft.com/{name}@{}", digest.trim());
+    site.write("app/Dockerfile", format!("FROM {base}\nENV A=1\n"));
+    let built = json_of(site.build("./app").args(["--output", "oci:out"]));
+    assert_eq!(built["images"][0]["os_version"], "10.0.17763.973");
+    site.build("./app")
+        .args(["--host-build", "20348.2402"])
+        .fails(1, "base/nothing-fits", &["20348.2402"])
+        .advises(&["remove the digest"]);
+}
+
+#[test]
 fn a_pattern_does_not_follow_links_that_it_does_not_match() {
     let site = site("COPY a.* d/*.txt /x/", &["a.txt", "d/e.txt"]);
     for name in [".#a.txt", "d/latest"] {

@@ -72,26 +72,26 @@ impl BaseRegistry {
 }
 
 impl NamedBase {
-    /// The Windows that its tag names, with a revision if the tag has one.
+    /// The Windows that its tag names, also one with a digest, with a revision if the tag has one.
     pub fn windows(&self) -> Option<WindowsVersion> {
-        let Self::OfHost { name, build } = self else {
+        let reference = match self {
+            Self::OfHost { name, .. } => &name.repository,
+            Self::Exact(reference) => reference,
+        };
+        let tag = reference.tag().and_then(BaseTag::parse)?;
+        if !tag.is_for(Architecture::Amd64) {
             return None;
-        };
-        let tag = name.repository.tag().and_then(BaseTag::parse)?;
-        let of_update = |kb| {
-            let mut updates = Updates::global().by_kb(kb);
-            updates.find(|update| update.build == *build)
-        };
-        Some(match tag.names {
-            TagPrecision::Version(version) => version,
-            TagPrecision::Update { kb, .. } => of_update(kb)
-                .map_or(WindowsVersion::from_build(*build), |update| {
-                    update.version()
-                }),
-            TagPrecision::Release { .. } | TagPrecision::Nothing => {
-                WindowsVersion::from_build(*build)
+        }
+        match tag.names {
+            TagPrecision::Version(version) => Some(version),
+            TagPrecision::Update { build, kb } => {
+                let mut updates = Updates::global().by_kb(kb);
+                let update = updates.find(|update| update.build == build);
+                Some(update.map_or(WindowsVersion::from_build(build), |it| it.version()))
             }
-        })
+            TagPrecision::Release { build } => Some(WindowsVersion::from_build(build)),
+            TagPrecision::Nothing => None,
+        }
     }
 
     /// Finds the image for each host.
@@ -226,6 +226,24 @@ mod tests {
             ("repo.lan/own", "repo.lan/own:latest"),
         ] {
             assert_eq!(named("mcr.microsoft.com", text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tag_names_its_windows_with_a_digest_too() {
+        let registry: BaseRegistry = "mcr.microsoft.com".parse().unwrap();
+        let digest = format!("@sha256:{}", "0".repeat(64));
+        for (tag, expected) in [
+            (":ltsc2022", Some("20348")),
+            (":10.0.17763.973-amd64", Some("17763.973")),
+            (":ltsc2022-arm64", None),
+            (":8.0", None),
+            ("", None),
+        ] {
+            let text = format!("mcr.microsoft.com/windows/nanoserver{tag}{digest}");
+            let named = registry.parse_dockerfile_name(&text).unwrap();
+            let expected = expected.map(|version| version.parse().unwrap());
+            assert_eq!(named.windows(), expected, "{tag}");
         }
     }
 

@@ -211,6 +211,11 @@ impl NoMatchingBase {
                 self.host.version.build
             );
         }
+        if self.repository.contains('@') {
+            return "remove the digest, which is of this image alone, or build for hosts of its \
+                    build"
+                .to_owned();
+        }
         if let [first, ..] = &self.other_flavours[..] {
             return format!(
                 "use a flavour that has one: {}, as in {}:{first}",
