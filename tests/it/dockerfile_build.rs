@@ -344,6 +344,20 @@ fn a_line_of_linux_makes_its_stage_one_that_windows_cannot_run() {
 }
 
 #[test]
+fn the_stage_to_replace_is_the_one_that_files_are_copied_from() {
+    let site = Site::new();
+    let above = "FROM golang:1.22 AS go\nRUN apt-get update\nFROM go AS other\n";
+    for (from, more) in [("build", "FROM go AS build\n"), ("go", "")] {
+        let last = format!("FROM {BASE}\nCOPY --from={from} /out /app\n");
+        site.write("app/Dockerfile", format!("{above}{more}{last}"));
+        build(&site, &["--dry-run"])
+            .fails(2, "dockerfile/needs-linux", &[])
+            .advises(&[&format!("--stage {from}=DIR")])
+            .hides("IMAGE");
+    }
+}
+
+#[test]
 fn a_base_for_linux_is_an_error_of_its_stage() {
     let registry = FakeRegistry::start();
     let platform = json!({"os": "linux", "architecture": "amd64"});

@@ -290,8 +290,17 @@ impl Stages {
         stages.filter(move |(index, _)| needed[*index])
     }
 
-    /// The stages that a stage is based on or copies from, also in triggers of the stage below.
+    /// The stages that a stage is based on or copies from.
     fn sources_of(&self, index: usize) -> Vec<usize> {
+        let mut sources = self.copied_by(index);
+        if let StageBaseImage::Stage(below) = self.all[index].base {
+            sources.push(below);
+        }
+        sources
+    }
+
+    /// The stages that a stage copies from, also in triggers of the stage below.
+    fn copied_by(&self, index: usize) -> Vec<usize> {
         let copied = |kind: &InstructionKind| match kind {
             InstructionKind::Copy(copy) => self.stage_before(index, copy.from.as_deref()?),
             _ => None,
@@ -305,7 +314,6 @@ impl Stages {
                 InstructionKind::OnBuild(trigger) => copied(&read_trigger(trigger).ok()?),
                 _ => None,
             }));
-            sources.push(below);
         }
         sources
     }
@@ -536,15 +544,30 @@ impl Stages {
         }
     }
 
-    /// What can replace a stage: only an image if others are based on it.
+    /// What can replace a stage: only an image below the target, else folders for the stages on it
+    /// that files are copied from.
     fn replacement_of(&self, index: usize) -> String {
         let name = &self.all[index].name;
-        let mut others = self.all.iter();
-        if others.any(|other| other.base == StageBaseImage::Stage(index)) {
-            format!("an image in its place: --stage {name}=IMAGE")
-        } else {
-            format!("a folder with its files instead: --stage {name}=DIR")
+        if self.is_below_target(index) {
+            return format!("an image in its place: --stage {name}=IMAGE");
         }
+        let mut others = self.all.iter();
+        let mut copied = BTreeSet::from([index]);
+        if others.any(|other| other.base == StageBaseImage::Stage(index)) {
+            let needed = self.needed().filter(|(_, stage)| stage.folder.is_none());
+            copied = needed.flat_map(|(user, _)| self.copied_by(user)).collect();
+            let is_built = |stage: usize| self.all[stage].folder.is_none();
+            copied.retain(|stage| is_built(*stage) && self.is_based_on(*stage, index));
+        }
+        let folders = copied.iter().map(|stage| &self.all[*stage].name);
+        let folders: Vec<String> = folders.map(|it| format!("--stage {it}=DIR")).collect();
+        let is_alone = copied.len() == 1 && copied.contains(&index);
+        let what = if is_alone {
+            "its files instead"
+        } else {
+            "the files of each stage that is copied from"
+        };
+        format!("a folder with {what}: {}", folders.join(" "))
     }
 
     /// Evaluates without the contents of bases; an incomplete result has the required facts.

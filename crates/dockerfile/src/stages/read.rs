@@ -430,12 +430,16 @@ impl Stages {
 
     /// Returns true for the target stage, and for those that it is based on.
     pub(super) fn is_below_target(&self, index: usize) -> bool {
-        let mut stages =
-            std::iter::successors(Some(self.target), |stage| match self.all[*stage].base {
-                StageBaseImage::Stage(below) => Some(below),
-                StageBaseImage::Image(_) => None,
-            });
-        stages.any(|stage| stage == index)
+        self.is_based_on(self.target, index)
+    }
+
+    /// Returns true for a stage itself, and for those that it is based on.
+    pub(super) fn is_based_on(&self, stage: usize, below: usize) -> bool {
+        let mut stages = std::iter::successors(Some(stage), |stage| match self.all[*stage].base {
+            StageBaseImage::Stage(below) => Some(below),
+            StageBaseImage::Image(_) => None,
+        });
+        stages.any(|stage| stage == below)
     }
 }
 
