@@ -1255,6 +1255,16 @@ fn files_of_a_linux_image_are_copied_from_a_stage_without_instructions() {
         ["x/netapi32.dll", "y/new.txt"]
     );
     json_of(&mut run(&["--output", "oci:image"]));
+    // A copy of the image replaces it.
+    let text = site.text("app/Dockerfile");
+    let absent = text.replace(&format!("{host}/core:1"), &format!("{host}/absent:1"));
+    site.write("app/Dockerfile", absent);
+    let copied = format!("core={host}/core:1");
+    let mut plans = json_of(&mut run(&["--dry-run", "--stage", &copied]));
+    assert_eq!(
+        files(&plans["plans"][0].take()),
+        ["x/netapi32.dll", "y/new.txt"]
+    );
     // Another platform than the image's is not taken for it.
     write("linux/arm64");
     let output = run(&["--dry-run"]).output().unwrap();

@@ -255,10 +255,13 @@ impl Stages {
     /// stage can be.
     pub fn is_local(&self, base: &str) -> bool {
         let has_scheme = LOCAL_SCHEMES.iter().any(|scheme| base.starts_with(scheme));
-        let is_replaced = |stage: &Stage| {
-            stage.is_replaced && matches!(&stage.base, StageBaseImage::Image(name) if name == base)
-        };
-        has_scheme && self.all.iter().any(is_replaced)
+        has_scheme && self.is_replacement(base)
+    }
+
+    /// Returns true if the image of this name replaces a stage.
+    pub fn is_replacement(&self, image: &str) -> bool {
+        let mut replaced = self.all.iter().filter(|stage| stage.is_replaced);
+        replaced.any(|stage| matches!(&stage.base, StageBaseImage::Image(name) if name == image))
     }
 
     /// Platform of an image that is only a source of files, if `FROM` names one.

@@ -263,6 +263,7 @@ impl Stages {
             Some(name) => find(self, name)?,
             None => count - 1,
         };
+        let are_empty: Vec<bool> = self.all.iter().map(|it| it.steps.is_empty()).collect();
         for (name, replacement) in &request.replacements {
             let index = find(self, name)?;
             match replacement {
@@ -275,7 +276,7 @@ impl Stages {
             }
             self.all[index].is_replaced = true;
         }
-        self.find_file_sources()?;
+        self.find_file_sources(&are_empty)?;
         self.check_bases()
     }
 
@@ -310,16 +311,17 @@ impl Stages {
     }
 
     /// Finds the stages that are an image of another platform without steps, from which others copy
-    /// files: `FROM --platform=linux/amd64 IMAGE AS core`.
-    fn find_file_sources(&mut self) -> Result<(), StageError> {
+    /// files: `FROM --platform=linux/amd64 IMAGE AS core`. Another image in place of one is for the
+    /// same platform; in place of steps, it may be for Windows.
+    fn find_file_sources(&mut self, are_empty: &[bool]) -> Result<(), StageError> {
         for index in 0..self.all.len() {
             let stage = &self.all[index];
             let StageBaseImage::Image(image) = &stage.base else {
                 continue;
             };
             let is_source = index != self.target
-                && !stage.is_replaced
-                && stage.steps.is_empty()
+                && stage.folder.is_none()
+                && are_empty[index]
                 && image != "scratch"
                 && !self
                     .all

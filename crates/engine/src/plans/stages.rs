@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_dockerfile::stages::{
     BaseImages, EvaluationResult, Inputs, SegmentId, StageBase, StageError, Stages, StepPlacement,
@@ -287,7 +288,16 @@ impl EvaluationPass<'_> {
             return Ok(vec![base.clone()]);
         }
         if let Some(platform) = self.stages.platform_of(name) {
-            return self.images_for(name, platform).await;
+            let found = self.images_for(name, platform).await;
+            // What the user names instead may be for Windows.
+            if found.is_err()
+                && self.stages.is_replacement(name)
+                && let Ok(found) = self.windows_replacement(name, hosts).await
+                && !found.is_empty()
+            {
+                return Ok(found);
+            }
+            return found;
         }
         if hosts.is_empty() {
             let problem = format!("COPY --from={name} requires a host");
@@ -298,28 +308,44 @@ impl EvaluationPass<'_> {
         self.images.resolve(name, hosts).await
     }
 
+    /// The Windows image in place of a stage for another platform.
+    async fn windows_replacement(
+        &self,
+        name: &str,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<PlannedBase>, BoxError> {
+        if !self.stages.is_local(name) {
+            return self.images.resolve(name, hosts).await;
+        }
+        let place: Location = name.parse()?;
+        let (registry, matched) = (&self.images.ctx.registry, self.images.request.matched);
+        let hosts = hosts.iter();
+        let reading = hosts.map(|host| PlannedBase::local(&place, registry, *host, matched));
+        try_join_all(reading).await
+    }
+
     /// The image for another platform than Windows, which is only a source of files.
     async fn images_for(&self, name: &str, platform: &str) -> Result<Vec<PlannedBase>, BoxError> {
         let failed = |problem: String| Problem::new("dockerfile/request", problem);
         let filter: PlatformFilter = platform
             .parse()
             .map_err(|error| failed(format!("FROM --platform={platform}: {error}")))?;
-        let base_registry = &self.images.request.base_registry;
-        let reference = match base_registry.parse_dockerfile_name(name)? {
-            NamedBase::Exact(reference) => reference,
-            NamedBase::OfHost { name, .. } => name.repository,
+        let place = if self.stages.is_local(name) {
+            name.parse()?
+        } else {
+            let base_registry = &self.images.request.base_registry;
+            Location::Registry(match base_registry.parse_dockerfile_name(name)? {
+                NamedBase::Exact(reference) => reference,
+                NamedBase::OfHost { name, .. } => name.repository,
+            })
         };
-        let repository = self.images.ctx.registry.repository(&reference);
-        let which = reference.digest().or(reference.tag()).unwrap_or("latest");
-        let which = which.to_owned();
-        let source = Source::Registry(repository);
-        let images = windows_images(&source, Some(&which), &[filter]).await?;
+        let source = Source::open(&place, &self.images.ctx.registry).await?;
+        let images = windows_images(&source, place.tag_or_digest(), &[filter]).await?;
         let [image] = images.as_slice() else {
             let count = images.len();
             let problem = format!("{name} has {count} images for {platform}: expected one");
             return Err(failed(problem).into());
         };
-        let place = Some(Location::Registry(reference));
-        Ok(vec![PlannedBase::new(place, image.clone())])
+        Ok(vec![PlannedBase::new(Some(place), image.clone())])
     }
 }
