@@ -241,7 +241,7 @@ impl Build {
         request.design.leave_out(self.written(&name));
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
-            destinations: destinations(pushed_to, self.output.as_ref()),
+            destinations: destinations(pushed_to, self.output.as_ref(), naming.registry.as_ref()),
             named_after: naming.registry,
             flavour: self.manifest_format,
             existing: self.tags.existing(),

@@ -196,7 +196,7 @@ impl Update {
         let name = image.repository().to_owned();
         Ok(DeliveryTarget {
             naming: self.tags.naming(name, Some(tag)),
-            destinations: destinations(self.prefix(image)?, self.output.as_ref()),
+            destinations: destinations(self.prefix(image)?, self.output.as_ref(), None),
             named_after: None,
             flavour: self.manifest_format,
             existing: self.tags.existing(),

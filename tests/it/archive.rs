@@ -13,6 +13,8 @@ use wincimg_testkit::image_locations::{
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
+use crate::site::Site;
+
 #[test]
 async fn skopeo_reads_the_archives_we_write() {
     let program = wincimg_testkit::component("skopeo");
@@ -101,6 +103,23 @@ fn saved_images(file: &str) -> Vec<Value> {
         .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
         .unwrap();
     serde_json::from_reader(manifest).unwrap()
+}
+
+#[test]
+fn an_archive_keeps_the_whole_name_of_a_built_image() {
+    let site = Site::new();
+    for (tag, expected) in [
+        ("ghcr.io/acme/sub/pause:1", "ghcr.io/acme/sub/pause:1"),
+        ("pause:1", "pause:1"),
+    ] {
+        site.build("pause")
+            .args(["--host-build", "17763.973", "-t", tag])
+            .args(["--output", "docker-archive:app.tar"])
+            .assert()
+            .success();
+        let saved = saved_images(site.path("app.tar").to_str().unwrap());
+        assert_eq!(saved[0]["RepoTags"], serde_json::json!([expected]));
+    }
 }
 
 #[test]

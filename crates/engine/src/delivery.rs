@@ -109,7 +109,7 @@ impl<'a> DeliveryTarget<'a> {
     pub(crate) fn registry(&self) -> Option<&RegistryPrefix> {
         self.destinations.iter().find_map(|place| match place {
             Destination::Registry(registry) => Some(registry),
-            Destination::Layout(_) | Destination::Archive(_) => None,
+            Destination::Layout(_) | Destination::Archive(..) => None,
         })
     }
 
@@ -237,7 +237,7 @@ impl<'a> Delivery<'a> {
     fn carried(&self, destination: &Destination) -> &[TagEntry] {
         match destination {
             Destination::Registry(_) => &self.carried,
-            Destination::Layout(_) | Destination::Archive(_) => &[],
+            Destination::Layout(_) | Destination::Archive(..) => &[],
         }
     }
 

@@ -60,14 +60,17 @@ pub(super) fn is_created(folder: &Path, output: Option<&Location>) -> bool {
 }
 
 /// The requested destinations; none without an option. The registry comes first, because pipelines
-/// continue with its references.
+/// continue with its references. Images in an archive are named after a registry, as by Docker.
 pub(in crate::cli) fn destinations(
     registry: Option<RegistryPrefix>,
     output: Option<&Location>,
+    named_after: Option<&RegistryPrefix>,
 ) -> Vec<Destination> {
     let output = match output {
         Some(Location::Layout { dir, .. }) => Some(Destination::Layout(dir.clone())),
-        Some(Location::Archive { file, .. }) => Some(Destination::Archive(file.clone())),
+        Some(Location::Archive { file, .. }) => {
+            Some(Destination::Archive(file.clone(), named_after.cloned()))
+        }
         Some(Location::Registry(_)) | None => None,
     };
     let registry = registry.map(Destination::Registry);

@@ -19,8 +19,8 @@ pub enum Destination {
     Registry(RegistryPrefix),
     /// An OCI layout directory.
     Layout(PathBuf),
-    /// A docker-archive file.
-    Archive(PathBuf),
+    /// A docker-archive file, and the registry that `docker load` names its images after.
+    Archive(PathBuf, Option<RegistryPrefix>),
 }
 
 impl Destination {
@@ -33,10 +33,14 @@ impl Destination {
                 dir: dir.clone(),
                 tag: Some(tag.to_owned()),
             },
-            Self::Archive(file) => Location::Archive {
-                file: file.clone(),
-                name: Some(format!("{name}:{tag}")),
-            },
+            Self::Archive(file, registry) => {
+                let name = format!("{name}:{tag}");
+                let whole = registry.as_ref().map(|registry| registry.join(&name));
+                Location::Archive {
+                    file: file.clone(),
+                    name: Some(whole.transpose()?.map_or(name, |whole| whole.to_string())),
+                }
+            }
         })
     }
 
@@ -45,13 +49,13 @@ impl Destination {
         match self {
             // Other tools do not read a layout with Docker's documents.
             Self::Layout(_) => Some(ManifestFormat::Oci),
-            Self::Registry(_) | Self::Archive(_) => None,
+            Self::Registry(_) | Self::Archive(..) => None,
         }
     }
 
     /// Rejects a destination inside a folder that goes into the images.
     pub(super) fn check(&self, publication: &Publication<'_>) -> Result<(), Problem> {
-        let (Self::Layout(output) | Self::Archive(output)) = self else {
+        let (Self::Layout(output) | Self::Archive(output, _)) = self else {
             return Ok(());
         };
         let images = publication.images.iter();

@@ -67,7 +67,7 @@ impl AttachmentOptions {
         if self.is_empty() {
             return Ok(());
         }
-        let takes = |place: &Destination| !matches!(place, Destination::Archive(_));
+        let takes = |place: &Destination| !matches!(place, Destination::Archive(..));
         let place = if destinations.is_empty() {
             "a Docker daemon"
         } else if destinations.iter().all(takes) {
