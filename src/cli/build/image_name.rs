@@ -39,9 +39,12 @@ pub(super) fn tag_or_name(text: &str) -> Result<ImageName, String> {
                 name: Some(name.to_owned()),
                 tag: Some(tag.to_owned()),
             })
-            .ok_or_else(expected);
+            .ok_or_else(|| match parse_reference(text) {
+                Ok(_) => expected(),
+                Err(error) => error.to_string(),
+            });
     }
-    let reference = parse_reference(text).map_err(|_| expected())?;
+    let reference = parse_reference(text).map_err(|error| error.to_string())?;
     let (prefix, name) = prefix_and_name(&reference);
     Ok(ImageName {
         registry: Some(prefix.parse().map_err(|_| expected())?),
@@ -75,6 +78,10 @@ mod tests {
             "", "a b", "repo.lan/APP:1", "repo.lan/app@sha256:00", ":1", "a:b:c",
         ] {
             assert!(tag_or_name(text).is_err(), "{text}");
+        }
+        for text in ["App:1", "ghcr.io/Acme/app:1"] {
+            let problem = tag_or_name(text).unwrap_err();
+            assert!(problem.contains("uppercase letter"), "{problem}");
         }
     }
 }
