@@ -29,7 +29,6 @@ use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
 use wincimg_engine::listing::listing;
 use wincimg_engine::plans::{BuildRequest, PlannedImage};
 use wincimg_engine::unserved::UnservedHost;
-use wincimg_inspect::bases::parse_location;
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
@@ -38,7 +37,7 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
-use self::destinations::{check_output, destinations, is_created, output_place};
+use self::destinations::{cached_image, check_output, destinations, is_created, output_place};
 use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{check_single, image_id, metadata};
 use self::steps::{cache_repository, write_steps};
@@ -137,7 +136,7 @@ pub(super) struct Build {
     compression: Compression,
     /// Reuse unchanged layers of this image too: a reference, oci:DIR[:TAG] or docker-archive:FILE
     /// (repeatable)
-    #[arg(long, value_name = "IMAGE", value_parser = parse_location, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
+    #[arg(long, value_name = "IMAGE", value_parser = cached_image, conflicts_with = "no_cache", add = complete::images(), hide_short_help = true)]
     cache_from: Vec<Location>,
     /// Repository for the images below and above steps that run on Windows [default: the image's,
     /// with --push; else they stay in the daemon]

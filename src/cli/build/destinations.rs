@@ -12,6 +12,16 @@ use crate::cli::error::Failure;
 /// Error for an invalid output. A text that is not even a reference was meant as a path, so only
 /// the forms of paths help.
 pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
+    if let Some(kind) = buildx_field(text, "type") {
+        let expected = match (kind, buildx_field(text, "dest")) {
+            ("docker", Some(file)) => format!("docker-archive:{file}"),
+            ("docker", None) => "docker-archive:FILE".to_owned(),
+            ("oci", _) => "oci:DIR".to_owned(),
+            ("image" | "registry", _) => "--push in its place".to_owned(),
+            _ => "oci:DIR or docker-archive:FILE".to_owned(),
+        };
+        return Err(format!("invalid output {text:?}: expected {expected}"));
+    }
     parse_location(text).map_err(|error| match error {
         LocationError::Reference(_) | LocationError::NoPath { .. } => {
             format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
@@ -26,6 +36,25 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
             format!("invalid output {text:?}: expected {scheme}:{path}")
         }
     })
+}
+
+/// Parses an image whose layers are reused.
+pub(super) fn cached_image(text: &str) -> Result<Location, LocationError> {
+    if buildx_field(text, "type").is_none() {
+        return parse_location(text);
+    }
+    let image = buildx_field(text, "ref").unwrap_or("the name of a pushed image");
+    Err(LocationError::Meant {
+        text: text.to_owned(),
+        is: "is a cache of buildx",
+        meant: format!("type {image}"),
+    })
+}
+
+/// A field of buildx's `type=TYPE,NAME=VALUE`.
+fn buildx_field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut fields = text.split(',').filter(|_| text.starts_with("type="));
+    fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// Rejects outputs that cannot be written, before any network access. `push` is the command for a
@@ -90,5 +119,21 @@ mod tests {
             let expected = ": expected oci:DIR or docker-archive:FILE";
             assert!(problem.ends_with(expected), "{problem}");
         }
+    }
+
+    #[test]
+    fn forms_of_buildx_are_answered_with_those_of_this_program() {
+        for (text, expected) in [
+            ("type=docker,dest=x.tar", "docker-archive:x.tar"),
+            ("type=oci,dest=x.tar,tar=true", "oci:DIR"),
+            ("type=registry", "--push"),
+        ] {
+            let problem = output_place(text).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        }
+        let problem = cached_image("type=registry,ref=repo.lan/x:1,mode=max").unwrap_err();
+        let problem = problem.to_string();
+        assert!(problem.ends_with("type repo.lan/x:1"), "{problem}");
+        assert!(cached_image("repo.lan/x:1").is_ok());
     }
 }
