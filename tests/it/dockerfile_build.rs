@@ -165,6 +165,24 @@ fn a_tag_with_a_digest_decides_on_the_host() {
 }
 
 #[test]
+fn what_only_docker_builds_from_is_named() {
+    let site = site("ENV A=1", &[]);
+    site.write("context.tar.gz", [0x1f, 0x8b]);
+    site.write("compose.yaml", "services: {}\n");
+    for (words, what, hint) in [
+        (&["-"][..], "stdin", "-f FILE"),
+        (&["app", "-f", "-"], "stdin", "-f FILE"),
+        (&["https://x.invalid/a.git#main"], "a URL", "clone"),
+        (&["context.tar.gz"], "an archive", "unpack"),
+        (&["compose.yaml"], "several images", "--build-arg"),
+    ] {
+        site.with_bases(&[&["build"], words].concat())
+            .fails(2, "usage/arguments", &[what])
+            .advises(&[hint]);
+    }
+}
+
+#[test]
 fn a_pattern_does_not_follow_links_that_it_does_not_match() {
     let site = site("COPY a.* d/*.txt /x/", &["a.txt", "d/e.txt"]);
     for name in [".#a.txt", "d/latest"] {

@@ -71,6 +71,9 @@ fn misplaced_option(problem: String, hint: impl Into<String>) -> BoxError {
 impl BuildInput {
     /// Reads the recipe, or the Dockerfile with its build arguments.
     pub fn read(&self, reporter: &dyn Progress) -> Result<BuildDefinition, BoxError> {
+        if let Some((what, hint)) = self.unsupported_source() {
+            return Err(misplaced_option(format!("cannot build from {what}"), hint));
+        }
         if let Some((file, folder)) = dockerfile_of(&self.image, self.file.clone()) {
             return self.read_dockerfile(file, folder, reporter);
         }
@@ -102,6 +105,29 @@ impl BuildInput {
             values: self.values.iter().cloned().collect(),
             context: self.context.clone().unwrap_or(PathBuf::from(".")),
         })
+    }
+
+    /// What Docker's tools build from and this program does not, and what to do.
+    fn unsupported_source(&self) -> Option<(&'static str, &'static str)> {
+        let is_stdin = |path: &Path| path == Path::new("-");
+        let image = self.image.to_ascii_lowercase();
+        let is_named = |ends: &[&str]| ends.iter().any(|end| image.ends_with(end));
+        let file = self.file.as_ref().map(TextFile::path);
+        if is_stdin(Path::new(&image)) || file.is_some_and(is_stdin) {
+            return Some(("stdin", "write it to a file, and name that with -f FILE"));
+        }
+        if image.contains("://") || image.starts_with("git@") {
+            return Some(("a URL", "clone or download it first, and name its folder"));
+        }
+        if self.is_dockerfile() || !Path::new(&self.image).is_file() {
+            return None;
+        }
+        if is_named(&[".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip"]) {
+            return Some(("an archive", "unpack it first, and name the folder"));
+        }
+        let hint = "name the folder with the Dockerfile of one image, and give its arguments with \
+                    --build-arg";
+        is_named(&[".yml", ".yaml", ".hcl"]).then_some(("a file of several images", hint))
     }
 
     /// The words that name the same definition to `wincimg build`.
