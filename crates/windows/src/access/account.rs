@@ -22,7 +22,7 @@ const KNOWN: [(&str, u64, &[u32]); 10] = [
 ];
 
 /// Other names of accounts, as Windows shows them, and accounts that few images grant rights to.
-const ALSO: [(&str, u64, &[u32]); 8] = [
+const ALSO: [(&str, u64, &[u32]); 9] = [
     ("SYSTEM", 5, &[18]),
     ("LOCAL SERVICE", 5, &[19]),
     ("NETWORK SERVICE", 5, &[20]),
@@ -32,6 +32,7 @@ const ALSO: [(&str, u64, &[u32]); 8] = [
     ("IUSR", 5, &[17]),
     ("Guests", 5, &[32, 546]),
     ("Power Users", 5, &[32, 547]),
+    ("CREATOR OWNER", 3, &[0]),
 ];
 
 /// First sub-authority of the virtual accounts of services and of IIS application pools.
@@ -60,6 +61,11 @@ fn known() -> String {
 }
 
 impl AccessAccount {
+    /// Returns true for the placeholder of the owner of what inherits an entry.
+    pub(super) fn is_creator_owner(&self) -> bool {
+        Sid::new(3, &[0]).as_ref() == Some(&self.sid)
+    }
+
     /// Its SID.
     pub fn sid(&self) -> Sid {
         self.sid.clone()

@@ -117,7 +117,11 @@ impl AccessChange {
             DescriptorEdit::Grant {
                 rights,
                 replaces: false,
-            } if !(each_inside || rights.inherit_only || rights.no_propagate) => {
+            } if !(each_inside
+                || rights.inherit_only
+                || rights.no_propagate
+                || rights.account.is_creator_owner()) =>
+            {
                 let grant = |own: &_| Grant {
                     account: rights.account.clone(),
                     rights: *own,

@@ -31,6 +31,7 @@ fn accounts_have_the_numbers_that_windows_has() {
         (r"NT AUTHORITY\NetworkService", "S-1-5-20"),
         ("IIS_IUSRS", "S-1-5-32-568"),
         (r"NT AUTHORITY\IUSR", "S-1-5-17"),
+        ("Creator Owner", "S-1-3-0"),
         (
             r"IIS AppPool\DefaultAppPool",
             "S-1-5-82-3006700770-424185619-1745488364-794895919-4004696415",
