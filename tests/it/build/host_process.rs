@@ -215,7 +215,8 @@ fn a_dockerfile_on_microsofts_base_is_for_all_hosts() {
     site.write("agent/agent.exe", "x");
     let write = |version: &str, last: &str| {
         let from = format!("--platform=windows/amd64 mcr.microsoft.com/{PUBLISHED}{version}");
-        let text = format!("FROM {from}\nCOPY agent.exe /agent.exe\n{last}\n");
+        let text =
+            format!("FROM {from}\nCOPY agent.exe /agent.exe\nCOPY agent.exe /tool\n{last}\n");
         site.write("agent/Dockerfile", text);
     };
     for version in [

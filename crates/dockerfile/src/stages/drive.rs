@@ -7,6 +7,7 @@ use std::{iter, ptr};
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::sorted::remove_within;
+use wincimg_inspect::bases::is_published_host_process;
 use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
 use wincimg_registry::{BaseReadError, Presence};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
@@ -35,21 +36,24 @@ const OF_PLAIN_WINDOWS: [&str; 16] = [
     "Windows",
 ];
 
-/// Returns true for a plain Windows image, by its name.
+/// Microsoft's repositories of plain Windows images.
+const PLAIN: [&str; 4] = [
+    "windows", "windows/nanoserver", "windows/server", "windows/servercore",
+];
+
+/// Returns true for a plain Windows image, by its name, or the base for `HostProcess` containers, which
+/// has no more.
 fn is_plain_windows(image: &str) -> bool {
     let name = image.split('@').next().unwrap_or_default();
     let name = match name.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => name,
         _ => name,
     };
-    [
-        "windows", "windows/nanoserver", "windows/server", "windows/servercore",
-    ]
-    .iter()
-    .any(|known| {
+    let is_plain = PLAIN.iter().any(|known| {
         name.strip_suffix(known)
             .is_some_and(|rest| rest.ends_with("mcr.microsoft.com/"))
-    })
+    });
+    is_plain || is_published_host_process(image)
 }
 
 /// Changes of instructions.
