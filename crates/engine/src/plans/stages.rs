@@ -330,7 +330,7 @@ impl EvaluationPass<'_> {
         let filter: PlatformFilter = platform
             .parse()
             .map_err(|error| failed(format!("FROM --platform={platform}: {error}")))?;
-        let place = if self.stages.is_local(name) {
+        let place: Location = if self.stages.is_local(name) {
             name.parse()?
         } else {
             let base_registry = &self.images.request.base_registry;
