@@ -57,6 +57,8 @@ fn files_go_where_docker_puts_them() {
         ("COPY a.txt /x/", &["x/a.txt"][..]),
         ("COPY a.txt /x", &["x"]),
         ("COPY a.txt C:\\\\x\\\\y.txt", &["x/y.txt"]),
+        // As in Docker's own hello-world.
+        ("COPY a.txt C:", &["a.txt"]),
         ("WORKDIR /w\nCOPY a.txt .", &["w/a.txt"]),
         ("WORKDIR /w\nCOPY a.txt ./in/", &["w/in/a.txt"]),
         (
