@@ -368,15 +368,21 @@ RUN icacls C:\new /grant:r "Users:(OI)(CI)(RX,W)" "NETWORK SERVICE:R" /T"#,
 #[test(multi_thread)]
 async fn alternate_data_streams_of_the_base_are_no_files() {
     let mut layer = base_layer();
-    layer.file("Files/data/own.txt:Zone.Identifier", b"[Zone]", Some(FILE));
+    layer
+        .folder("Files/Windows/d", Some(DATA))
+        .file("Files/Windows/d/own.txt", b"x", Some(FILE))
+        .file("Files/Windows/d/own.txt:Zone", b"[Zone]", Some(FILE));
     let base = image_of(VERSION, vec![layer.tar()]);
-    let change = format!("FROM {BASE}\nRUN icacls C:\\data /grant \"Users:(OI)(CI)M\"\n");
+    let change = format!("FROM {BASE}\nRUN icacls C:\\Windows\\d /grant \"Users:(OI)(CI)M\"\n");
     let of_stage = format!("FROM {BASE} AS one\nFROM {BASE}\nCOPY --from=one");
     for (text, copied) in [
-        (change, "Files/data/own.txt"),
-        (format!("{of_stage} C:/data C:/two\n"), "Files/two/own.txt"),
+        (change, "Files/Windows/d/own.txt"),
         (
-            format!("{of_stage} C:/data/own.txt C:/two/\n"),
+            format!("{of_stage} C:/Windows/d C:/two\n"),
+            "Files/two/own.txt",
+        ),
+        (
+            format!("{of_stage} C:/Windows/d/own.txt C:/two/\n"),
             "Files/two/own.txt",
         ),
     ] {
@@ -384,9 +390,7 @@ async fn alternate_data_streams_of_the_base_are_no_files() {
         bench
             .build_file(&format!("# escape=`\n{text}"))
             .success()
-            .stderr(predicates::str::contains(
-                r"C:\data\own.txt:Zone.Identifier",
-            ));
+            .stderr(predicates::str::contains(r"C:\Windows\d\own.txt:Zone"));
         let files = files_of(bench.built().last().unwrap());
         assert_eq!(files[copied], b"x", "{text}");
         assert!(!files.keys().any(|path| path.contains(':')), "{files:?}");

@@ -185,7 +185,7 @@ pub(super) async fn all_images_in(
     }
 }
 
-/// The platform of one of several images or, if that is not unique or the user named one, its digest:
+/// The platform of one of several images or, if that is not unique or what the user named, its digest:
 /// an index can state another platform than the image.
 fn how_to_choose(
     location: &ImageSource,
@@ -194,7 +194,8 @@ fn how_to_choose(
     wanted: Option<&PlatformFilter>,
 ) -> String {
     let platform = &platforms[0];
-    let is_unique = wanted.is_none() && platforms[1..].iter().all(|other| other != platform);
+    let is_named = wanted.is_some_and(|wanted| wanted.to_string() == *platform);
+    let is_unique = !is_named && platforms[1..].iter().all(|other| other != platform);
     let named = match (first, location.stored()) {
         (Some(first), Some(place @ (Location::Layout { .. } | Location::Registry(_))))
             if !is_unique =>

@@ -32,8 +32,8 @@ fn switches_take_a_value() {
     assert_eq!(documents.len(), 2);
     assert!(documents.contains(&&json!("SPDX")), "{documents:?}");
     build(&["--push=maybe"]).fails(2, "usage", &["maybe", "--push"]);
-    // The first mistake is told, also beside a switch with a value.
-    build(&["--push=false", "--pushh"]).fails(2, "usage", &["--pushh"]);
+    // Another mistake is told, also beside a switch with a value.
+    build(&["--push=false", "two"]).fails(2, "usage", &["two"]);
 }
 
 #[test]

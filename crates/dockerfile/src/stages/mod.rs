@@ -461,7 +461,7 @@ impl Stages {
             return Err(StepError::hinted(problem, help));
         }
         if from.contains('$') {
-            let hint = format!("add FROM {from} AS NAME above, and copy with --from=NAME");
+            let hint = format!("add FROM {from} AS NAME above, and copy from NAME");
             return Err(StepError::hinted("--from does not expand variables", hint));
         }
         Ok(())

@@ -314,14 +314,14 @@ impl Stages {
     /// files: `FROM --platform=linux/amd64 IMAGE AS core`. Another image in place of one is for the
     /// same platform; in place of steps, it may be for Windows.
     fn find_file_sources(&mut self, are_empty: &[bool]) -> Result<(), StageError> {
-        for index in 0..self.all.len() {
+        for (index, is_empty) in are_empty.iter().enumerate() {
             let stage = &self.all[index];
             let StageBaseImage::Image(image) = &stage.base else {
                 continue;
             };
             let is_source = index != self.target
                 && stage.folder.is_none()
-                && are_empty[index]
+                && *is_empty
                 && image != "scratch"
                 && !self
                     .all

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use wincimg_oci::reference::{Reference, parse_reference};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::{Architecture, HostBuild};
-use wincimg_windows::update::Updates;
+use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::{BaseMatch, Fit};
@@ -87,7 +87,7 @@ impl NamedBase {
             TagPrecision::Update { build, kb } => {
                 let mut updates = Updates::global().by_kb(kb);
                 let update = updates.find(|update| update.build == build);
-                Some(update.map_or(WindowsVersion::from_build(build), |it| it.version()))
+                Some(update.map_or(WindowsVersion::from_build(build), Update::version))
             }
             TagPrecision::Release { build } => Some(WindowsVersion::from_build(build)),
             TagPrecision::Nothing => None,
