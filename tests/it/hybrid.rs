@@ -28,11 +28,13 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 int main(int count, char **words) {
     const char *name = count > 1 ? words[1] : "";
     if (strcmp(name, "slow") == 0) sleep(4);
     if (strcmp(name, "fail") == 0) { puts("cannot install"); return 7; }
+    if (strcmp(name, "folder") == 0) return mkdir("/Files/folder", 0755);
     char path[256];
     snprintf(path, sizeof path, "/Files/made-%s.txt", name);
     FILE *made = fopen(path, "w");
@@ -324,6 +326,29 @@ async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one
     let run = |name: &str| format!("RUN [\"/Files/tool\", \"{name}\"]");
     let expected = ["one", "two"].map(|name| ["ARG B A".to_owned(), run(name)]);
     assert_eq!(sent, expected);
+}
+
+#[test(multi_thread = 2)]
+async fn a_file_is_copied_into_a_folder_that_windows_made() {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let (host, daemon) = (site.host(), windows.host());
+    site.write(
+        "app/Dockerfile",
+        format!(
+            "{FROM}\nRUN [\"/Files/tool\", \"folder\"]\nCOPY late.txt C:/folder\n\
+             COPY late.txt C:/other\n"
+        ),
+    );
+    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let built = json_of(&build(&site, &arguments));
+    let made = [
+        BTreeMap::new(),
+        only("Files/folder/late.txt", "late"),
+        only("Files/other", "late"),
+    ];
+    assert_eq!(layers(&site, &built).await, made);
+    assert_eq!(windows.builds().len(), 1);
 }
 
 #[test(multi_thread = 2)]

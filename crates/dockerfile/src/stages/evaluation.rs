@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::public_url;
+use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{DownloadRequests, FileSource, PlannedContent, PlannedLayer, check_absolute};
 use wincimg_registry::Presence;
@@ -417,8 +418,18 @@ impl<'a> Evaluation<'a> {
         step: &ParsedInstruction,
         copy: &CopyInstruction,
     ) -> Result<(), StepError> {
-        let stages = self.stages;
         let target = self.copy_target(state, step, copy)?;
+        self.copy_to(state, step, copy, target)
+    }
+
+    fn copy_to(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        target: CopyTarget,
+    ) -> Result<(), StepError> {
+        let stages = self.stages;
         let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
             .map_err(|error| error_chain(&error))?;
         let origin = self.copy_origin(state.index, copy)?;
@@ -459,17 +470,46 @@ impl<'a> Evaluation<'a> {
         }
         done?;
         self.copy_documents(&mut draft, state, copy)?;
-        // The result of steps on Windows is not inspected.
         let unknown = draft.unknown.take();
-        if let Some(folder) = unknown.filter(|_| state.base_name == stages.base_of(state.index)) {
-            return Err(unknown_target(state.index, &copy.target, &folder));
+        let entries = draft.into_entries();
+        if let Some(path) = unknown {
+            if state.base_name == stages.base_of(state.index) {
+                return Err(unknown_target(state.index, &copy.target, &path));
+            }
+            match self.is_folder_of_result(state, step, copy, &path) {
+                Some(false) => {}
+                Some(is_folder) => {
+                    return self.copy_to(state, step, copy, CopyTarget { path, is_folder });
+                }
+                None => return Ok(()),
+            }
         }
         let layer = PlannedLayer {
-            entries: draft.into_entries(),
+            entries,
             ..PlannedLayer::default()
         };
         state.add_layer(copy_history(copy), layer);
         Ok(())
+    }
+
+    /// Returns whether steps on Windows made a folder at the target of a copy, which waits if that
+    /// is not known yet.
+    fn is_folder_of_result(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        path: &ImagePath,
+    ) -> Option<bool> {
+        let below = BaseFiles::of(state, self.inputs);
+        let place = path.components().join("/");
+        if let Some(files) = below.extracted(&place) {
+            let found = files.get(&place);
+            return Some(matches!(found, Some((_, ExtractedEntry::Folder))));
+        }
+        let (base, lacking) = (below.image.to_owned(), below.lacking.take());
+        self.copy_later(state, step, copy, &base, lacking);
+        None
     }
 
     /// Adds a copy whose files are not known yet: those of a base are requested, those of steps on
