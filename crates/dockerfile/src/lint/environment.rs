@@ -128,7 +128,7 @@ pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String>
         lower.contains("system32") || lower.contains('$') || lower.contains("windows");
     // Windows' own PATH is in the registry, and not in a base's configuration.
     let is_first = || {
-        let is_set = it.state.value("PATH", &it.linted.arguments.given).is_some();
+        let is_set = it.state.value("PATH", &it.linted.arguments).is_some();
         !is_set && (it.stage.knows_environment || is_of_framework(it))
     };
     if is_list && !has_windows && is_first() {

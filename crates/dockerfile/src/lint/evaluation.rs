@@ -41,8 +41,8 @@ impl EvaluatedStep<'_> {
 
     /// A text with its variables; `None` if it is not valid.
     pub(super) fn expand(&self, text: &str) -> Option<ExpandedWord> {
-        let given = &self.linted.arguments.given;
-        self.state.expand(self.lexer(), text, given).ok()
+        let arguments = &self.linted.arguments;
+        self.state.expand(self.lexer(), text, arguments).ok()
     }
 }
 
@@ -344,7 +344,7 @@ fn apply(
                     place.made.drain(..excess);
                 }
                 InstructionKind::Expose(text) if stage.platform == Platform::Windows => {
-                    let ports = current.expand(lexer, text, &arguments.given)?.text;
+                    let ports = current.expand(lexer, text, arguments)?.text;
                     let has_host = ports.contains(':');
                     return Ok(has_host.then(|| step.finding(HOST_PORT).warning()));
                 }

@@ -14,6 +14,8 @@ pub(crate) struct BuildArguments {
     pub(crate) given: Vec<(String, String)>,
     /// Declared before the first stage.
     global: HashMap<String, Option<String>>,
+    /// True if names have no case, as for a daemon on Windows; `BuildKit` on Linux tells them apart.
+    pub(super) ignores_case: bool,
 }
 
 impl BuildArguments {
@@ -21,6 +23,7 @@ impl BuildArguments {
         Self {
             given,
             global: HashMap::new(),
+            ignores_case: true,
         }
     }
 
@@ -68,8 +71,7 @@ impl BuildArguments {
             .map(|(_, value)| value.clone())
     }
 
-    /// Value of an argument before the first stage whose name differs in its case, which a daemon on
-    /// Windows ignores.
+    /// Value of an argument before the first stage whose name differs in its case.
     fn in_any_case(&self, name: &str) -> Option<String> {
         let all = self.global.iter();
         let named = all.filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -93,7 +95,7 @@ impl BuildArguments {
             "BUILDPLATFORM" if own == "windows" => "windows/amd64",
             "BUILDPLATFORM" => "linux/amd64",
             "BUILDOS" => own,
-            _ => return self.in_any_case(name),
+            _ => return self.in_any_case(name).filter(|_| self.ignores_case),
         };
         Some(self.argument(name).unwrap_or_else(|| always.to_owned()))
     }

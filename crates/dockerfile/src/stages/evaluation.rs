@@ -25,7 +25,8 @@ use super::segment::StepEngine;
 use super::stage_files::StageSource;
 use super::state::StageState;
 use super::{
-    EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download, paths, run, user,
+    BuildArguments, EvaluationResult, Inputs, StageBaseImage, StageError, Stages, copy, download,
+    paths, run, user,
 };
 use crate::expand::Lexer;
 use crate::instruction::{
@@ -205,12 +206,12 @@ impl<'a> Evaluation<'a> {
             }
             kind => {
                 if let InstructionKind::User(text) = kind {
-                    let user = state.expand(lexer, text, &arguments.given)?;
+                    let user = state.expand(lexer, text, arguments)?;
                     check_user(state, text, &user.text)?;
                 }
-                check_folders(state, kind, lexer, &arguments.given)?;
+                check_folders(state, kind, lexer, arguments)?;
                 if let InstructionKind::Expose(text) = kind {
-                    let ports = state.expand(lexer, text, &arguments.given)?.text;
+                    let ports = state.expand(lexer, text, arguments)?.text;
                     let place = self.position(step);
                     let notes = ports.contains(':').then(|| format!("{place}: {HOST_PORT}"));
                     self.result.notes.extend(notes);
@@ -660,9 +661,7 @@ impl<'a> Evaluation<'a> {
                     escape: Escape::Backslash,
                     keeps_quotes: true,
                 };
-                text = state
-                    .expand(lexer, &text, &self.stages.arguments.given)?
-                    .text;
+                text = state.expand(lexer, &text, &self.stages.arguments)?.text;
             }
             let path = draft.file_target(&document.name)?;
             let content = PlannedContent::File(FileSource::Text(text));
@@ -743,7 +742,7 @@ fn check_folders(
     state: &StageState,
     kind: &InstructionKind,
     lexer: Lexer,
-    given: &[(String, String)],
+    arguments: &BuildArguments,
 ) -> Result<(), StepError> {
     let folders = match kind {
         InstructionKind::Workdir(text) => std::slice::from_ref(text),
@@ -751,7 +750,7 @@ fn check_folders(
         _ => return Ok(()),
     };
     for written in folders {
-        let folder = state.expand(lexer, written, given)?.text;
+        let folder = state.expand(lexer, written, arguments)?.text;
         let is_lost = folder != *written && folder == written.replace('\\', "");
         if is_lost && check_absolute(&folder).is_err() {
             let problem = format!("\\ is the escape character, so the path is {folder:?}");

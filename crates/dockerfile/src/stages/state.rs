@@ -172,19 +172,19 @@ impl StageState {
     }
 
     /// Value of a variable; the image's variables take precedence over build arguments.
-    pub(crate) fn value(&self, name: &str, given: &[(String, String)]) -> Option<String> {
+    pub(crate) fn value(&self, name: &str, arguments: &BuildArguments) -> Option<String> {
         if let Some(value) = self.env_value(name) {
             return Some(value.to_owned());
         }
         if let Some(place) = self.place_of_argument(name) {
             return self.args[place].1.clone();
         }
-        let mut given = given.iter().rev();
+        let mut given = arguments.given.iter().rev();
         let predefined = PREDEFINED.contains(&name);
         let value = given.find(|(known, _)| predefined && known == name);
         let value = value.map(|(_, value)| value.clone());
-        // A daemon on Windows ignores the case.
-        value.or_else(|| self.variable(name))
+        let other_case = || self.variable(name).filter(|_| arguments.ignores_case);
+        value.or_else(other_case)
     }
 
     /// Returns true if a variable or build argument has this name, with or without a value.
@@ -239,9 +239,9 @@ impl StageState {
         &self,
         lexer: Lexer,
         text: &str,
-        given: &[(String, String)],
+        arguments: &BuildArguments,
     ) -> Result<ExpandedWord, String> {
-        let expanded = lexer.expand(text, &|name| self.value(name, given));
+        let expanded = lexer.expand(text, &|name| self.value(name, arguments));
         expanded.map_err(|error| format!("{}: {error}", Untrusted(text)))
     }
 
@@ -255,7 +255,7 @@ impl StageState {
         unset: &mut Vec<String>,
     ) -> Result<(), String> {
         let mut expanded = |state: &Self, text: &str| {
-            let expanded = state.expand(lexer, text, &arguments.given)?;
+            let expanded = state.expand(lexer, text, arguments)?;
             unset.extend_from_slice(&expanded.unset);
             Ok::<_, String>(expanded)
         };
@@ -317,7 +317,7 @@ impl StageState {
         let mut copy = copy.clone();
         let paths = copy.sources.iter_mut().chain([&mut copy.target]);
         for text in paths.chain(&mut copy.checksum) {
-            let expanded = self.expand(lexer, text, &arguments.given)?;
+            let expanded = self.expand(lexer, text, arguments)?;
             unset.extend(expanded.unset);
             *text = expanded.text;
         }
@@ -639,7 +639,10 @@ mod tests {
         assert_eq!(state.visible_arguments(), ["A", "b", "a"]);
         // Docker tells the cases apart, and Windows does not.
         for (name, in_docker, in_windows) in [("A", "3", "3"), ("a", "4", "3"), ("b", "2", "2")] {
-            assert_eq!(state.value(name, &[]).as_deref(), Some(in_docker));
+            assert_eq!(
+                state.value(name, &BuildArguments::default()).as_deref(),
+                Some(in_docker)
+            );
             assert_eq!(state.variable(name).as_deref(), Some(in_windows));
         }
         assert!(state.declares("B") && !state.declares("c"));
@@ -647,7 +650,10 @@ mod tests {
         state.env(&[(text("C"), text("7"))]);
         assert_eq!(state.config.env, ["a=5", "C=7"]);
         for name in ["A", "a"] {
-            assert_eq!(state.value(name, &[]).as_deref(), Some("5"));
+            assert_eq!(
+                state.value(name, &BuildArguments::default()).as_deref(),
+                Some("5")
+            );
             assert_eq!(state.variable(name).as_deref(), Some("5"));
         }
         assert_eq!(state.visible_arguments(), ["b"]);

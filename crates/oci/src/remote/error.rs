@@ -300,7 +300,8 @@ impl Transient for RegistryError {
 }
 
 fn access_hint(host: &str, is_known: bool, flags: &str) -> String {
-    let login = format!("wincimg login {} {flags}", login_name(host));
+    let host = login_name(host);
+    let login = format!("wincimg login {host} {flags}");
     let login = format!("`{}`", login.trim_end());
     if is_known {
         format!(
