@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
-use wincimg_inspect::bases::{BaseMatch, Fit, parse_location};
+use wincimg_inspect::bases::{BaseMatch, Fit, NAMES, parse_location};
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
@@ -15,19 +15,27 @@ use wincimg_windows::version::WindowsVersion;
 use super::fetch::PARALLEL;
 use super::{Image, Rollout};
 
-const PUBLIC: [&str; 9] = [
-    "docker.io", "gcr.io", "ghcr.io", "k8s.gcr.io", "mcr.microsoft.com", "nvcr.io",
-    "public.ecr.aws", "quay.io", "registry.k8s.io",
+const PUBLIC: [&str; 11] = [
+    "docker.io", "gcr.io", "ghcr.io", "k8s.gcr.io", "lscr.io", "mcr.microsoft.com", "nvcr.io",
+    "public.ecr.aws", "quay.io", "registry.k8s.io", "registry.redhat.io",
 ];
 
-/// Microsoft's bases by their path, which a mirror keeps.
-const BASES: [&str; 2] = ["windows/nanoserver", "windows/servercore"];
+/// Further images of Microsoft by their path, which a mirror keeps as it does that of a base.
+const MIRRORED: [&str; 7] = [
+    "dotnet/aspnet",
+    "dotnet/framework/runtime",
+    "dotnet/framework/sdk",
+    "dotnet/framework/wcf",
+    "dotnet/monitor",
+    "dotnet/runtime",
+    "dotnet/sdk",
+];
 
 /// Tags of repositories, by image reference.
 pub type TagsByRepository = BTreeMap<String, Vec<String>>;
 
-/// Returns true if an image is third-party: on a public registry or a mirror of Microsoft's bases,
-/// and below none of the user's own prefixes.
+/// Returns true if an image is third-party: on a public registry or a mirror of one, and below none
+/// of the user's own prefixes.
 pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
     let Ok(Location::Registry(reference)) = parse_location(reference) else {
         return false;
@@ -37,16 +45,29 @@ pub(super) fn is_third_party(reference: &str, own: &[String]) -> bool {
         let rest = repository.strip_prefix(prefix.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let is_public = PUBLIC.contains(&reference.registry());
-    (is_public || mirrored_base(&reference).is_some()) && !own.iter().any(is_own)
+    let is_mirror = || mirrored_base(&reference).is_some() || is_mirrored(reference.repository());
+    let is_public = repository.split('/').any(|part| PUBLIC.contains(&part));
+    (is_public || is_mirror()) && !own.iter().any(is_own)
+}
+
+/// Returns true for a path that a mirror takes from its source. `library` alone is also a project of
+/// Harbor; below a prefix it is that of Docker's own images.
+fn is_mirrored(path: &str) -> bool {
+    let ends_in = |end: &&str| {
+        let before = path.strip_suffix(*end);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    let folder = path.rsplit_once('/').map(|(folder, _)| folder);
+    MIRRORED.iter().any(ends_in) || folder.is_some_and(|folder| folder.ends_with("/library"))
 }
 
 /// Where a mirror keeps one of Microsoft's bases, and the base's short name.
 pub(super) fn mirrored_base(reference: &Reference) -> Option<(String, &'static str)> {
     let repository = repository_of(reference);
-    BASES.iter().find_map(|path| {
+    // `windows` alone may be anybody's.
+    let bases = NAMES.iter().filter(|(_, path)| path.contains('/'));
+    bases.copied().find_map(|(name, path)| {
         let mirror = repository.strip_suffix(path)?.strip_suffix('/')?;
-        let (_, name) = path.split_once('/')?;
         let is_mirror = mirror != "mcr.microsoft.com";
         is_mirror.then(|| (mirror.to_owned(), name))
     })
@@ -180,14 +201,22 @@ mod tests {
             "ghcr.io/acmes/web:1",
             "repo.mylan.k8s:8888/mcr.microsoft.com/windows/nanoserver:1809",
             "repo.mylan.k8s:8888/windows/servercore:ltsc2022",
+            "repo.mylan.k8s:8888/windows/servercore/iis:1",
+            "repo.mylan.k8s:9999/mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",
+            "repo.mylan.k8s:9999/registry.k8s.io/pause:3.9",
+            "harbor.example/mcr/dotnet/framework/aspnet:4.8",
+            "acme.azurecr.io/dotnet/runtime:8.0",
+            "harbor.example/dockerhub/library/golang:1.22",
+            "lscr.io/linuxserver/web:1",
         ] {
             assert!(is_third_party(reference, &own), "{reference}");
         }
         for reference in [
             "ghcr.io/acme/web:1",
             "repo.mylan.k8s:8888/our-windows/servercore:1",
-            "repo.mylan.k8s:8888/windows/servercore/iis:1",
             "acme.azurecr.io/web:1",
+            "acme.azurecr.io/dotnet/web:1",
+            "harbor.example/library/web:1",
             "oci:out",
         ] {
             assert!(!is_third_party(reference, &own), "{reference}");
