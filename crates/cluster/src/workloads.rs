@@ -516,10 +516,6 @@ fn is_inactive(kind: &str, object: &Value) -> bool {
         matches!(word("type"), Some("Complete" | "Failed")) && word("status") == Some("True")
     };
     let conditions = || at("/status/conditions").and_then(Value::as_array);
-    let keda = |name: &str| {
-        let annotation = format!("/metadata/annotations/autoscaling.keda.sh~1{name}");
-        at(&annotation).and_then(Value::as_str)
-    };
     let is_ended = match kind {
         // The last is of Argo's workflows alone.
         "Pod" | "Workflow" => {
@@ -530,8 +526,8 @@ fn is_inactive(kind: &str, object: &Value) -> bool {
             at("/status/completionTime").is_some_and(Value::is_string)
                 || conditions().is_some_and(|all| all.iter().any(has_ended))
         }
-        "ScaledJob" => keda("paused") == Some("true"),
-        "ScaledObject" => keda("paused-replicas") == Some("0"),
+        "ScaledJob" => keda_says(object, "paused", "true"),
+        "ScaledObject" => keda_says(object, "paused-replicas", "0"),
         _ => false,
     };
     is_ended
@@ -539,12 +535,20 @@ fn is_inactive(kind: &str, object: &Value) -> bool {
         || at("/spec/replicas").and_then(Value::as_f64) == Some(0.0)
 }
 
+/// Returns true if an annotation of KEDA has this value.
+fn keda_says(object: &Value, name: &str, value: &str) -> bool {
+    let annotation = format!("/metadata/annotations/autoscaling.keda.sh~1{name}");
+    object.pointer(&annotation).and_then(Value::as_str) == Some(value)
+}
+
 /// The workload of which an object decides whether it runs pods: an active Rollout of Argo runs its
-/// pod template, a paused `ScaledObject` of KEDA scales it to zero.
+/// pod template, a `ScaledObject` of KEDA scales it or holds it at zero, unless it keeps the replicas
+/// that there are.
 fn referenced(object: &Value, own: &WorkloadId, is_inactive: bool) -> Option<WorkloadId> {
     let (pointer, kind) = match (own.kind.as_str(), is_inactive) {
-        ("ScaledObject", true) => ("/spec/scaleTargetRef", Some("Deployment")),
-        ("ScaledObject", false) | (_, true) => return None,
+        ("ScaledObject", false) if keda_says(object, "paused", "true") => return None,
+        ("ScaledObject", _) => ("/spec/scaleTargetRef", Some("Deployment")),
+        (_, true) => return None,
         (_, false) => ("/spec/workloadRef", None),
     };
     let reference = object.pointer(pointer)?;

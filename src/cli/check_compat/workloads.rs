@@ -132,7 +132,7 @@ fn no_workload(list: &WorkloadList, files: &[PathBuf], build: Option<String>) ->
         );
     };
     Failure::usage(format!(
-        "{problem}: {own} runs the pod template of {other}, which is not in the input"
+        "{problem}: {own} uses the pod template of {other}, which is not in the input"
     ))
     .hint(format!(
         "pass it to --workloads too: {}",

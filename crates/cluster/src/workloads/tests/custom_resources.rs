@@ -252,15 +252,19 @@ fn what_keda_holds_at_zero_is_inactive() {
              {{name: web}}}}\n"
         )
     };
+    let at_zero = DEPLOYMENT.replace("spec:\n  t", "spec:\n  replicas: 0\n  t");
     // `paused` keeps the replicas that there are.
-    for (annotation, inactive) in [
-        ("paused-replicas: '0'", 1),
-        ("paused-replicas: '2'", 0),
-        ("paused: 'true'", 0),
+    for (annotation, deployment, inactive) in [
+        ("paused-replicas: '0'", DEPLOYMENT, 1),
+        ("paused-replicas: '2'", DEPLOYMENT, 0),
+        ("paused: 'true'", DEPLOYMENT, 0),
+        ("paused: 'true'", &at_zero, 1),
+        // The first event starts a pod.
+        ("paused: 'false'", &at_zero, 0),
     ] {
         for text in [
-            scaled(annotation) + "---\n" + DEPLOYMENT,
-            DEPLOYMENT.to_owned() + &scaled(annotation),
+            scaled(annotation) + "---\n" + deployment,
+            deployment.to_owned() + &scaled(annotation),
         ] {
             assert_eq!(listed(&text).remove_inactive(), inactive, "{text}");
         }
