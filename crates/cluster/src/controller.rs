@@ -1,14 +1,23 @@
 //! What the controller of a workload asks for beyond the pod template: steps before a changed
-//! template reaches the pods, and a node for each of them.
+//! template reaches the pods, and nodes for all of them together.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+/// The label by which each node is a topology of its own.
+pub(crate) const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Controller {
     /// What keeps a changed template from the pods, in the order in which it is removed.
     pub(crate) update_holds: Vec<UpdateHold>,
-    /// Number of nodes that all replicas need together, if no two of them may share one.
-    pub(crate) nodes_needed: Option<usize>,
+    /// True if a changed template stops no pod before its successor runs.
+    pub(crate) surges: bool,
+    /// Number of pods; one if it is not known.
+    pub(crate) replicas: usize,
+    /// Node labels of which no two pods may have the same value.
+    pub(crate) separating_labels: Vec<String>,
+    /// The constraint that may leave pods pending where other nodes, or other pods, are out of reach.
+    pub(crate) constraint: Option<&'static str>,
 }
 
 /// A reason why a changed pod template does not reach the pods by itself.
@@ -26,9 +35,16 @@ pub(crate) enum UpdateHold {
 
 impl Controller {
     pub(crate) fn of(kind: &str, object: &Value) -> Self {
+        let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64);
+        let replicas = replicas.and_then(|replicas| usize::try_from(replicas).ok());
+        let replicas = replicas.unwrap_or(1);
+        let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
         Self {
             update_holds: update_holds(kind, object),
-            nodes_needed: nodes_needed(object),
+            surges: surges(kind, object, replicas),
+            replicas,
+            separating_labels: separating_labels(template),
+            constraint: constraint(template, replicas),
         }
     }
 
@@ -62,32 +78,81 @@ fn update_holds(kind: &str, object: &Value) -> Vec<UpdateHold> {
     }
 }
 
-fn nodes_needed(object: &Value) -> Option<usize> {
-    let template = object.pointer("/spec/template")?;
-    let labels = template.pointer("/metadata/labels")?.as_object()?;
-    let terms = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution";
-    let mut terms = template.pointer(terms)?.as_array()?.iter();
-    let replicas = match object.pointer("/spec/replicas") {
-        Some(replicas) => usize::try_from(replicas.as_u64()?).ok()?,
-        None => 1,
+/// Returns true if a roll-out starts new pods before it stops old ones: a Deployment of which no pod
+/// may be unavailable. The API server rounds that down, and the pods in excess up.
+fn surges(kind: &str, object: &Value, replicas: usize) -> bool {
+    let at = |field: &str| object.pointer(&format!("/spec/strategy/{field}"));
+    let percent = |value: &Value| {
+        let text = value.as_str()?.strip_suffix('%')?;
+        text.parse::<usize>().ok()
     };
-    terms
-        .any(|term| separates(term, labels))
-        .then_some(replicas)
+    let is_zero = |value: &Value| value.as_u64() == Some(0) || percent(value) == Some(0);
+    let unavailable = at("rollingUpdate/maxUnavailable");
+    let rounds_to_zero = match unavailable {
+        Some(value) => {
+            is_zero(value) || percent(value).is_some_and(|it| it.saturating_mul(replicas) < 100)
+        }
+        None => replicas < 4,
+    };
+    kind == "Deployment"
+        && at("type").and_then(Value::as_str) != Some("Recreate")
+        && rounds_to_zero
+        && !at("rollingUpdate/maxSurge").is_some_and(is_zero)
 }
 
-/// Returns true if an anti-affinity keeps pods with these labels off each other's nodes.
-fn separates(term: &Value, labels: &Map<String, Value>) -> bool {
+/// Items of a list of a template.
+fn items<'a>(template: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let list = template.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn separating_labels(template: &Value) -> Vec<String> {
+    const TERMS: &str =
+        "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    let terms = items(template, TERMS).filter(|term| selects_own_pods(term, template));
+    let labels = terms.filter_map(|term| term.get("topologyKey")?.as_str());
+    let containers = items(template, "/spec/containers");
+    let mut ports = containers.flat_map(|container| items(container, "/ports"));
+    let has_host_port = ports.any(|port| {
+        let port = port.get("hostPort").and_then(Value::as_u64);
+        port.is_some_and(|port| port != 0)
+    });
+    let hostname = has_host_port.then_some(HOSTNAME_LABEL);
+    labels.chain(hostname).map(str::to_owned).collect()
+}
+
+/// A constraint whose pods may fit no node once a pin takes nodes away: it counts nodes that the pin
+/// excludes, or pods of other workloads, which may stay there.
+fn constraint(template: &Value, replicas: usize) -> Option<&'static str> {
+    const TERMS: &str = "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    let counts_excluded_nodes = |spread: &Value| {
+        let word = |key: &str| spread.get(key).and_then(Value::as_str);
+        word("whenUnsatisfiable") == Some("DoNotSchedule")
+            && (word("nodeAffinityPolicy") == Some("Ignore") || spread.get("minDomains").is_some())
+    };
+    let mut spreads = items(template, "/spec/topologySpreadConstraints");
+    if replicas > 1 && spreads.any(counts_excluded_nodes) {
+        return Some("spread constraints");
+    }
+    let mut terms = items(template, TERMS);
+    let follows_others = terms.any(|term| !selects_own_pods(term, template));
+    follows_others.then_some("pod affinity")
+}
+
+/// Returns true if a term of pod affinity or anti-affinity selects pods of its own template.
+fn selects_own_pods(term: &Value, template: &Value) -> bool {
     let Some(selector) = term.get("labelSelector").and_then(Value::as_object) else {
         return false;
     };
+    let labels = template.pointer("/metadata/labels");
+    let label = |key: &str| labels.and_then(|labels| labels.get(key));
     let own = selector.get("matchLabels").and_then(Value::as_object);
     let mut own = own.into_iter().flatten();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     let mut expressions = expressions.into_iter().flatten();
     let is_met = |expression: &Value| {
         let key = expression.get("key").and_then(Value::as_str);
-        let label = key.and_then(|key| labels.get(key));
+        let label = key.and_then(label);
         let values = expression.get("values").and_then(Value::as_array);
         match expression.get("operator").and_then(Value::as_str) {
             Some("In") => label
@@ -97,10 +162,11 @@ fn separates(term: &Value, labels: &Map<String, Value>) -> bool {
             _ => false,
         }
     };
-    term.get("topologyKey").and_then(Value::as_str) == Some("kubernetes.io/hostname")
-        // Those name other namespaces.
-        && ["namespaces", "namespaceSelector"].iter().all(|key| term.get(key).is_none())
-        && own.all(|(key, value)| labels.get(key) == Some(value))
+    // Those name other namespaces.
+    ["namespaces", "namespaceSelector"]
+        .iter()
+        .all(|key| term.get(key).is_none())
+        && own.all(|(key, value)| label(key) == Some(value))
         && expressions.all(is_met)
 }
 
@@ -143,22 +209,50 @@ mod tests {
     }
 
     #[test]
-    fn replicas_need_a_node_each_where_they_keep_off_each_other() {
-        let needed = |topology: &str, selector: Value| {
+    fn pods_need_a_topology_each_where_they_keep_off_each_other() {
+        let labels_of = |spec: Value| {
+            separating_labels(&json!({"metadata": {"labels": {"app": "web"}}, "spec": spec}))
+        };
+        let labels = |topology: &str, selector: Value| {
             let term = json!({"topologyKey": topology, "labelSelector": selector});
             let terms = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
-            nodes_needed(&json!({"spec": {"replicas": 4, "template": {
-                "metadata": {"labels": {"app": "web"}},
-                "spec": {"affinity": {"podAntiAffinity": terms}},
-            }}}))
+            labels_of(json!({"affinity": {"podAntiAffinity": terms}}))
         };
-        let host = "kubernetes.io/hostname";
-        let web = json!({"matchLabels": {"app": "web"}});
+        let zone = "topology.kubernetes.io/zone";
+        let of_app = |app: &str| json!({"matchLabels": {"app": app}});
         let any = |values: Value| json!({"matchExpressions": [{"key": "app", "operator": "In", "values": values}]});
-        assert_eq!(needed(host, web.clone()), Some(4));
-        assert_eq!(needed(host, any(json!(["api", "web"]))), Some(4));
-        assert_eq!(needed(host, any(json!(["api"]))), None);
-        assert_eq!(needed(host, json!({"matchLabels": {"app": "api"}})), None);
-        assert_eq!(needed("topology.kubernetes.io/zone", web), None);
+        assert_eq!(labels(HOSTNAME_LABEL, of_app("web")), [HOSTNAME_LABEL]);
+        assert_eq!(labels(zone, any(json!(["api", "web"]))), [zone]);
+        let none: [&str; 0] = [];
+        assert_eq!(labels(zone, any(json!(["api"]))), none);
+        assert_eq!(labels(zone, of_app("api")), none);
+        let port = |port: u16| labels_of(json!({"containers": [{"ports": [{"hostPort": port}]}]}));
+        assert_eq!(port(8080), [HOSTNAME_LABEL]);
+        assert_eq!(port(0), none);
+    }
+
+    #[test]
+    fn a_deployment_surges_where_no_pod_may_be_unavailable() {
+        let surges = |kind: &str, replicas: usize, strategy: Value| {
+            surges(kind, &json!({"spec": {"strategy": strategy}}), replicas)
+        };
+        let rolling = |fields: Value| json!({"rollingUpdate": fields});
+        for (replicas, strategy, expected) in [
+            (3, json!({}), true),
+            (4, json!({}), false),
+            (4, rolling(json!({"maxUnavailable": 0})), true),
+            (4, rolling(json!({"maxUnavailable": "10%"})), true),
+            (1, rolling(json!({"maxUnavailable": "100%"})), false),
+            (1, rolling(json!({"maxUnavailable": 1})), false),
+            (1, rolling(json!({"maxSurge": 0})), false),
+            (1, json!({"type": "Recreate"}), false),
+        ] {
+            assert_eq!(
+                surges("Deployment", replicas, strategy.clone()),
+                expected,
+                "{strategy}"
+            );
+            assert!(!surges("StatefulSet", replicas, strategy));
+        }
     }
 }

@@ -72,12 +72,15 @@ impl Workload {
         is_pod && self.owns_template && !self.is_inactive
     }
 
-    /// Returns true if kubectl drain deletes pods of it with `emptyDir` volumes; it leaves static
-    /// pods and those of daemon sets.
-    pub(crate) fn loses_empty_dir(&self) -> bool {
+    /// Returns true if kubectl drain evicts its pods; it leaves static pods and those of daemon sets.
+    pub(crate) fn is_evicted(&self) -> bool {
         let is_static = self.id.kind == "Pod" && !self.owns_template;
-        let stays = is_static || self.id.kind == "DaemonSet" || self.is_inactive;
-        self.template.has_empty_dir && !stays
+        !is_static && self.id.kind != "DaemonSet" && !self.is_inactive
+    }
+
+    /// Returns true if kubectl drain deletes `emptyDir` volumes of it.
+    pub(crate) fn loses_empty_dir(&self) -> bool {
+        self.template.has_empty_dir && self.is_evicted()
     }
 }
 

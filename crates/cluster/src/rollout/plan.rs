@@ -80,6 +80,16 @@ pub struct Interruption {
     pub loses_data: bool,
 }
 
+impl Interruption {
+    /// Returns true if it lasts until an action, or longer, on a host.
+    fn covers(&self, workload: usize, host: usize, action: usize) -> bool {
+        self.workload == workload
+            && self.hosts.contains(&host)
+            && self.from <= action
+            && self.until.is_none_or(|until| until >= action)
+    }
+}
+
 /// An action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanAction {
@@ -167,7 +177,8 @@ impl ActionPlan {
             action.hold(rollout, &request.flags);
         }
         let mut interruptions = order::interruptions(rollout, &actions);
-        interruptions.extend(running::ended_by_drains(rollout, &actions));
+        let ended = running::ended_by_drains(rollout, &actions, &interruptions);
+        interruptions.extend(ended);
         let after = (!actions.is_empty()).then(|| Rollout::new(&after));
         let then = after.as_ref().unwrap_or(rollout);
         Self {

@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::effects::{Effects, HostPart, is_expected_to_start};
 use super::running::keeps_image;
 use super::{Pin, PlanAction};
+use crate::controller::HOSTNAME_LABEL;
+use crate::nodes::Node;
 use crate::rollout::{Placement, Rollout, host_names};
 use crate::workloads::Workload;
 
@@ -70,18 +72,40 @@ pub(super) fn shortage(
     let others = rollout.others.iter();
     let others = others.filter(|node| pin.admits(node) && scheduling.admits(node));
     let nodes = hosts.iter().map(|host| &rollout.hosts[*host]);
-    let nodes = nodes.chain(others);
-    let remaining = nodes.filter(|node| node.takes_pods()).count();
-    match workload.controller.nodes_needed {
-        _ if remaining == 0 => Some(format!(
+    let nodes = nodes.chain(others).filter(|node| node.takes_pods());
+    let remaining: Vec<&Node> = nodes.collect();
+    if remaining.is_empty() {
+        return Some(format!(
             "no new pods go to {} while cordoned or not ready",
             host_names(rollout, hosts)
-        )),
-        Some(needed) if needed > remaining => Some(format!(
-            "{needed} replicas need {needed} nodes; {remaining} remain"
-        )),
-        _ => None,
+        ));
     }
+    let own = &workload.controller;
+    let needed = own.replicas;
+    let counts = own.separating_labels.iter();
+    let mut counts = counts.filter_map(|label| Some((label, topologies(&remaining, label)?)));
+    if let Some((label, left)) = counts.find(|(_, left)| *left < needed) {
+        let what = match label.as_str() {
+            HOSTNAME_LABEL => "nodes".to_owned(),
+            label => format!("values of {label}"),
+        };
+        return Some(format!(
+            "{needed} replicas need {needed} {what}; {left} remain"
+        ));
+    }
+    let constraint = own.constraint?;
+    Some(format!("its {constraint} may leave pods pending"))
+}
+
+/// Number of values that a label has on these nodes; none if one lacks it, where any number of pods
+/// may be scheduled.
+fn topologies(nodes: &[&Node], label: &str) -> Option<usize> {
+    if label == HOSTNAME_LABEL {
+        return Some(nodes.len());
+    }
+    let values = nodes.iter().map(|node| node.labels.get(label));
+    let values: BTreeSet<&String> = values.collect::<Option<_>>()?;
+    Some(values.len())
 }
 
 struct WorkloadNodes<'a> {

@@ -7,7 +7,7 @@ use wincimg_windows::compat::{CompatRule, VerdictOutcome};
 use super::PlanAction;
 use crate::rollout::placement::PlacedImage;
 use crate::rollout::verdict::find;
-use crate::rollout::{Finding, HostSelection, Rollout};
+use crate::rollout::{Finding, HostSelection, Placement, Rollout};
 
 /// Hosts of one kind, all patched by one action or by none.
 pub(in crate::rollout) struct HostPart {
@@ -102,6 +102,38 @@ impl<'a> Effects<'a> {
             })
         });
         parts.collect()
+    }
+
+    /// Returns true if new pods of a workload start on one of these hosts after the first `done`
+    /// actions, and go there.
+    pub(super) fn starts_on_any(
+        &self,
+        placement: &Placement,
+        done: usize,
+        is_among: impl Fn(usize) -> bool,
+    ) -> bool {
+        let own = placement.workload;
+        let stays = |host: usize| own.is_none_or(|own| self.stays(own, host));
+        let takes_pods = |host: usize| is_among(host) && stays(host) && self.takes_pods(host, done);
+        self.parts(&placement.selection).iter().any(|part| {
+            let mut outcomes = self.outcomes(own, &placement.images, part, |action| action < done);
+            part.hosts.iter().any(|host| takes_pods(*host))
+                && outcomes.all(|(outcome, _)| outcome != VerdictOutcome::Incompatible)
+        })
+    }
+
+    /// Returns true if a host takes new pods after the first `done` actions. The step after a patch
+    /// uncordons it.
+    fn takes_pods(&self, host: usize, done: usize) -> bool {
+        let is_patched = self.patches.get(&host).is_some_and(|patch| *patch < done);
+        let mut actions = self.actions[..done].iter();
+        let mut is_held = || {
+            actions.any(|action| match action {
+                PlanAction::Rebuild { holds, .. } => holds.contains(&host),
+                PlanAction::Pin { .. } | PlanAction::Patch { .. } => false,
+            })
+        };
+        is_patched || self.rollout.hosts[host].takes_pods() && !is_held()
     }
 
     /// Outcomes of a workload's images on a part of the hosts after the actions that are done, and

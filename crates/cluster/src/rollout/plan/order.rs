@@ -4,10 +4,10 @@
 //! break those pods. Rebuilds that break nothing are next.
 //!
 //! A host that crosses a change of the interface and the images of its pods change together: until
-//! both are on the new side, new pods do not start there. The image is first, for its roll-out
-//! stops no pod before its successor starts, while a host is drained before it is patched. From the
-//! first of them until its patch the host is cordoned, so that new pods go to other hosts, or wait
-//! for one. Only those of a `DaemonSet` do not heed that.
+//! both are on the new side, new pods do not start there. The image is first, for the roll-out of
+//! most Deployments stops no pod before its successor starts, while a host is drained before it is
+//! patched. From the first of them until its patch the host is cordoned, so that new pods go to
+//! other hosts, or wait for one. Only those of a `DaemonSet` do not heed that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,8 @@ fn heeds_cordon(workload: &Workload) -> bool {
 }
 
 /// Workloads that do not start between some of the actions, though they do today. Until a patch,
-/// that is those that do not heed the cordon of its hosts and whose new image does not wait for it.
+/// that is those whose new image does not wait for it, and that do not heed the cordon of its hosts,
+/// or whose pods stop before their successors find another host.
 pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
@@ -94,9 +95,12 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         };
         let own = &rollout.workloads[workload];
         let keeps_image = keeps_image(own);
-        let is_spared = heeds_cordon(own) || keeps_image;
+        let moves = |from: usize| {
+            own.controller.surges || effects.starts_on_any(place.placement, from + 1, |_| true)
+        };
+        let is_spared = |from: usize| keeps_image || heeds_cordon(own) && moves(from);
         let mut intervals = interrupted_intervals(&effects, &place, keeps_image);
-        intervals.retain(|(_, until)| until.is_none() || !is_spared);
+        intervals.retain(|&(from, until)| until.is_none() || !is_spared(from));
         for (from, until) in intervals {
             let hosts = all.entry((from, workload, until)).or_default();
             hosts.extend(&place.part.hosts);

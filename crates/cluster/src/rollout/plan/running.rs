@@ -1,14 +1,14 @@
 //! Pods that run today, as far as the input has them, where no controller moves them to the new
 //! state: Jobs with an old template, pods and volumes that a drain does not delete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::effects::Effects;
 use super::rebuild::new_name;
 use super::{Interruption, Pin, PlanAction};
 use crate::nodes::Node;
 use crate::rollout::commands::{CommandFlags, DrainedHost, adopt_steps, kubectl_command};
-use crate::rollout::{ActionStep, Rollout};
+use crate::rollout::{ActionStep, Placement, Rollout};
 use crate::workloads::{Workload, WorkloadId};
 
 /// The steps that delete the live Jobs of a `CronJob` whose pods do not start. They keep its old
@@ -89,7 +89,7 @@ pub(super) fn drained_host<'a>(
         has_empty_dir: false,
     };
     let stays = |own: usize| pins.get(&own).is_none_or(|pin| pin.admits(node));
-    for (workload, _) in landed(rollout, host, stays) {
+    for (_, workload, _) in landed(rollout, host, stays) {
         let own = &rollout.workloads[workload];
         drained.has_empty_dir |= own.loses_empty_dir();
         let is_unscheduled = is_unscheduled(own);
@@ -155,24 +155,29 @@ fn rebuilt_images<'a>(
     images.collect()
 }
 
-/// The workloads whose pods may be on a host when it is drained, each with true if they start there
-/// today. `stays` is true for a workload that its pin leaves there.
+/// The placed workloads whose pods may be on a host when it is drained, each with true if they start
+/// there today. `stays` is true for a workload that its pin leaves there.
 fn landed(
     rollout: &Rollout,
     host: usize,
     stays: impl Fn(usize) -> bool,
-) -> impl Iterator<Item = (usize, bool)> {
+) -> impl Iterator<Item = (&Placement, usize, bool)> {
     rollout.placements.iter().filter_map(move |placement| {
         let workload = placement.workload?;
         let hosts = &placement.selection.hosts;
         let place = hosts.binary_search_by_key(&host, |&(own, _)| own as usize);
         let group = hosts[place.ok()?].1 as usize;
-        stays(workload).then(|| (workload, !placement.fails_in(group)))
+        stays(workload).then(|| (placement, workload, !placement.fails_in(group)))
     })
 }
 
-/// What the drains of patches end: `emptyDir` volumes, and pods without a controller.
-pub(super) fn ended_by_drains(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
+/// What the drains of patches end: `emptyDir` volumes, pods without a controller, and pods that find
+/// no other host, beyond the known interruptions.
+pub(super) fn ended_by_drains(
+    rollout: &Rollout,
+    actions: &[PlanAction],
+    known: &[Interruption],
+) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all = Vec::new();
     for (place, action) in actions.iter().enumerate() {
@@ -180,12 +185,22 @@ pub(super) fn ended_by_drains(rollout: &Rollout, actions: &[PlanAction]) -> Vec<
             continue;
         };
         let mut ended: BTreeMap<(bool, usize), Vec<usize>> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for &host in hosts {
             let landed = landed(rollout, host, |own| effects.stays(own, host));
-            for (workload, _) in landed.filter(|(_, starts)| *starts) {
+            for (placement, workload, _) in landed.filter(|(.., starts)| *starts) {
                 let own = &rollout.workloads[workload];
                 let is_there = is_unscheduled(own) || is_bound_to(own, &rollout.hosts[host]);
-                let is_stopped = own.is_bare_pod() && is_there;
+                // The next hosts are drained when this one takes pods again.
+                let is_first = seen.insert(workload);
+                let is_stopped = if own.is_bare_pod() {
+                    is_there
+                } else {
+                    is_first
+                        && own.is_evicted()
+                        && !known.iter().any(|it| it.covers(workload, host, place))
+                        && !effects.starts_on_any(placement, place, |other| other != host)
+                };
                 for (loses_data, is_ended) in [(false, is_stopped), (true, own.loses_empty_dir())] {
                     if is_ended {
                         ended.entry((loses_data, workload)).or_default().push(host);

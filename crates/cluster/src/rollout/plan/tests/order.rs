@@ -162,6 +162,61 @@ fn a_drain_is_not_refused_and_its_losses_are_named() {
 }
 
 #[test]
+fn what_stops_before_its_pods_find_another_host_is_named() {
+    let object = |kind: &str, image: &str, nodes: &str, fields: &str| {
+        let terms =
+            format!("[{{matchFields: [{{key: metadata.name, operator: In, values: [{nodes}]}}]}}]");
+        let template = format!(
+            "template: {{spec: {{os: {{name: windows}}, containers: [{{name: c, image: \
+             'repo.example/{image}:1'}}], affinity: {{nodeAffinity: \
+             {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}}}}}}}"
+        );
+        let spec = match kind {
+            "CronJob" => format!("jobTemplate: {{spec: {{{template}}}}}"),
+            _ => template,
+        };
+        format!("kind: {kind}\nmetadata: {{name: own}}\nspec: {{{spec}{fields}}}\n")
+    };
+    let until_the_patch = vec![(1, vec![0], 0, Some(1))];
+    let by_the_drain = vec![(1, vec![0], 1, Some(1))];
+    let recreate = ", strategy: {type: Recreate}";
+    for (objects, expected) in [
+        (object("Deployment", "i0", "n0", ""), &by_the_drain),
+        // Needs nothing of the plan.
+        (object("Deployment", "other", "n0", ""), &by_the_drain),
+        (object("Deployment", "i0", "n0", recreate), &until_the_patch),
+        (
+            object("Deployment", "i0", "n0", ", replicas: 4"),
+            &until_the_patch,
+        ),
+        (object("StatefulSet", "i0", "n0", ""), &until_the_patch),
+        (object("CronJob", "i0", "n0", ""), &until_the_patch),
+        (object("Deployment", "i0", "n0, n1", recreate), &Vec::new()),
+        (object("Deployment", "i0", "n1", recreate), &Vec::new()),
+    ] {
+        let (plan, _) = patch_beside(&objects);
+        assert_eq!(plan.actions.len(), 2, "{plan:?}");
+        assert_eq!(&interrupted(&plan), expected, "{objects}");
+    }
+}
+
+#[test]
+fn what_moves_among_drained_hosts_is_not_named() {
+    // n0 and n1 are patched for the image that n2 needs, too.
+    let hosts = ["17763.973", "17763.973", "17763.1158"];
+    let landings = [
+        ("Deployment", vec![0], 0b111),
+        ("Deployment", vec![1], 0b011),
+        ("Deployment", vec![1], 0b010),
+    ];
+    let mut request = restricted(&hosts, &["17763.1158", "17763.1158"], &landings);
+    // Those on n0 and n1 use no Windows of their image.
+    request.images.truncate(1);
+    assert_eq!(short_of(&request), ["patch n0,n1 to 17763.1158"]);
+    assert_eq!(interrupted(&plan(&request)), [(2, vec![1], 0, Some(0))]);
+}
+
+#[test]
 fn pods_that_do_not_start_lose_no_data_but_would_be_refused() {
     let object = |name: &str, image: &str, volumes: &str| {
         format!(

@@ -169,18 +169,66 @@ fn a_pin_says_if_its_nodes_do_not_take_all_pods() {
     }
     let open = title("", &|_| {});
     assert!(open.ends_with("(keeps 2 of 3 nodes)"), "{open}");
-    let mut request = request(&hosts, &["17763.1158"]);
-    let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
-                 [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: \
-                 web}}}]}}, containers";
-    let text = workload("Deployment", ", replicas: 3").replace("containers", apart);
-    set_workloads(&mut request, &text);
-    let plan = plan(&request);
-    let title = plan.actions[0].title(&Rollout::new(&request));
-    assert!(
-        title.ends_with("(keeps 2 of 3 nodes; 3 replicas need 3 nodes; 2 remain)"),
-        "{title}"
-    );
+}
+
+#[test]
+fn a_pin_says_if_pods_that_keep_apart_find_too_few_nodes() {
+    let title = |replicas: usize, fields: &str| {
+        let mut request = request(&["20348.1", "17763.1158", "17763.1158"], &["17763.1158"]);
+        for (node, zone) in request.nodes.windows.iter_mut().zip(["a", "b", "b"]) {
+            node.labels.insert("zone".to_owned(), zone.to_owned());
+        }
+        let text = workload("Deployment", &format!(", replicas: {replicas}"));
+        let text = text.replace("containers", &format!("{fields}, containers"));
+        set_workloads(&mut request, &text);
+        let plan = plan(&request);
+        plan.actions[0].title(&Rollout::new(&request))
+    };
+    let affinity = |kind: &str, key: &str, app: &str| {
+        format!(
+            "affinity: {{{kind}: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: \
+             {key}, labelSelector: {{matchLabels: {{app: {app}}}}}}}]}}}}"
+        )
+    };
+    let apart = |key: &str| affinity("podAntiAffinity", key, "web");
+    let spread = |more: &str| {
+        format!(
+            "topologySpreadConstraints: [{{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, \
+             maxSkew: 1{more}}}]"
+        )
+    };
+    let host = "kubernetes.io/hostname";
+    for (replicas, fields, end) in [
+        (3, apart(host), "; 3 replicas need 3 nodes; 2 remain)"),
+        (2, apart(host), ")"),
+        (
+            2,
+            apart("zone"),
+            "; 2 replicas need 2 values of zone; 1 remain)",
+        ),
+        (2, apart("rack"), ")"),
+        (2, spread(""), ")"),
+        (
+            2,
+            spread(", minDomains: 2"),
+            "; its spread constraints may leave pods pending)",
+        ),
+        (
+            2,
+            spread(", nodeAffinityPolicy: Ignore"),
+            "; its spread constraints may leave pods pending)",
+        ),
+        (
+            1,
+            affinity("podAffinity", host, "api"),
+            "; its pod affinity may leave pods pending)",
+        ),
+        (2, affinity("podAffinity", host, "web"), ")"),
+    ] {
+        let title = title(replicas, &fields);
+        let end = format!("(keeps 2 of 3 nodes{end}");
+        assert!(title.ends_with(&end), "{title}");
+    }
 }
 
 #[test]
