@@ -7,6 +7,7 @@ use serde::de::{Deserializer, Error as _};
 use serde_json::{Map, Number, Value};
 use wincimg_common::json::or_default;
 use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation};
+use wincimg_windows::release;
 
 use super::nodes::Node;
 use super::null_is_empty;
@@ -196,6 +197,14 @@ impl PodTemplate {
         } else {
             usual
         }
+    }
+
+    /// Build of the virtual machines of its runtime class, if the handler ends with it.
+    pub(crate) fn machine_build(&self) -> Option<u32> {
+        let is_hyperv = self.hyperv == Hyperv::OfContainerd;
+        let handler = self.handler.as_deref().filter(|_| is_hyperv)?;
+        let build = handler.rsplit('-').next()?.parse().ok()?;
+        release::from_build(build).map(|release| release.build)
     }
 
     /// The handler of its runtime class if this runtime starts no pod with it.

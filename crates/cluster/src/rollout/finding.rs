@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use wincimg_windows::compat::{
     CompatRule, Concern, ContainerRuntime, HostBuild, Isolation, VerdictOutcome, WindowsEdition,
-    generation,
+    check, generation,
 };
 use wincimg_windows::version::WindowsVersion;
 
 use super::Shared;
-use super::fix_text::of_missing_class;
+use super::fix_text::{of_missing_class, of_pause_image};
 use super::image::Image;
 use super::verdict::{find, taken};
 use crate::nodes::Node;
@@ -87,7 +87,8 @@ pub struct Finding {
     pub variant: Option<usize>,
     /// True if an image of the index starts there, but the index hides it.
     pub(super) is_hidden: bool,
-    /// True if the pod is refused, with any image.
+    /// True if a build for the host does not help: the pod is refused, or the virtual machine of its
+    /// runtime class decides.
     pub is_of_pod: bool,
 }
 
@@ -257,6 +258,38 @@ impl<'a> CompatibilityChecker<'a> {
             rule: CompatRule::UnknownBuild.name(),
             reason: format!("{reason}; without it {}", own.reason),
             fix: Some(fix),
+            ..Finding::clone(&own)
+        })
+    }
+
+    /// The finding in a virtual machine of this build, if the runtime class states it. Containers share
+    /// its kernel, whose revision is not known. The host selects the image of an index.
+    pub(super) fn finding_in_machine(
+        &mut self,
+        kind: usize,
+        image: usize,
+        isolation: Isolation,
+        machine: Option<u32>,
+    ) -> Shared {
+        let own = self.finding(kind, image, isolation);
+        let is_open = own.rule == CompatRule::HypervOk.name();
+        let (Some(build), Some(version)) = (machine, own.image_build.filter(|_| is_open)) else {
+            return own;
+        };
+        let host = HostBuild::new(WindowsVersion {
+            build,
+            revision: version.revision.filter(|_| version.build == build),
+        });
+        let verdict = check(Some(host), Some(version), Isolation::Process);
+        let reason = verdict.reason_for(&build.to_string());
+        self.finding_of_pod(Finding {
+            outcome: verdict.outcome,
+            rule: verdict.rule.name(),
+            reason: format!("in the virtual machine of its runtime class, {reason}"),
+            fix: verdict.fix.map(|fix| match verdict.outcome {
+                VerdictOutcome::Incompatible => of_pause_image(version.build, build),
+                _ => fix.to_string(),
+            }),
             ..Finding::clone(&own)
         })
     }

@@ -2,7 +2,8 @@
 
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{
-    Concern, Fix, Isolation, VerdictOutcome, WindowsEdition, accepted_builds, base_release_for,
+    Concern, ContainerRuntime, Fix, Isolation, VerdictOutcome, WindowsEdition, accepted_builds,
+    base_release_for,
 };
 
 use super::finding::{Finding, HostKind};
@@ -92,7 +93,7 @@ pub(super) fn has_windows_inside(variants: &[Variant]) -> bool {
 /// Describes a fix. Patching requires a drain, so it is listed after the rebuild.
 pub(super) fn in_words(fix: Fix, host: &HostKind) -> String {
     match (fix, host.build) {
-        (Fix::RebuildImage { .. }, _) => by_build(host, fix.to_string()),
+        (Fix::RebuildImage { .. }, _) => by_build(host, with_pause_image(fix, host)),
         (Fix::PatchHost { to, kb }, Some(host)) => {
             let rebuild = Fix::RebuildImage {
                 host,
@@ -103,8 +104,33 @@ pub(super) fn in_words(fix: Fix, host: &HostKind) -> String {
                 .unwrap_or_default();
             format!("{rebuild}; or drain the host and update it to {to}{with}")
         }
-        (fix, _) => fix.to_string(),
+        (fix, _) => with_pause_image(fix, host),
     }
+}
+
+/// A fix in words. containerd boots the virtual machine of Hyper-V isolation from the pause image.
+fn with_pause_image(fix: Fix, host: &HostKind) -> String {
+    let is_hyperv = match fix {
+        Fix::RebuildImage { or_hyperv, .. } => or_hyperv,
+        Fix::UseHyperV | Fix::RebuildForHyperV { .. } => true,
+        Fix::PatchHost { .. } | Fix::TryFirst | Fix::FindVersion => false,
+    };
+    // Of a host without a version of its runtime, this is not known.
+    let is_containerd = host.runtime != ContainerRuntime::CONTAINERD
+        && matches!(host.runtime, ContainerRuntime::Containerd(_));
+    if is_hyperv && is_containerd {
+        format!("{fix} and a pause image of its build")
+    } else {
+        fix.to_string()
+    }
+}
+
+/// The fix for an image of a build in a virtual machine of another one.
+pub(super) fn of_pause_image(image: u32, machine: u32) -> String {
+    format!(
+        "use a runtime class whose sandbox image has build {image}, or build the image again for \
+         build {machine}"
+    )
 }
 
 /// Reason and fix for a runtime class that is not in the input.

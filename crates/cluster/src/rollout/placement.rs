@@ -106,6 +106,7 @@ impl Placement {
                 let finding = judge.finding(kind, image, isolation);
                 finding.outcome != VerdictOutcome::Incompatible
             });
+            let machine = template.machine_build();
             let class = template
                 .missing_class()
                 .map(|class| (class, starts_on_some));
@@ -121,7 +122,7 @@ impl Placement {
                     }
                     match class {
                         Some(class) => judge.finding_of_class(kind, image, isolation, class),
-                        None => judge.finding(kind, image, isolation),
+                        None => judge.finding_in_machine(kind, image, isolation, machine),
                     }
                 })
                 .collect();

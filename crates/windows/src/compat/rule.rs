@@ -80,6 +80,8 @@ pub enum Concern {
     NoImage,
     /// No node matches the workload.
     NoHostSelected,
+    /// The virtual machine of the workload may not run the image.
+    PauseImage,
     /// Nothing keeps the workload off nodes that do not run Windows.
     NoWindowsSelector,
     /// Nothing keeps workloads for Linux off nodes that run Windows.
@@ -132,6 +134,7 @@ impl Concern {
             Self::ContradictingEntry
             | Self::NoImage
             | Self::NoHostSelected
+            | Self::PauseImage
             | Self::NoWindowsSelector
             | Self::NoLinuxSelector
             | Self::EndOfSupport

@@ -1,14 +1,16 @@
 //! Warnings about images that are out of support, too large, stop too early or have a floating tag.
 
 use wincimg_oci::reference::parse_reference;
-use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation};
+use wincimg_windows::compat::{CompatRule, Concern, ContainerRuntime, Isolation, check};
 use wincimg_windows::release;
 use wincimg_windows::version::WindowsVersion;
 
+use super::super::fix_text::of_pause_image;
 use super::super::image::Image;
 use super::super::placement::{PlacedImage, Placement};
 use super::super::{Finding, Rollout};
 use super::warn;
+use crate::pod::Hyperv;
 use crate::workloads::Workload;
 
 /// Bytes that a node with 100 Mbit/s downloads in the minute that dockershim's kubelet waits.
@@ -25,6 +27,7 @@ pub(super) fn about_image(
     if let Some(workload) = workload {
         found.extend(pull_deadline(rollout, image, placement, placed));
         found.extend(grace_period(rollout, workload, image, placement, placed));
+        found.extend(pause_image(rollout, workload, placement, placed));
         found.extend(floating_tag(image));
     }
     found
@@ -53,6 +56,37 @@ fn end_of_support(rollout: &Rollout, placed: &PlacedImage) -> Vec<Finding> {
         })
     });
     ended.collect()
+}
+
+/// The warning about an image that the host does not run under process isolation. containerd boots
+/// the virtual machine of Hyper-V isolation from the pause image, by default one for the host, and
+/// containers share its kernel.
+fn pause_image(
+    rollout: &Rollout,
+    workload: &Workload,
+    placement: &Placement,
+    placed: &PlacedImage,
+) -> Option<Finding> {
+    if workload.template.hyperv != Hyperv::OfContainerd {
+        return None;
+    }
+    let groups = placement.selection.groups.iter().zip(&placed.findings);
+    let mut older = groups.filter_map(|(group, finding)| {
+        let (host, image) = (rollout.kinds[group.kind].build?, finding.image_build?);
+        let is_open = finding.rule == CompatRule::HypervOk.name();
+        let is_older = image.build < host.version.build;
+        let fits = || check(Some(host), Some(image), Isolation::Process).is_startable();
+        (is_open && is_older && !fits()).then_some((host.version.build, image))
+    });
+    let (host, image) = older.next()?;
+    Some(warn(
+        Concern::PauseImage,
+        format!(
+            "containerd boots the virtual machine from the pause image, whose build decides: one of \
+             the host's build {host} does not run image {image}"
+        ),
+        of_pause_image(image.build, host),
+    ))
 }
 
 fn pull_deadline(

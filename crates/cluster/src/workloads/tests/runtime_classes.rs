@@ -26,6 +26,7 @@ spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
     assert_eq!(template.scheduling.selector.len(), 2);
     assert_eq!(template.scheduling.tolerations.len(), 1);
     assert_eq!(template.system(), System::Windows);
+    assert_eq!(template.machine_build(), Some(17763));
     let isolation =
         |supported| template.isolation(&template.containers[0], supported, Isolation::Process);
     assert_eq!(isolation(Hyperv::OfContainerd), Isolation::HyperV);

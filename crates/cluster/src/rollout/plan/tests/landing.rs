@@ -382,6 +382,44 @@ fn an_image_that_an_unknown_runtime_class_may_isolate_is_not_judged() {
 }
 
 #[test]
+fn the_build_of_the_virtual_machine_decides_on_containerd() {
+    use VerdictOutcome::{Compatible, Incompatible, Warning};
+
+    let on_2022 = |image: &str| {
+        let mut request = request(&["20348.2402"], &[image]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://1.7.24");
+        request
+    };
+    let judged = |handler: &str, image: &str| {
+        let mut request = on_2022(image);
+        let class =
+            format!("---\nkind: RuntimeClass\nmetadata: {{name: hv}}\nhandler: {handler}\n");
+        let fields = ", runtimeClassName: hv, nodeSelector: {kubernetes.io/os: windows}";
+        set_workloads(&mut request, &(object("Deployment", "i0", fields) + &class));
+        let (rollout, plan) = advise(&request);
+        assert_eq!(plan.actions, []);
+        let findings = rollout.checks().map(|check| check.finding);
+        let findings = findings.map(|finding| (finding.rule, finding.outcome));
+        findings.collect::<Vec<_>>()
+    };
+    let ok = ("hyperv-ok", Compatible);
+    let plain = "runhcs-wcow-hypervisor";
+    assert_eq!(judged(plain, "20348.1"), [ok]);
+    assert_eq!(judged(plain, "17763.5820"), [ok, ("pause-image", Warning)]);
+    let of_2019 = "runhcs-wcow-hypervisor-17763";
+    assert_eq!(judged(of_2019, "17763.5820"), [("build-match", Compatible)]);
+    assert_eq!(
+        judged(of_2019, "20348.1"),
+        [("build-mismatch", Incompatible)]
+    );
+    let rollout = Rollout::new(&on_2022("17763.5820"));
+    let fix = rollout.checks().next().unwrap().finding.fix.clone();
+    let fix = fix.unwrap_or_default();
+    let end = "; or run it with Hyper-V isolation and a pause image of its build";
+    assert!(fix.ends_with(end), "{fix}");
+}
+
+#[test]
 fn an_unknown_runtime_class_may_select_the_nodes_where_an_image_starts() {
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1"]);
     set_workload(&mut request, "Pod", "i0", ", runtimeClassName: foo");
