@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    ActionPlan, ActionStep, CapacityChange, Interruption, PlanAction, Rollout, StartStatus,
-    host_name, host_names,
+    ActionPlan, ActionStep, CapacityChange, Interruption, Placement, PlanAction, Rollout,
+    StartStatus, host_name, host_names,
 };
 
 use super::names::{self, count};
@@ -135,7 +135,16 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
             format!("{} {words}.", promise(rollout, plan))
         }
         (false, 0) => promise(rollout, plan),
-        (true, _) => "No planned action solves this.".to_owned(),
+        (true, _) => {
+            let mut findings = rollout.placements.iter().flat_map(Placement::findings);
+            let has_commands = findings.any(|finding| !finding.commands.is_empty());
+            let or_fix = if has_commands {
+                "; run the commands of the fixes"
+            } else {
+                ""
+            };
+            format!("No planned action solves this{or_fix}.")
+        }
         (false, _) => format!("Then: {words}."),
     }
 }

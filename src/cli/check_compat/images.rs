@@ -141,9 +141,19 @@ impl IndexEntry {
     }
 }
 
-/// Parses a result, or only its list of images.
-fn read_images(text: &str) -> Result<File, String> {
+/// Parses a result, a list of results, or only the list of images of one.
+fn read_images(text: &str) -> Result<Vec<File>, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let is_result = |item: &Value| item.get("images").is_some();
+    match value {
+        Value::Array(items) if items.iter().any(is_result) => {
+            items.into_iter().map(read_result).collect()
+        }
+        value => Ok(vec![read_result(value)?]),
+    }
+}
+
+fn read_result(value: Value) -> Result<File, String> {
     let file = match value {
         Value::Array(_) => serde_path_to_error::deserialize(value).map(|images| File {
             images,
@@ -178,10 +188,12 @@ impl ImagesFromFiles {
             let images = read_images(&read_text(path)?).map_err(|problem| {
                 Failure::usage(format!("{}: {problem}", path.display())).hint(
                     "--images takes the output of wincimg build or wincimg image inspect with --format json, \
-                     or the list under its \"images\"",
+                     a list of such outputs, or the list under \"images\" of one",
                 )
             })?;
-            given.add(images);
+            for file in images {
+                given.add(file);
+            }
         }
         Ok(given)
     }
@@ -310,7 +322,7 @@ fn of_index(
         let os_version = platform.os_version.as_deref();
         let stated = Variant {
             version: os_version.and_then(|text| text.parse().ok()),
-            os: platform.os,
+            os: platform.os.to_ascii_lowercase(),
             architecture: platform.architecture,
             processor_variant: platform.variant,
             os_version: platform.os_version,
@@ -413,14 +425,20 @@ mod tests {
     fn images_are_a_list_or_an_object_with_one() {
         let image = r#"{"reference": "repo.example/web:1", "os_version": "10.0.20348.1"}"#;
         for text in [format!("[{image}]"), format!("{{\"images\": [{image}]}}")] {
-            assert_eq!(read_images(&text).unwrap().images.len(), 1, "{text}");
+            assert_eq!(read_images(&text).unwrap()[0].images.len(), 1, "{text}");
         }
+        let results = format!("[{{\"images\": [{image}]}}, {{\"images\": [{image}]}}]");
+        assert_eq!(read_images(&results).unwrap().len(), 2);
         for (text, named) in [
             (r#"{"images": {"web": 1}}"#, "list of images"),
             (r#"{"reference": "web"}"#, "list \"images\""),
             ("7", "list of images"),
             (r#"[{"os_version": 5}]"#, "[0].os_version"),
             (r#"{"images": [{"os": true}]}"#, "images[0].os"),
+            (
+                r#"[{"images": []}, {"reference": "web"}]"#,
+                "list \"images\"",
+            ),
         ] {
             let problem = read_images(text).err().unwrap();
             assert!(problem.contains(named), "{text}: {problem}");
@@ -429,7 +447,9 @@ mod tests {
 
     fn given(text: &str) -> ImagesFromFiles {
         let mut given = ImagesFromFiles::default();
-        given.add(read_images(text).unwrap());
+        for file in read_images(text).unwrap() {
+            given.add(file);
+        }
         given
     }
 

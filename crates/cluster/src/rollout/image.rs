@@ -200,7 +200,8 @@ impl Variant {
     pub fn of_platform(platform: &Platform) -> Self {
         let os_version = platform.os_version.as_deref();
         Self {
-            os: platform.os.clone(),
+            // Runtimes ignore its case.
+            os: platform.os.to_ascii_lowercase(),
             architecture: platform.architecture.clone(),
             processor_variant: platform.variant.clone(),
             version: os_version.and_then(|text| text.parse().ok()),
@@ -444,5 +445,19 @@ impl Reach<'_> {
         let mut others = self.others.iter();
         let is_elsewhere = others.any(|node| scheduling.matches_node(node));
         is_known && !is_elsewhere && self.template.missing_class().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_of_an_entry_has_any_case() {
+        let platform = Platform {
+            os: "Windows".to_owned(),
+            ..Platform::windows("10.0.20348.1")
+        };
+        assert_eq!(Variant::of_platform(&platform).os, "windows");
     }
 }

@@ -51,7 +51,7 @@ impl Containerd {
         (Self::V1_6_18, [1, 6, 18], "1.6.22"),
         (Self::V1_6_23, [1, 6, 23], "1.6.39"),
         (Self::V1_7, [1, 7, 0], "1.7.5"),
-        (Self::V1_7_6, [1, 7, 6], "2.0.9"),
+        (Self::V1_7_6, [1, 7, 6], "2.0.x"),
         (Self::V2_1, [2, 1, 0], "2.1.5"),
         (Self::V2_1_6, [2, 1, 6], "2.3.4"),
         (Self::V2_3_5, [2, 3, 5], ""),
@@ -64,10 +64,14 @@ impl Containerd {
             return Self::Unknown;
         };
         let version = [major, number().unwrap_or(0), number().unwrap_or(0)];
+        // 2.4.0-beta.0 has the platforms of 2.3.4.
+        let is_early = ["-alpha", "-beta", "-rc"]
+            .iter()
+            .any(|end| text.contains(end));
         let known = Self::ALL.iter().rev();
         known
             .copied()
-            .find(|(_, since, _)| *since <= version)
+            .find(|(alike, since, _)| *since <= version && !(is_early && *alike == Self::V2_3_5))
             .map_or(Self::Unknown, |(alike, _, _)| alike)
     }
 
@@ -603,6 +607,7 @@ mod tests {
             ("containerd://1.5.2", V1_0),
             ("containerd://2.1.6-k3s2", V2_1_6),
             ("containerd://2.4", V2_3_5),
+            ("containerd://2.4.0-beta.0", V2_1_6),
             ("containerd://Unknown", Unknown),
             ("", Unknown),
         ] {
