@@ -403,13 +403,19 @@ fn the_build_of_the_virtual_machine_decides_on_containerd() {
         findings.collect::<Vec<_>>()
     };
     let ok = ("hyperv-ok", Compatible);
-    let plain = "runhcs-wcow-hypervisor";
-    assert_eq!(judged(plain, "20348.1"), [ok]);
-    assert_eq!(judged(plain, "17763.5820"), [ok, ("pause-image", Warning)]);
-    let of_2019 = "runhcs-wcow-hypervisor-17763";
-    assert_eq!(judged(of_2019, "17763.5820"), [("build-match", Compatible)]);
+    let handler = "runhcs-wcow-hypervisor";
+    assert_eq!(judged(handler, "20348.1"), [ok]);
     assert_eq!(
-        judged(of_2019, "20348.1"),
+        judged(handler, "17763.5820"),
+        [ok, ("pause-image", Warning)]
+    );
+    let numbered = "runhcs-wcow-hypervisor-17763";
+    assert_eq!(
+        judged(numbered, "17763.5820"),
+        [("build-match", Compatible)]
+    );
+    assert_eq!(
+        judged(numbered, "20348.1"),
         [("build-mismatch", Incompatible)]
     );
     let rollout = Rollout::new(&on_2022("17763.5820"));
