@@ -85,7 +85,7 @@ fn heeds_cordon(workload: &Workload) -> bool {
 
 /// Workloads that do not start between some of the actions, though they do today. Until a patch,
 /// that is those whose new image does not wait for it, and that do not heed the cordon of its hosts,
-/// or whose pods stop before their successors find another host.
+/// or whose pods a roll-out stops before their successors find another host.
 pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<Interruption> {
     let effects = Effects::of(actions, rollout);
     let mut all: BTreeMap<(usize, usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
@@ -96,7 +96,8 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         let own = &rollout.workloads[workload];
         let keeps_image = keeps_image(own);
         let moves = |from: usize| {
-            own.controller.surges || effects.starts_on_any(place.placement, from + 1, |_| true)
+            let stays = own.is_bare_pod() || own.controller.surges;
+            stays || effects.starts_on_any(place.placement, from + 1, |_| true)
         };
         let is_spared = |from: usize| keeps_image || heeds_cordon(own) && moves(from);
         let mut intervals = interrupted_intervals(&effects, &place, keeps_image);
