@@ -37,9 +37,7 @@ fn words<'a>(it: &'a EvaluatedStep<'_>) -> Option<&'a [String]> {
     let CommandForm::Exec(words) = form else {
         return None;
     };
-    // They are arguments of the entry point.
-    let is_argument = matches!(it.kind, InstructionKind::Cmd(_)) && it.stage.has("ENTRYPOINT");
-    (!is_argument).then_some(words)
+    (!it.step.is_argument).then_some(words)
 }
 
 /// Reports what Windows cannot start as a program.

@@ -475,8 +475,7 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>) -> Option<Finding> {
 /// Position of a command that its shell does not run, and the reason.
 fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     let step = it.step;
-    // They are arguments of the entry point.
-    if step.is("CMD") && it.stage.has("ENTRYPOINT") {
+    if step.is_argument {
         return None;
     }
     if let Some(command) = step.commands().iter().find(|it| is_interactive_cmd(it)) {

@@ -53,6 +53,8 @@ pub(super) struct Stage<'a> {
     pub(super) has_pwsh: OnceCell<bool>,
     /// True if another stage is built on it.
     pub(super) is_base: bool,
+    /// True if it has an `ENTRYPOINT`, its own or its base's.
+    has_entrypoint: bool,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -67,6 +69,8 @@ pub(super) struct LintStep<'a> {
     pub(super) shell: BaseShell,
     /// True if the shell is `pwsh` and not Windows PowerShell.
     pub(super) is_core: bool,
+    /// True for a `CMD` whose words are arguments of an `ENTRYPOINT`.
+    pub(super) is_argument: bool,
     scripts: OnceCell<StepScripts>,
     lower: OnceCell<String>,
 }
@@ -76,7 +80,8 @@ impl LintStep<'_> {
         self.scripts.get_or_init(|| StepScripts::read(self))
     }
 
-    /// All commands of a `RUN`, `CMD`, `ENTRYPOINT` or `HEALTHCHECK`, also in nested scripts.
+    /// All commands of a `RUN`, `CMD`, `ENTRYPOINT` or `HEALTHCHECK`, also in nested scripts; none in
+    /// arguments of an `ENTRYPOINT`.
     pub(super) fn commands(&self) -> &[LintCommand] {
         &self.scripts_read().commands
     }
@@ -210,10 +215,16 @@ pub(super) fn stages<'a>(
         }
     }
     for index in 0..reader.stages.len() {
+        let inherits = match &reader.stages[index].base {
+            StageBaseRef::Stage(base) => reader.stages[*base].has_entrypoint,
+            StageBaseRef::Image(image) | StageBaseRef::Repository(image) => image.has_iis(),
+            StageBaseRef::Scratch | StageBaseRef::Unknown => false,
+        };
         if let StageBaseRef::Stage(base) = reader.stages[index].base {
             reader.stages[index].platform = reader.stages[base].platform;
         }
         let stage = &mut reader.stages[index];
+        stage.find_arguments(inherits);
         if stage.platform == Platform::Unknown {
             stage.platform = stage.platform_of_steps();
         }
@@ -276,9 +287,23 @@ impl<'a> Stage<'a> {
             instruction,
             shell: self.shell,
             is_core: self.is_core,
+            is_argument: false,
             scripts: OnceCell::new(),
             lower: OnceCell::new(),
         });
+    }
+
+    /// Finds the arguments of its `ENTRYPOINT`; `inherits` is true if its base has one.
+    fn find_arguments(&mut self, inherits: bool) {
+        let own = self.all("ENTRYPOINT").next_back();
+        let has_entrypoint = own.map_or(inherits, |step| {
+            let words = step.instruction.exec_form();
+            words.is_none_or(|words| !words.is_empty())
+        });
+        self.has_entrypoint = has_entrypoint;
+        for step in self.steps.iter_mut().filter(|step| step.is("CMD")) {
+            step.is_argument = has_entrypoint;
+        }
     }
 
     /// The image that it begins with.
@@ -452,6 +477,7 @@ impl<'a> StageReader<'a> {
             folder_signs: OnceCell::new(),
             has_pwsh: OnceCell::new(),
             is_base: false,
+            has_entrypoint: false,
             knows_environment,
             shell,
             is_core,

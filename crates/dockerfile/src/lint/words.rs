@@ -221,7 +221,7 @@ impl StepScripts {
         };
         if let Some(elements) = json_array(text) {
             let words = json_words(instruction, start, elements);
-            if words.is_empty() {
+            if words.is_empty() || step.is_argument {
                 return Self::default();
             }
             search.add(LintCommand {
