@@ -4,7 +4,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
-use super::missing_folder::{has_only_windows, names};
+use super::missing_folder::{OF_WINDOWS, has_only_windows, names};
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Edit, Finding};
@@ -40,6 +40,11 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     let path = folder.strip_prefix("c:").unwrap_or(&folder);
     let name = path.rsplit('/').next().unwrap_or_default();
     if !path.starts_with('/') || name.is_empty() || name.contains('.') {
+        return None;
+    }
+    // Into a folder that exists, the file is copied.
+    let root = path[1..].split('/').next().unwrap_or_default();
+    if OF_WINDOWS.contains(&root) {
         return None;
     }
     let before = stage.before(step);

@@ -7,7 +7,7 @@ use super::words::{LintCommand, NextOperator, Word};
 use super::{ContainsAny, Finding, Severity};
 
 /// Folders at the root of Windows' own images.
-const OF_WINDOWS: [&str; 9] = [
+pub(super) const OF_WINDOWS: [&str; 9] = [
     "windows", "users", "program files", "program files (x86)", "programdata",
     "documents and settings", "inetpub", "perflogs", "logmonitor",
 ];
