@@ -19,7 +19,18 @@ pub(crate) const JOINED: &str =
     "the backslash at the end is the line continuation, which joins this line with the next one";
 
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
-    path_ends(step.file, step.instruction)
+    let ends: Vec<LineContinuation<'_>> = path_ends(step.file, step.instruction).collect();
+    let is_last = |join: &LineContinuation<'_>| {
+        let joined = join.joined.map(str::trim_start);
+        joined.is_some_and(begins_instruction)
+    };
+    // Without this join the lines below are another instruction, whose paths are corrected otherwise.
+    let count = ends
+        .iter()
+        .position(is_last)
+        .map_or(ends.len(), |at| at + 1);
+    ends.into_iter()
+        .take(count)
         .map(|join| {
             let keyword = &step.instruction.keyword;
             let corrected = corrected(keyword, step.shell, join.text);

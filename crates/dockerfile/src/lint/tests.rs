@@ -565,6 +565,11 @@ fn a_path_that_ends_in_a_backslash_swallows_the_next_line() {
         fix(PowerShell, rule, "RUN Get-Item C:\\data\\\nRUN x"),
         "RUN Get-Item 'C:\\data\\'"
     );
+    let source = format!("{PINNED}COPY a c:\\\nRUN del c:\\tmp\\\nCMD cmd\n");
+    let options = LintOptions::default();
+    let (written, _) = fixed(&source, &options, FixSelection::Safe, &|_| true);
+    let expected = format!("{PINNED}COPY a c:/\nRUN del \"c:\\tmp\\\\\"\nCMD cmd\n");
+    assert_eq!(written, expected);
 }
 
 #[test]
