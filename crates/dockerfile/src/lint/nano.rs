@@ -9,7 +9,7 @@ use super::{Finding, LintFile, Severity};
 use crate::source::Instruction;
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.
-const MISSING_PROGRAMS: [(&str, &str); 16] = [
+const MISSING_PROGRAMS: [(&str, &str); 15] = [
     (
         "powershell",
         "copy PowerShell from mcr.microsoft.com/powershell, or run this in a Server Core stage",
@@ -22,7 +22,6 @@ const MISSING_PROGRAMS: [(&str, &str); 16] = [
     ("choco", IN_SERVER_CORE),
     ("dism", IN_SERVER_CORE),
     ("wmic", IN_SERVER_CORE),
-    ("sc", "configure the service in a Server Core stage"),
     ("cscript", IN_SERVER_CORE),
     ("wscript", IN_SERVER_CORE),
     ("regsvr32", IN_SERVER_CORE),
@@ -199,8 +198,7 @@ impl NanoState {
     fn add_programs(&mut self, instruction: &Instruction) {
         let text = instruction.text().to_ascii_lowercase();
         for (added, (name, _)) in self.added.iter_mut().zip(MISSING_PROGRAMS) {
-            // `sc` is a part of many words.
-            *added |= text.contains(name) && name.len() > 2;
+            *added |= text.contains(name);
         }
     }
 
