@@ -93,7 +93,9 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     // `[Environment]::Exit(1)`
     let written = step.instruction.part(word.range.clone());
     let is_call = written.starts_with('[') && written.contains("]::");
-    let is_cmdlet = is_known_cmdlet(&word.value) || is_behind && is_alias(command);
+    let is_cmdlet = is_known_cmdlet(&word.value)
+        || is_behind && is_alias(command)
+        || begins_with_alias(step, command);
     let is_script = has_extension(&word.value, &["ps1"]);
     let block = powershell_block(step, command);
     if !(is_assignment || is_call || is_cmdlet || is_script || block.is_some()) {
@@ -181,6 +183,18 @@ const PIPELINE_ALIASES: [&str; 11] = [
 fn is_alias(command: &LintCommand) -> bool {
     let name = command.program();
     PIPELINE_ALIASES.contains(&name) || name == "where" && command.word(1).starts_with('{')
+}
+
+/// True for a command that begins with an alias of a cmdlet, and no program of this name is in the file.
+fn begins_with_alias(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let name = command.word(0).to_ascii_lowercase();
+    let is_alias = match name.as_str() {
+        "iwr" | "irm" | "gci" => true,
+        // Elixir has a program of this name.
+        "iex" => command.word(1).starts_with('('),
+        _ => false,
+    };
+    is_alias && !step.file.lower_text().contains(&format!("{name}."))
 }
 
 /// True if cmd pipes the output of a PowerShell script without quotes into a command: the script
