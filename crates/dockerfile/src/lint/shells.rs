@@ -2,6 +2,7 @@
 
 use wincimg_scripts::script;
 
+use super::args_escaped::is_command_line;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
@@ -481,9 +482,17 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>) -> Option<Finding> {
         {
             "pwsh without -Command takes its argument for a script file: add \"-Command\""
         }
-        _ => return None,
+        _ => return check_shell_path(it, &words[0]),
     };
     is_used(it).then(|| it.step.finding(message))
+}
+
+/// Reports a shell with a space in its path: `BuildKit` quotes it, and Docker's own builder does not.
+fn check_shell_path(it: &EvaluatedStep<'_>, path: &str) -> Option<Finding> {
+    let is_path = path.contains(' ') && !path.starts_with('"') && !is_command_line(path);
+    let message = "Docker's own builder does not quote the path of SHELL, and the shell takes what follows \
+        its space for arguments: write only the program's name";
+    (is_path && is_used(it)).then(|| it.step.finding(message).warning())
 }
 
 /// Position of a command that its shell does not run, and the reason.
