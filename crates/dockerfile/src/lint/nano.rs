@@ -1,11 +1,14 @@
 //! Programs that Nano Server does not have, and commands that its user may not run.
 
+use std::iter;
+
 use super::correction::Correction;
 use super::entrypoint::has_extension;
+use super::missing_folder::output;
 use super::reference::Reference;
 use super::stage::{LintStep, StageBaseRef};
 use super::words::{LintCommand, Word, program_name};
-use super::{Finding, LintFile, Severity};
+use super::{ContainsAny, Finding, LintFile, Severity};
 use crate::source::Instruction;
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.
@@ -160,17 +163,12 @@ impl NanoState {
         is_start: bool,
     ) -> Vec<Finding> {
         let line = step.line_of(command);
-        let mut found = Vec::from_iter(self.check_program(command.program(), line, is_start));
-        if let Some(started) = command.started() {
-            // Windows starts it for a package.
-            let is_package = has_extension(started.program(), &["msi"]);
-            let program = if is_package {
-                "msiexec"
-            } else {
-                started.program()
-            };
-            found.extend(self.check_program(program, line, is_start));
-        }
+        let started = command.started();
+        let programs = iter::once(command)
+            .chain(&started)
+            .map(LintCommand::program);
+        let found = programs.filter_map(|program| self.check_program(program, line, is_start));
+        let mut found: Vec<Finding> = found.collect();
         // Without PowerShell there is another finding.
         if !is_start && self.for_powershell.is_some() && FEATURES.contains(&command.program()) {
             let message = format!("Nano Server has no {}: use Server Core", command.word(0));
@@ -205,6 +203,16 @@ impl NanoState {
     /// `is_start` is true for a program of containers, which may be `HostProcess` containers, and not
     /// of the build.
     fn check_program(&self, program: &str, line: usize, is_start: bool) -> Option<Finding> {
+        if program.starts_with("vc_redist") || program.starts_with("vcredist") {
+            let message = format!(
+                "Nano Server does not run {program}, which installs packages of MSI; copy its DLLs from \
+                 a Server Core stage"
+            );
+            return Some(self.finding(message, line, is_start));
+        }
+        // Windows starts it for a package.
+        let is_package = has_extension(program, &["msi"]);
+        let program = if is_package { "msiexec" } else { program };
         let mut known = MISSING_PROGRAMS.iter();
         let index = known.position(|(name, _)| *name == program)?;
         let (name, instead) = MISSING_PROGRAMS[index];
@@ -217,6 +225,11 @@ impl NanoState {
             true => return None,
             false => format!("Nano Server has no {name}; {instead}"),
         };
+        Some(self.finding(message, line, is_start))
+    }
+
+    /// A finding about a program that the image cannot run.
+    fn finding(&self, message: String, line: usize, is_start: bool) -> Finding {
         let (severity, exception) = match is_start {
             false if self.is_certain => (Severity::Error, ""),
             false => (Severity::Warning, " (Nano Server of 2016 has more)"),
@@ -225,13 +238,17 @@ impl NanoState {
                 " (a HostProcess container uses the host's)",
             ),
         };
-        Some(Finding::new(line, message + exception).severity(severity))
+        Finding::new(line, message + exception).severity(severity)
     }
 
     /// Reports a file that the default user makes in the root: there it may only make folders.
     fn check_root_file(&self, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
-        let is_in_root = self.is_in_root?;
-        let mut output = command.files.iter().filter(|_| !command.has_input);
+        // The line may leave the folder.
+        let leaves = ["cd ", "chdir ", "pushd ", "location "];
+        let is_in_root = self.is_in_root? && !step.lower_text().contains_any(&leaves);
+        let redirected = command.files.iter().filter(|_| !command.has_input);
+        let downloaded = output(command).filter(|_| command.program() != "tar");
+        let mut output = redirected.chain(downloaded);
         let file = output.find(|file| is_root_file(&file.value, is_in_root))?;
         let message = format!(
             "ContainerUser may not make {} in the root of the drive, except on Windows 11: use a folder, \
@@ -248,7 +265,7 @@ fn is_root_file(path: &str, is_in_root: bool) -> bool {
     let inside = path.strip_prefix("c:").unwrap_or(&path);
     let name = inside.strip_prefix('\\');
     let is_file = |name: &str| {
-        let is_device = matches!(name, "nul" | "con" | "1" | "2");
+        let is_device = matches!(name, "nul" | "con" | "1" | "2" | "-");
         !is_device && !name.is_empty() && !name.contains(['\\', '%', '$', '&', ':', '!'])
     };
     is_file(name.unwrap_or(inside)) && (name.is_some() || is_in_root)
