@@ -2,6 +2,7 @@
 
 use super::correction::Correction;
 use super::evaluation::EvaluatedStep;
+use super::instructions::is_inherited;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
@@ -124,8 +125,9 @@ pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String>
     }
     // A list of folders alone lacks those of Windows.
     let is_list = lower.contains(":\\") || lower.contains(":/");
-    let has_windows =
-        lower.contains("system32") || lower.contains('$') || lower.contains("windows");
+    let expanded = with_empty_variables(it, value);
+    let folders = expanded.as_deref().unwrap_or(&lower);
+    let has_windows = folders.contains_any(&["system32", "$", "windows"]);
     // Windows' own PATH is in the registry, and not in a base's configuration.
     let is_first = || {
         let is_set = it.state.value("PATH", &it.linted.arguments).is_some();
@@ -139,6 +141,16 @@ pub(super) fn hidden_path(it: &EvaluatedStep<'_>, value: &str) -> Option<String>
             "$PATH to Windows' own (BuildKit puts in only System32, Windows and PowerShell)",
         )
     })
+}
+
+/// An expanded PATH, in lower case, if it has variables that nothing sets: they are empty.
+fn with_empty_variables(it: &EvaluatedStep<'_>, value: &str) -> Option<String> {
+    let expanded = it.expand(value)?;
+    let may_be_set = |name: &String| {
+        name.eq_ignore_ascii_case("path") || it.state.declares(name) || is_inherited(it, name)
+    };
+    let has_empty = !expanded.unset.is_empty() && !expanded.unset.iter().any(may_be_set);
+    (has_empty && it.stage.knows_environment).then(|| expanded.text.to_ascii_lowercase())
 }
 
 /// Returns true on Microsoft's images of .NET Framework, which set variables, and not the PATH.

@@ -38,7 +38,7 @@ pub(super) fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
 }
 
 /// Returns true if a stage that this one is built on declares an argument.
-fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
+pub(super) fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
     let below = it.linted.chain(it.stage).skip(1);
     let mut arguments = below.flat_map(|stage| stage.all("ARG"));
     arguments.any(|step| step.instruction.text().split(['=', ' ']).next() == Some(name))
