@@ -59,7 +59,18 @@ impl Words {
             None if has_switch && matches!(name, "md" | "mkdir") => self.switches.concat(),
             None => return Ok(()),
         };
-        let is_no_switch = |text: &str| text.len() > 3 || text.contains(['.', '\\']);
+        let known = match name {
+            "rd" | "rmdir" => "sq",
+            "mklink" => "dhj",
+            "del" | "erase" => "pfsqa",
+            // Of these, any word of a few letters may be one.
+            _ => "",
+        };
+        let is_no_switch = |text: &str| {
+            let first = text.chars().next().map(|c| c.to_ascii_lowercase());
+            let is_other = first.is_some_and(|first| !known.contains(first));
+            !known.is_empty() && is_other || text.len() > 3 || text.contains(['.', '\\'])
+        };
         let is_certain = match name {
             "md" | "mkdir" | "ren" | "rename" | "type" => true,
             "move" => false,
