@@ -78,6 +78,13 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
                 "this asks before it installs from a gallery that is not trusted: add -Force";
             (!is_answered && !is_trusted()).then(|| ask(message).warning())
         }
+        "remove-iissite" | "remove-iissitebinding" => {
+            let is_answered = command.any(|it| it.starts_with("-confirm:") || it.starts_with('@'));
+            let is_off = || step.file.lower_text().contains("confirmpreference");
+            let message =
+                "this asks before it removes anything, and a build has no console: add -Confirm:$false";
+            (!is_answered && !is_off()).then(|| ask(message).warning())
+        }
         "new-localuser" => {
             let message = "New-LocalUser without -Password asks for one, and a build has no console: \
                 add it, or -NoPassword";

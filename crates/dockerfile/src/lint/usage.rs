@@ -291,12 +291,22 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
             "-Verb starts a program through the shell, and Start-Process refuses it together with \
              -NoNewWindow, -Credential and redirections: omit -Verb",
         ),
+        "start-process" | "saps" if opens_script(command) => Some(
+            "Start-Process opens a .ps1 file like a document and does not run it: write & in its place",
+        ),
         "restart-computer" | "stop-computer" => Some("a container cannot restart in a build"),
         "shutdown" if command.has(&["/r", "-r", "/s", "-s"]) => {
             Some("a container cannot restart in a build")
         }
         _ => refused_value(command),
     }
+}
+
+/// True for `Start-Process` of a script of PowerShell.
+fn opens_script(command: &LintCommand) -> bool {
+    let is_named = command.word(1).eq_ignore_ascii_case("-filepath");
+    let file = command.word(if is_named { 2 } else { 1 });
+    has_extension(file, &["ps1"]) && !command.any(|it| it.starts_with("-v"))
 }
 
 /// Message about an option's value that the command refuses.
