@@ -88,7 +88,12 @@ fn in_powershell(stage: &Stage<'_>, option: &str) -> String {
 
 fn check_batch_file(it: &EvaluatedStep<'_>, program: &str) -> Option<Finding> {
     let arguments = words(it)?.get(1..)?;
-    let is_alone = arguments.is_empty() && !(it.step.is("ENTRYPOINT") && it.stage.has("CMD"));
+    let cmd = it.stage.all("CMD").next_back();
+    let cmd = cmd.filter(|_| it.step.is("ENTRYPOINT"));
+    let more = cmd.and_then(|cmd| cmd.instruction.exec_form());
+    let more = more.unwrap_or_default();
+    let is_read = |c: char| c.is_whitespace() || "%&|<>^\"()".contains(c);
+    let has_special = arguments.iter().chain(&more).any(|it| it.contains(is_read));
     // `VsDevCmd.bat && powershell`, as Microsoft's pages have it.
     let is_chain = arguments.iter().any(|it| it.starts_with('&'));
     // Nothing expands a variable, which the other rule says.
@@ -96,7 +101,7 @@ fn check_batch_file(it: &EvaluatedStep<'_>, program: &str) -> Option<Finding> {
     let message = format!(
         "Windows starts cmd for {program}, which reads the arguments again: begin with \"cmd\", \"/C\""
     );
-    let is_reread = !is_alone && !is_chain && is_literal;
+    let is_reread = has_special && !is_chain && is_literal;
     is_reread.then(|| it.step.finding(message).severity(Severity::Note))
 }
 

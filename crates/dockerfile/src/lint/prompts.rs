@@ -81,8 +81,7 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         "remove-iissite" | "remove-iissitebinding" => {
             let is_answered = command.any(|it| it.starts_with("-confirm:") || it.starts_with('@'));
             let is_off = || step.file.lower_text().contains("confirmpreference");
-            let message =
-                "this asks before it removes anything, and a build has no console: add -Confirm:$false";
+            let message = "this asks before it removes anything: add -Confirm:$false";
             (!is_answered && !is_off()).then(|| ask(message).warning())
         }
         "new-localuser" => {
