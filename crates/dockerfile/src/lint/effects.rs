@@ -1,7 +1,7 @@
 //! `RUN` lines whose failure or effect is lost.
 
 use super::entrypoint::has_extension;
-use super::reference::Reference;
+use super::reference::{Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::PowerShellStatement;
@@ -321,7 +321,9 @@ impl Stage<'_> {
 
     /// Name of the PowerShell that its lines can start.
     pub(super) fn powershell(&self) -> Option<&'static str> {
-        if !self.is_nano_server() {
+        // Nano Server of 2016 had it.
+        let lacks = |it: &Reference| it.names_nano_server() && it.build() != Some(SERVER_2016);
+        if !self.repository().is_some_and(lacks) {
             return Some("powershell");
         }
         let has_pwsh = || {

@@ -191,6 +191,9 @@ fn advice_names_the_powershell_that_the_base_has() {
         let is_plain = !without.contains("-File") && !without.contains("SHELL");
         assert!(without.contains("Server Core") && is_plain, "{without}");
     }
+    let untagged = "FROM mcr.microsoft.com/windows/nanoserver\n";
+    let found = of_rule(untagged, "cmdlet-under-cmd", "RUN Remove-Item C:/x");
+    assert!(found[0].message.contains("Server Core"), "{found:?}");
     let rule = "nano-server-lacks";
     let message = |base| only(base, rule, "RUN powershell C:/a.ps1").message;
     assert!(message(sdk).contains("write pwsh"));
