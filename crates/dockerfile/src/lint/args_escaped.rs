@@ -29,11 +29,15 @@ pub(super) fn check(stage: &Stage<'_>) -> Option<Finding> {
         let correction = step.file.rewrite(program, &exec_form(&argv));
         return Some(step.finding(message).corrected(Some(correction)));
     }
-    let ends = word.find([' ', '\t']).unwrap_or(word.len());
-    let other = format!("{}.exe", &word[..ends]);
+    let (first, rest) = word.split_once([' ', '\t']).unwrap_or((word, ""));
+    let what = if has_extension(word, &["bat", "cmd"]) {
+        format!("cmd does not find \"{first}\"")
+    } else {
+        format!("the program takes \"{rest}\" for arguments")
+    };
     Some(step.finding(format!(
-        "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets \"{word}\" without quotes and \
-         starts \"{other}\" if it exists; put the program in a path without spaces"
+        "BuildKit sets ArgsEscaped for an image with a CMD: Windows gets \"{word}\" without quotes, and \
+         {what}; put the program in a path without spaces"
     )))
 }
 

@@ -794,6 +794,14 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
     };
     let entry = r#"ENTRYPOINT ["C:\\Program Files\\app\\app.exe"]"#;
     let cmd = r#"CMD ["C:\\Program Files\\app\\app.exe", "serve"]"#;
+    let batch = cmd.replace(".exe", ".bat");
+    for (line, part) in [
+        (cmd, r#"takes "Files\app\app.exe""#),
+        (batch.as_str(), r#"find "C:\Program""#),
+    ] {
+        let messages = of_rule(NANO, "args-escaped", line);
+        assert!(messages[0].message.contains(part), "{messages:?}");
+    }
     assert_eq!(found(cmd), Some((2, Severity::Warning)));
     assert_eq!(
         found(&format!("{entry}\nCMD [\"serve\"]")),
