@@ -84,7 +84,7 @@ fn check_name(it: &EvaluatedStep<'_>, name: &str) -> Option<Finding> {
         return None;
     }
     let line = line_of_use(it.step, name);
-    if it.linted.arguments.is_declared(name) {
+    if it.linted.arguments.is_declared(name) && !is_inherited(it, name) {
         let message = format!(
             "${name} is empty here: the ARG above FROM is not visible in a stage; add ARG {name} below \
              FROM"
@@ -135,15 +135,18 @@ fn check_unset_in_run(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let unset = used.filter_map(|name| {
         let lower = name.to_ascii_lowercase();
         let early = setters.get(&lower);
-        let reason = if let Some(reason) = early.and_then(|set| early_reason(it, &lower, set)) {
+        let early = early.and_then(|set| early_reason(it, &lower, set));
+        let is_passed_on = early.is_none() && is_inherited(it, name);
+        let reason = if let Some(reason) = early {
             reason.to_owned()
-        } else if it.linted.arguments.is_declared(name) {
+        } else if it.linted.arguments.is_declared(name) && !is_passed_on {
             format!("the ARG above FROM is not visible in a stage; add ARG {name} below FROM")
         } else {
             declared_elsewhere(it, name)?
         };
         let message = format!("{name} is not set here: {reason}");
-        Some(it.step.finding(message))
+        let severity = Severity::error_if(!is_passed_on);
+        Some(it.step.finding(message).severity(severity))
     });
     unset.collect()
 }
@@ -254,6 +257,11 @@ fn declared_elsewhere(it: &EvaluatedStep<'_>, name: &str) -> Option<String> {
         let keyword = &step.instruction.keyword;
         let line = step.line() + 1;
         return Some(format!("{keyword} {name} is below, on line {line}"));
+    }
+    if is_inherited(it, name) {
+        return Some(format!(
+            "only BuildKit passes on an ARG of the stage in FROM; add ARG {name} here"
+        ));
     }
     let mut stages = it
         .linted
