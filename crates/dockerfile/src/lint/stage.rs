@@ -435,8 +435,7 @@ impl<'a> StageReader<'a> {
         };
         let (base, image) = self.base(word.unwrap_or_default());
         let name = parsed.and_then(|parsed| parsed.name);
-        let facts = options.facts(&image);
-        let is_other = facts.is_some_and(|facts| !facts.is_windows);
+        let is_other = options.facts(&image).is_some_and(|it| !it.is_windows);
         let platform = self.platform(from, &base, is_other);
         let shell = match &base {
             StageBaseRef::Stage(index) => self.stages[*index].shell,
