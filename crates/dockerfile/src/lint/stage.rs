@@ -53,8 +53,6 @@ pub(super) struct Stage<'a> {
     pub(super) has_pwsh: OnceCell<bool>,
     /// True if another stage is built on it.
     pub(super) is_base: bool,
-    /// True if it has an `ENTRYPOINT`, its own or its base's.
-    has_entrypoint: bool,
     /// True if the base's configuration sets no variables and no working directory.
     pub(super) knows_environment: bool,
     shell: BaseShell,
@@ -214,9 +212,10 @@ pub(super) fn stages<'a>(
             (_, Some(stage)) => stage.push(file, instruction),
         }
     }
+    let mut has_entrypoint = Vec::with_capacity(reader.stages.len());
     for index in 0..reader.stages.len() {
         let inherits = match &reader.stages[index].base {
-            StageBaseRef::Stage(base) => reader.stages[*base].has_entrypoint,
+            StageBaseRef::Stage(base) => has_entrypoint[*base],
             StageBaseRef::Image(image) | StageBaseRef::Repository(image) => image.has_iis(),
             StageBaseRef::Scratch | StageBaseRef::Unknown => false,
         };
@@ -224,7 +223,7 @@ pub(super) fn stages<'a>(
             reader.stages[index].platform = reader.stages[base].platform;
         }
         let stage = &mut reader.stages[index];
-        stage.find_arguments(inherits);
+        has_entrypoint.push(stage.find_arguments(inherits));
         if stage.platform == Platform::Unknown {
             stage.platform = stage.platform_of_steps();
         }
@@ -293,17 +292,18 @@ impl<'a> Stage<'a> {
         });
     }
 
-    /// Finds the arguments of its `ENTRYPOINT`; `inherits` is true if its base has one.
-    fn find_arguments(&mut self, inherits: bool) {
+    /// Finds the arguments of its `ENTRYPOINT` and returns true if it has one; `inherits` is true if its
+    /// base has.
+    fn find_arguments(&mut self, inherits: bool) -> bool {
         let own = self.all("ENTRYPOINT").next_back();
         let has_entrypoint = own.map_or(inherits, |step| {
             let words = step.instruction.exec_form();
             words.is_none_or(|words| !words.is_empty())
         });
-        self.has_entrypoint = has_entrypoint;
         for step in self.steps.iter_mut().filter(|step| step.is("CMD")) {
             step.is_argument = has_entrypoint;
         }
+        has_entrypoint
     }
 
     /// The image that it begins with.
@@ -476,7 +476,6 @@ impl<'a> StageReader<'a> {
             folder_signs: OnceCell::new(),
             has_pwsh: OnceCell::new(),
             is_base: false,
-            has_entrypoint: false,
             knows_environment,
             shell,
             is_core,
