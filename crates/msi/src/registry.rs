@@ -16,8 +16,9 @@ pub(crate) const LOCAL_MACHINE: i32 = 2;
 const USERS: i32 = 3;
 
 /// Keys below `HKLM\SOFTWARE` that 32-bit and 64-bit programs share, in lower case; from Microsoft's
-/// page "Registry Keys Affected by WOW64" for Windows 7 and newer.
-const SHARED: [&str; 43] = [
+/// page "Registry Keys Affected by WOW64" for Windows 7 and newer. Two are also in the spelling of
+/// Windows itself.
+const SHARED: [&str; 53] = [
     r"classes",
     r"clients",
     r"com3",
@@ -42,9 +43,15 @@ const SHARED: [&str; 43] = [
     r"microsoft\systemcertificates",
     r"microsoft\termservlicensing",
     r"microsoft\transaction server",
+    r"microsoft\transactionserver",
+    r"microsoft\windows\currentversion\app paths",
     r"microsoft\windows\currentversion\control panel\cursors\schemes",
+    r"microsoft\windows\currentversion\explorer\autoplayhandlers",
+    r"microsoft\windows\currentversion\explorer\driveicons",
+    r"microsoft\windows\currentversion\explorer\kindmap",
     r"microsoft\windows\currentversion\group policy",
     r"microsoft\windows\currentversion\policies",
+    r"microsoft\windows\currentversion\previewhandlers",
     r"microsoft\windows\currentversion\setup",
     r"microsoft\windows\currentversion\telephony\locations",
     r"microsoft\windows nt\currentversion\console",
@@ -54,13 +61,17 @@ const SHARED: [&str; 43] = [
     r"microsoft\windows nt\currentversion\fonts",
     r"microsoft\windows nt\currentversion\fontsubstitutes",
     r"microsoft\windows nt\currentversion\gre_initialize",
+    r"microsoft\windows nt\currentversion\image file execution options",
+    r"microsoft\windows nt\currentversion\language pack",
     r"microsoft\windows nt\currentversion\languagepack",
     r"microsoft\windows nt\currentversion\networkcards",
+    r"microsoft\windows nt\currentversion\perflib",
     r"microsoft\windows nt\currentversion\ports",
     r"microsoft\windows nt\currentversion\print",
     r"microsoft\windows nt\currentversion\profilelist",
     r"microsoft\windows nt\currentversion\time zones",
     r"policies",
+    r"registeredapplications",
 ];
 
 /// Keys below `HKLM\SOFTWARE\Classes` that are not shared, from the same page.
@@ -327,7 +338,32 @@ mod tests {
                 false,
                 r"HKLM\SOFTWARE\WOW6432Node\Microsoft\Windows\CurrentVersion\Run",
             ),
+            (
+                r"Microsoft\Windows\CurrentVersion\App Paths\q.exe",
+                false,
+                r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\App Paths\q.exe",
+            ),
+            (
+                r"Microsoft\Windows NT\CurrentVersion\Image File Execution Options\q.exe",
+                false,
+                r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Image File Execution Options\q.exe",
+            ),
+            (
+                r"Microsoft\Windows NT\CurrentVersion\Language Pack",
+                false,
+                r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Language Pack",
+            ),
+            (
+                r"RegisteredApplications",
+                false,
+                r"HKLM\SOFTWARE\RegisteredApplications",
+            ),
             (r"WOW6432Node\X", false, r"HKLM\SOFTWARE\WOW6432Node\X"),
+            (
+                r"WOW6432Node\Classes\TypeLib\{0}",
+                true,
+                r"HKLM\SOFTWARE\Classes\TypeLib\{0}",
+            ),
         ] {
             assert_eq!(
                 software_key(below, is_64_bit).unwrap().to_string(),

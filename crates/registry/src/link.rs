@@ -16,8 +16,9 @@ pub struct Link {
     to: &'static [&'static str],
 }
 
-/// Known links; `CurrentControlSet` is resolved before.
-const LINKS: [Link; 3] = [
+/// Known links; `CurrentControlSet` is resolved before. Those of the classes are from Microsoft's page
+/// "Registry Keys Affected by WOW64".
+const LINKS: [Link; 6] = [
     Link {
         root: Root::System,
         from: &["ControlSet001", "Hardware Profiles", "Current"],
@@ -33,10 +34,25 @@ const LINKS: [Link; 3] = [
         from: &["WOW6432Node", "Classes"],
         to: &["Classes", "WOW6432Node"],
     },
+    Link {
+        root: Root::Software,
+        from: &["Classes", "WOW6432Node", "AppID"],
+        to: &["Classes", "AppID"],
+    },
+    Link {
+        root: Root::Software,
+        from: &["Classes", "WOW6432Node", "PROTOCOLS"],
+        to: &["Classes", "PROTOCOLS"],
+    },
+    Link {
+        root: Root::Software,
+        from: &["Classes", "WOW6432Node", "TypeLib"],
+        to: &["Classes", "TypeLib"],
+    },
 ];
 
 impl Link {
-    /// Replaces a link at the start of a path with its target.
+    /// Replaces links at the start of a path with their targets, and returns the last one.
     pub(super) fn resolve(root: Root, names: &mut Vec<String>) -> Option<Self> {
         let link = LINKS.into_iter().find(|link| {
             link.root == root
@@ -50,7 +66,8 @@ impl Link {
             ..link.from.len(),
             link.to.iter().map(|&name| name.to_owned()),
         );
-        Some(link)
+        // The target may be a link itself.
+        Self::resolve(root, names).or(Some(link))
     }
 }
 

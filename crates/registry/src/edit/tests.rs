@@ -17,6 +17,18 @@ fn a_path_through_a_link_is_the_target_s() {
             r"HKLM\SOFTWARE\Classes\WOW6432Node\CLSID\{1}",
         ),
         (
+            r"HKLM\SOFTWARE\Classes\Wow6432Node\Appid\{1}",
+            r"HKLM\SOFTWARE\Classes\AppID\{1}",
+        ),
+        (
+            r"HKLM\SOFTWARE\WOW6432Node\Classes\Protocols\Filter",
+            r"HKLM\SOFTWARE\Classes\PROTOCOLS\Filter",
+        ),
+        (
+            r"HKLM\SOFTWARE\WOW6432Node\Classes\TypeLib\{1}",
+            r"HKLM\SOFTWARE\Classes\TypeLib\{1}",
+        ),
+        (
             r"HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\current\Software",
             r"HKLM\SYSTEM\ControlSet001\Hardware Profiles\0001\Software",
         ),
@@ -30,6 +42,8 @@ fn a_path_through_a_link_is_the_target_s() {
     for text in [
         r"HKLM\SOFTWARE\WOW6432Node",
         r"HKLM\SOFTWARE\WOW6432Node\Policies2",
+        r"HKLM\SOFTWARE\Classes\WOW6432Node\CLSID",
+        r"HKLM\SOFTWARE\Classes\TypeLib",
         r"HKLM\SOFTWARE\Policies",
         r"HKLM\SYSTEM\WOW6432Node\Policies",
         r"HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\0001",
