@@ -10,6 +10,8 @@ use super::session::Session;
 const KIND: u32 = 0x3f;
 const IN_SCRIPT: u32 = 0x400;
 const ROLLBACK: u32 = 0x100;
+/// Bits of an action outside the script that runs only after the dialogs, in the same process.
+const AFTER_DIALOGS: u32 = 0x300;
 
 const LIBRARY: u32 = 1;
 const ERROR: u32 = 19;
@@ -64,8 +66,13 @@ impl Session<'_> {
                 .push(format!("custom action {name} is skipped as requested"));
             return Ok(());
         }
-        // Undoes what fails, and nothing fails.
-        if kind & IN_SCRIPT != 0 && kind & ROLLBACK != 0 {
+        let is_left_out = if kind & IN_SCRIPT == 0 {
+            kind & AFTER_DIALOGS == AFTER_DIALOGS
+        } else {
+            // Undoes what fails, and nothing fails.
+            kind & ROLLBACK != 0
+        };
+        if is_left_out {
             return Ok(());
         }
         // A vendor's library may have an entry point of the same name.

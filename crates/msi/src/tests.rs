@@ -302,6 +302,26 @@ fn only_libraries_of_wix_are_known_by_their_entry_points() {
     }
 }
 
+#[test]
+fn an_action_that_runs_only_after_dialogs_is_left_out() {
+    let planned = |kind: i16| {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|{kind}|OWN|x");
+        let tables = [
+            action.as_str(),
+            "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SYSTEM\\Acme|x|<[OWN]>|Main",
+            "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2\nWriteRegistryValues|3",
+        ];
+        plan("x64", &tables, TestSystem::default()).unwrap()
+    };
+    for (bits, value) in [(0, "<x>"), (256, "<x>"), (512, "<x>"), (768, "<>")] {
+        let expected = format!(r"HKLM\SYSTEM\Acme x={value}");
+        assert_eq!(values_of(&planned(51 + bits)), [expected], "{bits}");
+    }
+    for kind in [2, 19] {
+        assert!(planned(kind + 768).refused.is_empty(), "{kind}");
+    }
+}
+
 /// Plans a folder in one of Windows, and returns its path. An action may move it.
 fn made_folder(platform: &str, folder: &str, target: &str) -> String {
     let action = if target.is_empty() { "" } else { "\nMove|2" };

@@ -308,11 +308,14 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
         name: "set-property",
         body: with_file!("Contoso Actions",
           "<RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Actions' Name='greeting' Type='string' Value='[GREETING]'/>
-           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Actions' Name='other' Type='string' Value='[OTHER]'/>"),
+           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Actions' Name='other' Type='string' Value='[OTHER]'/>
+           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Actions' Name='after dialogs' Type='string' Value='[AFTERDIALOGS]'/>"),
         queries: &[
             "INSERT INTO `CustomAction` (`Action`,`Type`,`Source`,`Target`) VALUES ('SetGreeting',51,'GREETING','Hello [Manufacturer]')",
             "INSERT INTO `CustomAction` (`Action`,`Type`,`Source`,`Target`) VALUES ('SetOther',51,'OTHER','never')",
             "INSERT INTO `CustomAction` (`Action`,`Type`,`Source`,`Target`) VALUES ('SetDir',51,'INSTALLDIR','C:\\by action')",
+            "INSERT INTO `CustomAction` (`Action`,`Type`,`Source`,`Target`) VALUES ('SetAfterDialogs',819,'AFTERDIALOGS','never')",
+            "INSERT INTO `InstallExecuteSequence` (`Action`,`Sequence`) VALUES ('SetAfterDialogs',1009)",
             "INSERT INTO `InstallExecuteSequence` (`Action`,`Sequence`) VALUES ('SetGreeting',1010)",
             "INSERT INTO `InstallExecuteSequence` (`Action`,`Condition`,`Sequence`) VALUES ('SetOther','Installed',1011)",
             "INSERT INTO `InstallExecuteSequence` (`Action`,`Sequence`) VALUES ('SetDir',850)",
