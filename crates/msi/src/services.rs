@@ -1,7 +1,7 @@
 //! `ServiceInstall` and `ServiceControl` tables.
 
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
-use wincimg_windows::service::ServiceName;
+use wincimg_windows::service::{ServiceAccount, ServiceName};
 
 use super::builder::Builder;
 use super::classes::with_arguments;
@@ -9,6 +9,9 @@ use super::database::Row;
 use super::error::MsiError;
 use super::formatted::SEPARATOR;
 use super::session::Session;
+
+/// Bits of `ServiceType` of drivers, which Windows Installer does not support.
+const DRIVER: u32 = 3;
 
 /// Bit of `ErrorControl` that makes the installation fail if the service cannot be installed.
 const VITAL: u32 = 0x8000;
@@ -52,9 +55,15 @@ impl Session<'_> {
             let why = format!("the component of service {name} has no file");
             return Err(MsiError::damaged(why));
         }
+        let kind = row.flags("ServiceType");
+        if kind & DRIVER != 0 {
+            let why =
+                format!("service {name} is a driver, which Windows Installer does not support");
+            return Err(MsiError::unsupported(why));
+        }
         let arguments = self.format(row.text("Arguments"))?;
         let command = with_arguments(format!("\"{program}\""), &arguments);
-        plan.set(key, "Type", RegistryData::dword(row.flags("ServiceType")))?;
+        plan.set(key, "Type", RegistryData::dword(kind))?;
         plan.set(key, "Start", RegistryData::dword(row.flags("StartType")))?;
         let error_control = row.flags("ErrorControl") & !VITAL;
         plan.set(key, "ErrorControl", RegistryData::dword(error_control))?;
@@ -66,16 +75,7 @@ impl Session<'_> {
         text("DisplayName", "DisplayName")?;
         text("Group", "LoadOrderGroup")?;
         text("Description", "Description")?;
-        if !self.format(row.text("Password"))?.is_empty() {
-            let why =
-                format!("service {name} has an account with a password, which Windows stores");
-            return Err(MsiError::unsupported(why));
-        }
-        let account = match self.format(row.text("StartName"))? {
-            account if account.is_empty() => "LocalSystem".to_owned(),
-            account => account,
-        };
-        plan.text(key, "ObjectName", &account)?;
+        plan.text(key, "ObjectName", &self.service_account(row, name)?)?;
         let dependencies = self.format(row.text("Dependencies"))?;
         let all = dependencies.split(SEPARATOR).filter(|it| !it.is_empty());
         let (groups, services): (Vec<&str>, Vec<&str>) = all.partition(|it| it.starts_with('+'));
@@ -87,6 +87,25 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The account of a service, which is one that every image has.
+    fn service_account(&self, row: &Row<'_>, name: &str) -> Result<String, MsiError> {
+        if !self.format(row.text("Password"))?.is_empty() {
+            let why =
+                format!("service {name} has an account with a password, which Windows stores");
+            return Err(MsiError::unsupported(why));
+        }
+        let account = self.format(row.text("StartName"))?;
+        if account.is_empty() {
+            return Ok("LocalSystem".to_owned());
+        }
+        let is_system = account.eq_ignore_ascii_case(r"NT AUTHORITY\SYSTEM");
+        if !is_system && account.parse::<ServiceAccount>().is_err() {
+            let why = format!("service {name} has the account {account}, which is not built in");
+            return Err(MsiError::unsupported(why));
+        }
+        Ok(account)
     }
 
     /// `StartServices`: nothing runs in an image, and a service of the package that is automatic

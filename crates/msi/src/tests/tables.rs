@@ -101,6 +101,41 @@ fn only_the_delayed_start_of_a_service_is_set() {
 }
 
 #[test]
+fn a_service_has_an_account_of_windows_and_is_not_a_driver() {
+    for (kind, account, expected) in [
+        (16, "", Some("LocalSystem")),
+        (16, "LocalSystem", Some("LocalSystem")),
+        (16, r"NT AUTHORITY\System", Some(r"NT AUTHORITY\System")),
+        (
+            32,
+            r"NT AUTHORITY\LocalService",
+            Some(r"NT AUTHORITY\LocalService"),
+        ),
+        (16, r"NT SERVICE\Own", Some(r"NT SERVICE\Own")),
+        (16, r".\bob", None),
+        (16, r"DOM\gmsa$", None),
+        (1, "", None),
+        (2, "", None),
+    ] {
+        let columns = "ServiceInstall|ServiceInstall|Name|#ServiceType|#StartType|StartName";
+        let service = format!("{columns}|Component_\ns|Own|{kind}|2|{account}|Main");
+        let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallServices|2";
+        let tables = [&WITH_FILE[..], &[service.as_str(), sequence]].concat();
+        match plan("x64", &tables, TestSystem::default()) {
+            Ok(plan) => {
+                let key = r"HKLM\SYSTEM\ControlSet001\Services\Own";
+                let expected = format!("{key} ObjectName={}", expected.unwrap_or("refused"));
+                assert!(values_of(&plan).contains(&expected), "{expected}");
+            }
+            Err(error) => {
+                assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+                assert_eq!(expected, None, "{kind} {account}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn isolated_components_require_windows() {
     for (application, refused) in [("Main", 1), ("Other", 0)] {
         let isolated = format!(
