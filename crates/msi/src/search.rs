@@ -167,6 +167,9 @@ impl<'a> Session<'a> {
                 return Ok(None);
             };
             path = format!(r"{}\{path}", above.trim_end_matches('\\'));
+        } else if path.get(1..2) != Some(":") && !path.starts_with(r"\\") {
+            // Windows searches all fixed drives.
+            path = format!(r"C:\{}", path.trim_start_matches(['\\', '/']));
         }
         if row.number("Depth").unwrap_or_default() > 0 {
             self.unknown

@@ -782,6 +782,32 @@ fn a_value_of_the_registry_is_a_file_or_a_folder() {
 }
 
 #[test]
+fn a_path_without_a_drive_is_searched_on_c() {
+    const FILE: &str = r"C:\tools\a.exe";
+    const FOLDER: &str = r"C:\tools\";
+    for (path, file, expected) in [
+        ("", "", r"C:\"),
+        ("", "a.exe", ""),
+        ("tools", "", FOLDER),
+        ("tools", "a.exe", FILE),
+        (r"\tools", "a.exe", FILE),
+        ("/tools", "a.exe", FILE),
+        (r"C:\tools\", "a.exe", FILE),
+        (r"D:\tools", "a.exe", ""),
+        (r"\\server\tools", "a.exe", ""),
+    ] {
+        let search = format!("DrLocator|Signature_|Parent|Path|#Depth\nsig||{path}|");
+        let signature = format!("Signature|Signature|FileName\nsig|{file}");
+        let app_search = "AppSearch|Property|Signature_\nFOUND|sig";
+        let tables = [app_search, search.as_str(), signature.as_str()];
+        let tables = &tables[..if file.is_empty() { 2 } else { 3 }];
+        let found = written("FOUND", tables, TestSystem::with_file(FILE, b"MZ"));
+        let expected = RegistryData::sz(&format!("<{expected}>"));
+        assert_eq!(found, expected, "{path} {file}");
+    }
+}
+
+#[test]
 fn related_products_are_those_of_a_language() {
     const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
     const PRODUCTS: [&str; 2] = [

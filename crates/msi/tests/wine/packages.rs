@@ -364,7 +364,13 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
     TestPackage {
         name: "search",
         body: concat!("<Property Id='FOUND'><RegistrySearch Id='rs' Root='HKLM' Key='SOFTWARE\\Contoso\\Types' Name='text' Type='raw' Win64='yes'/></Property>
-          <Condition Message='Requires Contoso Types'>FOUND = \"a b\"</Condition>", with_file!("Contoso Search", "")),
+          <Condition Message='Requires Contoso Types'>FOUND = \"a b\"</Condition>", with_file!("Contoso Search",
+          "<RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Search' Name='folder' Type='string' Value='[FOLDER]'/>")),
+        queries: &[
+            "CREATE TABLE `DrLocator` (`Signature_` CHAR(72) NOT NULL, `Parent` CHAR(72), `Path` CHAR(255), `Depth` SHORT PRIMARY KEY `Signature_`, `Parent`, `Path`)",
+            "INSERT INTO `DrLocator` (`Signature_`,`Path`) VALUES ('folder','windows\\system32')",
+            "INSERT INTO `AppSearch` (`Property`,`Signature_`) VALUES ('FOLDER','folder')",
+        ],
         ..DEFAULT
     },
     TestPackage {
