@@ -63,7 +63,7 @@ impl Session<'_> {
                     let group = self.format_up_to(Some('}'), text, rest, depth + 1)?;
                     if !group.is_closed {
                         out.text.push(next);
-                        out.text.push_str(inside);
+                        out.text.push_str(&group.text);
                     } else if group.references == 0 {
                         out.text.push('{');
                         out.text.push_str(&group.text);

@@ -2,6 +2,31 @@
 
 use super::*;
 
+/// The results are those of wine.
+#[test]
+fn a_brace_that_is_not_closed_is_text() {
+    for (value, expected) in [
+        ("a {b [ProductName] c", "a {b Own c"),
+        ("{[None] [ProductName]", "{ Own"),
+        ("{a{[None]}b[ProductName]", "{abOwn"),
+        ("{0} [ProductName] {1", "{0} Own {1"),
+        ("x {b [ProductName c", "x {b [ProductName c"),
+    ] {
+        let properties = format!("{}\nProductName|Own", TABLES[0]);
+        let registry = format!(
+            "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SYSTEM\\Acme|x|{value}|Main"
+        );
+        let tables = [
+            properties.as_str(),
+            registry.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteRegistryValues|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        let expected = format!(r"HKLM\SYSTEM\Acme x={expected}");
+        assert_eq!(values_of(&plan), [expected], "{value}");
+    }
+}
+
 #[test]
 fn a_blank_value_removes_a_variable() {
     let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";

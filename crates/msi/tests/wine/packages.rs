@@ -206,6 +206,7 @@ pub(crate) const PACKAGES: &[TestPackage] = &[
            <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Formatted' Name='bracket' Type='string' Value='[\\[]x[\\]]'/>
            <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Formatted' Name='missing' Type='string' Value='[Missing]'/>
            <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Formatted' Name='plain' Type='string' Value='{x}'/>
+           <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\Formatted' Name='open' Type='string' Value='a {b [ProductVersion] c'/>
            <RegistryValue Root='HKLM' Key='SOFTWARE\\Contoso\\[ProductVersion]' Name='in key' Type='string' Value='[ProductName]'/>"),
         ..DEFAULT
     },
