@@ -17,6 +17,12 @@ use super::summary::number;
 const LARGEST_MANIFEST: u64 = 4 << 20;
 /// Name of the manifest in the first cabinet.
 const MANIFEST: &str = "0";
+/// Namespace of the manifest since `WiX` 4.
+const WIX_4: &str = "http://wixtoolset.org/schemas/v4/";
+/// Attributes with which a bundle chooses a feature of a package.
+const FEATURE_CONDITIONS: [&str; 3] = [
+    "AddLocalCondition", "AddSourceCondition", "AdvertiseCondition",
+];
 
 /// A bundle that installs packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +149,20 @@ impl Manifest {
 
     fn package(&self, element: &XmlElement) -> Result<BundlePackage, MsiError> {
         let id = element.attribute("Id");
+        let mut features = element.children_named("MsiFeature");
+        let chooses = |it: &XmlElement| {
+            FEATURE_CONDITIONS
+                .iter()
+                .any(|name| !it.attribute(name).is_empty())
+        };
+        if features.any(chooses) {
+            let why = format!("the bundle chooses the features of {id}");
+            return Err(MsiError::unsupported(why));
+        }
+        let mut properties = properties(element)?;
+        if self.0.attribute("xmlns").starts_with(WIX_4) {
+            properties.push(("BURNMSIINSTALL".to_owned(), "1".to_owned()));
+        }
         let mut files = Vec::new();
         for reference in element.children_named("PayloadRef") {
             let is_it = |it: &&XmlElement| it.attribute("Id") == reference.attribute("Id");
@@ -169,7 +189,7 @@ impl Manifest {
         Ok(BundlePackage {
             member: member.clone(),
             file_name: file_name.to_owned(),
-            properties: properties(element)?,
+            properties,
             beside: beside.collect(),
         })
     }
@@ -241,7 +261,7 @@ mod tests {
             r#"<MsuPackage Id="Windows81" InstallCondition="VersionNT = v6.3"><PayloadRef Id="z"/></MsuPackage>
                <MsiPackage Id="A"><MsiProperty Id="ARPSYSTEMCOMPONENT" Value="1"/>
                <MsiProperty Id="X" Value="a &amp; b"/><PayloadRef Id="p"/></MsiPackage>
-               <MsiPackage Id="B" InstallCondition="VersionNT &gt;= v6.1 AND VersionNT64"><PayloadRef Id="s"/>
+               <MsiPackage Id="B" InstallCondition="VersionNT &gt;= v6.1 AND VersionNT64"><MsiFeature Id="F"/><PayloadRef Id="s"/>
                <PayloadRef Id="r"/></MsiPackage>
                <MsiPackage Id="C" InstallCondition="NOT VersionNT64"><PayloadRef Id="z"/></MsiPackage>"#,
         );
@@ -256,6 +276,21 @@ mod tests {
         assert_eq!((&*second.member, &*second.file_name), ("a2", "b.msi"));
         assert_eq!(second.properties, []);
         assert_eq!(second.beside, [("cab1.cab".to_owned(), "a3".to_owned())]);
+    }
+
+    #[test]
+    fn a_package_learns_that_a_newer_bundle_installs_it() {
+        for (namespace, is_told) in [
+            ("http://schemas.microsoft.com/wix/2008/Burn", false),
+            ("http://wixtoolset.org/schemas/v4/2008/Burn", true),
+        ] {
+            let one = r#"<MsiPackage Id="A"><PayloadRef Id="p"/></MsiPackage>"#;
+            let text = PACKAGES.replace("CHAIN", one);
+            let text = text.replacen('>', &format!(r#" xmlns="{namespace}">"#), 1);
+            let found = Manifest::parse(&text).unwrap().packages().unwrap();
+            let property = ("BURNMSIINSTALL".to_owned(), "1".to_owned());
+            assert_eq!(found[0].properties.contains(&property), is_told);
+        }
     }
 
     #[test]
@@ -307,6 +342,11 @@ mod tests {
                 r#"<MsiPackage Id="A"><MsiProperty Id="D" Value="1" Condition="x"/><PayloadRef Id="p"/></MsiPackage>"#
                     .to_owned(),
                 "computes the property D",
+            ),
+            (
+                r#"<MsiPackage Id="A"><MsiFeature Id="F" AddLocalCondition="1"/><PayloadRef Id="p"/></MsiPackage>"#
+                    .to_owned(),
+                "chooses the features of A",
             ),
             (
                 r#"<MsiPackage Id="A"><PayloadRef Id="p"/><PayloadRef Id="r"/></MsiPackage>"#.to_owned(),
