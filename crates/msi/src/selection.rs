@@ -68,6 +68,9 @@ impl Session<'_> {
     /// Selects features: those that properties name, or else by level.
     pub(crate) fn select_features(&mut self) -> Result<(), MsiError> {
         let database = self.database;
+        if self.property("INSTALLLEVEL").is_empty() {
+            self.set("INSTALLLEVEL", "1");
+        }
         let install_level: i32 = self.property("INSTALLLEVEL").parse().unwrap_or(1);
         let mut levels = BTreeMap::new();
         for row in database.rows("Feature") {

@@ -53,12 +53,15 @@ const IDLE: [&str; 37] = [
     "ValidateProductID",
 ];
 
+/// Table of assemblies: global ones, and those in the folder of an application.
+const ASSEMBLIES: &str = "MsiAssembly";
+
 /// Standard actions that only Windows can run, with the table that they read.
 const OF_WINDOWS: [(&str, &str); 10] = [
     ("InstallODBC", "ODBCDriver"),
     ("MsiConfigureServices", SERVICE_CONFIG),
     ("MsiConfigureServices", "MsiServiceConfigFailureActions"),
-    ("MsiPublishAssemblies", "MsiAssembly"),
+    ("MsiPublishAssemblies", ASSEMBLIES),
     ("PublishComponents", "PublishComponent"),
     ("RegisterComPlus", "Complus"),
     ("SelfRegModules", "SelfReg"),
@@ -291,8 +294,12 @@ impl Session<'_> {
 
     /// True if a table that only Windows can apply has rows of an installed component.
     fn is_for_windows(&self, table: &str) -> bool {
-        self.has_installed_rows(table)
-            && (table != SERVICE_CONFIG || !self.installed_rows(table).iter().all(is_delayed_start))
+        let is_global = |row: &Row<'_>| row.optional("File_Application").is_none();
+        match table {
+            SERVICE_CONFIG => !self.installed_rows(table).iter().all(is_delayed_start),
+            ASSEMBLIES => self.installed_rows(table).iter().any(is_global),
+            _ => self.has_installed_rows(table),
+        }
     }
 
     /// `IsolateComponents`, which comes before components are selected: copies of shared libraries.

@@ -636,6 +636,27 @@ fn tables_for_windows_count_only_for_installed_components() {
     }
 }
 
+#[test]
+fn assemblies_of_an_application_are_copied() {
+    for (application, refused) in [("", 1), ("f", 0)] {
+        let assembly =
+            format!("MsiAssembly|Component_|Feature_|File_Application\nMain|All|{application}");
+        let tables = [
+            "File|File|Component_|FileName\nf|Main|a.dll",
+            assembly.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nMsiPublishAssemblies|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.refused.len(), refused, "{application}");
+    }
+}
+
+#[test]
+fn the_level_of_an_installation_is_1() {
+    let level = written("INSTALLLEVEL", &[], TestSystem::default());
+    assert_eq!(level, RegistryData::sz("<1>"));
+}
+
 /// Plans a package with features and properties.
 fn with_features(features: &str, properties: &str) -> Result<InstallPlan, MsiError> {
     let features = format!("Feature|Feature|Feature_Parent|#Level|#Attributes\n{features}");
