@@ -19,12 +19,16 @@ pub(crate) struct Component {
 }
 
 const SOURCE_ONLY: u32 = 1;
+/// Installed, or run from the source, as the feature says.
+const OPTIONAL: u32 = 2;
 const REGISTRY_KEY_PATH: u32 = 4;
 const NEVER_OVERWRITE: u32 = 128;
 const IS_64_BIT: u32 = 256;
 const SHARED_DLL: u32 = 8;
 const PERMANENT: u32 = 16;
 
+/// A feature that runs from the source, unless a property names features.
+const FAVOR_SOURCE: u32 = 1;
 /// A feature that follows its parent.
 const FOLLOW_PARENT: u32 = 2;
 /// A feature that is advertised, and installed when it is first used.
@@ -230,18 +234,32 @@ impl Session<'_> {
 
     /// Selects components: those of a selected feature whose condition is true.
     pub(crate) fn select_components(&mut self) -> Result<(), MsiError> {
-        let links = self.database.rows("FeatureComponents");
-        let of_selected: BTreeSet<&str> = links
-            .filter(|row| self.features.get(row.text("Feature_")).copied() == Some(true))
-            .map(|row| row.text("Component_"))
-            .collect();
+        let is_named = ["ADDLOCAL", "REMOVE"]
+            .iter()
+            .any(|it| !self.property(it).is_empty());
+        let favors_source = |feature: &str| {
+            let row = self.database.find("Feature", "Feature", feature);
+            row.is_some_and(|row| row.flags("Attributes") & FAVOR_SOURCE != 0)
+        };
+        // Components of selected features, and whether one of these does not favor the source.
+        let mut of_selected = BTreeMap::new();
+        for row in self.database.rows("FeatureComponents") {
+            let feature = row.text("Feature_");
+            if self.features.get(feature).copied() == Some(true) {
+                let is_local = is_named || !favors_source(feature);
+                *of_selected.entry(row.text("Component_")).or_insert(false) |= is_local;
+            }
+        }
         let mut components = BTreeMap::new();
         for row in self.database.rows("Component") {
             let name = row.text("Component");
-            let is_selected = of_selected.contains(name);
+            let is_local = of_selected.get(name).copied();
+            let is_selected = is_local.is_some();
             let is_disabled = is_selected && !self.is_true(row.text("Condition"), name)?;
             let attributes = row.flags("Attributes");
-            if is_selected && !is_disabled && attributes & SOURCE_ONLY != 0 {
+            let runs_from_source = attributes & SOURCE_ONLY != 0
+                || attributes & OPTIONAL != 0 && is_local == Some(false);
+            if is_selected && !is_disabled && runs_from_source {
                 let why = format!("component {name} is not installed but runs from its source");
                 return Err(MsiError::unsupported(why));
             }

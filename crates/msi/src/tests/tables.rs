@@ -178,9 +178,27 @@ fn isolated_components_require_windows() {
 
 #[test]
 fn a_component_that_runs_from_its_source_is_not_supported() {
-    let component = "Component|Component|Directory_|#Attributes\nMain|TARGETDIR|1";
-    let error = plan("x64", &[component], TestSystem::default()).unwrap_err();
-    assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+    for (attributes, of_features, added, is_installed) in [
+        (1, "0\nMore|1|0", "", false),
+        (2, "1\nMore|1|1", "", false),
+        (2, "1\nMore|1|0", "", true),
+        (2, "1\nMore|1|1", "ALL", true),
+        (0, "1\nMore|1|1", "", true),
+    ] {
+        let component =
+            format!("Component|Component|Directory_|#Attributes\nMain|TARGETDIR|{attributes}");
+        let features = format!("Feature|Feature|#Level|#Attributes\nAll|1|{of_features}");
+        let links = "FeatureComponents|Feature_|Component_\nAll|Main\nMore|Main";
+        let properties = [("ALLUSERS", "1"), ("ADDLOCAL", added)];
+        let tables = [component.as_str(), features.as_str(), links];
+        match plan_with(&properties, "x64", &tables, TestSystem::default()) {
+            Ok(_) => assert!(is_installed, "{attributes} {of_features}"),
+            Err(error) => {
+                assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+                assert!(!is_installed, "{error}");
+            }
+        }
+    }
 }
 
 #[test]
