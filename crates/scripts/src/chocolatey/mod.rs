@@ -370,7 +370,8 @@ fn run_script(
             machine.variables.set(name, value);
         }
         let outer = machine.package_code.replace(0);
-        let code = powershell::run_script_file(machine, &script);
+        let of_runner = runner_variables(nuspec, &folder, &script, options);
+        let code = powershell::run_script_file(machine, &script, &of_runner);
         let own = std::mem::replace(&mut machine.package_code, outer);
         Ok((code?, own.unwrap_or_default()))
     })?;
@@ -378,6 +379,38 @@ fn run_script(
         0 => Ok(own),
         code => Err(machine.take_error(format!("{script} ends with exit code {code}"))),
     }
+}
+
+/// The variables of `chocolateyScriptRunner.ps1`, which calls the script of a package, in lower case.
+fn runner_variables(
+    nuspec: &Nuspec,
+    folder: &str,
+    script: &str,
+    options: &InstallOptions,
+) -> Vec<(&'static str, String)> {
+    let own = |name: &str| format!(r"{ROOT}\{name}");
+    vec![
+        ("version", nuspec.version.clone()),
+        ("packagename", nuspec.id.clone()),
+        ("packageversion", nuspec.version.clone()),
+        ("packagefolder", folder.to_owned()),
+        ("packagescript", script.to_owned()),
+        ("packageparameters", options.parameters.clone()),
+        ("installarguments", options.arguments.clone()),
+        ("helperspath", own("helpers")),
+        ("nugetchocolateypath", ROOT.to_owned()),
+        ("nugetpath", ROOT.to_owned()),
+        ("nugetexepath", own("bin")),
+        ("nugetlibpath", own("lib")),
+        ("badlibpath", own("lib-bad")),
+        ("extensionspath", own("extensions")),
+        ("chocoinstallvariablename", "ChocolateyInstall".to_owned()),
+        ("chocotools", own("tools")),
+        ("nugetexe", own(r"tools\nuget.exe")),
+        ("7zip", own(r"tools\7z.exe")),
+        ("shimgen", own(r"tools\shimgen.exe")),
+        ("checksumexe", own(r"tools\checksum.exe")),
+    ]
 }
 
 /// All files of a package.

@@ -46,7 +46,8 @@ const UNZIP: ParameterSet = install_parameters!(
     "[file=filefullpath] [destination=unziplocation] [specificfolder] [packagename] \
      file64=filefullpath64"
 );
-const WEB_FILE: ParameterSet = install_parameters!("[packagename] [filefullpath] [url] [url64bit]");
+const WEB_FILE: ParameterSet =
+    install_parameters!("[packagename] [filefullpath=file] [url] [url64bit]");
 
 const PROCESS: ParameterSet = ParameterSet(
     "[statements] [exetorun] [validexitcodes] workingdirectory minimized? nosleep? elevated? ...",

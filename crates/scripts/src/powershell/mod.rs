@@ -225,9 +225,14 @@ fn ended(machine: &mut Process<'_>, error: ScriptError, is_core: bool) -> Result
     Ok(1)
 }
 
-/// Runs a script file of Windows PowerShell without arguments, and returns its exit code.
-pub(super) fn run_script_file(machine: &mut Process<'_>, name: &str) -> Result<i32> {
-    script_file::run(machine, name, &[], false)
+/// Runs a script file of Windows PowerShell without arguments, which sees variables of its caller, and
+/// returns its exit code.
+pub(super) fn run_script_file(
+    machine: &mut Process<'_>,
+    name: &str,
+    of_caller: &[(&str, String)],
+) -> Result<i32> {
+    script_file::run(machine, name, &[], of_caller, false)
 }
 
 /// Runs a script file: its name, and its arguments.
@@ -235,5 +240,5 @@ fn run_file(machine: &mut Process<'_>, words: &[TracedText], is_core: bool) -> R
     let Some((name, arguments)) = words.split_first() else {
         return error::unclear("-File has no script");
     };
-    script_file::run(machine, name.as_str(), arguments, is_core)
+    script_file::run(machine, name.as_str(), arguments, &[], is_core)
 }

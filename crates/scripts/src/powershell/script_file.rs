@@ -53,11 +53,13 @@ pub(super) fn is_module(name: &str) -> bool {
     name.contains(['\\', '/']) && name.to_ascii_lowercase().ends_with(".psm1")
 }
 
-/// Runs a script file as `-File` does, and returns its exit code.
+/// Runs a script file as `-File` does, and returns its exit code. It sees variables of a caller, whose
+/// names are in lower case.
 pub(super) fn run(
     machine: &mut Process<'_>,
     name: &str,
     arguments: &[TracedText],
+    of_caller: &[(&str, String)],
     is_core: bool,
 ) -> Result<i32> {
     let given = arguments.iter().map(|word| literal_argument(word.as_str()));
@@ -66,7 +68,10 @@ pub(super) fn run(
     machine.nested(|machine| {
         let before = machine.error.take();
         let mut shell = Shell::new(machine, Arc::clone(&file.text), is_core);
-        shell.variables = file.variables();
+        let of_caller = of_caller.iter();
+        let of_caller =
+            of_caller.map(|(name, value)| ((*name).to_owned(), PsValue::text_value(value)));
+        shell.variables = of_caller.chain(file.variables()).collect();
         shell.file = Some(file.path.clone());
         let bound = file.bind(&mut shell, given, ArgumentMode::Text);
         let done = bound.and_then(|()| shell.block(&file.statements));

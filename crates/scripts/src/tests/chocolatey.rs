@@ -134,6 +134,38 @@ if (Get-OSArchitectureWidth 64) { Write-Host (Get-ToolsLocation) }
 }
 
 #[test]
+fn a_script_sees_the_variables_of_the_one_that_runs_it() {
+    let script = r#"New-Item -Type Directory "$packageFolder\data"
+New-Item -Type Directory (Join-Path $nugetLibPath $packageVersion)
+New-Item -Type Directory "C:\$packageName $version $packageParameters"
+"#;
+    let line = format!("{LINE} --params own");
+    let done = run_on(with_script(script), &CMD, &line).unwrap_or_else(|error| panic!("{error}"));
+    let actions: Vec<String> = done.actions.iter().map(describe).collect();
+    for folder in [
+        format!(r"{LIB}\tool\data"),
+        format!(r"{LIB}\1.2.0"),
+        r"C:\tool 1.2.0 own".to_owned(),
+    ] {
+        assert!(actions.contains(&format!("folder {folder}")), "{actions:?}");
+    }
+}
+
+#[test]
+fn the_file_of_a_download_may_be_named_by_the_beginning_of_its_parameter() {
+    let script = r"$own = @{ packageName = 'a'; file = 'C:\work\b'; url = 'https://example.com/b'; fileType = 'exe' }
+Get-ChocolateyWebFile @own
+";
+    assert_eq!(
+        installs(with_script(script), LINE),
+        [
+            r"folder C:\work",
+            r"download https://example.com/b to C:\work\b"
+        ]
+    );
+}
+
+#[test]
 fn a_package_of_an_msi_installs_it_silently() {
     let script = r"Install-ChocolateyPackage 'tool' 'msi' '/qn /norestart' 'https://example.com/a.msi' -Checksum aa -ChecksumType sha256";
     let actions = installs(with_script(script), &format!("{LINE} --ia \"'A=1'\""));
