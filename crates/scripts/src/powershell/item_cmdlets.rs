@@ -422,17 +422,19 @@ impl Shell<'_, '_> {
                 if filter.is_some() {
                     return error::unclear("-Filter with a pattern as path is not supported");
                 }
-                return self.matching_items(&folder, &pattern, Wildcards::PowerShell, &given);
+                let wildcards = Wildcards::PowerShell;
+                // PowerShell finds the paths, and gets each by its whole path.
+                return self.matching_items(&folder, &pattern, wildcards, PsValue::Item, &given);
             }
         };
         match (self.machine.path_state(&path)?, filter) {
             (PathState::Absent, _) => error::fails(format!("{path} not found")),
             (PathState::Deferred, _) => Ok(listed_later()),
             (PathState::Folder, Some(filter)) if !itself => {
-                self.matching_items(&path, &filter, Wildcards::Cmd, &given)
+                self.matching_items(&path, &filter, Wildcards::Cmd, PsValue::Listed, &given)
             }
             (PathState::Folder, None) if !itself => {
-                self.matching_items(&path, "*", Wildcards::PowerShell, &given)
+                self.matching_items(&path, "*", Wildcards::PowerShell, PsValue::Listed, &given)
             }
             (_, Some(_)) => error::unclear("-Filter of one item is not supported"),
             (_, None) => Ok(PsValue::Item(path)),
@@ -475,6 +477,7 @@ impl Shell<'_, '_> {
         folder: &ImagePath,
         pattern: &str,
         wildcards: Wildcards,
+        item: fn(ImagePath) -> PsValue,
         given: &BoundParameters,
     ) -> Result<PsValue> {
         let except = left_out(given.has("force"));
@@ -490,8 +493,8 @@ impl Shell<'_, '_> {
             let wanted = (!given.has("file") || now == PathState::File)
                 && (!given.has("directory") || now == PathState::Folder);
             match now {
-                PathState::Folder if wanted => folders.push(PsValue::Listed(path)),
-                _ if wanted => others.push(PsValue::Listed(path)),
+                PathState::Folder if wanted => folders.push(item(path)),
+                _ if wanted => others.push(item(path)),
                 _ => {}
             }
         }

@@ -66,6 +66,10 @@ fn files_below_a_folder_are_listed() {
         r"
         PS> Get-ChildItem C:\t -Recurse -File -Include *.log | Remove-Item -Force => delete C:\t\x.log; delete C:\t\a\y.LOG
         PS> gci C:\t -File -Recurse -Filter z* | Remove-Item => delete C:\t\a\z.txt
+        # A path with wildcards gives whole paths.
+        PS> gci C:\t\*.log | % { rm $_ } => delete C:\t\x.log
+        PS> rm -Recurse (Get-Item C:\t\a*) => delete C:\t\a
+        PS> gci C:\t -Filter *.log | % { rm $_ } => NotUnderstood
         PS> gci C:\t -Recurse | Remove-Item => NotUnderstood
         PS> gci C:\t -Include *.log | Remove-Item => NotUnderstood
         PS> gci C:\t\* -Recurse -File | Remove-Item => NotUnderstood
