@@ -194,7 +194,7 @@ async fn what_only_windows_can_install_is_named() {
         (
             r#"RUN ["msiexec", "/i", "C:\\a.msi", "/qn", "DIR=C:\\a b"]"#,
             "dockerfile/fails",
-            r#"1639): write DIR="C:\a b""#,
+            r#"1639): write DIR="C:\a b", in the shell form"#,
         ),
         (
             "USER ContainerUser\nRUN msiexec /i C:\\a.msi /qn",

@@ -117,9 +117,17 @@ pub(super) fn command_line(
         _ if cmd::is_batch(&shell) => cmd::run_batch(machine, &name, rest.as_str()),
         "msiexec" if !is_elsewhere(machine, &name, &shell) => {
             if let Some(property) = msiexec::quoted_property(rest.as_str()) {
+                let place = match starter {
+                    Starter::PowerShell => {
+                        ", which PowerShell keeps in -ArgumentList of Start-Process"
+                    }
+                    // The daemon quotes the arguments of the exec form.
+                    Starter::Windows => ", in the shell form of RUN",
+                    Starter::Cmd => "",
+                };
                 let why = format!(
                     "Windows Installer refuses a quote before the name of a property (1639): write \
-                     {property}, which PowerShell keeps in -ArgumentList of Start-Process"
+                     {property}{place}"
                 );
                 return Ok(machine.fail(1639, why));
             }

@@ -258,7 +258,9 @@ pub(super) fn words(line: &str) -> Result<Vec<String>> {
             // Meant as the quote that other programs make of it.
             '"' if !is_quoted && before == '\\' => {
                 let why = "a quote after a backslash, which escapes nothing, is unclear";
-                return Err(ScriptError::unclear(why).help("write NAME=\"VALUE\""));
+                return Err(
+                    ScriptError::unclear(why).help("write NAME=\"VALUE\" in the shell form of RUN")
+                );
             }
             '"' => {
                 is_quoted = !is_quoted;
