@@ -7,7 +7,7 @@ use wincimg_scripts::script;
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
-use super::instructions::{mended_backslashes, unquoted_array, with_plain_quotes};
+use super::arrays::{mended_backslashes, unquoted_array, with_plain_quotes};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{file_name, program_name};

@@ -373,7 +373,7 @@ fn check_refused(
         && !is_own_drive(linted, &message);
     // Where BuildKit finds a folder, it copies into it.
     let is_folder_open = message.starts_with("several files");
-    if !is_certain || is_folder_open && super::instructions::requires_buildkit(linted) {
+    if !is_certain || is_folder_open && super::buildkit::requires_buildkit(linted) {
         return None;
     }
     let is_copy = matches!(instruction.keyword.as_str(), "ADD" | "COPY");

@@ -3,10 +3,10 @@
 use wincimg_recipe::CommandForm;
 use wincimg_windows::quoting::cmd;
 
+use super::buildkit::requires_buildkit;
 use super::entrypoint::has_extension;
 use super::environment::shell_variables;
 use super::evaluation::EvaluatedStep;
-use super::instructions::requires_buildkit;
 use super::reference::Reference;
 use super::shells::is_known_cmdlet;
 use super::stage::Stage;

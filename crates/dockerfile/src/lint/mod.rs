@@ -7,11 +7,14 @@
 mod absent;
 mod alternative;
 mod args_escaped;
+mod arrays;
 mod base;
+mod buildkit;
 mod builtins;
 mod cmd_lines;
 mod comments;
 mod copied_files;
+mod copies;
 mod correction;
 mod effects;
 mod entrypoint;

@@ -7,11 +7,12 @@ use wincimg_common::diagnose::closest_match;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::{
-    Finding, LintFile, LintFinding, Severity, args_escaped, base, builtins, cmd_lines, comments,
-    copied_files, effects, entrypoint, environment, escapes, exec_form, exit_codes, healthcheck,
-    iis, installers, instructions, joined, line_effects, line_end, nano, newer_powershell,
-    packages, powershell_output, programs, prompts, quotes, registry, repository, services, shells,
-    spaces, tls, unix, unix_paths, usage, user, variables, volume,
+    Finding, LintFile, LintFinding, Severity, args_escaped, arrays, base, buildkit, builtins,
+    cmd_lines, comments, copied_files, copies, effects, entrypoint, environment, escapes,
+    exec_form, exit_codes, healthcheck, iis, installers, instructions, joined, line_effects,
+    line_end, nano, newer_powershell, packages, powershell_output, programs, prompts, quotes,
+    registry, repository, services, shells, spaces, tls, unix, unix_paths, usage, user, variables,
+    volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -152,13 +153,13 @@ pub static RULES: [Rule; 73] = rules![
     /// The command fails on every Windows
     Error "failing-run" None Later(usage::check);
     /// An array that is not valid JSON is read as plain text
-    Error "invalid-json" Safe Step(instructions::check_json);
+    Error "invalid-json" Safe Step(arrays::check_json);
     /// FROM or COPY --from names a stage that does not exist before it
     Error "unknown-stage" Unsafe Shared;
     /// COPY reads only files of the build context
-    Error "copy-source" None State(instructions::check_copy_source);
+    Error "copy-source" None State(copies::check_copy_source);
     /// ADD does not unpack zip files
-    Warning "add-zip" None Step(instructions::check_zip);
+    Warning "add-zip" None Step(copies::check_zip);
     /// A variable that is not set expands to nothing
     Error "unset-variable" None State(instructions::check_unset);
     /// Docker does not expand %NAME% and $env:NAME
@@ -170,7 +171,7 @@ pub static RULES: [Rule; 73] = rules![
     /// Of several CMD, ENTRYPOINT or HEALTHCHECK only the last counts
     Warning "overridden-instruction" None Stage(instructions::check_overridden);
     /// Docker Engine on Windows does not use BuildKit by default
-    Warning "requires-buildkit" None File(instructions::check_buildkit);
+    Warning "requires-buildkit" None File(buildkit::check_buildkit);
     /// The base image is not for the platform of FROM
     Error "platform-mismatch" None File(repository::check_platform);
     /// The base image does not exist

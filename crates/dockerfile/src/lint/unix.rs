@@ -11,7 +11,7 @@ use super::reference::Reference;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{ContainsAny, Edit, Finding, instructions, missing_folder};
+use super::{ContainsAny, Edit, Finding, arrays, instructions, missing_folder};
 use crate::instruction::InstructionKind;
 use crate::source::Dockerfile;
 
@@ -115,7 +115,7 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
         // Another rule knows what the array was meant to be.
         let instruction = step.instruction;
         let is_array = (step.is("CMD") || step.is("ENTRYPOINT"))
-            && (instructions::unquoted_array(instruction.text()).is_some()
+            && (arrays::unquoted_array(instruction.text()).is_some()
                 || instruction.looks_like_json() && instruction.exec_form().is_none());
         if is_array
             || step.shell == BaseShell::Other

@@ -36,6 +36,12 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['\\', '/']).next().unwrap_or_default()
 }
 
+/// Returns true for a path that begins with a drive.
+pub(super) fn has_drive(path: &str) -> bool {
+    let mut start = path.chars();
+    start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':')
+}
+
 /// A program's name without folder and `.exe`, in lower case.
 pub(super) fn program_name(path: &str) -> String {
     let file = file_name(path);
