@@ -10,8 +10,9 @@ set -euf
 
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
-# An image may contain the folder: nothing of an earlier build may be in it.
-rm -rf "$report/image" "$report/metadata.json" "$report/digest" "$report/reference"
+# An image may contain the folder: nothing of an earlier build may be in it. The build leaves out its
+# own output.
+rm -f "$report/metadata.json" "$report/digest" "$report/reference"
 rmdir "$report" 2>/dev/null || true
 metadata=$(mktemp)
 trap 'rm -f "$metadata"' EXIT
