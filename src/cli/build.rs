@@ -37,7 +37,9 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
-use self::destinations::{cached_image, check_output, destinations, is_created, output_place};
+use self::destinations::{
+    cached_image, check_joined, check_output, destinations, is_created, output_place,
+};
 use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{check_single, image_id, metadata};
 use self::steps::{cache_repository, write_steps};
@@ -402,6 +404,9 @@ impl Build {
             _ => None,
         };
         check_distinct(files.chain(archive))?;
+        if let (Some(output), true) = (&self.output, self.tags.join && !self.push) {
+            check_joined(output)?;
+        }
         check_output(self.output.as_ref(), "--registry … --push")
     }
 

@@ -19,6 +19,7 @@ use wincimg_oci::reference::{Reference, parse_reference, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink, Source};
 
+use super::build::destinations::check_joined;
 use super::build::tags::tag_policy;
 use super::contents::one_of;
 use super::referrers::{not_copied, report_referrers};
@@ -167,6 +168,9 @@ impl CopyArgs {
         if source.stored() == Some(&target) {
             let problem = format!("{source} and {target} are the same image");
             return Err(Failure::usage(problem).hint("name another DST"));
+        }
+        if self.join {
+            check_joined(&target)?;
         }
         if self.join && target.tag().is_none() {
             let problem = format!("--join requires a tag, which {target} does not have");

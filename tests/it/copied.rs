@@ -221,6 +221,26 @@ fn the_images_of_an_index_join_those_of_a_registry_and_of_a_layout() {
 }
 
 #[test]
+fn nothing_joins_an_archive_that_exists() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    json_of(command.args(TWO).args(["--tag", "1", "-o", "oci:two"]));
+    let copy = |more: &[&str]| {
+        let archive = ["copy", "oci:two:1", "docker-archive:a.tar:app:1"];
+        let mut command = site.with_no_bases(&archive);
+        command.args(more);
+        command
+    };
+    json_of(&mut copy(&["--platform", "windows/amd64:17763"]));
+    let before = fs::read(site.path("a.tar")).unwrap();
+    copy(&["--join"]).fails(2, "usage", &["a.tar"]);
+    let mut build = site.build("pause");
+    build.args(ONE).args(["-o", "docker-archive:a.tar"]);
+    build.arg("--join").fails(2, "usage", &["a.tar"]);
+    assert_eq!(fs::read(site.path("a.tar")).unwrap(), before);
+}
+
+#[test]
 fn tags_are_added_to_what_is_there() {
     let site = Site::new();
     let from = format!("{}/pause:1", site.host());

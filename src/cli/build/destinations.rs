@@ -78,6 +78,18 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
     }
 }
 
+/// Rejects an archive whose images others cannot join: it is always written anew.
+pub(in crate::cli) fn check_joined(target: &Location) -> Result<(), Failure> {
+    match target {
+        Location::Archive { file, .. } if file.is_file() => {
+            let problem = format!("--join cannot add to {}, which exists", file.display());
+            Err(Failure::usage(problem)
+                .hint("join the images in oci:DIR, and copy that to an archive"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns true if a folder is missing and the output creates it: a layout's folders, but not those of
 /// an archive.
 pub(super) fn is_created(folder: &Path, output: Option<&Location>) -> bool {

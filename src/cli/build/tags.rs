@@ -12,7 +12,7 @@ pub(in crate::cli) struct TagArgs {
     /// Registries cannot update a tag atomically, so the tag is read again after the push, and
     /// entries that a concurrent build removed are restored.
     #[arg(long, conflicts_with_all = ["replace", "no_index"], hide_short_help = true)]
-    join: bool,
+    pub(super) join: bool,
     /// Remove the tag's entries for other platforms and Windows builds
     #[arg(long, hide_short_help = true)]
     replace: bool,
