@@ -276,6 +276,37 @@ fn tags_are_added_to_what_is_there() {
 }
 
 #[test]
+fn no_image_of_a_tag_that_several_have_is_lost() {
+    let site = Site::new();
+    for (host, tag) in [("17763.973", "a"), ("20348.2402", "b")] {
+        let mut build = site.build("pause");
+        json_of(build.args(["--host-build", host, "--tag", tag, "-o", "oci:own"]));
+    }
+    // As `docker save web:1.4 api:1.4` writes it.
+    let mut index: Value = serde_json::from_str(&site.text("own/index.json")).unwrap();
+    for (entry, name) in index["manifests"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .zip(["web", "api"])
+    {
+        entry["annotations"] = json!({
+            "org.opencontainers.image.ref.name": "1.4",
+            "io.containerd.image.name": format!("docker.io/library/{name}:1.4"),
+        });
+    }
+    site.write("own/index.json", index.to_string());
+    let web = "oci:own:docker.io/library/web:1.4";
+    site.with_no_bases(&["tag", web, "1.4"])
+        .fails(1, "tag/taken", &["own", "1.4"]);
+    let mut copy = site.with_no_bases(&["copy", web, "oci:own:1.4"]);
+    copy.fails(1, "tag/taken", &["own", "1.4"]);
+    line(&mut site.command(&["tag", web, "stable"]));
+    let after: Value = serde_json::from_str(&site.text("own/index.json")).unwrap();
+    assert_eq!(after["manifests"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn a_copy_needs_two_places() {
     let site = Site::new();
     for (words, value) in [

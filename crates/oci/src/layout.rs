@@ -29,7 +29,7 @@ use super::stream::{self, FileRange};
 mod entries;
 
 pub(super) use entries::{
-    IMAGE_NAME, REF_NAME, Selection, find_saved, find_tag, images, put_entry, select,
+    IMAGE_NAME, REF_NAME, Selection, find_saved, find_tag, images, is_ambiguous, put_entry, select,
 };
 
 /// Larger than the index of any real layout, which has one entry for each image.
@@ -379,6 +379,7 @@ impl Layout {
 
     pub(crate) async fn resolve_tag(&self, tag: &str) -> Result<Option<Digest>, StoreError> {
         let index = self.index().await?;
+        self.check_tag(&index, tag)?;
         let found = find_tag(&index, tag).or_else(|| find_saved(&index, tag));
         Ok(found.cloned())
     }
@@ -421,7 +422,22 @@ impl Layout {
 
     /// Adds a stored document to the index; the caller holds the lock.
     fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), StoreError> {
+        if let Some(tag) = tag {
+            self.check_tag(&*self.read_index()?, tag)?;
+        }
         self.edit_index(|index| put_entry(index, descriptor, tag))
+    }
+
+    /// Rejects a tag of several images, as `docker save` writes them, of which none would stay.
+    fn check_tag(&self, index: &Index, tag: &str) -> Result<(), StoreError> {
+        if !is_ambiguous(index, tag) {
+            return Ok(());
+        }
+        let root = self.root.display();
+        let problem = format!("{root} has several images with the tag {tag}, which would be lost");
+        Err(Problem::answer("tag/taken", problem)
+            .hint("choose another tag or another folder")
+            .into())
     }
 
     /// Edits the index; the caller holds the lock.

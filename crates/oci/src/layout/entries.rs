@@ -144,9 +144,24 @@ fn known(index: &Index) -> String {
 
 /// Digest of the entry that [`put_entry`] would replace.
 pub(crate) fn find_tag<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
-    let has_tag = |entry: &&Descriptor| entry.annotations.get(REF_NAME).is_some_and(|it| it == tag);
-    let entry = index.manifests.iter().find(has_tag)?;
+    let mut entries = index.manifests.iter();
+    let entry = entries.find(|entry| has_tag(entry, tag))?;
     Some(&entry.digest)
+}
+
+/// Returns true if several images have the tag, all of which [`put_entry`] would replace.
+pub(crate) fn is_ambiguous(index: &Index, tag: &str) -> bool {
+    let mut tagged = images(index).filter(|entry| has_tag(entry, tag));
+    let first = tagged.next();
+    first.is_some_and(|first| {
+        let name = first.annotations.get(IMAGE_NAME);
+        tagged
+            .any(|other| other.digest != first.digest || other.annotations.get(IMAGE_NAME) != name)
+    })
+}
+
+fn has_tag(entry: &Descriptor, tag: &str) -> bool {
+    entry.annotations.get(REF_NAME).is_some_and(|it| it == tag)
 }
 
 /// Adds an entry under a tag and removes the previous entry of that tag, and an untagged entry with
@@ -256,6 +271,8 @@ mod tests {
         };
         let (web, api) = (entry("web:1.4", "web"), entry("api:1.4", "api"));
         let mut index = Index::new(ManifestFormat::Oci, vec![web.clone(), api.clone()]);
+        assert!(is_ambiguous(&index, "1.4"));
+        assert!(!is_ambiguous(&index, "1.5"));
         for which in [None, Some("1.4")] {
             let Selection::Several { known } = select(&index, which) else {
                 panic!("{which:?}");
