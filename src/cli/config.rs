@@ -24,13 +24,15 @@ mod overrides;
 mod paths;
 mod trust;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, Id};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile};
 use wincimg_common::shell::quote;
@@ -82,10 +84,14 @@ pub(super) fn arguments(
         return Ok((plain?, None));
     }
     let has_switch_value = matches!(&plain, Err(error) if error.kind() == ErrorKind::TooManyValues);
-    let command = if has_switch_value {
-        command_with_switch_values
-    } else {
-        program_name::command
+    let off = switched_off(&arguments);
+    let command = || {
+        let command = program_name::command();
+        if has_switch_value {
+            with_switch_values(command, &off)
+        } else {
+            command
+        }
     };
     let mut files: Vec<File> = File::find_own()?.into_iter().collect();
     if let Some(file) = File::find(&arguments)?
@@ -96,7 +102,7 @@ pub(super) fn arguments(
     if files.is_empty() && !has_switch_value {
         return Ok((plain?, None));
     }
-    with_defaults(command, &files, &arguments).map_err(|error| match error {
+    with_defaults(&command, &files, &arguments).map_err(|error| match error {
         ArgumentsError::Arguments { error, .. } => ArgumentsError::Arguments {
             error,
             is_json: is_json_by_default(&files, &arguments),
@@ -118,23 +124,58 @@ fn is_about_program(parsed: &Result<ArgMatches, clap::Error>) -> bool {
     }
 }
 
-/// The command line whose switches take a value, as scripts for buildx write them: `--push=true`, or
-/// `--strict=false`, which turns off a switch that a file turns on. In help they have none.
-fn command_with_switch_values() -> Command {
-    with_switch_values(program_name::command())
+/// Names of the switches that the arguments turn off; of several values, the last one counts.
+fn switched_off(arguments: &[OsString]) -> BTreeSet<String> {
+    let mut off = BTreeSet::new();
+    let flags = arguments.iter().map(|argument| argument.to_string_lossy());
+    for argument in flags.take_while(|argument| argument != "--") {
+        let Some(flag) = argument.strip_prefix("--") else {
+            continue;
+        };
+        let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
+        if value == "false" {
+            off.insert(name.to_owned());
+        } else {
+            off.remove(name);
+        }
+    }
+    off
 }
 
-fn with_switch_values(command: Command) -> Command {
-    let command = command.mut_args(|arg| match arg.get_action() {
-        ArgAction::SetTrue => arg.num_args(0..=1).require_equals(true),
-        _ => arg,
+/// The command line whose switches take a value, as scripts for buildx write them: `--push=true`, or
+/// `--strict=false`, which turns off a switch that a file turns on. In help they have none. A switch
+/// that is off conflicts with nothing.
+fn with_switch_values(command: Command, off: &BTreeSet<String>) -> Command {
+    let is_switch = |arg: &Arg| matches!(arg.get_action(), ArgAction::SetTrue);
+    let is_off = |arg: &Arg| {
+        let name = arg.get_long();
+        is_switch(arg) && name.is_some_and(|name| off.contains(name))
+    };
+    let conflicts = command.get_arguments().map(|arg| {
+        let others = command.get_arg_conflicts_with(arg).into_iter();
+        let others = others.filter(|other| !is_off(arg) && !is_off(other));
+        let others = others.map(|other| other.get_id().clone());
+        (arg.get_id().clone(), others.collect::<Vec<_>>())
     });
-    command.mut_subcommands(with_switch_values)
+    let conflicts: BTreeMap<Id, Vec<Id>> = conflicts.collect();
+    let command = command.mut_args(|arg| {
+        let id = arg.get_id().clone();
+        let others = conflicts.get(&id).into_iter().flatten();
+        let arg = arg
+            .conflicts_with(Resettable::<Id>::Reset)
+            .conflicts_with_all(others);
+        if is_switch(&arg) {
+            arg.num_args(0..=1).require_equals(true).overrides_with(id)
+        } else {
+            arg
+        }
+    });
+    command.mut_subcommands(|command| with_switch_values(command, off))
 }
 
 /// The arguments with the files' defaults that they do not override, and a warning.
 fn with_defaults(
-    command: fn() -> Command,
+    command: &dyn Fn() -> Command,
     files: &[File],
     arguments: &[OsString],
 ) -> Result<(ArgMatches, Option<String>), ArgumentsError> {

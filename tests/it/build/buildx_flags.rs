@@ -31,6 +31,19 @@ fn switches_take_a_value() {
     let documents = each(&image["documents"], "document");
     assert_eq!(documents.len(), 2);
     assert!(documents.contains(&&json!("SPDX")), "{documents:?}");
+    // A switch that is off conflicts with nothing, and the last value counts.
+    let name = format!("{}/app:1", site.host());
+    let last = [
+        "--push=false", "--push", "--join=false", "--replace", "--no-cache=false", "--cache-from",
+        &name,
+    ];
+    let image = &json_of(&mut build(&last))["images"][0];
+    assert_eq!(image["pushed"], true);
+    let last = ["--push", "--push=false", "-o", "oci:out"];
+    let image = &json_of(&mut build(&last))["images"][0];
+    assert_eq!(image["pushed"], false);
+    let both = ["--push=true", "--join", "--replace"];
+    build(&both).fails(2, "usage", &["--join", "--replace"]);
     build(&["--push=maybe"]).fails(2, "usage", &["maybe", "--push"]);
     // Another mistake is told, also beside a switch with a value.
     build(&["--push=false", "two"]).fails(2, "usage", &["two"]);
