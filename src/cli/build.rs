@@ -42,6 +42,7 @@ use self::destinations::{
 };
 use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{check_single, image_id, metadata};
+use self::other_names::other_tags;
 use self::steps::{cache_repository, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
@@ -236,9 +237,7 @@ impl Build {
         let flag = self.flag_of_one();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let name = naming.name.unwrap_or(request.design.name().to_owned());
-        for other in &mut others {
-            other.name.get_or_insert_with(|| name.clone());
-        }
+        let others = other_tags(&others, &name)?;
         request.design.leave_out(self.written(&name));
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
@@ -246,6 +245,11 @@ impl Build {
             named_after: naming.registry,
             flavour: self.manifest_format,
             existing: self.tags.existing(),
+            other_tags: if self.tags.no_index {
+                Vec::new()
+            } else {
+                others.clone()
+            },
             documents: self
                 .documents
                 .to_options(request.design.source(), names, created),

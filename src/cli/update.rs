@@ -200,6 +200,7 @@ impl Update {
             named_after: None,
             flavour: self.manifest_format,
             existing: self.tags.existing(),
+            other_tags: Vec::new(),
             documents,
             review,
             permit: BuildPermit::default(),

@@ -57,6 +57,8 @@ pub struct DeliveryTarget<'a> {
     pub flavour: Option<ManifestFormat>,
     /// Policy for existing tags.
     pub existing: TagPolicy,
+    /// Other tags that the caller copies the images to; checked before anything is sent.
+    pub other_tags: Vec<Location>,
     /// Documents to attach to the images.
     pub documents: AttachmentOptions,
     /// Check of planned tags on their hosts, before anything is sent.
@@ -80,6 +82,7 @@ impl<'a> DeliveryTarget<'a> {
             named_after: None,
             flavour: None,
             existing: TagPolicy::Replace,
+            other_tags: Vec::new(),
             documents: AttachmentOptions::default(),
             review,
             permit: BuildPermit::default(),
@@ -326,7 +329,8 @@ impl<'a> Delivery<'a> {
         let destinations = self.target.destinations.iter();
         let looking =
             destinations.map(|destination| self.read_destination(publication, destination));
-        let seen = try_join_all(looking).await?;
+        let others = self.check_other_tags(publication);
+        let (seen, ()) = tokio::try_join!(try_join_all(looking), others)?;
         let mut kept: Vec<&[PlannedTagEntry]> =
             seen.iter().map(|seen| seen.kept.as_slice()).collect();
         if kept.is_empty() {
@@ -338,6 +342,19 @@ impl<'a> Delivery<'a> {
             }
         }
         Ok(seen)
+    }
+
+    /// Rejects a delivery that would remove entries of the other tags.
+    async fn check_other_tags(&self, publication: &Publication<'_>) -> Result<(), BoxError> {
+        let new = publication.entries();
+        let existing = self.target.existing;
+        let checks = self.target.other_tags.iter().map(async |location| {
+            let standing = ExistingTag::read(location, existing, self.registry).await;
+            let standing = standing.map_err(|error| delivery_error(location, error))?;
+            kept_with(&[], standing.as_ref(), &new, existing, location)?;
+            Ok::<_, BoxError>(())
+        });
+        try_join_all(checks).await.map(drop)
     }
 
     /// Current tags of one destination, and the entries to keep.

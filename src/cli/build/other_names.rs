@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport, TagPolicy};
+use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, Source};
 
 use super::Build;
@@ -16,7 +17,7 @@ impl Build {
     /// Copies what was pushed to other names, and adds these to the report.
     pub(super) async fn add_names(
         &self,
-        names: &[ImageName],
+        targets: &[Location],
         delivered: &mut DeliveryReport,
         ctx: &BuildContext<'_>,
         session: &Session,
@@ -27,12 +28,10 @@ impl Build {
             with_referrers: !self.documents.is_empty(),
         };
         let pushed = pushed(delivered, copy.existing);
-        for name in names {
-            let Some(target) = location(name)? else {
-                continue;
-            };
+        for target in targets {
             for (reference, digest) in &pushed {
                 let from: Location = reference.parse()?;
+                let target = self.with_version_of(&from, target);
                 let source = Source::open(&from, &ctx.registry).await?;
                 let source = (&source, Some(digest.as_str()));
                 let copying = copy.run(source, target.clone(), &ctx.registry, &ctx.progress);
@@ -46,6 +45,21 @@ impl Build {
             }
         }
         Ok(())
+    }
+
+    /// With --no-index, a tag ends with the version of the pushed image, as that of the first name.
+    fn with_version_of(&self, pushed: &Location, target: &Location) -> Location {
+        let first = self.tag.first().and_then(|name| name.tag.as_deref());
+        let version = pushed.tag().zip(first);
+        let version = version.and_then(|(tag, first)| tag.strip_prefix(first));
+        match (target, version) {
+            (Location::Registry(name), Some(version)) if self.tags.no_index => {
+                let tag = format!("{}{version}", name.tag().unwrap_or_default());
+                let (host, path) = (name.registry(), name.repository());
+                Location::Registry(Reference::new(host, path, &tag, None))
+            }
+            _ => target.clone(),
+        }
     }
 }
 
@@ -64,13 +78,17 @@ fn pushed(delivered: &DeliveryReport, existing: TagPolicy) -> BTreeSet<(String, 
     }
 }
 
-/// The place of another name in its registry; checked before the build.
-fn location(name: &ImageName) -> Result<Option<Location>, Failure> {
-    let (Some(registry), Some((name, tag))) = (&name.registry, name.name_and_tag()) else {
-        return Ok(None);
-    };
-    let reference = registry.join(&format!("{name}:{tag}"))?;
-    Ok(Some(Location::Registry(reference)))
+/// The other names in their registries; the default name is that of the first.
+pub(super) fn other_tags(names: &[ImageName], name: &str) -> Result<Vec<Location>, Failure> {
+    let mut tags = Vec::with_capacity(names.len());
+    for other in names {
+        if let (Some(registry), Some(tag)) = (&other.registry, &other.tag) {
+            let name = other.name.as_deref().unwrap_or(name);
+            let reference = registry.join(&format!("{name}:{tag}"))?;
+            tags.push(Location::Registry(reference));
+        }
+    }
+    Ok(tags)
 }
 
 /// Reports a name of the index, or of the image. A digest there is that of an index that all

@@ -102,8 +102,9 @@ fn another_name_keeps_what_others_use() {
     let refused = build(HOST, &both).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
     assert_contains!(stderr(&refused), &taken, "--join");
-    // What was pushed is printed.
-    assert_contains!(String::from_utf8_lossy(&refused.stdout), &first);
+    // Nothing was pushed under the first name.
+    let first_there = site.command(&["digest", &first]).output().unwrap();
+    assert!(!first_there.status.success());
     json_of(build(HOST, &both).arg("--join"));
     for (name, versions) in [(&first, 1), (&taken, 2)] {
         let mut inspect = site.command(&["inspect", name, "--format", "json"]);
@@ -124,6 +125,13 @@ fn several_names_are_of_one_image_in_a_registry() {
     };
     let refused = build(&[]).fails(2, "usage", &["--push"]);
     refused.advises(&["wincimg image tag"]);
+    // Without an index, each name has the version.
+    let built = json_of(&mut build(&["--push", "--no-index"]));
+    let version = format!("{}-10.0.17763.973", names[1]);
+    let copies = &built["images"][0]["copies"];
+    assert_eq!(each(copies, "reference"), [version.as_str()]);
+    let bare = site.command(&["digest", &names[1]]).output().unwrap();
+    assert!(!bare.status.success());
     let several = ["--push", "--no-index", "--host-build", OTHER];
     build(&several).fails(2, "usage", &["--tag", "--no-index"]);
 }
