@@ -139,10 +139,15 @@ impl ReportArgs {
 
     /// Rejects files that cannot be written.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let more = self.reports.iter().map(|(_, file)| file);
-        let files: Vec<&PathBuf> = more.chain(&self.output).collect();
+        let files = self.files();
         files.iter().try_for_each(|file| check_file(file))?;
-        check_distinct(files)
+        check_distinct(&files)
+    }
+
+    /// The files that are written.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let more = self.reports.iter().map(|(_, file)| file);
+        more.chain(&self.output).cloned().collect()
     }
 
     /// Writes the report to each named file, and to stdout, also after one fails.

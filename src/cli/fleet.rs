@@ -166,6 +166,7 @@ impl CommonArgs {
             created,
             today: Zoned::now().date(),
             flags: &self.connection.registry.to_words(),
+            written: &self.report.files(),
             all_or_nothing,
         };
         let mut report = registry_args::run(async { Ok(sync(&fleet, &nodes, run, mode).await) })?;

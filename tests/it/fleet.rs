@@ -656,6 +656,12 @@ fn a_dockerfile_is_built_again_when_a_file_of_its_folder_changes() {
         (code, states(&report, 0)),
         (1, vec!["outdated".to_owned(); 2])
     );
+    // A report in the folder is not part of the image.
+    for what in ["build", "check"] {
+        let report = ["--report", "json:shop/app/report.json"];
+        let (code, report) = answer_of(&mut command(&site, what, &report));
+        assert_eq!(code, 0, "{report:#}");
+    }
 }
 
 #[test]

@@ -133,6 +133,7 @@ impl FollowArgs {
         let flags = self.connection.registry.to_words();
         let run = SyncOptions {
             flags: &flags,
+            written: &[],
             all_or_nothing: false,
             ctx: &ctx,
             base_registry: &self.connection.base_registry,

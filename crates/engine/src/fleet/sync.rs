@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
@@ -71,6 +72,8 @@ pub struct SyncOptions<'a> {
     pub today: Date,
     /// Registry flags of this run, for the commands in hints.
     pub flags: &'a [String],
+    /// Files that the caller writes, which are left out of the contexts of Dockerfiles.
+    pub written: &'a [PathBuf],
     /// True if an image is published for all of its hosts or for none.
     pub all_or_nothing: bool,
 }
@@ -262,7 +265,7 @@ impl EntryBuild<'_> {
     ) -> Result<(), ReportedError> {
         let (entry, run) = (self.entry, &self.work.run);
         let mut design = self.named.read(ctx.reporter)?;
-        design.leave_out(ctx.cache.clone());
+        design.leave_out(ctx.cache.iter().chain(run.written).cloned());
         let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
             return Ok(());
         };
