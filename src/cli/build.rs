@@ -205,7 +205,7 @@ impl Build {
         if self.all {
             return self.run_all(session);
         }
-        let (outcome, document) = self.build(session)?;
+        let (outcome, document) = self.build(&[], session)?;
         if let Some(document) = document {
             write_result(None, |out| write_json(&document, out))?;
         }
@@ -213,7 +213,12 @@ impl Build {
     }
 
     /// Builds the images of one definition and prints them; in JSON, returns the result instead.
-    fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>), Failure> {
+    /// `beside` are the names of all images that are built one after the other.
+    fn build(
+        &self,
+        beside: &[String],
+        session: &Session,
+    ) -> Result<(CommandOutcome, Option<Value>), Failure> {
         let mut others = self.names()?;
         self.check_places(&others)?;
         let naming = others.remove(0);
@@ -238,18 +243,15 @@ impl Build {
         let pushed_to = naming.registry.clone().filter(|_| self.push);
         let name = naming.name.unwrap_or(request.design.name().to_owned());
         let others = other_tags(&others, &name)?;
-        request.design.leave_out(self.written(&name));
+        let checked = others.iter().filter(|_| !self.tags.no_index);
+        request.design.leave_out(self.written(&name, beside));
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref(), naming.registry.as_ref()),
             named_after: naming.registry,
             flavour: self.manifest_format,
             existing: self.tags.existing(),
-            other_tags: if self.tags.no_index {
-                Vec::new()
-            } else {
-                others.clone()
-            },
+            other_tags: checked.cloned().collect(),
             documents: self
                 .documents
                 .to_options(request.design.source(), names, created),
@@ -367,8 +369,8 @@ impl Build {
         }
     }
 
-    /// What this build writes, and earlier ones of an image wrote by default.
-    fn written(&self, name: &str) -> Vec<PathBuf> {
+    /// What this build writes, and earlier ones of these images wrote by default.
+    fn written(&self, name: &str, beside: &[String]) -> Vec<PathBuf> {
         let output = match &self.output {
             Some(Location::Layout { dir, .. }) => Some(dir),
             Some(Location::Archive { file, .. }) => Some(file),
@@ -376,7 +378,8 @@ impl Build {
         };
         let files = output.into_iter().chain(&self.metadata_file);
         let files = files.chain(&self.iidfile).cloned();
-        default_layouts(name).into_iter().chain(files).collect()
+        let names = beside.iter().map(String::as_str).chain([name]);
+        names.flat_map(default_layouts).chain(files).collect()
     }
 
     /// Rejects invalid destinations before any network access.

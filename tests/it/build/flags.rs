@@ -70,6 +70,25 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
 }
 
 #[test]
+fn no_image_has_the_default_outputs_of_those_built_with_it() {
+    let site = Site::new();
+    let from = "FROM mcr.microsoft.com/windows/nanoserver:1809\n";
+    site.write("app/Dockerfile", format!("{from}COPY . C:/all/\n"));
+    site.write("app/web/Dockerfile", format!("{from}ENV A=1\n"));
+    let build = |arguments: &[&str]| {
+        let mut command = site.build(".");
+        let hosts = ["--all", "--host-build", "17763.973", "--tag", "1"];
+        command.current_dir(site.path("app"));
+        json_of(command.args(hosts).args(arguments))
+    };
+    build(&[]);
+    assert!(site.path("app/web-1/oci-layout").is_file());
+    let plan = build(&["--dry-run"])["builds"][0]["plans"][0]["content"].to_string();
+    assert_contains!(plan, "Dockerfile");
+    assert!(!plan.contains("oci-layout"), "{plan}");
+}
+
+#[test]
 fn an_invalid_argument_is_an_error_in_json_too() {
     let site = Site::new();
     let stage = ["build", "./app", "--stage", "build", "--format", "json"];
