@@ -211,6 +211,7 @@ fn the_images_of_an_index_join_those_of_a_registry_and_of_a_layout() {
         let all = join(&[]);
         assert_eq!((&all["kept"], &all["artifacts"]), (&json!([]), &2.into()));
         assert_eq!(all["digest"], second["digest"]);
+        assert_eq!(all["up_to_date"], verb == "push");
         let mut inspect = site.command(&["inspect", target, "--format", "json"]);
         let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
         let versions = ["10.0.20348.2402", "10.0.17763.973"];

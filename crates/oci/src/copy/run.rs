@@ -124,7 +124,7 @@ impl Copier {
         sink: &Sink,
         tag: Option<&str>,
     ) -> Result<CopyReport, StoreError> {
-        let up_to_date = sink.is_published(&plan.root, tag).await?;
+        let up_to_date = is_published(plan, sink, tag).await?;
         let blobs = if up_to_date {
             self.all_present(plan, sink).await
         } else {
@@ -391,6 +391,19 @@ impl Copier {
         let mut placed = lock(&self.placed);
         placed.entry(digest.clone()).or_default().clone()
     }
+}
+
+/// Returns true if the sink already has what [`publish`] would publish.
+async fn is_published(plan: &CopyPlan, sink: &Sink, tag: Option<&str>) -> Result<bool, StoreError> {
+    if !plan.joins || matches!(plan.root, Document::Manifest(_)) {
+        return sink.is_published(&plan.root, tag).await;
+    }
+    for child in &plan.children {
+        if !sink.is_published(child, None).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Publishes the documents of a plan, children first.
