@@ -439,7 +439,9 @@ fn unused_arguments(given: &[(String, String)], stages: &Stages) -> Vec<String> 
     unused
         .map(|name| {
             let file = stages.file().display();
-            let meant = closest_match(name, names());
+            let same = names().find(|known| known.eq_ignore_ascii_case(name));
+            let meant = same.map(str::to_owned);
+            let meant = meant.or_else(|| closest_match(name, names()));
             let meant = meant.map(|meant| format!(": did you mean {meant}?"));
             let meant = meant.unwrap_or_default();
             format!("unknown build argument {name}: no ARG of {file} has that name{meant}")
