@@ -144,7 +144,7 @@ fn what_a_build_writes_is_not_in_its_context() {
             "Dockerfile",
             format!("FROM {BASE}\nCOPY metadata.json /x/\n"),
         );
-        let problem = ["\"metadata.json\"", "builds write it"];
+        let problem = ["\"metadata.json\"", "builds write it", "another name"];
         build().fails(2, "dockerfile/invalid", &problem);
     }
 }

@@ -474,6 +474,23 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_in_another_case_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Dockerfile"), "ARG VERSION\nFROM a\n").unwrap();
+        let input = BuildInput {
+            image: folder.path().display().to_string(),
+            ..BuildInput::default()
+        };
+        let design = input.read(&Silent).unwrap();
+        let given = [("version".to_owned(), "2".to_owned())];
+        let warnings = unused_arguments(&given, design.stages().unwrap());
+        assert!(
+            warnings[0].ends_with("did you mean VERSION?"),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
     fn an_input_has_words_for_all_that_it_names() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().display().to_string();

@@ -295,7 +295,7 @@ impl Files for Folder {
         let is_there = self.find_spelling(path).ok().flatten();
         match is_there.filter(|path| self.is_excluded(path)) {
             Some(path) if self.written.is_ignored(&path) => format!(
-                "{path:?} is left out of {}, because builds write it",
+                "{path:?} is left out of {}, because builds write it: give it another name",
                 self.root.path.display()
             ),
             Some(path) => format!(
