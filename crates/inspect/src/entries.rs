@@ -1,6 +1,8 @@
 //! The entries of a layer, as Windows takes them. Everything that reads the files of a layer reads
 //! it with [`LayerEntries`].
 
+use std::collections::HashMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use wincimg_layer::{
 use wincimg_registry::security::{DescriptorLayout, SecurityDescriptor};
 use wincimg_windows::base_contents::FileDigest;
 use wincimg_windows::path::path_problem;
+
+use crate::base::sort_key;
 
 /// Folder of the drive in a layer.
 pub(crate) const FILES: &str = "Files";
@@ -133,13 +137,15 @@ pub(crate) struct LayerEntries<'a> {
     memory: usize,
     /// Path of the entry before.
     before: String,
+    /// Files of the hard links so far, by the keys of their paths.
+    links: HashMap<Vec<u8>, String>,
 }
 
 pub(crate) struct Entry {
     pub(crate) raw: LayerEntry,
     deleted: Option<String>,
-    /// What it changes at its path, with hard links as paths in the layer; none if its type is
-    /// unsupported on Windows.
+    /// What it changes at its path, with the file of a hard link as a path in the layer, never that
+    /// of a link before it; none if its type is unsupported on Windows.
     pub(crate) change: Option<LayerChange<()>>,
 }
 
@@ -189,6 +195,7 @@ impl<'a> LayerEntries<'a> {
             layout,
             memory: NAME_MEMORY,
             before: String::new(),
+            links: HashMap::new(),
         }
     }
 
@@ -212,6 +219,10 @@ impl<'a> LayerEntries<'a> {
                 let paths = [Some(&mut raw.path), target, deleted.as_mut()];
                 paths.into_iter().flatten().for_each(separate);
             }
+            if raw.kind == TarEntryKind::HardLink && deleted.is_none() {
+                let target = raw.target.as_deref().unwrap_or_default();
+                raw.target = Some(self.file_of_link(&raw.path, target));
+            }
             let target = raw.target.as_deref();
             self.reserve(deleted.as_deref().unwrap_or(&raw.path), target)?;
             let change = match raw.kind {
@@ -223,8 +234,7 @@ impl<'a> LayerEntries<'a> {
                     is_junction: self.records().is_junction,
                 })),
                 TarEntryKind::HardLink => {
-                    let target = target.unwrap_or_default().trim_start_matches("./");
-                    Some(LayerChange::HardLink(target.trim_matches('/').into()))
+                    Some(LayerChange::HardLink(target.unwrap_or_default().into()))
                 }
                 TarEntryKind::Other => None,
             };
@@ -235,6 +245,17 @@ impl<'a> LayerEntries<'a> {
             }));
         }
         Ok(None)
+    }
+
+    /// The path of the file of a new hard link. On Windows a target comes before its links, so they
+    /// cannot form loops.
+    fn file_of_link(&mut self, path: &str, target: &str) -> String {
+        let target = target.trim_start_matches("./").trim_matches('/');
+        let known = self.links.get(&sort_key::for_layer_path(target));
+        let file = known.map_or(target, String::as_str).to_owned();
+        let key = sort_key::for_layer_path(path);
+        self.links.insert(key, file.clone());
+        file
     }
 
     /// Checks the length of an entry's path below its top folder, and counts its memory.
@@ -300,6 +321,7 @@ mod tests {
     use std::path::Path;
 
     use wincimg_layer::Limits;
+    use wincimg_testkit::test_bases::LayerTar;
 
     use super::*;
 
@@ -351,6 +373,24 @@ mod tests {
         assert_eq!(read(Layout::Windows), windows);
         let other = [names[0], r"Files\app/b", names[2]].map(|path| owned(path, false));
         assert_eq!(read(Layout::Other), other);
+    }
+
+    #[test]
+    fn a_hard_link_to_a_hard_link_has_its_file() {
+        let mut tar = LayerTar::default();
+        tar.hard_link("Files/b", "Files/a")
+            .hard_link("Files/c", "./Files/B")
+            .hard_link("Files/d", r"Files\C")
+            .hard_link("Files/x", "Files/y")
+            .hard_link("Files/y", "Files/x");
+        let tar = tar.tar();
+        let reader = LayerReader::new(tar.as_slice(), Limits::default()).unwrap();
+        let mut entries = LayerEntries::new(reader, Layout::Windows);
+        for file in ["a", "a", "a", "y", "y"] {
+            let change = entries.next_entry().unwrap().unwrap().change;
+            let file = LayerChange::HardLink(format!("Files/{file}").into());
+            assert_eq!(change, Some(file));
+        }
     }
 
     #[test]

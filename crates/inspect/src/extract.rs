@@ -90,7 +90,8 @@ pub(super) async fn extract_from(
 }
 
 /// Replaces hard links by their targets in the layer of the link and those below it: what layers
-/// above do to a target leaves its other names. A link without a target remains a link.
+/// above do to a target leaves its other names, and a target can be a link of a layer below. A link
+/// without a target remains a link.
 pub(super) async fn resolve_links(
     source: &Source,
     layers: &[(usize, &Descriptor)],
@@ -105,24 +106,41 @@ pub(super) async fn resolve_links(
             targets.entry(*layer).or_default().insert(target.clone());
         }
     }
-    let mut behind: BTreeMap<(usize, String), ExtractedEntry> = BTreeMap::new();
-    for (top, targets) in targets {
+    let mut behind: BTreeMap<(usize, String), FoundEntry> = BTreeMap::new();
+    while let Some((top, targets_here)) = targets.pop_last() {
         let below = layers.partition_point(|(number, _)| *number <= top);
-        let found = search(source, &layers[..below], layout, &targets, progress).await?;
+        let found = search(source, &layers[..below], layout, &targets_here, progress).await?;
         for (path, seen) in found.entries {
-            if let FoundEntry::Taken(taken) = seen {
-                behind.insert((top, path.to_lowercase()), taken);
+            if let FoundEntry::Again { target, layer } = &seen
+                && *layer < top
+            {
+                targets.entry(*layer).or_default().insert(target.clone());
             }
+            behind.insert((top, path.to_lowercase()), seen);
         }
     }
-    let resolved = entries.into_iter().map(|(path, seen)| match seen {
-        FoundEntry::Taken(taken) => (path, taken),
-        FoundEntry::Again { target, layer } => {
-            let found = behind.get(&(layer, target.to_lowercase())).cloned();
-            (path, found.unwrap_or(ExtractedEntry::Link(())))
-        }
-    });
+    let entries = entries.into_iter();
+    let resolved = entries.map(|(path, seen)| (path, file_behind(seen, &behind)));
     Ok(resolved.collect())
+}
+
+/// Follows a hard link to the targets of links, each in a lower layer than the one before.
+fn file_behind(
+    mut seen: FoundEntry,
+    behind: &BTreeMap<(usize, String), FoundEntry>,
+) -> ExtractedEntry {
+    let mut top = usize::MAX;
+    loop {
+        match seen {
+            FoundEntry::Taken(taken) => return taken,
+            FoundEntry::Again { target, layer } if layer < top => {
+                top = layer;
+                let found = behind.get(&(layer, target.to_lowercase())).cloned();
+                seen = found.unwrap_or(FoundEntry::Taken(ExtractedEntry::Link(())));
+            }
+            FoundEntry::Again { .. } => return ExtractedEntry::Link(()),
+        }
+    }
 }
 
 /// Contents of layers, before hard links are resolved.

@@ -1075,6 +1075,37 @@ fn a_hard_link_has_the_file_of_its_own_layer() {
 }
 
 #[test]
+fn a_hard_link_to_a_hard_link_is_copied_from_any_layer() {
+    let mut first = LayerTar::default();
+    first
+        .file("Files/app/a", &[b'a'; 1000], None)
+        .hard_link("Files/app/b", "Files/app/a")
+        .hard_link("Files/app/c", "Files/App/B");
+    let mut second = LayerTar::default();
+    second
+        .hard_link("Files/app/d", "Files/app/c")
+        .hard_link("Files/app/e", "Files/app/d")
+        .hard_link("Files/app/x", "Files/app/y")
+        .hard_link("Files/app/y", "Files/app/x");
+    let mut third = LayerTar::default();
+    third
+        .hard_link("Files/app/f", "Files/app/e")
+        .file("Files/app/a", b"new", None);
+    let images = Images::new();
+    let layers = vec![bottom(), first.tar(), second.tar(), third.tar()];
+    images.put("one", &image("17763.1040", layers));
+    let linked = |name: &str| (name.to_owned(), vec![b'a'; 1000]);
+    images.text(&["cp", "oci:one:/app/f", "alone"]);
+    let alone = BTreeMap::from([linked("f")]);
+    assert_eq!(files_in(&images.path("alone")), alone);
+    images.text(&["cp", r"oci:one:C:\app", "all"]);
+    let all = ["app/b", "app/c", "app/d", "app/e", "app/f"];
+    let mut expected = BTreeMap::from(all.map(linked));
+    expected.insert("app/a".to_owned(), b"new".to_vec());
+    assert_eq!(files_in(&images.path("all")), expected);
+}
+
+#[test]
 fn a_file_is_wasted_when_its_last_name_is_gone() {
     let images = Images::new();
     let waste = |name: &str| -> Value {
