@@ -95,7 +95,7 @@ impl Inventory {
         let own = own.into_iter();
         let blobs = &image.manifest().layers;
         let above = blobs.len().saturating_sub(own.len());
-        let layers: Vec<InventoryLayer> = blobs[above..]
+        let mut layers: Vec<InventoryLayer> = blobs[above..]
             .iter()
             .zip(own)
             .map(|(blob, contents)| InventoryLayer {
@@ -105,7 +105,7 @@ impl Inventory {
             .collect();
         let version = config.os_version.as_deref();
         let version = version.and_then(|version| version.parse::<WindowsVersion>().ok());
-        let seen = visible(&layers);
+        let seen = package_files(&mut layers);
         let is_partial = |place: &FileId| {
             let file = &layers[place.layer].contents.files[place.file];
             file.packages.is_partial
@@ -207,7 +207,8 @@ fn packages(layers: &[InventoryLayer], seen: &BTreeMap<Vec<u8>, FileId>) -> Vec<
 fn products(layers: &[InventoryLayer]) -> Vec<(FileId, FoundPackage)> {
     let mut merged: BTreeMap<&str, (FileId, ProductKey)> = BTreeMap::new();
     for (layer, own) in layers.iter().enumerate() {
-        for (file, known) in own.contents.files.iter().enumerate() {
+        let files = own.contents.files.iter().enumerate();
+        for (file, known) in files.filter(|(_, known)| known.may_have_packages()) {
             let place = FileId { layer, file };
             for product in &known.packages.products {
                 merged
@@ -225,21 +226,45 @@ fn products(layers: &[InventoryLayer]) -> Vec<(FileId, FoundPackage)> {
     found.collect()
 }
 
-/// The files of all merged layers, by their sort keys.
-fn visible(layers: &[InventoryLayer]) -> BTreeMap<Vec<u8>, FileId> {
+/// The files of all merged layers that may have packages, by their sort keys. Hard links become
+/// files of their layers.
+fn package_files(layers: &mut [InventoryLayer]) -> BTreeMap<Vec<u8>, FileId> {
     let mut seen: BTreeMap<Vec<u8>, FileId> = BTreeMap::new();
-    for (layer, own) in layers.iter().enumerate() {
-        for gone in &own.contents.deleted {
+    for layer in 0..layers.len() {
+        let contents = Arc::clone(&layers[layer].contents);
+        for gone in &contents.deleted {
             merge::delete(&mut seen, gone);
         }
-        for (file, known) in own.contents.files.iter().enumerate() {
+        for (file, known) in contents.files.iter().enumerate() {
             let key = sort_key::for_layer_path(&known.path);
             if layer > 0 {
                 merge::take_below(&mut seen, &key).for_each(drop);
             }
             seen.insert(key, FileId { layer, file });
         }
+        for (path, target) in &contents.links {
+            let key = sort_key::for_layer_path(path);
+            let file = seen.get(&sort_key::for_layer_path(target)).copied();
+            if seen.get(&key).is_some_and(|there| there.layer == layer) {
+                continue;
+            }
+            merge::take_below(&mut seen, &key).for_each(drop);
+            seen.remove(&key);
+            // The base's files are not known here.
+            let Some(FileId { layer: of, file }) = file else {
+                continue;
+            };
+            let linked = LayerFileEntry {
+                path: path.clone(),
+                ..layers[of].contents.files[file].clone()
+            };
+            let files = &mut Arc::make_mut(&mut layers[layer].contents).files;
+            let file = files.len();
+            seen.insert(key, FileId { layer, file });
+            files.push(linked);
+        }
     }
+    seen.retain(|_, place| layers[place.layer].contents.files[place.file].may_have_packages());
     seen
 }
 

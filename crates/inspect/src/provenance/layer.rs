@@ -1,6 +1,5 @@
 //! Contents of a layer: each file with its digests, and the packages found in it.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +18,10 @@ const MAX_FILES: usize = 500_000;
 /// Contents of a layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayerContents {
-    /// Its files, sorted by path.
+    /// Its files, sorted by path; in an image, hard links follow.
     pub files: Vec<LayerFileEntry>,
+    /// Its hard links: paths and their files, in this layer or one below it.
+    pub(super) links: Vec<(String, Box<str>)>,
     /// The paths that it deletes from the layers below, with the contents of folders.
     pub deleted: Vec<String>,
 }
@@ -36,6 +37,15 @@ pub struct LayerFileEntry {
     pub digests: FileDigests,
     /// Packages found in it.
     pub packages: FilePackages,
+    /// Kind as which it was read for them, by its path or else by its content.
+    pub(super) kind: Option<PackageFileKind>,
+}
+
+impl LayerFileEntry {
+    /// Returns true if it may have packages by its path, not only by that of another name.
+    pub(super) fn may_have_packages(&self) -> bool {
+        self.kind.is_some() && self.kind == PackageFileKind::from_path(&self.path)
+    }
 }
 
 /// The digests of a file.
@@ -75,34 +85,24 @@ pub fn scan_layer(
     let reader = LayerReader::new(bytes, layer_limits())?;
     let mut entries = LayerEntries::new(reader, Layout::Windows);
     let mut contents = LayerContents::default();
-    let mut places: HashMap<String, usize> = HashMap::new();
     while let Some(entry) = entries.next_entry()? {
         if cancelled.load(Ordering::Relaxed) {
             return Err("cancelled".into());
         }
-        let file = match &entry.change {
-            Some(LayerChange::File(())) => read(&mut entries.reader, entry.raw)?,
+        match &entry.change {
+            Some(LayerChange::File(())) => {
+                let file = read(&mut entries.reader, entry.raw)?;
+                contents.files.push(file);
+            }
             Some(LayerChange::HardLink(target)) => {
-                let Some(other) = places.get(&**target).and_then(|at| contents.files.get(*at))
-                else {
-                    continue;
-                };
-                LayerFileEntry {
-                    path: entry.raw.path,
-                    ..other.clone()
-                }
+                contents.links.push((entry.raw.path, target.clone()));
             }
-            Some(LayerChange::Deleted) => {
-                contents.deleted.push(entry.path().to_owned());
-                continue;
-            }
-            Some(LayerChange::Folder(()) | LayerChange::Link(_)) | None => continue,
-        };
-        if contents.files.len() == MAX_FILES {
+            Some(LayerChange::Deleted) => contents.deleted.push(entry.path().to_owned()),
+            Some(LayerChange::Folder(()) | LayerChange::Link(_)) | None => {}
+        }
+        if contents.files.len() + contents.links.len() > MAX_FILES {
             return Err(format!("it has more than {MAX_FILES} files").into());
         }
-        places.insert(file.path.clone(), contents.files.len());
-        contents.files.push(file);
     }
     contents.files.sort_by(|a, b| a.path.cmp(&b.path));
     contents
@@ -114,25 +114,26 @@ pub fn scan_layer(
 
 fn read(reader: &mut LayerReader, entry: LayerEntry) -> Result<LayerFileEntry, TarReadError> {
     let mut hasher = Hasher::default();
-    let kind = PackageFileKind::from_path(&entry.path);
-    let packages = match kind {
-        Some(kind) if entry.size <= kind.most() => {
-            let bytes = reader.content()?;
-            hasher.update(&bytes);
-            kind.read(&entry.path, &bytes)
+    let mut kind = PackageFileKind::from_path(&entry.path);
+    let most_stored = || PackageFileKind::most_stored(&entry.path);
+    let mut packages = FilePackages::default();
+    if entry.size <= kind.map_or_else(most_stored, PackageFileKind::most) {
+        let bytes = reader.content()?;
+        hasher.update(&bytes);
+        kind = kind.or_else(|| PackageFileKind::from_stored(&bytes));
+        kind = kind.filter(|kind| entry.size <= kind.most());
+        if let Some(kind) = kind {
+            packages = kind.read(&entry.path, &bytes);
         }
-        _ => {
-            reader.each_piece(|piece| hasher.update(piece))?;
-            FilePackages {
-                is_partial: kind.is_some(),
-                ..FilePackages::default()
-            }
-        }
-    };
+    } else {
+        reader.each_piece(|piece| hasher.update(piece))?;
+        packages.is_partial = kind.is_some();
+    }
     Ok(LayerFileEntry {
         path: entry.path,
         size: entry.size,
         digests: hasher.finish(),
         packages,
+        kind,
     })
 }

@@ -16,6 +16,11 @@ fn contents(layer: &Layer) -> Arc<LayerContents> {
     Arc::new(scan_layer(blob.as_slice(), &AtomicBool::new(false)).unwrap())
 }
 
+fn scanned(tar: LayerTar) -> Arc<LayerContents> {
+    let found = scan_layer(tar.tar().as_slice(), &AtomicBool::new(false));
+    Arc::new(found.unwrap())
+}
+
 fn layer(files: &[(&str, &str)]) -> Layer {
     let mut layer = Layer::new(0);
     for (path, text) in files {
@@ -64,13 +69,53 @@ fn a_file_has_both_digests_whether_it_is_small_or_large() {
 #[test]
 fn a_hard_link_is_the_file_that_it_leads_to() {
     let mut tar = LayerTar::default();
-    tar.file("Files/a.txt", b"abc", None);
-    tar.hard_link("Files/b.txt", "Files/a.txt");
-    tar.hard_link("Files/c.txt", "Files/nowhere");
-    let found = scan_layer(tar.tar().as_slice(), &AtomicBool::new(false)).unwrap();
-    let paths: Vec<&str> = found.files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!(paths, ["Files/a.txt", "Files/b.txt"]);
-    assert_eq!(found.files[0].digests, found.files[1].digests);
+    tar.hard_link("Files/b.txt", "Files/A.txt")
+        .file("Files/a.txt", b"abc", None)
+        .hard_link("Files/c.txt", "Files/nowhere")
+        .hard_link("Files/d.txt", "Files/b.txt");
+    let found = inventory(vec![scanned(tar)]);
+    let files = &found.layers[0].contents.files;
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["Files/a.txt", "Files/b.txt", "Files/d.txt"]);
+    assert!(files.iter().all(|file| file.digests == files[0].digests));
+}
+
+#[test]
+fn a_package_is_found_by_each_name_of_its_file() {
+    let store = |name: &str| format!("Files/store/00/{name}");
+    let path = |name: &str| format!("Files/app/node_modules/{name}/package.json");
+    let mut first = LayerTar::default();
+    for name in ["a", "b", "c"] {
+        first.file(&store(name), package(name, "1").as_bytes(), None);
+    }
+    first
+        .file("Files/d/package.json", package("d", "1").as_bytes(), None)
+        .file(
+            "Files/METADATA",
+            b"Metadata-Version: 2.1\nName: p\nVersion: 1\n",
+            None,
+        )
+        .hard_link(&path("a"), &store("a"))
+        .hard_link(&path("gone"), &store("b"));
+    let mut second = LayerTar::default();
+    second
+        .hard_link(&path("@x/again"), &path("A"))
+        .hard_link(&path("d"), "Files/d/package.json")
+        .hard_link(&path("gone"), "Files/of-the-base")
+        .hard_link("Files/p-1.dist-info/METADATA", "Files/METADATA")
+        .hard_link("Files/note.txt", &store("c"))
+        .hard_link(&path("x"), &path("y"))
+        .hard_link(&path("y"), &path("x"));
+    let found = inventory(vec![scanned(first), scanned(second)]);
+    assert_eq!(
+        purls(&found),
+        ["pkg:npm/a@1", "pkg:npm/d@1", "pkg:pypi/p@1"]
+    );
+    let of_a = found.packages[0]
+        .files
+        .iter()
+        .map(|place| found.path(*place));
+    assert!(of_a.eq([path("@x/again"), path("a")]));
 }
 
 #[test]

@@ -23,11 +23,14 @@ use self::pe::Pe;
 use self::products::ProductKey;
 use self::version_info::VersionInfo;
 use super::purl;
+use crate::entries::last_name;
 
 /// Limit on names and versions.
 const LONGEST: usize = 512;
 /// Limit on the packages of one file.
 const MOST: usize = 20_000;
+/// Limit on the size of a file that is read for its other names.
+const MOST_STORED: u64 = 64 << 20;
 
 /// Registry in which a package has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,6 +145,27 @@ impl PackageFileKind {
             Self::Executable | Self::Java | Self::Msi | Self::Software => 256 << 20,
             Self::Npm | Self::Python => 4 << 20,
             Self::NuGet => 64 << 20,
+        }
+    }
+
+    /// Limit on the size of a file whose path says no kind. Package managers link packages to files
+    /// of a store, which are named by a digest or are in other folders.
+    pub(super) fn most_stored(path: &str) -> u64 {
+        let name = last_name(path);
+        let may_be_stored = !name.contains('.') || name.eq_ignore_ascii_case("package.json");
+        if may_be_stored { MOST_STORED } else { 0 }
+    }
+
+    /// Kind of such a file by its content.
+    pub(super) fn from_stored(bytes: &[u8]) -> Option<Self> {
+        if bytes.starts_with(b"MZ") {
+            Some(Self::Executable)
+        } else if bytes.starts_with(b"{") {
+            Some(Self::Npm)
+        } else if bytes.starts_with(b"Metadata-Version:") {
+            Some(Self::Python)
+        } else {
+            None
         }
     }
 
