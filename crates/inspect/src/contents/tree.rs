@@ -135,36 +135,38 @@ impl FileTree {
     /// Adds a layer above the others.
     pub(super) fn add(&mut self, layer: &ContentLayer) {
         for file in layer.collected.in_merge_order() {
-            let kind = match &file.is {
+            let descriptor = file
+                .descriptor
+                .and_then(|number| usize::try_from(number).ok());
+            let descriptor = descriptor.and_then(|at| layer.collected.descriptors.get(at));
+            let mut new = FileEntry {
+                kind: file.is.clone(),
+                attributes: file.attributes,
+                security: descriptor.cloned(),
+                ..FileEntry::folder(&file.path, layer.number)
+            };
+            match &file.is {
                 LayerChange::Deleted => {
                     merge::delete(&mut self.entries, &file.path);
                     if !self.keeps_deletions {
                         continue;
                     }
-                    LayerChange::Deleted
                 }
                 LayerChange::HardLink(target) => {
                     let target = sort_key::for_layer_path(target);
-                    // A link to a layer that was not read is a link to an unknown file.
-                    let unknown = || LayerChange::Link(LinkTarget::default());
-                    let found = self.entries.get(&target);
-                    let kind = found.map_or_else(unknown, |found| found.kind.clone());
+                    if let Some(found) = self.entries.get(&target) {
+                        new.kind = found.kind.clone();
+                        new.attributes = found.attributes;
+                        new.security.clone_from(&found.security);
+                    } else {
+                        // A link to a layer that was not read is a link to an unknown file.
+                        new.kind = LayerChange::Link(LinkTarget::default());
+                    }
                     let name = sort_key::for_layer_path(&file.path);
                     self.names.insert(name, (layer.number, target));
-                    kind
                 }
-                kind => kind.clone(),
-            };
-            let descriptor = file
-                .descriptor
-                .and_then(|number| usize::try_from(number).ok());
-            let descriptor = descriptor.and_then(|at| layer.collected.descriptors.get(at));
-            let new = FileEntry {
-                kind,
-                attributes: file.attributes,
-                security: descriptor.cloned(),
-                ..FileEntry::folder(&file.path, layer.number)
-            };
+                _ => {}
+            }
             let keeps_deletions = self.keeps_deletions;
             merge::place(&mut self.entries, &file.path, new, |path, there| {
                 let over_unread = match there.map(|there| &there.kind) {
@@ -263,7 +265,53 @@ impl FileTree {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_oci::document::sha256;
+    use wincimg_testkit::test_bases::LayerTar;
+
+    use super::super::ContentStatus;
     use super::*;
+    use crate::base::{Extent, LayerPosition, collect_layer};
+
+    fn layer(number: usize, tar: LayerTar) -> ContentLayer {
+        let extent = Extent::Listing { utility_vm: false };
+        let tar = tar.tar();
+        let collected = collect_layer(tar.as_slice(), LayerPosition::Above, &extent).unwrap();
+        ContentLayer {
+            number,
+            digest: sha256(&tar),
+            size: 1,
+            created_by: None,
+            status: ContentStatus::Read,
+            diff_id: sha256(&tar),
+            is_windows: false,
+            collected: Arc::new(collected),
+        }
+    }
+
+    #[test]
+    fn a_hard_link_has_the_attributes_and_rights_of_its_file() {
+        let kind = tar::EntryType::Regular;
+        let rights = Some("O:BAG:SYD:(A;;FA;;;BA)");
+        let mut first = LayerTar::default();
+        first
+            .hard_link("Files/b", "Files/a")
+            .entry("Files/a", kind, "35", rights, b"a", None);
+        let mut second = LayerTar::default();
+        second
+            .hard_link("Files/c", "Files/B")
+            .hard_link("Files/d", "Files/nowhere");
+        let tree = FileTree::merge(&[layer(1, first), layer(2, second)], false);
+        let file = tree.get("Files/a").unwrap();
+        assert!(file.security.is_some() && file.attributes == 35);
+        for link in ["Files/b", "Files/c"] {
+            let link = tree.get(link).unwrap();
+            assert_eq!(link.kind, file.kind);
+            assert_eq!(link.attributes, file.attributes);
+            assert_eq!(link.security, file.security);
+        }
+        let lost = tree.get("Files/d").unwrap();
+        assert_eq!(lost.kind, LayerChange::Link(LinkTarget::default()));
+    }
 
     #[test]
     fn one_pass_adds_up_the_sizes_of_all_folders() {
