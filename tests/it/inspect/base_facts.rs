@@ -325,6 +325,23 @@ fn of_a_part_only_the_part_is_known() {
 }
 
 #[test]
+fn a_part_with_files_has_all_hives_whose_roots_a_build_repeats() {
+    let tar = bottom_layer(&made_system(BASE_PATH), &made_software()).tar();
+    let has_hives = |files| {
+        let needs = BaseRequirements {
+            hives: [Root::System].into(),
+            files,
+            ..BaseRequirements::default()
+        };
+        let facts = facts_of(&Extent::Part(needs), std::slice::from_ref(&tar));
+        let hives = [BaseHive::System, BaseHive::Software, BaseHive::DefaultUser];
+        hives.map(|hive| facts.has_hive(hive))
+    };
+    assert_eq!(has_hives(true), [true; 3]);
+    assert_eq!(has_hives(false), [true, false, false]);
+}
+
+#[test]
 fn a_part_is_found_without_reading_on() {
     let tar = bottom_layer(&made_system(BASE_PATH), &made_software()).tar();
     let needs = BaseRequirements {

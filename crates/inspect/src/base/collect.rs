@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use wincimg_common::files::PieceReader;
 use wincimg_layer::{LayerEntry, LayerReader, Limits, TarEntryKind, TarReadError};
 use wincimg_oci::document;
+use wincimg_registry::Root;
 use wincimg_windows::base_contents::{BaseRequirements, FileDigest};
 
 use super::file::CollectedScope;
@@ -58,16 +59,20 @@ impl Extent {
                 files: true,
                 contents: Vec::new(),
             },
-            Self::Part(needs) => CollectedScope {
-                everything: false,
-                hives: needs
-                    .hives
-                    .iter()
-                    .map(|&root| BaseHive::from_root(root))
-                    .collect(),
-                files: needs.files,
-                contents: needs.contents.iter().map(sort_key::for_file).collect(),
-            },
+            Self::Part(needs) => {
+                let mut hives = needs.hives.clone();
+                // A layer with one hive has all, whose roots keep the base's descriptors. For the
+                // files, layers are read to their ends anyway.
+                if needs.files && !hives.is_empty() {
+                    hives.extend(Root::ALL);
+                }
+                CollectedScope {
+                    everything: false,
+                    hives: hives.into_iter().map(BaseHive::from_root).collect(),
+                    files: needs.files,
+                    contents: needs.contents.iter().map(sort_key::for_file).collect(),
+                }
+            }
         }
     }
 }
