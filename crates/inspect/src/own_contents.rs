@@ -36,7 +36,8 @@ pub struct OwnContents {
 }
 
 /// Returns for each layer whether it is Windows itself: foreign layers, those that Microsoft applied
-/// according to the history, and a bottom layer that is large or has a registry.
+/// according to the history, and a bottom layer that is large, in an image for one Windows version,
+/// or has a registry.
 pub(super) async fn windows_layers(
     source: &Source,
     image: &Image,
@@ -45,19 +46,32 @@ pub(super) async fn windows_layers(
     let facts = ImageFacts::new(image);
     let mut found: Vec<bool> = Vec::new();
     for (number, blob) in image.manifest().layers.iter().enumerate() {
-        let facts = facts.layers.get(number);
-        let step = facts.and_then(|layer| layer.created_by.as_deref());
-        let step_of_windows = |step: &str| {
-            let mut steps = STEPS_OF_WINDOWS.iter();
-            steps.any(|known| step.starts_with(known))
-        };
-        let is_windows = facts.is_none_or(|layer| layer.foreign)
-            || step.is_some_and(step_of_windows)
-            || number == 0 && blob.size > SMALL_LAYER
-            || number == 0 && has_registry_of_windows(source, blob, progress).await?;
-        found.push(is_windows);
+        found.push(match is_windows(&facts, number, blob) {
+            Some(is_windows) => is_windows,
+            None => has_registry_of_windows(source, blob, progress).await?,
+        });
     }
     Ok(found)
+}
+
+/// Returns whether a layer is Windows itself; none if only its contents show it.
+fn is_windows(facts: &ImageFacts, number: usize, blob: &Descriptor) -> Option<bool> {
+    let layer = facts.layers.get(number);
+    let step = layer.and_then(|layer| layer.created_by.as_deref());
+    let step_of_windows = |step: &str| {
+        let mut steps = STEPS_OF_WINDOWS.iter();
+        steps.any(|known| step.starts_with(known))
+    };
+    if layer.is_none_or(|layer| layer.foreign) || step.is_some_and(step_of_windows) {
+        return Some(true);
+    }
+    // Images of `HostProcess` containers have no version.
+    let is_large = blob.size > SMALL_LAYER && facts.os_version.is_some();
+    match number {
+        0 if is_large => Some(true),
+        0 => None,
+        _ => Some(false),
+    }
 }
 
 /// Reads an image's own layers to their end.
@@ -131,4 +145,35 @@ async fn has_registry_of_windows(
         FoundEntry::Again { .. } => true,
         FoundEntry::Taken(_) => false,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_oci::document::{History, ManifestFormat, Platform, sha256};
+
+    use super::*;
+
+    #[test]
+    fn a_large_bottom_layer_is_windows_in_an_image_with_a_version() {
+        let host_process = Platform {
+            os_version: None,
+            ..Platform::windows("")
+        };
+        for (platform, size, expected) in [
+            (
+                Platform::windows("10.0.17763.973"),
+                SMALL_LAYER + 1,
+                Some(true),
+            ),
+            (Platform::windows("10.0.17763.973"), SMALL_LAYER, None),
+            (host_process, SMALL_LAYER + 1, None),
+        ] {
+            let image = Image::empty(ManifestFormat::Oci, platform).unwrap();
+            let digest = sha256(b"");
+            let blob = Descriptor::new("application/x", digest.clone(), size);
+            let image = image.append_layer(blob.clone(), digest, History::default());
+            let facts = ImageFacts::new(&image.unwrap());
+            assert_eq!(is_windows(&facts, 0, &blob), expected);
+        }
+    }
 }
