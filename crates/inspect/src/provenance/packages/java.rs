@@ -1,5 +1,5 @@
-//! Java libraries: jars, by the `pom.properties` of Maven or their name and manifest, and the jars in
-//! them.
+//! Java libraries: jars, by the `pom.properties` of Maven or their name and manifest, and the
+//! archives in them.
 
 use std::borrow::Cow;
 use std::io::{Cursor, Read};
@@ -12,6 +12,8 @@ use super::{Ecosystem, FilePackages, FoundPackage, MOST};
 const LARGEST_TEXT: u64 = 1 << 20;
 /// Limit on the size of all that is unpacked of a jar and of those in it.
 const MOST_UNPACKED: u64 = 256 << 20;
+/// Limit on archives within each other.
+const MOST_NESTED: usize = 8;
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
 
 /// Returns true if a file name is that of a jar or of an archive with jars.
@@ -22,11 +24,11 @@ pub(super) fn is_archive(extension: &str) -> bool {
 
 pub(super) fn packages(path: &str, bytes: &[u8]) -> FilePackages {
     let mut archives = Archives::new(MOST_UNPACKED);
-    archives.add(path, bytes, true);
+    archives.add(path, bytes, MOST_NESTED);
     archives.found
 }
 
-/// A jar and those in it, with their packages.
+/// An archive and those in it, with their packages.
 struct Archives {
     /// What may still be unpacked, in bytes.
     left: u64,
@@ -41,8 +43,9 @@ impl Archives {
         }
     }
 
-    /// Adds the packages of a jar and, if it is an outer one, of the jars in it, as far as they fit.
-    fn add(&mut self, path: &str, bytes: &[u8], is_outer: bool) {
+    /// Adds the packages of a jar and, down to a number of levels, of the archives in it, as far as
+    /// they fit.
+    fn add(&mut self, path: &str, bytes: &[u8], levels: usize) {
         let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
             return;
         };
@@ -58,22 +61,17 @@ impl Archives {
             own.extend(of_manifest(path, &manifest.unwrap_or_default()));
         }
         self.found.packages.extend(own);
-        if !is_outer {
-            return;
-        }
         for name in names {
-            let is_jar = name
-                .rsplit_once('.')
-                .is_some_and(|(_, end)| end.eq_ignore_ascii_case("jar"));
-            if !is_jar {
+            let end = name.rsplit_once('.').map(|(_, end)| end);
+            if !end.is_some_and(is_archive) {
                 continue;
             }
-            if self.found.packages.len() > MOST {
+            if levels == 0 || self.found.packages.len() > MOST {
                 self.found.is_partial = true;
                 break;
             }
             if let Some(bytes) = self.member(&mut archive, &name, u64::MAX) {
-                self.add(&name, &bytes, false);
+                self.add(&name, &bytes, levels - 1);
             }
         }
     }
@@ -247,7 +245,7 @@ mod tests {
     /// Number of packages of a jar, what is left of a limit, and whether something did not fit.
     fn found(bytes: &[u8], left: u64) -> (usize, u64, bool) {
         let mut archives = Archives::new(left);
-        archives.add("a.jar", bytes, true);
+        archives.add("a.jar", bytes, MOST_NESTED);
         let found = archives.found;
         (found.packages.len(), archives.left, found.is_partial)
     }
@@ -266,6 +264,20 @@ mod tests {
         assert_eq!(found(&outer, 4_000), (1, 3_900 - size - own, true));
         assert_eq!(found(&outer, size), (0, size - 100, true));
         assert_eq!(found(&outer, 10_000), (1, 4_900 - size - own, false));
+    }
+
+    #[test]
+    fn archives_are_read_to_a_number_of_levels() {
+        let text = b"groupId=org.example\nartifactId=core\nversion=1.2.3\n";
+        let mut nested = jar(&[(POM, text)]);
+        for level in 0..=MOST_NESTED {
+            let (packages, _, is_partial) = found(&nested, MOST_UNPACKED);
+            assert_eq!((packages, is_partial), (1, false), "{level}");
+            let name = ["lib/a.jar", "web.WAR", "all.ear"][level % 3];
+            nested = jar(&[(name, &nested)]);
+        }
+        let (packages, _, is_partial) = found(&nested, MOST_UNPACKED);
+        assert_eq!((packages, is_partial), (0, true));
     }
 
     #[test]
