@@ -15,7 +15,7 @@ use wincimg_registry::Root;
 use wincimg_registry::hive::HiveReadError;
 use wincimg_windows::base_contents::FileKind;
 
-use super::entries::{HIVES, LayerChange, LayerEntries, Layout, below, file_of_stream};
+use super::entries::{HIVES, LayerChange, LayerEntries, Layout, below, file_of_stream, last_name};
 use super::error::LayerProblem;
 use super::layers::{Budget, LayerHives};
 use super::stream::{layer_limits, read_blob};
@@ -161,6 +161,8 @@ struct LayerMerger {
     known: BTreeSet<String>,
     /// Paths in lower case that lower layers no longer have.
     hidden: BTreeSet<String>,
+    /// Folders by their paths in lower case, as the lowest layer spells them.
+    folders: BTreeMap<String, String>,
 }
 
 impl LayerMerger {
@@ -173,10 +175,16 @@ impl LayerMerger {
             // A file comes with its streams from one layer.
             let is_stale = layout == Layout::Windows
                 && file_of_stream(&key).is_some_and(|file| is_below_any(file, &self.hidden));
-            if !is_stale && !is_below_any(&key, &self.hidden) && self.known.insert(key.clone()) {
-                if !matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
-                    hides.push(key);
-                }
+            if is_stale || is_below_any(&key, &self.hidden) {
+                continue;
+            }
+            let is_new = self.known.insert(key.clone());
+            if matches!(seen, FoundEntry::Taken(ExtractedEntry::Folder)) {
+                self.folders.insert(key, path.clone());
+            } else if is_new {
+                hides.push(key);
+            }
+            if is_new {
                 self.found.entries.insert(path, seen);
             }
         }
@@ -235,8 +243,24 @@ pub(super) async fn search(
         wanted.retain(|path| !is_below_any(path, &merger.hidden));
     }
     let mut found = merger.found;
+    if layout == Layout::Windows {
+        let entries = std::mem::take(&mut found.entries).into_iter();
+        let spelled = entries.map(|(path, seen)| (spelled(&path, &merger.folders), seen));
+        found.entries = spelled.collect();
+    }
     found.hives.reverse();
     Ok(found)
+}
+
+/// A path with folders as on Windows, where they keep their original spelling.
+fn spelled(path: &str, folders: &BTreeMap<String, String>) -> String {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    let names = ends.chain([path.len()]).map(|end| {
+        let own = &path[..end];
+        let known = folders.get(&own.to_lowercase());
+        last_name(known.map_or(own, String::as_str))
+    });
+    names.collect::<Vec<_>>().join("/")
 }
 
 #[derive(Default)]

@@ -33,6 +33,9 @@ def place(path, kind, size):
         folder = "/".join(folders[:count])
         if tree.get(folder.lower(), ("", "file"))[1] != "folder":
             tree[folder.lower()] = (folder, "folder", 0)
+        # A folder keeps its original spelling.
+        folders[:count] = tree[folder.lower()][0].split("/")
+    path = "/".join([*folders, path.rpartition("/")[2]])
     if kind == "folder" and key in tree and tree[key][1] == "folder":
         return
     if kind != "folder":

@@ -396,7 +396,7 @@ fn ls_selects_levels_and_shows_layers_and_rights_on_request() {
     assert_eq!(names(&["ls", "oci:one", "/APP/old"]), [r"C:\app\old\two"]);
     assert_eq!(
         names(&["ls", "oci:one", r"C:\app\a.txt"]),
-        [r"C:\App\A.TXT"]
+        [r"C:\app\A.TXT"]
     );
     let vm = ["ls", "oci:one", "UtilityVM", "--utility-vm", "--recursive"];
     assert!(names(&vm).contains(&r"UtilityVM\Files\vm.bin".to_owned()));
@@ -1072,6 +1072,37 @@ fn a_hard_link_has_the_file_of_its_own_layer() {
     let text = images.text(&["ls", "oci:one", r"C:\app"]);
     let sizes = text.lines().filter(|line| line.contains("1000 B"));
     assert_eq!(sizes.count(), 2, "{text}");
+}
+
+#[test]
+fn a_folder_has_the_spelling_of_the_lowest_layer() {
+    let mut first = LayerTar::default();
+    first
+        .folder("Files/Alpha", None)
+        .folder("Files/Alpha/In", None)
+        .file("Files/Alpha/In/one.txt", b"1", None);
+    let mut second = LayerTar::default();
+    second
+        .folder("Files/ALPHA", None)
+        .folder("Files/ALPHA/IN", None)
+        .file("Files/ALPHA/IN/Two.txt", b"2", None);
+    let images = Images::new();
+    let layers = vec![bottom(), first.tar(), second.tar()];
+    images.put("one", &image("17763.1040", layers));
+    let expected = ["Alpha", "Alpha/In", "Alpha/In/one.txt", "Alpha/In/Two.txt"];
+    let listed = images.json(&["ls", "oci:one", "/alpha", "--recursive"]);
+    let listed: BTreeSet<String> = rows(&listed).into_iter().map(|(path, ..)| path).collect();
+    let windows = expected[1..].iter().map(|path| path.replace('/', r"\"));
+    let windows = windows.map(|path| format!(r"C:\{path}"));
+    assert_eq!(listed, windows.collect::<BTreeSet<_>>());
+    let exported = run(&mut images.command(&["export", "oci:one", "--path", r"C:\alpha"]));
+    let mut tar = tar::Archive::new(exported.stdout.as_slice());
+    let entries = tar.entries().unwrap().map(Result::unwrap);
+    let paths = entries.map(|entry| entry.path().unwrap().to_str().unwrap().to_owned());
+    let paths: BTreeSet<String> = paths
+        .map(|path| path.trim_matches('/').to_owned())
+        .collect();
+    assert_eq!(paths, expected.map(str::to_owned).into());
 }
 
 #[test]

@@ -135,6 +135,7 @@ impl FileTree {
     /// Adds a layer above the others.
     pub(super) fn add(&mut self, layer: &ContentLayer) {
         for file in layer.collected.in_merge_order() {
+            let path = self.spelled(&file.path);
             let descriptor = file
                 .descriptor
                 .and_then(|number| usize::try_from(number).ok());
@@ -143,7 +144,7 @@ impl FileTree {
                 kind: file.is.clone(),
                 attributes: file.attributes,
                 security: descriptor.cloned(),
-                ..FileEntry::folder(&file.path, layer.number)
+                ..FileEntry::folder(&path, layer.number)
             };
             match &file.is {
                 LayerChange::Deleted => {
@@ -168,7 +169,7 @@ impl FileTree {
                 _ => {}
             }
             let keeps_deletions = self.keeps_deletions;
-            merge::place(&mut self.entries, &file.path, new, |path, there| {
+            merge::place(&mut self.entries, &path, new, |path, there| {
                 let over_unread = match there.map(|there| &there.kind) {
                     Some(LayerChange::Deleted) => OverUnread::Replaces,
                     None if keeps_deletions => OverUnread::Implied,
@@ -180,6 +181,19 @@ impl FileTree {
                 }
             });
         }
+    }
+
+    /// A path with the folders above it as they are spelled.
+    fn spelled(&self, path: &str) -> String {
+        let mut above = path;
+        while let Some((folder, _)) = above.rsplit_once('/') {
+            let found = self.entries.get(&sort_key::for_layer_path(folder));
+            if let Some(found) = found.filter(|found| found.is_folder()) {
+                return format!("{}{}", found.path, &path[folder.len()..]);
+            }
+            above = folder;
+        }
+        path.to_owned()
     }
 
     /// Marks all names of a file but the first.
