@@ -170,7 +170,8 @@ impl LayerMerger {
     fn add(&mut self, layer: LayerFiles, number: usize, digest: &Digest, layout: Layout) {
         // Anything but a folder hides everything that lower layers have at its path and below.
         let mut hides: Vec<String> = Vec::new();
-        for (path, seen) in layer.entries {
+        // Of several entries of a tar at one path, the last one counts.
+        for (path, seen) in layer.entries.into_iter().rev() {
             let key = path.to_lowercase();
             // A file comes with its streams from one layer.
             let is_stale = layout == Layout::Windows

@@ -1106,6 +1106,21 @@ fn a_folder_has_the_spelling_of_the_lowest_layer() {
 }
 
 #[test]
+fn the_last_of_several_entries_at_a_path_is_copied() {
+    let mut tar = LayerTar::default();
+    tar.file("Files/app/a", b"1", None)
+        .file("Files/app/A", b"22", None)
+        .file("Files/app/a", b"333", None);
+    let images = Images::new();
+    images.put("one", &image("17763.1040", vec![bottom(), tar.tar()]));
+    let listed = rows(&images.json(&["ls", "oci:one", "/app"]));
+    assert_eq!(listed, [(r"C:\app\a".to_owned(), "file".to_owned(), 3)]);
+    images.text(&["cp", r"oci:one:C:\app", "all"]);
+    let expected = BTreeMap::from([("app/a".to_owned(), b"333".to_vec())]);
+    assert_eq!(files_in(&images.path("all")), expected);
+}
+
+#[test]
 fn a_hard_link_to_a_hard_link_is_copied_from_any_layer() {
     let mut first = LayerTar::default();
     first

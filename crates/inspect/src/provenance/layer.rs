@@ -104,10 +104,10 @@ pub fn scan_layer(
             return Err(format!("it has more than {MAX_FILES} files").into());
         }
     }
+    // Of several files at one path, the last one counts.
+    contents.files.reverse();
     contents.files.sort_by(|a, b| a.path.cmp(&b.path));
-    contents
-        .files
-        .dedup_by(|later, first| later.path == first.path);
+    contents.files.dedup_by(|a, b| a.path == b.path);
     contents.deleted.sort();
     Ok(contents)
 }

@@ -81,6 +81,17 @@ fn a_hard_link_is_the_file_that_it_leads_to() {
 }
 
 #[test]
+fn the_last_of_several_files_at_a_path_counts() {
+    let mut tar = LayerTar::default();
+    let path = "Files/app/node_modules/a/package.json";
+    for version in ["1", "2", "3"] {
+        tar.file(path, package("a", version).as_bytes(), None);
+    }
+    let found = inventory(vec![scanned(tar)]);
+    assert_eq!(purls(&found), ["pkg:npm/a@3"]);
+}
+
+#[test]
 fn a_package_is_found_by_each_name_of_its_file() {
     let store = |name: &str| format!("Files/store/00/{name}");
     let path = |name: &str| format!("Files/app/node_modules/{name}/package.json");
