@@ -180,7 +180,7 @@ impl Detail {
     /// Returns true for updates, except hotpatches, which images never have.
     fn is_for_images(&self) -> bool {
         let sub_type = self.sub_type.as_deref().unwrap_or_default();
-        self.kind == VENDOR_FIX && !sub_type.contains("Hotpatch")
+        self.kind == VENDOR_FIX && !sub_type.to_lowercase().contains("hotpatch")
     }
 
     fn kb(&self) -> Option<Kb> {
@@ -254,4 +254,24 @@ pub(super) fn is_plain(text: &str) -> bool {
 fn one_line(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_hotpatch_is_not_for_images_in_any_spelling() {
+        for (sub_type, expected) in [
+            ("Security Update", true),
+            ("Security Hotpatch Update", false),
+            ("Security HotPatch Update", false),
+        ] {
+            let fix = json!({"Type": VENDOR_FIX, "SubType": sub_type});
+            let fix: Detail = serde_json::from_value(fix).unwrap();
+            assert_eq!(fix.is_for_images(), expected, "{sub_type}");
+        }
+    }
 }
