@@ -1102,7 +1102,7 @@ fn a_folder_has_the_spelling_of_the_lowest_layer() {
     let paths: BTreeSet<String> = paths
         .map(|path| path.trim_matches('/').to_owned())
         .collect();
-    assert_eq!(paths, expected.map(str::to_owned).into());
+    assert_eq!(paths, BTreeSet::from(expected.map(str::to_owned)));
 }
 
 #[test]
