@@ -388,7 +388,7 @@ mod tests {
         let mut entries = LayerEntries::new(reader, Layout::Windows);
         let next = std::iter::from_fn(|| entries.next_entry().unwrap());
         let changes: Vec<_> = next.filter_map(|entry| entry.change).collect();
-        let link = |file| LayerChange::HardLink(format!("Files/{file}").into());
+        let link = |file: &str| LayerChange::HardLink(format!("Files/{file}").into());
         let links: [LayerChange<()>; 5] = ["a", "a", "a", "y", "y"].map(link);
         assert_eq!(changes[1..], links);
     }
