@@ -268,7 +268,7 @@ impl InstructionKind {
             },
             "STOPSIGNAL" => Self::StopSignal(text.to_owned()),
             "USER" => Self::User(text.to_owned()),
-            "VOLUME" => match list(instruction)? {
+            "VOLUME" => match list(text)? {
                 folders if folders.is_empty() => {
                     return Err("VOLUME requires arguments".to_owned().into());
                 }
@@ -376,7 +376,7 @@ fn from(text: &str, flags: &Flags<'_>) -> Result<FromInstruction, String> {
 }
 
 fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction, InstructionError> {
-    let keyword = instruction.keyword.as_str();
+    let (keyword, text) = (instruction.keyword.as_str(), instruction.text());
     for (flag, why) in [
         ("chown", "Windows containers have no Unix owners"),
         ("chmod", "Windows has no Unix file modes"),
@@ -388,7 +388,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
             let owner = flags.all("chown").last();
             return Err(InstructionError {
                 hint: match owner {
-                    Some(owner) => Some(owner_hint(owner, list(instruction).ok())),
+                    Some(owner) => Some(owner_hint(owner, list(text).ok())),
                     None => (flag == "chmod").then(|| "remove the flag".to_owned()),
                 },
                 ..InstructionError::of_windows(message)
@@ -396,7 +396,7 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         }
     }
     flags.is_set("link")?;
-    let mut words = list(instruction)?;
+    let mut words = list(text)?;
     let target = words.pop().filter(|_| !words.is_empty()).ok_or_else(|| {
         format!("{keyword} requires at least two arguments: sources and a destination")
     })?;
@@ -473,8 +473,7 @@ fn array(text: &str) -> Result<Option<Vec<String>>, String> {
 }
 
 /// Arguments as a JSON array, or split at spaces.
-fn list(instruction: &Instruction) -> Result<Vec<String>, String> {
-    let text = instruction.text();
+fn list(text: &str) -> Result<Vec<String>, String> {
     let words = text.split_whitespace();
     Ok(array(text)?.unwrap_or_else(|| words.map(str::to_owned).collect()))
 }

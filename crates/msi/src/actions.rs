@@ -50,6 +50,15 @@ const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("UninstallCertificates", "WiX IIS"),
 ];
 
+/// Returns true for an action that an installation without dialogs does not run.
+fn is_left_out(kind: u32) -> bool {
+    if kind & IN_SCRIPT == 0 {
+        return kind & AFTER_DIALOGS == AFTER_DIALOGS;
+    }
+    // Undoes what fails, and nothing fails.
+    kind & ROLLBACK != 0
+}
+
 impl Session<'_> {
     /// Runs a custom action whose condition is true.
     pub(crate) fn custom_action(
@@ -66,13 +75,7 @@ impl Session<'_> {
                 .push(format!("custom action {name} is skipped as requested"));
             return Ok(());
         }
-        let is_left_out = if kind & IN_SCRIPT == 0 {
-            kind & AFTER_DIALOGS == AFTER_DIALOGS
-        } else {
-            // Undoes what fails, and nothing fails.
-            kind & ROLLBACK != 0
-        };
-        if is_left_out {
+        if is_left_out(kind) {
             return Ok(());
         }
         // A vendor's library may have an entry point of the same name.

@@ -12,7 +12,7 @@ use wincimg_http::DownloadedFile;
 use wincimg_layer::archive::{Archive, ArchiveLocation};
 use wincimg_layer::{ContentSource, DiskSource, EntryContent, Layer, Symlink};
 use wincimg_msi::TransformPlace;
-use wincimg_oci::store::LOCAL_SCHEMES;
+use wincimg_oci::store::is_local_image;
 use wincimg_recipe::{
     FetchedFile, FileSource, PlannedContent, PlannedDownload, PlannedEntry, PlannedPackage,
     add_entries,
@@ -263,11 +263,6 @@ fn source_keys(
         }
     };
     Err(Reason::new(why, help))
-}
-
-/// Returns true if an image is in a layout or archive, whose place need not be below the recipe.
-fn is_local_image(image: &str) -> bool {
-    LOCAL_SCHEMES.iter().any(|scheme| image.starts_with(scheme))
 }
 
 /// Returns true for the registry of a user, of which a line changes a few values: as a file of a

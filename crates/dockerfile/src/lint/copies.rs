@@ -5,6 +5,7 @@ use wincimg_windows::quoting::exec_form;
 use super::Finding;
 use super::arrays::with_slashes;
 use super::comments::is_commented;
+use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::words::{file_name, has_drive};
@@ -44,9 +45,10 @@ fn excluded_source(it: &EvaluatedStep<'_>, source: &str) -> Option<Finding> {
         return None;
     }
     let path = source_path(&expanded.text).ok()?;
-    let message = format!("the .dockerignore excludes {path}, and the build does not find it");
-    let found = it.step.finding(message).warning();
-    is_excluded(file, it.linted.file.text(), &path).then_some(found)
+    is_excluded(file, it.linted.file.text(), &path).then(|| {
+        let message = format!("the .dockerignore excludes {path}, and the build does not find it");
+        it.step.finding(message).warning()
+    })
 }
 
 /// Message about a target in the image that ends at its first space.
@@ -58,8 +60,9 @@ fn split_target(step: &LintStep<'_>, copy: &CopyInstruction) -> Option<String> {
     let rest = rest.iter().chain([&copy.target]);
     let is_rest =
         |word: &String| !has_drive(word) && !word.starts_with(['.', '/', '\\', '$', '"', '\'']);
-    let is_folder = begin.ends_with(['/', '\\']);
-    if step.instruction.exec_form().is_some() || is_folder || !rest.clone().all(is_rest) {
+    // A folder or a file is a path of its own, and not the begin of a longer one.
+    let is_whole = begin.ends_with(['/', '\\']) || file_name(begin).contains('.');
+    if step.instruction.exec_form().is_some() || is_whole || !rest.clone().all(is_rest) {
         return None;
     }
     let target = rest.fold(begin.clone(), |path, word| format!("{path} {word}"));
@@ -82,7 +85,7 @@ fn source_problem(it: &EvaluatedStep<'_>, copy: &CopyInstruction, source: &str) 
     let is_share = source.starts_with("\\\\") && text.starts_with("//");
     let is_address = text.starts_with("https://") || text.starts_with("http://");
     let is_repository = if is_address {
-        text.strip_suffix(".git").is_some()
+        has_extension(&text, &["git"])
     } else {
         text.starts_with("git@") && text.contains(':')
     };

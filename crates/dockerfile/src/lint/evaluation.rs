@@ -481,7 +481,7 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
             () => step.finding(message),
         });
     }
-    if linted.is_template {
+    if linted.has_template_lines {
         return None;
     }
     let mut lines = (0..line).rev().map(|above| file.line(above));

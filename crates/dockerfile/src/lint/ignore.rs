@@ -64,17 +64,13 @@ fn rules(line: &str) -> Option<Vec<&str>> {
         let mut words = part.split_whitespace();
         // Behind a comma and a space may be the reason.
         let is_open = !names.is_empty() && part.starts_with(char::is_whitespace);
-        let is_name = |word: &&str| !is_open || is_known(word) || word.contains('-');
+        let is_name = |word: &&str| !is_open || Rule::find(word).is_ok();
         names.extend(words.next().filter(is_name));
         if words.next().is_some() {
             break;
         }
     }
     Some(names)
-}
-
-fn is_known(name: &str) -> bool {
-    Rule::find(name).is_ok()
 }
 
 /// Reports names that no rule has.
@@ -86,7 +82,7 @@ pub(super) fn check_names(file: &Dockerfile<'_>) -> Vec<Finding> {
     });
     let found = names.filter_map(|(line, name)| {
         let message = Rule::find(name).err()?;
-        Some(Finding::new(line, message).warning())
+        Some(Finding::new(line, format!("{name}: {message}")).warning())
     });
     found.collect()
 }

@@ -34,7 +34,7 @@ pub(super) fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {
 pub(super) fn is_inherited(it: &EvaluatedStep<'_>, name: &str) -> bool {
     let below = it.linted.chain(it.stage).skip(1);
     let mut arguments = below.flat_map(|stage| stage.all("ARG"));
-    arguments.any(|step| step.instruction.text().split(['=', ' ']).next() == Some(name))
+    arguments.any(|step| step.declares(name))
 }
 
 /// Returns true for an `ENV` that sets a variable.

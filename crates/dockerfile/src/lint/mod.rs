@@ -228,7 +228,7 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         created_users: OnceCell::new(),
         rights: OnceCell::new(),
         misplaced_directive: escapes::misplaced_directive(&file),
-        is_template: file.lines().any(|it| it.trim_start().starts_with("{{")),
+        has_template_lines: file.lines().any(|it| it.trim_start().starts_with("{{")),
         options,
     })
 }
@@ -336,8 +336,8 @@ struct LintFile<'a> {
     rights: OnceCell<FileRights>,
     /// Line, from 0, and character of an escape directive that is too far down.
     misplaced_directive: Option<(usize, Escape)>,
-    /// True if a line begins like one of a template, whose language has lines of its own.
-    is_template: bool,
+    /// True if a line begins like one of a template: others may be of its language, and no instructions.
+    has_template_lines: bool,
     options: &'a LintOptions,
 }
 

@@ -244,7 +244,7 @@ impl NanoState {
     /// Reports a file that the default user makes in the root: there it may only make folders.
     fn check_root_file(&self, step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         // The line may leave the folder.
-        let leaves = ["cd ", "chdir ", "pushd ", "location "];
+        let leaves = ["cd ", "cd\\", "cd/", "chdir", "pushd", "location "];
         let is_in_root = self.is_in_root? && !step.lower_text().contains_any(&leaves);
         let redirected = command.files.iter().filter(|_| !command.has_input);
         let downloaded = output(command).filter(|_| command.program() != "tar");

@@ -186,7 +186,7 @@ fn is_alias(command: &LintCommand) -> bool {
     PIPELINE_ALIASES.contains(&name) || name == "where" && command.word(1).starts_with('{')
 }
 
-/// True for a command that begins with an alias of a cmdlet, and no program of this name is in the file.
+/// True for a command that begins with an alias of a cmdlet, unless the file names a program like it.
 fn begins_with_alias(step: &LintStep<'_>, command: &LintCommand) -> bool {
     let name = command.word(0).to_ascii_lowercase();
     let is_alias = match name.as_str() {

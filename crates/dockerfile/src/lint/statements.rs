@@ -24,7 +24,7 @@ impl PowerShellStatement {
 
     /// The command as written, in lower case and without quotes.
     pub(super) fn written_command(&self) -> String {
-        let (text, _) = self.called();
+        let (text, _) = self.command_text();
         let word = match text.chars().next() {
             Some(quote @ ('"' | '\'')) => text[1..].split(quote).next(),
             _ => text
@@ -36,12 +36,12 @@ impl PowerShellStatement {
 
     /// True for a text in quotes, in place of a command, that no `&` calls.
     pub(super) fn is_text(&self) -> bool {
-        let (text, is_called) = self.called();
+        let (text, is_called) = self.command_text();
         text.starts_with(['"', '\'']) && !is_called
     }
 
-    /// What begins with the command, and true if an `&` precedes it.
-    fn called(&self) -> (&str, bool) {
+    /// The text from its command on, behind an assignment and keywords; true if an `&` calls it.
+    fn command_text(&self) -> (&str, bool) {
         let mut text = self.text.trim_start();
         if text.starts_with('$')
             && let Some((name, value)) = text.split_once('=')

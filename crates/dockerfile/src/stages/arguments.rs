@@ -14,7 +14,8 @@ pub(crate) struct BuildArguments {
     pub(crate) given: Vec<(String, String)>,
     /// Declared before the first stage.
     global: HashMap<String, Option<String>>,
-    /// True if names have no case, as for a daemon on Windows; `BuildKit` on Linux tells them apart.
+    /// True if names have no case, as for a daemon on Windows. The lint, with the default, tells them
+    /// apart like `BuildKit` on Linux.
     pub(super) ignores_case: bool,
 }
 
@@ -75,6 +76,7 @@ impl BuildArguments {
     fn in_any_case(&self, name: &str) -> Option<String> {
         let all = self.global.iter();
         let named = all.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        // The map has no order, and builds are to be the same.
         named.filter_map(|(_, value)| value.clone()).min()
     }
 

@@ -472,24 +472,37 @@ impl<'a> Evaluation<'a> {
         done?;
         self.copy_documents(&mut draft, state, copy)?;
         let unknown = draft.unknown.take();
-        let entries = draft.into_entries();
-        if let Some(path) = unknown {
-            if state.base_name == stages.base_of(state.index) {
-                return Err(unknown_target(state.index, &copy.target, &path));
-            }
-            match self.is_folder_of_result(state, step, copy, &path) {
-                Some(false) => {}
-                Some(is_folder) => {
-                    return self.copy_to(state, step, copy, CopyTarget { path, is_folder });
-                }
-                None => return Ok(()),
-            }
-        }
         let layer = PlannedLayer {
-            entries,
+            entries: draft.into_entries(),
             ..PlannedLayer::default()
         };
-        state.add_layer(copy_history(copy), layer);
+        let Some(path) = unknown else {
+            state.add_layer(copy_history(copy), layer);
+            return Ok(());
+        };
+        self.add_copy(state, step, copy, path, layer)
+    }
+
+    /// Adds a layer with a file at a path, unless the result of steps on Windows has a folder there:
+    /// then the file is copied into it.
+    fn add_copy(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        path: ImagePath,
+        layer: PlannedLayer,
+    ) -> Result<(), StepError> {
+        if state.base_name == self.stages.base_of(state.index) {
+            return Err(unknown_target(state.index, &copy.target, &path));
+        }
+        match self.is_folder_of_result(state, step, copy, &path) {
+            Some(false) => state.add_layer(copy_history(copy), layer),
+            Some(is_folder) => {
+                return self.copy_to(state, step, copy, CopyTarget { path, is_folder });
+            }
+            None => {}
+        }
         Ok(())
     }
 

@@ -48,7 +48,7 @@ use wincimg_http::DownloadedFile;
 use wincimg_iis::server_config;
 use wincimg_layer::archive::Archives;
 use wincimg_oci::document::ContainerConfig;
-use wincimg_oci::store::LOCAL_SCHEMES;
+use wincimg_oci::store::is_local_image;
 use wincimg_recipe::{DownloadRequests, Instructions};
 use wincimg_registry::{Presence, Root};
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
@@ -254,8 +254,7 @@ impl Stages {
     /// Returns true if the base of this name is in a layout or archive, which only a replacement of a
     /// stage can be.
     pub fn is_local(&self, base: &str) -> bool {
-        let has_scheme = LOCAL_SCHEMES.iter().any(|scheme| base.starts_with(scheme));
-        has_scheme && self.is_replacement(base)
+        is_local_image(base) && self.is_replacement(base)
     }
 
     /// Returns true if the image of this name replaces a stage.

@@ -66,11 +66,9 @@ impl Words {
             // Of these, any word of a few letters may be one.
             _ => "",
         };
-        let is_no_switch = |text: &str| {
-            let first = text.chars().next().map(|c| c.to_ascii_lowercase());
-            let is_other = first.is_some_and(|first| !known.contains(first));
-            !known.is_empty() && is_other || text.len() > 3 || text.contains(['.', '\\'])
-        };
+        let is_other = |c: char| !known.is_empty() && !known.contains(c.to_ascii_lowercase());
+        let is_no_switch =
+            |text: &str| text.starts_with(is_other) || text.len() > 3 || text.contains(['.', '\\']);
         let is_certain = match name {
             "md" | "mkdir" | "ren" | "rename" | "type" => true,
             "move" => false,

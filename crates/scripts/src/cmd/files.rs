@@ -240,16 +240,16 @@ impl Cmd<'_, '_> {
             let path = self.machine.path(name)?;
             match self.machine.image.content(&path) {
                 // Without /b before it, a file would end at its first Ctrl+Z.
-                Lookup::Present(content)
-                    if !content.contains(&0x1a) && !self.machine.has_attribute(&path, UNSEEN) =>
-                {
-                    joined.extend(content);
+                Lookup::Present(content) if content.contains(&0x1a) => {
+                    return error::unclear(format!("{name} has a Ctrl+Z, which may end it"));
                 }
+                Lookup::Present(_) if self.machine.has_attribute(&path, UNSEEN) => {
+                    return error::unclear(format!("{name} is hidden, and may not be found"));
+                }
+                Lookup::Present(content) => joined.extend(content),
                 Lookup::Deferred(Deferred) => return error::unread_file(),
                 Lookup::Absent => return error::unclear(format!("{name} not found")),
-                Lookup::Present(_) | Lookup::Unknown => {
-                    return Err(self.machine.unknown_content(&path));
-                }
+                Lookup::Unknown => return Err(self.machine.unknown_content(&path)),
             }
         }
         let path = self.machine.file_path(to)?;

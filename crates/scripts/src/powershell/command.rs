@@ -71,16 +71,16 @@ impl Shell<'_, '_> {
             return self.redirected(command, value, changes);
         }
         let name = name.text().map_err(|error| error.at_position(at))?;
-        let done = self.named_command(&name, command, input);
-        let is_written = |redirect: &Redirect| match redirect {
+        let is_to_file = |redirect: &Redirect| match redirect {
             Redirect::File { stream, file, .. } => {
                 *stream == 1 && !matches!(file, Expression::Variable(_))
             }
             Redirect::Merge => false,
         };
-        // It may be a text for that file.
-        if command.redirects.iter().any(is_written) && !name.contains(['\\', '.']) {
-            return done.map_err(|error| self.hint_at_quotes(command, error).in_command(&name, at));
+        let may_be_text = command.redirects.iter().any(is_to_file) && !name.contains(['\\', '.']);
+        let mut done = self.named_command(&name, command, input);
+        if may_be_text {
+            done = done.map_err(|error| self.hint_at_quotes(command, error));
         }
         done.map_err(|error| error.in_command(&name, at))
     }
