@@ -484,7 +484,8 @@ impl Build {
         left_out: &[String],
         session: &Session,
     ) -> Result<Option<Value>, Failure> {
-        let written = named.and_then(|()| self.write_files(delivered));
+        let files = self.write_files(delivered);
+        let written = named.and(files);
         let printed = self.print(delivered, left_out, session)?;
         if let (Err(_), Some(document)) = (&written, &printed) {
             write_result(None, |out| write_json(document, out))?;

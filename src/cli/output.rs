@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::fs;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -192,12 +191,7 @@ pub(super) fn check_distinct<'p>(
         if is_stdout(path) || (path.exists() && !path.is_file()) {
             continue;
         }
-        let of_new = || {
-            let folder = fs::canonicalize(files::folder_of(path)).ok()?;
-            Some(folder.join(path.file_name()?))
-        };
-        let place = fs::canonicalize(path).ok().or_else(of_new);
-        if !places.insert(place.unwrap_or_else(|| path.clone())) {
+        if !places.insert(files::real_path(path).unwrap_or_else(|| path.clone())) {
             let problem = format!("two outputs are written to {}", path.display());
             return Err(Failure::usage(problem).hint("name a file for each"));
         }

@@ -42,9 +42,12 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     }
     let plans = images.iter().map(|image| &image.plan);
     let warnings = plans.flat_map(|plan| {
-        let of_contents = plan.user_warning().into_iter();
-        let of_contents = of_contents.chain(plan.control_set_warning());
-        let of_contents = of_contents.chain(plan.hive_file_warning());
+        let of_contents = [
+            plan.user_warning(),
+            plan.control_set_warning(),
+            plan.hive_file_warning(),
+        ];
+        let of_contents = of_contents.into_iter().flatten();
         plan.warnings.iter().cloned().chain(of_contents)
     });
     for warning in &warnings.collect::<BTreeSet<String>>() {

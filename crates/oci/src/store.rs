@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use entries::{EntryReader, EntryTarget};
-pub use location::{LOCAL_SCHEMES, Location, LocationError, how_to_build};
+pub use location::{LOCAL_SCHEMES, Location, LocationError, how_to_build, is_local_image};
 pub use loose::LooseLayers;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::{Diagnose, Problem};

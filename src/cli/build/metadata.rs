@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::Problem;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport};
 use wincimg_engine::publication::PlannedTag;
-use wincimg_oci::store::LOCAL_SCHEMES;
+use wincimg_oci::store::is_local_image;
 
 /// Rejects several images without an index for a flag whose file is about one.
 pub(super) fn check_single(flag: &str, tags: &[PlannedTag<'_>]) -> Result<(), Problem> {
@@ -30,12 +30,10 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
     };
     // As from buildx, the names of `-t` are separated by commas.
     let names = |reference: &str, copies: &[DeliveredCopy]| {
-        let is_local = |name: &&str| LOCAL_SCHEMES.iter().any(|it| name.starts_with(it));
         let copies = copies.iter().map(|copy| copy.reference.as_str());
-        let names = [reference]
-            .into_iter()
-            .chain(copies.filter(|it| !is_local(it)));
-        Some(json!(names.collect::<Vec<_>>().join(",")))
+        let mut names = vec![reference];
+        names.extend(copies.filter(|name| !is_local_image(name)));
+        Some(json!(names.join(",")))
     };
     match (&delivered.index, delivered.images.first()) {
         (Some(index), _) => {

@@ -178,7 +178,8 @@ pub(super) async fn all_images_in(
         None => Ok(images),
         Some(platform) if platform.os.is_empty() => Err(Failure::usage(format!(
             "{location} has no platform: it is a signature or another artifact"
-        ))),
+        ))
+        .hint("name the image that it is about")),
         Some(platform) => Err(Failure::usage(format!(
             "{location} is for {platform}, not for Windows"
         ))),

@@ -35,8 +35,8 @@ impl BuildkitAddress {
 
     /// The host of a TCP port.
     fn host(&self) -> Option<&str> {
-        let (host, _) = (self.scheme == "tcp").then(|| self.rest.rsplit_once(':'))??;
-        Some(host)
+        let host = self.rest.rsplit_once(':').map(|(host, _)| host);
+        host.filter(|_| self.scheme == "tcp")
     }
 
     /// Returns true if `localhost` is the same for the daemon, as far as its address shows.

@@ -12,6 +12,11 @@ use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, pars
 /// Schemes of images in files and folders.
 pub const LOCAL_SCHEMES: [&str; 2] = ["oci:", "docker-archive:"];
 
+/// Returns true if the name of an image has one of these schemes.
+pub fn is_local_image(image: &str) -> bool {
+    LOCAL_SCHEMES.iter().any(|scheme| image.starts_with(scheme))
+}
+
 /// Location of an image: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {

@@ -65,9 +65,8 @@ impl Containerd {
         };
         let version = [major, number().unwrap_or(0), number().unwrap_or(0)];
         // 2.4.0-beta.0 has the platforms of 2.3.4.
-        let is_early = ["-alpha", "-beta", "-rc"]
-            .iter()
-            .any(|end| text.contains(end));
+        let mut early = ["-alpha", "-beta", "-rc"].iter();
+        let is_early = version <= [2, 4, 0] && early.any(|end| text.contains(end));
         let known = Self::ALL.iter().rev();
         known
             .copied()
@@ -608,6 +607,7 @@ mod tests {
             ("containerd://2.1.6-k3s2", V2_1_6),
             ("containerd://2.4", V2_3_5),
             ("containerd://2.4.0-beta.0", V2_1_6),
+            ("containerd://2.5.0-beta.0", V2_3_5),
             ("containerd://Unknown", Unknown),
             ("", Unknown),
         ] {

@@ -95,11 +95,12 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         };
         let own = &rollout.workloads[workload];
         let keeps_image = keeps_image(own);
-        let moves = |from: usize| {
-            let stays = own.is_bare_pod() || own.controller.surges;
-            stays || effects.starts_on_any(place.placement, from + 1, |_| true)
+        let keeps_running = |from: usize| {
+            own.is_bare_pod()
+                || own.controller.surges
+                || effects.starts_on_any(place.placement, from + 1, |_| true)
         };
-        let is_spared = |from: usize| keeps_image || heeds_cordon(own) && moves(from);
+        let is_spared = |from: usize| keeps_image || heeds_cordon(own) && keeps_running(from);
         let mut intervals = interrupted_intervals(&effects, &place, keeps_image);
         intervals.retain(|&(from, until)| until.is_none() || !is_spared(from));
         for (from, until) in intervals {

@@ -152,15 +152,16 @@ fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
 }
 
 /// Name and version in a file's name such as `core-1.0-beta-2`, whose manifest may state the version
-/// in another form or that of something else. None of `core-17-tools` if the manifest states no 17:
-/// the number may belong to the name.
+/// in another form or that of something else. None of `core-17-tools` if the manifest states 3.4: the
+/// number may belong to the name.
 fn of_file_name<'a>(stem: &'a str, stated: Option<&'a str>) -> Option<(&'a str, &'a str)> {
     let is_cut = |name: &str| name.ends_with(|last: char| last == '.' || last.is_ascii_digit());
     if let Some(stated) = stated
         && let Some(name) = stem.strip_suffix(stated)
         && !is_cut(name)
     {
-        return Some((name.trim_end_matches('-'), stated));
+        // Bundles of Eclipse have an underscore.
+        return Some((name.trim_end_matches(['-', '_']), stated));
     }
     let (mut begin, mut end) = (None, stem.len());
     for (dash, _) in stem.rmatch_indices('-') {
@@ -175,10 +176,14 @@ fn of_file_name<'a>(stem: &'a str, stated: Option<&'a str>) -> Option<(&'a str, 
     let begin = begin?;
     let (name, version) = (&stem[..begin], &stem[begin + 1..]);
     let number = version.split('-').next()?;
+    let begins = |stated: &str| {
+        let rest = stated.strip_prefix(number);
+        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+    };
     match stated {
         // The rest is a classifier, such as a platform.
         Some(stated) if stated == number => Some((name, stated)),
-        Some(stated) if number != version && !stated.starts_with(number) => None,
+        Some(stated) if number != version && !begins(stated) => None,
         _ => Some((name, version)),
     }
 }
@@ -222,7 +227,9 @@ mod tests {
                 "2.0.Final",
             ),
             ("core-17-tools", "3.4", "org.example.core", "3.4"),
+            ("core-1-tools", "17.0", "org.example.core", "17.0"),
             ("core_1.2", "1.2.0", "org.example.core", "1.2.0"),
+            ("core_1.2.0", "1.2.0", "core", "1.2.0"),
         ] {
             let version_field = match stated {
                 "" => String::new(),
