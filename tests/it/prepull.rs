@@ -231,6 +231,25 @@ fn what_does_not_start_on_a_node_is_left_out_and_named() {
 }
 
 #[test]
+fn a_node_that_an_image_does_not_start_on_is_left_out_by_itself() {
+    let site = published();
+    let nodes = [
+        ("win-a", Some("17763.973"), "web"),
+        ("win-b", Some("17763.1158"), "web"),
+    ];
+    write_nodes(&site, &nodes);
+    let objects = objects(&site, &[], 1);
+    assert_eq!(names(&objects)[1..], ["prepull-17763"]);
+    let affinity = pod(&objects[1])["affinity"].to_string();
+    assert_contains!(
+        affinity,
+        r#"{"key":"kubernetes.io/hostname","operator":"NotIn","values":["win-b"]}"#
+    );
+    let said = stderr(&command(&site, "prepull", &[]).output().unwrap());
+    assert_contains!(said, "apps/web:1 on win-b: it ", "host 17763.1158");
+}
+
+#[test]
 fn a_fleet_without_a_pause_image_has_to_name_one() {
     let site = site();
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::controller::HOSTNAME_LABEL;
 use super::names::{is_label_key, is_label_value};
 use super::nodes::Node;
 use super::scheduling::{Operator, Requirement};
@@ -19,6 +20,21 @@ impl LabelSelector {
         self.0
             .iter()
             .all(|requirement| requirement.may_be_met(node))
+    }
+
+    /// The same selector without these nodes, which have names.
+    #[must_use]
+    pub fn without(mut self, nodes: &[&Node]) -> Self {
+        let hostnames = nodes.iter().filter_map(|node| {
+            let label = node.labels.get(HOSTNAME_LABEL);
+            label.or(node.name.as_ref()).cloned()
+        });
+        self.0.push(Requirement {
+            key: HOSTNAME_LABEL.to_owned(),
+            operator: Operator::NotIn,
+            values: hostnames.collect(),
+        });
+        self
     }
 }
 
@@ -183,6 +199,20 @@ mod tests {
             let start = format!("invalid selector {text:?}: {problem}; expected ");
             assert!(error.starts_with(&start), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_node_is_left_out_by_the_label_of_its_hostname() {
+        let host = node(&[(HOSTNAME_LABEL, "win-a"), ("pool", "web")]);
+        let named = Node {
+            name: Some("win-b".to_owned()),
+            ..node(&[])
+        };
+        let selector: LabelSelector = "pool=web".parse().unwrap();
+        let selector = selector.without(&[&host, &named]);
+        let text = format!("pool=web,{HOSTNAME_LABEL} notin (win-a,win-b)");
+        assert_eq!(selector.to_string(), text);
+        assert!(!selector.matches(&host));
     }
 
     #[test]

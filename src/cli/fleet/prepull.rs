@@ -12,7 +12,7 @@ use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::foreign_file;
-use wincimg_engine::fleet::{Fleet, FleetPrepull, NotPulled, prepull};
+use wincimg_engine::fleet::{Fleet, FleetPrepull, LeftOut, NotPulled, prepull};
 use wincimg_windows::compat::ContainerRuntime;
 
 use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
@@ -31,8 +31,8 @@ use crate::cli::{
 /// the other, and those that share a base follow each other; then a pause container keeps the pod,
 /// and the kubelet keeps the images.
 ///
-/// An image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: where it does not
-/// start on a node of a build, it is left out for that build. An image without
+/// An image with Windows runs its own `cmd.exe /c exit 0`, as ContainerUser: nodes on which it does
+/// not start are left out for it; if these hosts have no names, all of their build. An image without
 /// Windows (of `base = "hostprocess"`) has no program to run: it is pulled by a HostProcess pod,
 /// which runs the host's cmd.exe as LOCAL SERVICE. Only then the namespace admits privileged pods.
 ///
@@ -107,8 +107,19 @@ impl PrepullArgs {
         let ctx = online(&self.connection, session)?;
         let found =
             registry_args::run(async { Ok(prepull(&fleet, &nodes, &ctx.registry).await?) })?;
-        for (image, reason) in &found.left_out {
-            session.warn(format_args!("left out {image}, which {reason}"));
+        for LeftOut {
+            image,
+            nodes,
+            reason,
+        } in &found.left_out
+        {
+            match nodes.as_slice() {
+                [] => session.warn(format_args!("left out {image}, which {reason}")),
+                nodes => session.warn(format_args!(
+                    "left out {image} on {}: it {reason}",
+                    nodes.join(", ")
+                )),
+            }
         }
         if found.builds.is_empty() {
             return Err(self.nothing_to_pull(&fleet, &found));
@@ -151,8 +162,7 @@ impl PrepullArgs {
                  --show-labels`",
             );
         }
-        let is_missing =
-            |(_, reason): &(String, NotPulled)| matches!(reason, NotPulled::Missing(_));
+        let is_missing = |it: &LeftOut| matches!(it.reason, NotPulled::Missing(_));
         if reasons.iter().any(is_missing) {
             return Failure::no(problem).hint(self.command(&["fleet", "build", file]));
         }

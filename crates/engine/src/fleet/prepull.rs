@@ -5,6 +5,7 @@ use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::nodes::Node;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullImage};
 use wincimg_cluster::rollout::Variant;
+use wincimg_cluster::selector::LabelSelector;
 use wincimg_common::diagnose::BoxError;
 use wincimg_oci::document::{Descriptor, Document, ENTRIES_AT_ONCE, Manifest, Platform, Verbatim};
 use wincimg_oci::reference::repository_of;
@@ -29,8 +30,19 @@ pub struct FleetPrepull {
     pub builds: Vec<PrepullBuild>,
     /// The fleet's pause image, by digest.
     pub pause: Option<String>,
-    /// Images that are left out for nodes of a build, each with the reason.
-    pub left_out: Vec<(String, NotPulled)>,
+    /// Images that nodes do not pull.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An image that nodes of a build do not pull.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The image.
+    pub image: String,
+    /// Names of the nodes; empty for all of the build.
+    pub nodes: Vec<String>,
+    /// The reason.
+    pub reason: NotPulled,
 }
 
 /// The reason why nodes do not pull an image.
@@ -59,6 +71,9 @@ struct PublishedImage {
     is_index: bool,
     variants: Vec<PublishedVariant>,
 }
+
+/// Names of nodes of a build that do not pull an image, empty for all of them, and the reason.
+type Refusal = (Vec<String>, NotPulled);
 
 /// An image for Windows, of an index or alone.
 struct PublishedVariant {
@@ -99,16 +114,17 @@ pub async fn prepull(
             if own_nodes.is_empty() {
                 continue;
             }
-            match published.as_ref().map(|image| image.for_nodes(&own_nodes)) {
-                Some(Ok(image)) => own.push(PrepullImage {
-                    selector: entry.selector.clone(),
-                    ..image
-                }),
-                Some(Err(reason)) => result.left_out.push((entry.label(), reason)),
-                None => result
-                    .left_out
-                    .push((entry.label(), no_image_for(own_nodes[0]))),
-            }
+            let (image, refusals) = match published {
+                Some(image) => image.for_nodes(&own_nodes, entry.selector.as_ref()),
+                None => (None, vec![(Vec::new(), no_image_for(own_nodes[0]))]),
+            };
+            own.extend(image);
+            let left_out = refusals.into_iter().map(|(nodes, reason)| LeftOut {
+                image: entry.label(),
+                nodes,
+                reason,
+            });
+            result.left_out.extend(left_out);
         }
         if !own.is_empty() {
             result.builds.push(PrepullBuild {
@@ -121,25 +137,63 @@ pub async fn prepull(
 }
 
 impl PublishedImage {
-    /// The image for nodes of a build, or the reason why there is none. A pod of the build has to
-    /// start on all of them: its next images are pulled once this one has ended.
-    fn for_nodes(&self, nodes: &[&Node]) -> Result<PrepullImage, NotPulled> {
-        let mut selected = Vec::new();
+    /// The image for nodes of a build that a selector chooses, and the names of those that do not
+    /// pull it, with the reasons. A pod has to start on all of its nodes: its next images are pulled
+    /// once this one has ended. So the pod leaves out named nodes on which it does not start; other
+    /// hosts cannot be told apart, and then no node pulls the image.
+    fn for_nodes(
+        &self,
+        nodes: &[&Node],
+        selector: Option<&LabelSelector>,
+    ) -> (Option<PrepullImage>, Vec<Refusal>) {
+        let (mut selected, mut refused) = (Vec::new(), Vec::new());
         for node in nodes {
-            for choice in self.choices(node) {
-                let variant = choice.entry.and_then(|entry| self.variants.get(entry));
-                let variant = variant.ok_or_else(|| self.not_selected(node))?;
-                variant.check(node)?;
-                selected.push(variant);
+            match self.selected_by(node) {
+                Ok(variants) => selected.extend(variants),
+                Err(reason) => refused.push((*node, reason)),
             }
         }
+        let decisive = if refused.len() == nodes.len() {
+            refused.first()
+        } else {
+            refused.iter().find(|(node, _)| node.name.is_none())
+        };
+        if let Some((_, reason)) = decisive {
+            return (None, vec![(Vec::new(), reason.clone())]);
+        }
+        let without: Vec<&Node> = refused.iter().map(|(node, _)| *node).collect();
+        let selector = match without.as_slice() {
+            [] => selector.cloned(),
+            without => Some(selector.cloned().unwrap_or_default().without(without)),
+        };
         let first = selected.first();
-        Ok(PrepullImage {
+        let image = PrepullImage {
             reference: self.reference.clone(),
             layers: first.map_or_else(Vec::new, |variant| variant.layers.clone()),
             host_process: selected.iter().any(|it| it.variant.host_process),
-            selector: None,
-        })
+            selector,
+        };
+        let mut refusals: Vec<Refusal> = Vec::new();
+        for (node, reason) in refused {
+            let name = node.name.iter().cloned();
+            match refusals.iter_mut().find(|(_, other)| *other == reason) {
+                Some((names, _)) => names.extend(name),
+                None => refusals.push((name.collect(), reason)),
+            }
+        }
+        (Some(image), refusals)
+    }
+
+    /// The images that a node may select, or the reason why it does not run one.
+    fn selected_by(&self, node: &Node) -> Result<Vec<&PublishedVariant>, NotPulled> {
+        let mut selected = Vec::new();
+        for choice in self.choices(node) {
+            let variant = choice.entry.and_then(|entry| self.variants.get(entry));
+            let variant = variant.ok_or_else(|| self.not_selected(node))?;
+            variant.check(node)?;
+            selected.push(variant);
+        }
+        Ok(selected)
     }
 
     /// The reason why a node selects none of the images.
@@ -312,8 +366,11 @@ mod tests {
     #[test]
     fn a_node_pulls_what_its_runtime_selects() {
         let pulls = |versions: &[&str], build: &str, runtime: &str| {
-            let image = index(versions).for_nodes(&[&node(build, runtime)]);
-            image.map(|image| image.host_process)
+            let (image, refusals) = index(versions).for_nodes(&[&node(build, runtime)], None);
+            let reason = refusals.into_iter().next().map(|(_, reason)| reason);
+            image
+                .map(|image| image.host_process)
+                .ok_or_else(|| reason.unwrap())
         };
         let current = "containerd://2.2.0";
         assert_eq!(pulls(&["17763.973"], "17763.973", current), Ok(false));
@@ -345,5 +402,27 @@ mod tests {
         assert!(refused("docker://20.10.9").contains("Docker"));
         let missing = pulls(&["17763.973"], "20348.2402", current).unwrap_err();
         assert!(matches!(missing, NotPulled::Missing(_)), "{missing}");
+    }
+
+    #[test]
+    fn a_node_that_an_image_does_not_start_on_is_left_out_by_itself() {
+        let current = "containerd://2.2.0";
+        let named = |name: &str, build: &str| Node {
+            name: Some(name.to_owned()),
+            ..node(build, current)
+        };
+        let image = index(&["17763.1158"]);
+        let (odd, other) = (named("odd", "17763.973"), named("other", "17763.1158"));
+        let (pulled, refusals) = image.for_nodes(&[&odd, &other], None);
+        let selector = pulled.unwrap().selector.unwrap().to_string();
+        assert_eq!(selector, "kubernetes.io/hostname!=odd");
+        let nodes: Vec<&[String]> = refusals.iter().map(|(nodes, _)| &nodes[..]).collect();
+        assert_eq!(nodes, [["odd".to_owned()]]);
+        // Without names, no pod can tell them apart; without any other node, there is none.
+        for nodes in [&[&node("17763.973", current), &other][..], &[&odd]] {
+            let (pulled, refusals) = image.for_nodes(nodes, None);
+            assert!(pulled.is_none());
+            assert!(refusals[0].0.is_empty(), "{refusals:?}");
+        }
     }
 }
