@@ -10,7 +10,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
 use futures_util::TryFutureExt as _;
-use futures_util::future::{try_join, try_join_all};
 use serde_json::json;
 use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeRuntime, NodeScript};
 use wincimg_cluster::nodes;
@@ -18,12 +17,14 @@ use wincimg_common::diagnose::BoxError;
 use wincimg_engine::bases::BaseSearch;
 use wincimg_engine::error::search as search_error;
 use wincimg_engine::plans::{PlannedBase, TargetHost};
+use wincimg_engine::unserved::UnservedHost;
 use wincimg_http::read_certificates;
 use wincimg_inspect::bases::ResolveError;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_windows::compat::HostBuild;
 
 use self::builder::MakeBuilder;
+use super::build::report_failed;
 use super::hotfix::Hotfix;
 use super::registry_args::{BaseRegistryArgs, read_time};
 use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
@@ -131,7 +132,7 @@ struct MakeScript {
 
 impl MakeScript {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let (registries, images) = match &self.registry {
+        let (registries, (images, failed)) = match &self.registry {
             Some(registry) if !self.undo => {
                 let builds = self.hosts.distinct_builds(session)?;
                 warn_of_unset_nodes(&builds.nodes, session);
@@ -145,7 +146,7 @@ impl MakeScript {
                 return Err(Failure::usage("a script requires a registry")
                     .hint("add --registry HOST[:PORT][/PREFIX], or --undo"));
             }
-            _ => (Vec::new(), Vec::new()),
+            _ => (Vec::new(), (Vec::new(), Vec::new())),
         };
         let script = NodeScript {
             runtime: self.runtime,
@@ -161,19 +162,21 @@ impl MakeScript {
             script.render()
         };
         let shown = (!self.dry_run).then_some(&text);
-        let answer = || extended(&script, json!({ "script": shown }));
+        let answer = || extended(&script, json!({ "script": shown, "failed": failed }));
         self.format.write(self.output.as_deref(), answer, |out| {
             out.write_all(text.as_bytes())
-        })
+        })?;
+        Ok(report_failed(&failed, session))
     }
 
-    /// The images for each host: on the same bases as those of `wincimg build`.
+    /// The images for each host, on the same bases as those of `wincimg build`, and the hosts
+    /// without any.
     fn images(
         &self,
         registry: &RegistryPrefix,
         targets: &[TargetHost],
         session: &Session,
-    ) -> Result<Vec<NodeImages>, Failure> {
+    ) -> Result<(Vec<NodeImages>, Vec<UnservedHost>), Failure> {
         let hosts: Vec<HostBuild> = targets.iter().map(|target| target.build).collect();
         if let Some(HostBuild { version, .. }) =
             hosts.iter().find(|host| host.version.revision.is_none())
@@ -183,21 +186,12 @@ impl MakeScript {
         }
         let base_registry = &self.connection.base_registry;
         let search = BaseSearch::new(&self.connection.registry.connect(session)?);
-        let find = |name| {
-            let found = search.for_hosts(name, base_registry, &hosts);
-            found.map_err(|error| with_nodes(error, targets))
-        };
-        let of_pause = async {
-            let is_asked = self.tag.is_none();
-            Ok(if is_asked {
-                find(PAUSE_BASE).await?
-            } else {
-                Vec::new()
-            })
-        };
-        let bases = try_join_all(self.bases.iter().map(|name| find(name)));
-        let found = registry_args::run(try_join(of_pause, bases));
-        let (of_pause, bases) = match found {
+        let of_pause = self.tag.is_none().then_some(PAUSE_BASE);
+        let bases = self.bases.iter().map(String::as_str);
+        let names: Vec<&str> = of_pause.into_iter().chain(bases).collect();
+        let searching = search.for_hosts(&names, base_registry, targets);
+        let searching = searching.map_err(|error| with_nodes(error, targets));
+        let found = match registry_args::run(searching) {
             Err(failure) if failure.is_unreachable() => {
                 session.warn(format_args!(
                     "the images are named by the hosts' own versions, although `wincimg build` takes \
@@ -205,16 +199,21 @@ impl MakeScript {
                      can be reached: {}",
                     failure.in_one_line()
                 ));
-                return self.images_by_version(registry, &hosts);
+                return Ok((self.images_by_version(registry, &hosts)?, Vec::new()));
             }
             found => found?,
         };
-        let images = hosts.iter().enumerate().map(|(place, host)| {
-            let own = of_pause.get(place).and_then(PlannedBase::version_text);
-            let bases = bases.iter().map(|found| found[place].display_name());
-            self.images_of(registry, *host, own, bases.collect())
+        if found.found.is_empty() {
+            report_failed(&found.unserved, session);
+            return Err(Failure::no("no host has an image"));
+        }
+        let images = found.found.iter().map(|(host, bases)| {
+            let mut bases = bases.iter();
+            let own = of_pause.and_then(|_| bases.next()?.version_text());
+            let bases = bases.map(PlannedBase::display_name).collect();
+            self.images_of(registry, host.build, own, bases)
         });
-        images.collect()
+        Ok((images.collect::<Result<_, _>>()?, found.unserved))
     }
 
     /// The images for a host; `tag` is that of the pause image, unless one is given.
@@ -314,20 +313,15 @@ fn names_of(nodes: &[nodes::Node], is_meant: impl Fn(&nodes::Node) -> bool) -> O
     })
 }
 
-/// Adds the nodes of a host without a base to its error.
+/// Adds the nodes of an only host without a base to its error.
 fn with_nodes(error: BoxError, targets: &[TargetHost]) -> Failure {
-    let without = match search_error(&error) {
-        Some(ResolveError::NothingFits(nothing)) => Some(nothing.host),
-        _ => None,
-    };
+    let is_without = matches!(search_error(&error), Some(ResolveError::NothingFits(_)));
     let failure = Failure::from(error);
-    let mut named = targets.iter().filter(|target| !target.nodes.is_empty());
-    match named.find(|target| Some(target.build) == without) {
-        Some(target) => failure.context(format!("no image for host {target}")).hint(
-            "leave the node out with --selector, or take the base from another registry with \
-                 --base-registry",
-        ),
-        None => failure,
+    match targets {
+        [only] if is_without && !only.nodes.is_empty() => {
+            failure.context(format!("no image for host {only}"))
+        }
+        _ => failure,
     }
 }
 

@@ -169,10 +169,23 @@ fn a_node_without_a_base_is_named() {
         ["w16", "10.0.14393.3384", "", ""],
         ["w19", "10.0.17763.973", "", ""],
     ];
-    let failure = Failure::of(&script_for_nodes(&nodes));
-    let failure = failure.is("base/nothing-fits", &["14393.3384 (w16)", "nanoserver"]);
-    assert_contains!(failure.hint, "--selector");
-    assert!(!failure.message.contains("w19"), "{failure:#?}");
+    let failure = Failure::of(&script_for_nodes(&nodes[..1]));
+    failure.is("base/nothing-fits", &["14393.3384 (w16)", "nanoserver"]);
+
+    // It does not stop the others.
+    let output = script_for_nodes(&nodes);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let script: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(script["images"].as_array().unwrap().len(), 1);
+    assert_eq!(script["images"][0]["build"], "17763.973");
+    assert_eq!(script["failed"][0]["nodes"][0], "w16");
+    assert_eq!(script["failed"][0]["code"], "base/nothing-fits");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_contains!(said, "no image for host 14393.3384 (w16)");
+
+    let both = [nodes[0], ["w15", "10.0.14393.9999", "", ""]];
+    let failure = Failure::of(&script_for_nodes(&both));
+    assert_contains!(failure.stderr, "(w15)", "(w16)");
 }
 
 /// A node that was updated since takes an image only if it starts there.

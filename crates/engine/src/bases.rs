@@ -18,7 +18,8 @@ use wincimg_oci::store::Location;
 use wincimg_windows::compat::HostBuild;
 
 use super::error::SharedError;
-use super::plans::{HostGroups, PlannedBase};
+use super::plans::{HostGroups, PlannedBase, TargetHost};
+use super::unserved::{UnservedHost, served};
 
 /// Resolves bases, and caches the results. Clones share them.
 #[derive(Clone)]
@@ -46,6 +47,15 @@ type BaseSearchResult = Result<Vec<FoundBase>, SharedError>;
 pub(super) struct FoundBase {
     pub(super) base: PlannedBase,
     pub(super) set_aside: Vec<RejectedTag>,
+}
+
+/// The bases of images for several hosts.
+#[derive(Debug)]
+pub struct HostBases {
+    /// The hosts that have all of them, each with its own in the order of their names.
+    pub found: Vec<(TargetHost, Vec<PlannedBase>)>,
+    /// The other hosts.
+    pub unserved: Vec<UnservedHost>,
 }
 
 impl FoundBase {
@@ -103,8 +113,35 @@ impl BaseSearch {
         self.resolve_once(key, Box::pin(search)).await
     }
 
-    /// The bases on which a recipe's images for these hosts are built, in their order.
+    /// The bases on which recipes' images for these hosts are built, by the names that the recipes
+    /// have for them.
     pub async fn for_hosts(
+        &self,
+        names: &[&str],
+        registry: &BaseRegistry,
+        hosts: &[TargetHost],
+    ) -> Result<HostBases, BoxError> {
+        let plan = async |hosts: &[TargetHost]| {
+            let builds: Vec<HostBuild> = hosts.iter().map(|host| host.build).collect();
+            let finding = names
+                .iter()
+                .map(|name| self.for_builds(name, registry, &builds));
+            let found: Vec<Vec<PlannedBase>> = try_join_all(finding).await?;
+            let rows = hosts.iter().enumerate().map(|(place, host)| {
+                let bases = found.iter().map(|bases| bases[place].clone());
+                (host.clone(), bases.collect())
+            });
+            Ok::<_, BoxError>(rows.collect::<Vec<(TargetHost, Vec<PlannedBase>)>>())
+        };
+        // One host alone has nothing to continue with.
+        let (found, unserved) = served(hosts, hosts.len() == 1, plan).await?;
+        Ok(HostBases {
+            found: found.unwrap_or_default(),
+            unserved,
+        })
+    }
+
+    async fn for_builds(
         &self,
         name: &str,
         registry: &BaseRegistry,
