@@ -106,6 +106,7 @@ pub async fn plans<'r>(
     if let Some(target) = target {
         planned.set_aside_conflicts(target, ctx).await?;
     }
+    planned.check_flags()?;
     Box::pin(planned.finish(purpose, ctx)).await?;
     Ok(planned)
 }
@@ -272,6 +273,15 @@ impl PlannedBuild<'_> {
         Engine::choose(self.request.engine, plans)
     }
 
+    /// Rejects flags that the engine of the images does not use. The daemon of steps on Windows uses
+    /// them, if there are such steps.
+    fn check_flags(&self) -> Result<(), Problem> {
+        if self.images.is_empty() || self.request.windows.is_some() {
+            return Ok(());
+        }
+        self.request.check_flags(self.engine().0)
+    }
+
     /// Fetches downloads, reads the required contents of the bases, and evaluates a Dockerfile on
     /// them.
     pub async fn finish(
@@ -299,10 +309,7 @@ impl PlannedBuild<'_> {
         }
         let request = self.request;
         let (engine, obstacle) = self.engine();
-        // The daemon of steps on Windows uses them, if there are such steps.
-        if request.windows.is_none() {
-            request.check_flags(engine)?;
-        }
+        self.check_flags()?;
         // The downloads, and the required contents of the bases.
         Box::pin(self.finish(engine.purpose(), ctx)).await?;
         let running = run_windows_steps(request, &mut self.images, &mut self.downloads, ctx);

@@ -238,8 +238,10 @@ fn a_flag_without_effect_is_refused() {
             stderr(&output)
         );
     }
-    let output = of("Own.Dockerfile", &["--memory", "2g"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    for flags in [&["--memory", "2g"][..], &["--memory", "2g", "--dry-run"]] {
+        let output = of("Own.Dockerfile", flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    }
     // A file of defaults is for all builds.
     site.write("own.toml", "docker-host = \"tcp://127.0.0.1:1\"\n");
     json_of(&mut of(".", &["--config", "own.toml"]));
