@@ -31,6 +31,7 @@ use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
+use super::hosts::{HostName, host_name};
 use super::input::is_stdin;
 use super::output::{FILE_WIDTH, check_distinct, check_file, format_of, terminal_width};
 use super::{
@@ -60,9 +61,10 @@ pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
     #[arg(value_name = "IMAGE", add = complete::images())]
     references: Vec<String>,
-    /// Check an image of this Windows version, such as 17763.1158 (repeatable)
-    #[arg(long = "image-build", value_name = "B.R", hide_short_help = true)]
-    image_builds: Vec<WindowsVersion>,
+    /// Check an image of this Windows version, such as 17763.1158, or of a release such as ltsc2022
+    /// (repeatable)
+    #[arg(long = "image-build", value_name = "B.R", value_parser = host_name, hide_short_help = true)]
+    image_builds: Vec<HostName>,
     /// Read image details from the JSON of `wincimg build` or `wincimg image inspect` instead of a
     /// registry (repeatable)
     #[arg(long = "images", value_name = "FILE", hide_short_help = true)]
@@ -273,7 +275,7 @@ impl CheckCompat {
     /// Warns of typed builds that no known Windows has.
     fn warn_of_unknown_builds(&self, session: &Session) {
         let simulated = self.simulate.iter().map(|simulation| simulation.version);
-        let images = self.image_builds.iter().copied();
+        let images = self.image_builds.iter().map(HostName::version);
         let typed = self.hosts.typed_builds().chain(images).chain(simulated);
         let builds: BTreeSet<u32> = typed.map(|version| version.build).collect();
         for build in builds {
@@ -389,7 +391,7 @@ impl CheckCompat {
         let mut images: Vec<Image> = self
             .image_builds
             .iter()
-            .map(|version| Image::from_version(*version))
+            .map(|build| Image::from_version(build.explained_of("image", session)))
             .collect();
         let plain = images.len() + self.references.len();
         let given = images::ImagesFromFiles::read(&self.image_files)?;

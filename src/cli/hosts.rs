@@ -85,10 +85,15 @@ impl HostName {
 
     /// The version, with a note of what a name stands for.
     pub(super) fn explained(&self, session: &Session) -> WindowsVersion {
+        self.explained_of("host", session)
+    }
+
+    /// The same for an image or another thing with a version.
+    pub(super) fn explained_of(&self, what: &str, session: &Session) -> WindowsVersion {
         let version = self.version();
         if let Self::Release(_, name) = self {
             session.note(format_args!(
-                "host {name} is {version}, the newest revision known"
+                "{what} {name} is {version}, the newest revision known"
             ));
         }
         version

@@ -7,6 +7,7 @@ use super::*;
 
 use crate::api::windows_node;
 use crate::failure::{Fails, line, warning};
+use crate::site::stderr;
 
 /// `check-compat` of one image's version on the nodes of the kubeadm cluster.
 fn kubeadm(image: &str) -> Command {
@@ -108,6 +109,15 @@ fn a_build_that_no_windows_has_is_warned_of_with_the_nearest() {
         .assert()
         .code(1)
         .stderr(contains("warning: ").not());
+}
+
+#[test]
+fn the_build_of_an_image_has_a_name_too() {
+    let named = kubeadm("ltsc2019").output().unwrap();
+    assert_contains!(stderr(&named), "image ltsc2019 is 17763.");
+    let (_, checks) = answer_of(&mut kubeadm("ltsc2019"));
+    let build = checks["checks"][0]["image"]["build"].as_str().unwrap();
+    assert!(build.starts_with("17763."), "{checks:#}");
 }
 
 #[test]
