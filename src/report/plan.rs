@@ -129,12 +129,21 @@ fn interruption_in_words(
 fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
     let left = plan.then.incompatible + plan.then.unknown;
     let words = format_tally(&plan.tally, noun(rollout));
+    let has_others = has_other_commands(rollout, plan);
+    let too = if has_others {
+        "Run the commands of the warnings, too. "
+    } else {
+        ""
+    };
     match (plan.actions.is_empty(), left) {
+        (true, 0) if has_others => {
+            "No planned action; run the commands of the warnings.".to_owned()
+        }
         (true, 0) => "Nothing to do.".to_owned(),
         (false, 0) if plan.tally.get(StartStatus::Unplaced) > 0 => {
-            format!("{} {words}.", promise(rollout, plan))
+            format!("{too}{} {words}.", promise(rollout, plan))
         }
-        (false, 0) => promise(rollout, plan),
+        (false, 0) => too.to_owned() + &promise(rollout, plan),
         (true, _) => {
             let mut findings = rollout.placements.iter().flat_map(Placement::findings);
             let has_commands = findings.any(|finding| !finding.commands.is_empty());
@@ -147,6 +156,14 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
         }
         (false, _) => format!("Then: {words}."),
     }
+}
+
+/// Returns true if warnings have commands that are not the plan's.
+fn has_other_commands(rollout: &Rollout, plan: &ActionPlan) -> bool {
+    let planned: BTreeSet<String> = plan.actions.iter().flat_map(PlanAction::commands).collect();
+    let warnings = rollout.notices.iter();
+    let mut commands = warnings.flat_map(|warning| &warning.finding.commands);
+    commands.any(|command| !planned.contains(command))
 }
 
 /// `Then everything starts.`, except for pods without a node and where it is reported to fail.

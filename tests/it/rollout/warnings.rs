@@ -6,6 +6,7 @@ use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_testkit::test_bases::tar_of;
 use wincimg_windows::shutdown::edits;
 
+use super::what_if::node;
 use super::*;
 
 use crate::failure::{Fails, line};
@@ -64,6 +65,41 @@ fn versions_alone_are_warned_of_when_their_support_ended() {
     assert_eq!(check("19041.1", &["--strict"]), (1, ended));
     let supported = r#""build-match""#.to_owned();
     assert_eq!(check("20348.2402", &["--strict"]), (0, supported));
+}
+
+#[test]
+fn a_plan_without_actions_refers_to_the_commands_of_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, value: &Value| {
+        let file = folder.path().join(name);
+        fs::write(&file, value.to_string()).unwrap();
+        file
+    };
+    let nodes = [node("win", "20348.2402"), node("lin", "")];
+    let image = json!({"images": [{"reference": "a:1", "os_version": "10.0.20348.2402"}]});
+    let check = |selector: Value| {
+        let pod = json!({"containers": [{"name": "a", "image": "a:1"}], "nodeSelector": selector});
+        let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web"}, "spec": {"template": {"spec": pod}}});
+        let mut command = wincimg();
+        command
+            .args(["--offline", "--plan", "--nodes"])
+            .arg(file("nodes.json", &json!({"kind": "List", "items": nodes})))
+            .arg("--workloads")
+            .arg(file("web.json", &workload))
+            .arg("--images")
+            .arg(file("images.json", &image));
+        let output = command.assert().code(0).get_output().stdout.clone();
+        String::from_utf8(output).unwrap()
+    };
+    let text = check(json!({}));
+    assert_contains!(
+        text,
+        "kubectl patch deployment web",
+        "No planned action; run the commands of the warnings."
+    );
+    let selected = check(json!({"kubernetes.io/os": "windows"}));
+    assert_contains!(selected, "Nothing to do.");
 }
 
 /// A layer whose registry sets this shutdown timeout in seconds.
