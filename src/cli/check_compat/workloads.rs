@@ -1,6 +1,6 @@
 //! Reads the workloads of a check from files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use wincimg_cluster::workloads::{
@@ -110,7 +110,32 @@ pub(super) fn read(
     if list.workloads.is_empty() && !files.is_empty() {
         return Err(no_workload(&list, files, build));
     }
+    report_repeated(&list, session);
     Ok(list)
+}
+
+/// Notes objects with several manifests, such as one for each environment: each is checked, but a
+/// command names the object alone.
+fn report_repeated(list: &WorkloadList, session: &Session) {
+    let mut manifests: BTreeMap<&WorkloadId, BTreeSet<String>> = BTreeMap::new();
+    // `web-*` stands for the names that the cluster makes.
+    let is_named = |name: &str| !name.is_empty() && !name.ends_with('*');
+    let named = list.workloads.iter().filter(|it| is_named(&it.id.name));
+    for workload in named {
+        if let Some(manifest) = workload.manifest() {
+            let places = manifests.entry(&workload.id).or_default();
+            places.insert(manifest.to_string());
+        }
+    }
+    for (id, places) in manifests.into_iter().filter(|(_, it)| it.len() > 1) {
+        let count = places.len();
+        let places: Vec<String> = places.into_iter().collect();
+        session.note(format_args!(
+            "{count} manifests of {id}: each is checked, and commands name the same object; check \
+             those of other clusters by themselves: {}",
+            places.join(", ")
+        ));
+    }
 }
 
 /// Error for files without workloads; `build` builds the first kustomization among them.

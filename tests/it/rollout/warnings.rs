@@ -10,6 +10,7 @@ use super::what_if::node;
 use super::*;
 
 use crate::failure::{Fails, line};
+use crate::site::stderr;
 
 #[test]
 fn support_that_ended_is_a_warning() {
@@ -100,6 +101,35 @@ fn a_plan_without_actions_refers_to_the_commands_of_warnings() {
     );
     let selected = check(json!({"kubernetes.io/os": "windows"}));
     assert_contains!(selected, "Nothing to do.");
+}
+
+#[test]
+fn several_manifests_of_an_object_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = |environment: &str, name: &str| {
+        let file = folder.path().join(format!("{environment}.yaml"));
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name}, "spec": {"template": {"spec": {
+                "nodeSelector": {"kubernetes.io/os": "windows"},
+                "containers": [{"name": "a", "image": "a:1"}]}}}});
+        fs::write(file, object.to_string()).unwrap();
+    };
+    let said = || {
+        let mut command = wincimg();
+        command
+            .args(["--offline", "--host-build", "20348.2402", "--workloads"])
+            .arg(folder.path());
+        stderr(&command.output().unwrap())
+    };
+    manifest("dev", "web");
+    manifest("prod", "web");
+    assert_contains!(
+        said(),
+        "2 manifests of Deployment default/web",
+        "prod.yaml:1"
+    );
+    manifest("prod", "web2");
+    assert!(!said().contains("manifests of"), "{}", said());
 }
 
 /// A layer whose registry sets this shutdown timeout in seconds.
