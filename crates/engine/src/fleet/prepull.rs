@@ -146,7 +146,8 @@ impl PublishedImage {
         nodes: &[&Node],
         selector: Option<&LabelSelector>,
     ) -> (Option<PrepullImage>, Vec<Refusal>) {
-        let (mut selected, mut refused) = (Vec::new(), Vec::new());
+        let mut selected: Vec<&PublishedVariant> = Vec::new();
+        let mut refused: Vec<(&Node, NotPulled)> = Vec::new();
         for node in nodes {
             match self.selected_by(node) {
                 Ok(variants) => selected.extend(variants),
