@@ -126,9 +126,9 @@ fn several_names_are_of_one_image_in_a_registry() {
     let refused = build(&[]).fails(2, "usage", &["--push"]);
     refused.advises(&["wincimg image tag"]);
     // Without an index, each name has the version.
-    let built = json_of(&mut build(&["--push", "--no-index"]));
+    let pushed = json_of(&mut build(&["--push", "--no-index"]));
     let version = format!("{}-10.0.17763.973", names[1]);
-    let copies = &built["images"][0]["copies"];
+    let copies = &pushed["images"][0]["copies"];
     assert_eq!(each(copies, "reference"), [version.as_str()]);
     let bare = site.command(&["digest", &names[1]]).output().unwrap();
     assert!(!bare.status.success());
