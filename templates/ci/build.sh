@@ -10,9 +10,9 @@ set -euf
 
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
-# An image may contain the folder: nothing of an earlier build may be in it. The build leaves out its
-# own output.
+# An image may contain the folder: nothing of an earlier build may be in it.
 rm -f "$report/metadata.json" "$report/digest" "$report/reference"
+if [ -f "$report/image/oci-layout" ]; then rm -rf "$report/image"; fi
 rmdir "$report" 2>/dev/null || true
 metadata=$(mktemp)
 trap 'rm -f "$metadata"' EXIT

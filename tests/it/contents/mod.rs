@@ -1291,7 +1291,7 @@ fn a_layer_says_of_a_file_what_the_whole_image_says() {
     layers.push(second.tar());
     images.put("two", &image("17763.1040", layers));
     let lines = r"
-        D\
+        d\
         ~ bytes.txt  1 B  content, rights
         - gone.txt  1 B
         ~ hidden.txt  1 B  attributes +readonly +hidden -archive
