@@ -514,11 +514,14 @@ fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, String
     if !word.eq_ignore_ascii_case("cmd") || rest.is_empty() {
         return Err("expected HEALTHCHECK NONE or HEALTHCHECK CMD with a command".to_owned());
     }
-    let command = match program(rest)? {
-        CommandForm::Exec(words) if words.is_empty() => {
+    // With text after it, an array is a command for the shell.
+    let is_array = serde_json::from_str::<Vec<serde_json::Value>>(rest).is_ok();
+    let command = match is_array.then(|| program(rest)).transpose()? {
+        Some(CommandForm::Exec(words)) if words.is_empty() => {
             return Err("HEALTHCHECK CMD requires a command".to_owned());
         }
-        command => command,
+        Some(command) => command,
+        None => CommandForm::Shell(rest.to_owned()),
     };
     let mut times = Vec::new();
     for (flag, key) in [

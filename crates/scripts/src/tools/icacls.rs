@@ -143,7 +143,7 @@ impl Options {
             _ => false,
         };
         if (is_file || self.each_inside) && all.iter().any(is_for_folders) {
-            return error::unclear("(IO) is supported only for a folder");
+            return error::unclear("(IO) is supported only for a folder, and without /T");
         }
         Ok(())
     }
