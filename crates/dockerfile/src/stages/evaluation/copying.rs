@@ -1,0 +1,384 @@
+//! `COPY` and `ADD`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::rc::Rc;
+
+use wincimg_common::diagnose::error_chain;
+use wincimg_inspect::ExtractedEntry;
+use wincimg_layer::dockerignore::IgnoreRules;
+use wincimg_recipe::{FileSource, PlannedContent, PlannedLayer};
+use wincimg_registry::Presence;
+use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::Escape;
+
+use super::super::copy::Draft;
+use super::super::error::{StepError, Workaround};
+use super::super::files::{Files, Folder, ImageSource, fixed_part};
+use super::super::paths::CopyTarget;
+use super::super::run::BaseFiles;
+use super::super::stage_files::StageSource;
+use super::super::state::StageState;
+use super::super::{copy, download, paths};
+use super::Evaluation;
+use crate::expand::Lexer;
+use crate::instruction::{CopyInstruction, ParsedInstruction};
+
+/// What `COPY` copies from.
+enum CopyOrigin<'a> {
+    Context,
+    Folder(&'a Folder),
+    Image(&'a str),
+    Stage(Rc<StageState>),
+}
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn copy_or_postpone(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<(), StepError> {
+        match self.copy(state, step, copy) {
+            Err(error) if !error.is_independent => {
+                let error = StepError {
+                    is_independent: copy.from.is_none(),
+                    ..error
+                };
+                self.postpone(state, step, copy_history(copy), error)
+            }
+            done => done,
+        }
+    }
+
+    fn copy(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<(), StepError> {
+        let target = self.copy_target(state, step, copy)?;
+        self.copy_to(state, step, copy, target)
+    }
+
+    fn copy_to(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        target: CopyTarget,
+    ) -> Result<(), StepError> {
+        let stages = self.stages;
+        let excluded = IgnoreRules::read(&copy.excluded.join("\n"), Path::new("--exclude"))
+            .map_err(|error| error_chain(&error))?;
+        let origin = self.copy_origin(state.index, copy)?;
+        let mut made_there = None;
+        let taken;
+        let files: &dyn Files = match &origin {
+            CopyOrigin::Context => &stages.context,
+            CopyOrigin::Folder(folder) => *folder,
+            CopyOrigin::Image(name) => {
+                let Some(source) = self.image_source(name, copy)? else {
+                    state.add_layer(copy_history(copy), PlannedLayer::default());
+                    return Ok(());
+                };
+                taken = source;
+                &taken
+            }
+            CopyOrigin::Stage(there) => {
+                state.has_failed |= there.has_failed;
+                state.is_postponed |= there.is_postponed;
+                self.check_drive(there, copy)?;
+                &*made_there.insert(StageSource {
+                    tree: &there.tree,
+                    name: &stages.all[there.index].name,
+                    base: BaseFiles::of(there, self.inputs),
+                })
+            }
+        };
+        let mut draft = Draft::new(&state.tree, target, excluded);
+        let mut done = Ok(());
+        for source in &copy.sources {
+            done = done.and(self.copy_source(&mut draft, files, source, step, copy));
+        }
+        let lacking = made_there.map(|there| there.base.lacking.take());
+        let lacking = lacking.filter(|lacking| !lacking.is_empty());
+        if let (CopyOrigin::Stage(there), Some(lacking)) = (&origin, lacking) {
+            self.copy_later(state, step, copy, &there.base_name, lacking);
+            return Ok(());
+        }
+        done?;
+        self.copy_documents(&mut draft, state, copy)?;
+        let unknown = draft.unknown.take();
+        let layer = PlannedLayer {
+            entries: draft.into_entries(),
+            ..PlannedLayer::default()
+        };
+        let Some(path) = unknown else {
+            state.add_layer(copy_history(copy), layer);
+            return Ok(());
+        };
+        self.add_copy(state, step, copy, path, layer)
+    }
+
+    /// Adds a layer with a file at a path, unless the result of steps on Windows has a folder there:
+    /// then the file is copied into it.
+    fn add_copy(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        path: ImagePath,
+        layer: PlannedLayer,
+    ) -> Result<(), StepError> {
+        if state.base_name == self.stages.base_of(state.index) {
+            return Err(unknown_target(state.index, &copy.target, &path));
+        }
+        match self.is_folder_of_result(state, step, copy, &path) {
+            Some(false) => state.add_layer(copy_history(copy), layer),
+            Some(is_folder) => {
+                return self.copy_to(state, step, copy, CopyTarget { path, is_folder });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Returns whether steps on Windows made a folder at the target of a copy, which waits if that
+    /// is not known yet.
+    fn is_folder_of_result(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        path: &ImagePath,
+    ) -> Option<bool> {
+        let below = BaseFiles::of(state, self.inputs);
+        let place = path.components().join("/");
+        if let Some(files) = below.extracted(&place) {
+            let found = files.get(&place);
+            return Some(matches!(found, Some((_, ExtractedEntry::Folder))));
+        }
+        let (base, lacking) = (below.image.to_owned(), below.lacking.take());
+        self.copy_later(state, step, copy, &base, lacking);
+        None
+    }
+
+    /// Adds a copy whose files are not known yet: those of a base are requested, those of steps on
+    /// Windows come with a later evaluation.
+    fn copy_later(
+        &mut self,
+        state: &mut StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+        base: &str,
+        lacking: BTreeSet<String>,
+    ) {
+        if self.pending.contains(base) {
+            self.make_unclear(state, step, copy_history(copy));
+        } else {
+            let all = self.result.lacking.entry(base.to_owned()).or_default();
+            all.extend(lacking);
+            state.add_layer(copy_history(copy), PlannedLayer::default());
+        }
+    }
+
+    /// The target of a copy, with a note if only `BuildKit` takes it.
+    fn copy_target(
+        &mut self,
+        state: &StageState,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<CopyTarget, StepError> {
+        let target = copy::any_target(state, copy).map_err(StepError::independent)?;
+        let (target, is_for_buildkit) = target;
+        if is_for_buildkit {
+            let (place, written) = (self.position(step), &copy.target);
+            self.result.notes.push(format!(
+                "{place}: several files to the folder {written:?} require BuildKit: end it with a \
+                 separator"
+            ));
+        }
+        Ok(target)
+    }
+
+    /// The files of another image; `None` if some must be extracted first, which is recorded.
+    fn image_source<'c>(
+        &mut self,
+        name: &'c str,
+        copy: &CopyInstruction,
+    ) -> Result<Option<ImageSource<'c>>, StepError>
+    where
+        'a: 'c,
+    {
+        let known = self.inputs.files.get(name);
+        let mut is_lacking = false;
+        for source in &copy.sources {
+            let pattern = paths::source(source)?;
+            let place = fixed_part(&pattern);
+            if place.is_empty() {
+                let problem = format!("{source:?} is the whole drive of {name}");
+                return Err(StepError::hinted(problem, "specify a folder"));
+            }
+            if known.is_none_or(|known| !known.contains(place)) {
+                let lacking = self.result.lacking.entry(name.to_owned()).or_default();
+                lacking.insert(place.to_owned());
+                is_lacking = true;
+            }
+        }
+        let is_windows = self.stages.platform_of(name).is_none();
+        let known = known.filter(|_| !is_lacking);
+        Ok(known.map(|files| ImageSource {
+            files,
+            name,
+            is_windows,
+        }))
+    }
+
+    /// Finds what an instruction copies from, and evaluates the stage if it is one.
+    fn copy_origin<'c>(
+        &mut self,
+        index: usize,
+        copy: &'c CopyInstruction,
+    ) -> Result<CopyOrigin<'c>, StepError>
+    where
+        'a: 'c,
+    {
+        let stages = self.stages;
+        let Some(from) = &copy.from else {
+            return Ok(CopyOrigin::Context);
+        };
+        let Some(other) = stages.stage_before(index, from) else {
+            stages.check_copy(index, copy)?;
+            return Ok(CopyOrigin::Image(from));
+        };
+        let stage = &stages.all[other];
+        if let Some(folder) = &stage.folder {
+            return Ok(CopyOrigin::Folder(folder));
+        }
+        if stage.platform.is_some() {
+            // A stage that is only a source of files stands for its image.
+            return Ok(CopyOrigin::Image(stages.base_of(other)));
+        }
+        Ok(CopyOrigin::Stage(self.evaluate_stage(other)))
+    }
+
+    /// Refuses a source that requires listing the whole drive of a stage's base, or of what Windows
+    /// made, which is never listed.
+    fn check_drive(&self, state: &StageState, copy: &CopyInstruction) -> Result<(), StepError> {
+        let name = &self.stages.all[state.index].name;
+        let is_of_windows = self.is_of_windows_steps(&state.base_name);
+        for source in &copy.sources {
+            let pattern = paths::source(source)?;
+            if pattern.is_empty() {
+                let problem = format!("{source:?} is the whole drive of the stage {name:?}");
+                return Err(StepError {
+                    is_independent: true,
+                    ..StepError::hinted(problem, "specify a folder")
+                });
+            }
+            let listed = state.tree.list_known(&ImagePath::drive());
+            let listed = listed.map_err(|error| error_chain(&error))?;
+            if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
+                let problem = format!(
+                    "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
+                );
+                let workaround = if is_of_windows {
+                    Workaround::None
+                } else {
+                    Workaround::IndexBase(state.index)
+                };
+                return Err(StepError {
+                    workaround,
+                    is_independent: is_of_windows,
+                    ..StepError::hinted(problem, "specify a folder or file")
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the here-documents of an instruction.
+    fn copy_documents(
+        &self,
+        draft: &mut Draft<'_>,
+        state: &StageState,
+        copy: &CopyInstruction,
+    ) -> Result<(), String> {
+        for document in &copy.documents {
+            let mut text = document.text.clone();
+            if document.expands {
+                let lexer = Lexer {
+                    escape: Escape::Backslash,
+                    keeps_quotes: true,
+                };
+                text = state.expand(lexer, &text, &self.stages.arguments)?.text;
+            }
+            let path = draft.file_target(&document.name)?;
+            let content = PlannedContent::File(FileSource::Text(text));
+            draft.insert(path, content)?;
+        }
+        Ok(())
+    }
+
+    fn copy_source(
+        &mut self,
+        draft: &mut Draft<'_>,
+        files: &dyn Files,
+        source: &str,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<(), StepError> {
+        if download::is_url(source) {
+            return self.add_url(draft, source, step, copy);
+        }
+        download::checksum(copy)?;
+        let pattern = paths::source(source)?;
+        let found = files.matching(&pattern);
+        let found = found.map_err(|problem| match copy.from {
+            // No line adds what the context lacks.
+            None => StepError::independent(problem),
+            Some(_) => problem.into(),
+        })?;
+        if copy.unpack.unwrap_or(copy.is_add) {
+            let mut unpacked = Vec::new();
+            for found in &found {
+                let added = copy::unpacked(&self.stages.archives, &found.content);
+                unpacked.extend(added.map_err(|error| error_chain(&error))?);
+            }
+            if !unpacked.is_empty() && unpacked.len() < found.len() {
+                let problem =
+                    format!("{source:?} matches archives and other files: ADD them one by one");
+                return Err(problem.into());
+            }
+            if !unpacked.is_empty() {
+                for entries in unpacked {
+                    draft.unpack(entries)?;
+                }
+                return Ok(());
+            }
+        }
+        Ok(draft.copy(files, &pattern, found)?)
+    }
+}
+
+/// The error about a target that may be a folder of the base.
+fn unknown_target(stage: usize, target: &str, folder: &ImagePath) -> StepError {
+    let problem = format!("it is unknown whether the base has the folder {folder}");
+    let written = format!("{target}/");
+    let hint = format!("end the target with a separator if it is a folder: {written:?}");
+    StepError {
+        workaround: Workaround::IndexBase(stage),
+        ..StepError::hinted(problem, hint)
+    }
+}
+
+/// Entry of a copy in an image's history.
+fn copy_history(copy: &CopyInstruction) -> String {
+    let keyword = if copy.is_add { "ADD" } else { "COPY" };
+    let sources = copy.sources.iter().cloned();
+    let documents = copy.documents.iter();
+    let documents = documents.map(|document| format!("<<{}", document.name));
+    let sources: Vec<String> = sources.chain(documents).collect();
+    format!("{keyword} {} {} # buildkit", sources.join(" "), copy.target)
+}
