@@ -1,10 +1,13 @@
 //! Plans for small clusters, and the helpers of all tests of plans.
 
+mod both_systems;
 mod capacity;
 mod effects;
 mod landing;
 mod order;
 mod pins;
+mod refused_pods;
+mod runtime_classes;
 mod search;
 mod updates;
 
@@ -68,6 +71,17 @@ fn advise(request: &RolloutRequest) -> (Rollout, ActionPlan) {
     let mut rollout = Rollout::new(request);
     let plan = rollout.advise(request, &TagsByRepository::new());
     (rollout, plan)
+}
+
+/// The first workload's outcome, the rule and outcome of each notice, and the advice of the first.
+fn noticed(request: &RolloutRequest) -> (StartStatus, Vec<(&'static str, VerdictOutcome)>, String) {
+    let (rollout, _) = advise(request);
+    let starts = rollout.outcomes().next().unwrap().starts;
+    let findings = rollout.notices.iter().map(|notice| &notice.finding);
+    let rules = findings.map(|it| (it.rule, it.outcome)).collect();
+    let first = rollout.notices.first().map(|notice| &notice.finding);
+    let said = first.map(|it| format!("{}; {:?}; {:?}", it.reason, it.fix, it.commands));
+    (starts, rules, said.unwrap_or_default())
 }
 
 /// The plan in short form: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0
