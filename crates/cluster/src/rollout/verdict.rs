@@ -304,7 +304,15 @@ fn better(
 
 /// Finding for an image that would start, but that the runtime refuses to pull.
 fn filtered(host: &HostKind, variants: &[Variant], finding: &Finding, by: &str) -> Finding {
-    let mut reason = format!("{}, but {by} refuses to pull it there", finding.reason);
+    let hosts = host.versions().unwrap_or_default();
+    let starts = match host.build.zip(finding.image_build) {
+        Some((build, image)) if needs_pause_image(build, image, finding) => format!(
+            "under Hyper-V isolation host {hosts} runs image {image} with a pause image of the \
+             image's build"
+        ),
+        _ => finding.reason.clone(),
+    };
+    let mut reason = format!("{starts}, but {by} refuses to pull it there");
     let entry = finding.variant.map(|place| variants[place].entry());
     let refused = entry.and_then(|entry| entry.variant);
     if let Some(variant) = refused {
@@ -331,6 +339,14 @@ fn filtered(host: &HostKind, variants: &[Variant], finding: &Finding, by: &str) 
         variant: finding.variant,
         ..concern(Concern::FilteredAtPull, reason, fix, finding.isolation)
     }
+}
+
+/// Returns true if containerd runs an image only in a virtual machine of another pause image than the
+/// host's: it boots the machine of Hyper-V isolation from that, and containers share its kernel.
+pub(super) fn needs_pause_image(host: HostBuild, image: WindowsVersion, finding: &Finding) -> bool {
+    finding.rule == CompatRule::HypervOk.name()
+        && image.build < host.version.build
+        && !judge_versions(Some(host), Some(image), Isolation::Process).is_startable()
 }
 
 fn by_variant(

@@ -11,7 +11,7 @@ mod runtime_classes;
 mod search;
 mod updates;
 
-use wincimg_windows::compat::{ContainerRuntime, HostBuild};
+use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
 
 use super::*;
 use crate::nodes::{Node, NodeList, Taint};

@@ -1,13 +1,14 @@
 //! Warnings about images that are out of support, too large, stop too early or have a floating tag.
 
 use wincimg_oci::reference::parse_reference;
-use wincimg_windows::compat::{CompatRule, Concern, ContainerRuntime, Isolation, check};
+use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation};
 use wincimg_windows::release;
 use wincimg_windows::version::WindowsVersion;
 
 use super::super::fix_text::of_pause_image;
 use super::super::image::Image;
 use super::super::placement::{PlacedImage, Placement};
+use super::super::verdict::needs_pause_image;
 use super::super::{Finding, Rollout};
 use super::warn;
 use crate::pod::Hyperv;
@@ -58,9 +59,8 @@ fn end_of_support(rollout: &Rollout, placed: &PlacedImage) -> Vec<Finding> {
     ended.collect()
 }
 
-/// The warning about an image that the host does not run under process isolation. containerd boots
-/// the virtual machine of Hyper-V isolation from the pause image, by default one for the host, and
-/// containers share its kernel.
+/// The warning about an image that does not start with containerd's usual pause image, one for the
+/// host.
 fn pause_image(
     rollout: &Rollout,
     workload: &Workload,
@@ -73,10 +73,7 @@ fn pause_image(
     let groups = placement.selection.groups.iter().zip(&placed.findings);
     let mut older = groups.filter_map(|(group, finding)| {
         let (host, image) = (rollout.kinds[group.kind].build?, finding.image_build?);
-        let is_open = finding.rule == CompatRule::HypervOk.name();
-        let is_older = image.build < host.version.build;
-        let fits = || check(Some(host), Some(image), Isolation::Process).is_startable();
-        (is_open && is_older && !fits()).then_some((host.version.build, image))
+        needs_pause_image(host, image, finding).then_some((host.version.build, image))
     });
     let (host, image) = older.next()?;
     Some(warn(

@@ -174,3 +174,25 @@ fn an_unknown_runtime_class_may_select_the_nodes_where_an_image_starts() {
         [VerdictOutcome::Unknown, VerdictOutcome::Compatible]
     );
 }
+
+#[test]
+fn an_image_that_containerd_pulls_from_no_index_needs_its_own_pause_image() {
+    let on = |host: &str, image: &str| {
+        let mut request = request(&[host], &[]);
+        request.nodes.windows[0].runtime = ContainerRuntime::from_node("containerd://2.2.0");
+        request.images = vec![index(&[(image, image)])];
+        request.plain = 1;
+        request.isolation = Some(Isolation::HyperV);
+        let rollout = Rollout::new(&request);
+        let finding = rollout.checks().next().unwrap().finding;
+        assert_eq!(finding.rule, "filtered-at-pull", "{finding:?}");
+        finding.reason.clone()
+    };
+    let reason = on("20348.2402", "17763.5820");
+    let start = "under Hyper-V isolation host 20348.2402 runs image 17763.5820 with a pause image of \
+                 the image's build, but containerd ";
+    assert!(reason.starts_with(start), "{reason}");
+    // The kernel of the host's own pause image runs it.
+    let reason = on("26200.7171", "20348.3091");
+    assert!(!reason.contains("pause image"), "{reason}");
+}
