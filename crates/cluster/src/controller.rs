@@ -10,14 +10,16 @@ pub(crate) const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 pub(crate) struct Controller {
     /// What keeps a changed template from the pods, in the order in which it is removed.
     pub(crate) update_holds: Vec<UpdateHold>,
-    /// True if a changed template stops no pod before its successor runs.
-    pub(crate) surges: bool,
+    /// With fewer pods, a changed template stops none before its successor runs.
+    surges_below: usize,
     /// Number of pods; one if it is not known.
     pub(crate) replicas: usize,
     /// Node labels of which no two pods may have the same value.
     pub(crate) separating_labels: Vec<String>,
-    /// The constraint that may leave pods pending where other nodes, or other pods, are out of reach.
-    pub(crate) constraint: Option<&'static str>,
+    /// True if spread constraints count nodes that a pin excludes.
+    spreads: bool,
+    /// True if its pods go where pods of other workloads are, which may stay where they are.
+    follows_others: bool,
 }
 
 /// A reason why a changed pod template does not reach the pods by itself.
@@ -41,11 +43,25 @@ impl Controller {
         let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
         Self {
             update_holds: update_holds(kind, object),
-            surges: surges(kind, object, replicas),
+            surges_below: surges_below(kind, object),
             replicas,
             separating_labels: separating_labels(template),
-            constraint: constraint(template, replicas),
+            spreads: spreads(template),
+            follows_others: follows_others(template),
         }
+    }
+
+    /// Returns true if a changed template stops no pod before its successor runs.
+    pub(crate) fn surges(&self) -> bool {
+        self.replicas < self.surges_below
+    }
+
+    /// The constraint whose pods may fit no node once a pin takes nodes away.
+    pub(crate) fn constraint(&self) -> Option<&'static str> {
+        if self.spreads && self.replicas > 1 {
+            return Some("spread constraints");
+        }
+        self.follows_others.then_some("pod affinity")
     }
 
     /// Returns true if pods are replaced only once they are deleted.
@@ -78,26 +94,25 @@ fn update_holds(kind: &str, object: &Value) -> Vec<UpdateHold> {
     }
 }
 
-/// Returns true if a roll-out starts new pods before it stops old ones: a Deployment of which no pod
-/// may be unavailable. The API server rounds that down, and the pods in excess up.
-fn surges(kind: &str, object: &Value, replicas: usize) -> bool {
+/// The number of replicas from which on a roll-out stops old pods before it starts new ones, as all but
+/// a Deployment do with any number: it does once a pod may be unavailable. The API server rounds that
+/// down, and the pods in excess up.
+fn surges_below(kind: &str, object: &Value) -> usize {
     let at = |field: &str| object.pointer(&format!("/spec/strategy/{field}"));
     let percent = |value: &Value| {
         let text = value.as_str()?.strip_suffix('%')?;
         text.parse::<usize>().ok()
     };
     let is_zero = |value: &Value| value.as_u64() == Some(0) || percent(value) == Some(0);
-    let unavailable = at("rollingUpdate/maxUnavailable");
-    let rounds_to_zero = match unavailable {
-        Some(value) => {
-            is_zero(value) || percent(value).is_some_and(|it| it.saturating_mul(replicas) < 100)
-        }
-        None => replicas < 4,
-    };
-    kind == "Deployment"
+    let surges = kind == "Deployment"
         && at("type").and_then(Value::as_str) != Some("Recreate")
-        && rounds_to_zero
-        && !at("rollingUpdate/maxSurge").is_some_and(is_zero)
+        && !at("rollingUpdate/maxSurge").is_some_and(is_zero);
+    match at("rollingUpdate/maxUnavailable") {
+        _ if !surges => 0,
+        None => 4,
+        Some(value) if is_zero(value) => usize::MAX,
+        Some(value) => percent(value).map_or(0, |percent| 100_usize.div_ceil(percent)),
+    }
 }
 
 /// Items of a list of a template.
@@ -121,22 +136,18 @@ fn separating_labels(template: &Value) -> Vec<String> {
     labels.chain(hostname).map(str::to_owned).collect()
 }
 
-/// A constraint whose pods may fit no node once a pin takes nodes away: it counts nodes that the pin
-/// excludes, or pods of other workloads, which may stay there.
-fn constraint(template: &Value, replicas: usize) -> Option<&'static str> {
-    const TERMS: &str = "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+fn spreads(template: &Value) -> bool {
     let counts_excluded_nodes = |spread: &Value| {
         let word = |key: &str| spread.get(key).and_then(Value::as_str);
         word("whenUnsatisfiable") == Some("DoNotSchedule")
             && (word("nodeAffinityPolicy") == Some("Ignore") || spread.get("minDomains").is_some())
     };
-    let mut spreads = items(template, "/spec/topologySpreadConstraints");
-    if replicas > 1 && spreads.any(counts_excluded_nodes) {
-        return Some("spread constraints");
-    }
-    let mut terms = items(template, TERMS);
-    let follows_others = terms.any(|term| !selects_own_pods(term, template));
-    follows_others.then_some("pod affinity")
+    items(template, "/spec/topologySpreadConstraints").any(counts_excluded_nodes)
+}
+
+fn follows_others(template: &Value) -> bool {
+    const TERMS: &str = "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    items(template, TERMS).any(|term| !selects_own_pods(term, template))
 }
 
 /// Returns true if a term of pod affinity or anti-affinity selects pods of its own template.
@@ -234,7 +245,8 @@ mod tests {
     #[test]
     fn a_deployment_surges_where_no_pod_may_be_unavailable() {
         let surges = |kind: &str, replicas: usize, strategy: Value| {
-            surges(kind, &json!({"spec": {"strategy": strategy}}), replicas)
+            let spec = json!({"replicas": replicas, "strategy": strategy});
+            Controller::of(kind, &json!({ "spec": spec })).surges()
         };
         let rolling = |fields: Value| json!({"rollingUpdate": fields});
         for (replicas, strategy, expected) in [

@@ -161,6 +161,8 @@ pub struct WorkloadList {
     /// Objects that decide whether another one runs pods: their own IDs, those of the others, and
     /// true if the others are inactive.
     references: Vec<(WorkloadId, WorkloadId, bool)>,
+    /// The least number of pods of workloads that an autoscaler scales.
+    least_replicas: HashMap<WorkloadId, usize>,
     /// Number of objects of files.
     objects: usize,
     /// Warnings.
@@ -306,6 +308,9 @@ impl WorkloadList {
         if let Some(other) = referenced(&object, &id, is_inactive) {
             self.references.push((id.clone(), other, is_inactive));
         }
+        if let Some(other) = scaled(&object, &id) {
+            self.least_replicas.insert(other, least_replicas(&object));
+        }
         let found = self
             .add_object(kind, object)
             .map_err(|problem| unreadable(format!("line {}: {problem}", origin.line)))?;
@@ -446,6 +451,9 @@ impl WorkloadList {
                     workload.template.scheduling.node_name = None;
                 }
             }
+            if let Some(least) = self.least_replicas.get(&workload.id) {
+                workload.controller.replicas = workload.controller.replicas.max(*least);
+            }
             workload.template.apply(&self.runtime_classes);
             let of_namespace = self.node_selectors.get(&workload.id.namespace);
             for (label, value) in of_namespace.into_iter().flatten() {
@@ -548,12 +556,39 @@ fn keda_says(object: &Value, name: &str, value: &str) -> bool {
 /// pod template, a `ScaledObject` of KEDA scales it or holds it at zero, unless it keeps the replicas
 /// that there are.
 fn referenced(object: &Value, own: &WorkloadId, is_inactive: bool) -> Option<WorkloadId> {
-    let (pointer, kind) = match (own.kind.as_str(), is_inactive) {
-        ("ScaledObject", false) if keda_says(object, "paused", "true") => return None,
-        ("ScaledObject", _) => ("/spec/scaleTargetRef", Some("Deployment")),
-        (_, true) => return None,
-        (_, false) => ("/spec/workloadRef", None),
+    match (own.kind.as_str(), is_inactive) {
+        ("ScaledObject", false) if keda_says(object, "paused", "true") => None,
+        ("ScaledObject", _) => scaled(object, own),
+        (_, true) => None,
+        (_, false) => workload_at(object, "/spec/workloadRef", None, own),
+    }
+}
+
+/// The workload that an autoscaler scales.
+fn scaled(object: &Value, own: &WorkloadId) -> Option<WorkloadId> {
+    let kind = match own.kind.as_str() {
+        "HorizontalPodAutoscaler" => None,
+        "ScaledObject" => Some("Deployment"),
+        _ => return None,
     };
+    workload_at(object, "/spec/scaleTargetRef", kind, own)
+}
+
+/// The least number of pods that an autoscaler keeps, unless it scales to zero.
+fn least_replicas(autoscaler: &Value) -> usize {
+    let fields = ["/spec/minReplicas", "/spec/minReplicaCount"];
+    let mut stated = fields.iter().filter_map(|field| autoscaler.pointer(field));
+    let least = stated.find_map(Value::as_u64).unwrap_or_default();
+    usize::try_from(least).unwrap_or(usize::MAX).max(1)
+}
+
+/// The workload that a field of an object names, of this kind if it states none.
+fn workload_at(
+    object: &Value,
+    pointer: &str,
+    kind: Option<&str>,
+    own: &WorkloadId,
+) -> Option<WorkloadId> {
     let reference = object.pointer(pointer)?;
     let word = |key: &str| reference.get(key).and_then(Value::as_str);
     Some(WorkloadId {

@@ -93,7 +93,7 @@ pub(super) fn shortage(
             "{needed} replicas need {needed} {what}; {left} remain"
         ));
     }
-    let constraint = own.constraint?;
+    let constraint = own.constraint()?;
     Some(format!("its {constraint} may leave pods pending"))
 }
 

@@ -97,7 +97,7 @@ pub(super) fn interruptions(rollout: &Rollout, actions: &[PlanAction]) -> Vec<In
         let keeps_image = keeps_image(own);
         let keeps_running = |from: usize| {
             own.is_bare_pod()
-                || own.controller.surges
+                || own.controller.surges()
                 || effects.starts_on_any(place.placement, from + 1, |_| true)
         };
         let is_spared = |from: usize| keeps_image || heeds_cordon(own) && keeps_running(from);

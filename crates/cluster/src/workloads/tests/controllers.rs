@@ -118,3 +118,38 @@ fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
     let id = "DaemonSet default/logs".to_owned();
     assert_eq!(seen, [(id.clone(), "a b".to_owned()), (id, "c".to_owned())]);
 }
+
+#[test]
+fn a_workload_has_at_least_the_replicas_that_its_autoscaler_keeps() {
+    const HPA: &str = "autoscaling/v2\nkind: HorizontalPodAutoscaler";
+    const KEDA: &str = "keda.sh/v1alpha1\nkind: ScaledObject";
+    let deployment = |spec: &str| DEPLOYMENT.replace("spec:\n  t", &format!("spec:\n{spec}  t"));
+    let own = "apiVersion: apps/v1, kind: Deployment, name: web";
+    let other = "apiVersion: apps/v1, kind: StatefulSet, name: web";
+    let two = "  replicas: 2\n";
+    for (kind, least, target, spec, replicas) in [
+        (HPA, "minReplicas: 3, ", own, "", 3),
+        (HPA, "minReplicas: 3, ", own, two, 3),
+        (HPA, "", own, two, 2),
+        (HPA, "", own, "", 1),
+        (HPA, "minReplicas: 3, ", other, two, 2),
+        (KEDA, "minReplicaCount: 3, ", "name: web", "", 3),
+        (
+            KEDA, "minReplicaCount: 0, ", "name: web", "  replicas: 0\n", 1,
+        ),
+    ] {
+        let autoscaler = format!(
+            "---\napiVersion: {kind}\nmetadata: {{name: a, namespace: shop}}\nspec: \
+             {{{least}scaleTargetRef: {{{target}}}}}\n---\n"
+        );
+        let deployment = deployment(spec);
+        for text in [
+            format!("{deployment}{autoscaler}"),
+            format!("{autoscaler}{deployment}"),
+        ] {
+            let workloads = read(&text);
+            assert_eq!(workloads.len(), 1, "{text}");
+            assert_eq!(workloads[0].controller.replicas, replicas, "{text}");
+        }
+    }
+}
