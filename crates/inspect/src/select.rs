@@ -94,6 +94,9 @@ pub struct StatedPlatform {
     /// Variant of the architecture, if the index has it: `v8`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// Features that the index requires of the host, such as `win32k`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub os_features: Vec<String>,
 }
 
 /// The selected images, and the other entries.
@@ -269,6 +272,7 @@ fn stated(entry: &Descriptor) -> StatedEntry {
         os_version: platform.os_version.clone(),
         architecture: platform.architecture.clone(),
         variant: platform.variant.clone(),
+        os_features: platform.os_features.clone(),
     });
     StatedEntry {
         digest: entry.digest.clone(),

@@ -325,6 +325,7 @@ fn of_index(
             os: platform.os.to_ascii_lowercase(),
             architecture: platform.architecture,
             processor_variant: platform.variant,
+            os_features: platform.os_features,
             os_version: platform.os_version,
             ..Variant::default()
         };

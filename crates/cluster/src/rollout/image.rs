@@ -49,6 +49,8 @@ pub struct Variant {
     pub architecture: String,
     /// `variant` of the index entry: `v8`.
     pub processor_variant: Option<String>,
+    /// `os.features` of the index entry.
+    pub os_features: Vec<String>,
     /// `os.version` of the index entry, or of a single image's configuration.
     pub os_version: Option<String>,
     /// Windows version of what starts, even if the index does not state it.
@@ -204,6 +206,7 @@ impl Variant {
             os: platform.os.to_ascii_lowercase(),
             architecture: platform.architecture.clone(),
             processor_variant: platform.variant.clone(),
+            os_features: platform.os_features.clone(),
             version: os_version.and_then(|text| text.parse().ok()),
             os_version: platform.os_version.clone(),
             ..Self::default()
@@ -277,10 +280,12 @@ impl Variant {
         } else {
             (self.os.as_str(), self.architecture.as_str())
         };
+        let mut features = self.os_features.iter().map(String::as_str);
         IndexEntry {
             os,
             architecture,
             variant: needed_variant(&self.architecture, self.processor_variant.as_deref()),
+            feature: features.find(|feature| *feature != "win32k"),
             os_version: self.os_version.as_deref(),
             is_missing: matches!(self.content, EntryContent::Missing),
         }

@@ -314,10 +314,13 @@ fn filtered(host: &HostKind, variants: &[Variant], finding: &Finding, by: &str) 
     };
     let mut reason = format!("{starts}, but {by} refuses to pull it there");
     let entry = finding.variant.map(|place| variants[place].entry());
-    let refused = entry.and_then(|entry| entry.variant);
-    if let Some(variant) = refused {
-        reason.push_str(": its entry is for the variant ");
-        reason.push_str(variant);
+    let refused = entry.and_then(|entry| match (entry.variant, entry.feature) {
+        (Some(variant), _) => Some(format!("is for the variant {variant}")),
+        (None, feature) => feature.map(|feature| format!("requires the feature {feature}")),
+    });
+    if let Some(refused) = &refused {
+        reason.push_str(": its entry ");
+        reason.push_str(refused);
     }
     let instead = match finding.image_build {
         Some(_) if takes_a_base(host) => "build the image for this host too",

@@ -152,6 +152,7 @@ fn starts(node: &Node, planned_tag: &PlannedTag<'_>) -> bool {
             os: &line.platform.os,
             architecture: &line.platform.architecture,
             variant: line.platform.variant.as_deref(),
+            feature: None,
             os_version: line.platform.os_version.as_deref(),
             is_missing: false,
         })

@@ -37,15 +37,18 @@ pub enum Containerd {
     V1_7_6,
     /// The transfer service, which fetches all matching entries.
     V2_1,
-    /// containerd/platforms 1.0.0-rc.2 to rc.4: from the last LTSC release before the host.
+    /// containerd/platforms 1.0.0-rc.2: from the last LTSC release before the host.
     V2_1_6,
+    /// containerd/platforms 1.0.0-rc.4: the same, without entries that require features other than
+    /// `win32k`.
+    V2_3,
     /// containerd/platforms 1.0.0-rc.5: from the LTSC release before the host's own generation.
     V2_3_5,
 }
 
 impl Containerd {
     /// All known ones, each with its first and last version.
-    const ALL: [(Self, [u32; 3], &str); 9] = [
+    const ALL: [(Self, [u32; 3], &str); 10] = [
         (Self::V1_0, [0, 0, 0], "1.5.18"),
         (Self::V1_6, [1, 6, 0], "1.6.17"),
         (Self::V1_6_18, [1, 6, 18], "1.6.22"),
@@ -53,7 +56,8 @@ impl Containerd {
         (Self::V1_7, [1, 7, 0], "1.7.5"),
         (Self::V1_7_6, [1, 7, 6], "2.0.x"),
         (Self::V2_1, [2, 1, 0], "2.1.5"),
-        (Self::V2_1_6, [2, 1, 6], "2.3.4"),
+        (Self::V2_1_6, [2, 1, 6], "2.2.x"),
+        (Self::V2_3, [2, 3, 0], "2.3.4"),
         (Self::V2_3_5, [2, 3, 5], ""),
     ];
 
@@ -109,7 +113,7 @@ impl Containerd {
                 release::first_stable_abi().filter(|first| first.build <= host)
             }
             // From the last release with a stable ABI before the host on.
-            Self::V2_1_6 => release::stable_abi_before(host),
+            Self::V2_1_6 | Self::V2_3 => release::stable_abi_before(host),
             // The builds that the host runs.
             Self::V2_3_5 | Self::Unknown => return accepted_builds(host).contains(&image),
         };
@@ -125,6 +129,7 @@ impl Containerd {
 
     fn takes(self, entry: &IndexEntry<'_>, host: u32) -> bool {
         entry.variant.is_none()
+            && (entry.feature.is_none() || self < Self::V2_3)
             && match entry.version() {
                 Some(image) => self.accepts(host, image.build),
                 None => entry.is_unspecified() && self.selects_unversioned(),
@@ -152,7 +157,7 @@ impl Containerd {
                 }
                 Self::V1_7 | Self::V1_7_6 | Self::V2_1 => false,
                 // The one whose `os.version` sorts last as text.
-                Self::V2_1_6 | Self::V2_3_5 | Self::Unknown => text(next) > text(best),
+                Self::V2_1_6 | Self::V2_3 | Self::V2_3_5 | Self::Unknown => text(next) > text(best),
             };
             if is_better { next } else { best }
         })
@@ -244,6 +249,8 @@ pub struct IndexEntry<'a> {
     /// Variant of the architecture, unless it is the usual one: containerd refuses another on
     /// Windows, and Docker does not distinguish them.
     pub variant: Option<&'a str>,
+    /// A feature of the host that it requires, other than `win32k`: containerd refuses it since 2.3.
+    pub feature: Option<&'a str>,
     /// `10.0.17763.973`, if the index has it.
     pub os_version: Option<&'a str>,
     /// True if its manifest does not exist.
@@ -370,6 +377,7 @@ mod tests {
             os: "windows",
             architecture: "amd64",
             variant: None,
+            feature: None,
             os_version: (!os_version.is_empty()).then_some(os_version),
             is_missing: false,
         }
@@ -574,6 +582,24 @@ mod tests {
     }
 
     #[test]
+    fn containerd_refuses_entries_for_features_that_no_host_has_since_2_3() {
+        let entries = [IndexEntry {
+            feature: Some("gpu"),
+            ..windows("10.0.20348.1")
+        }];
+        for (runtime, expected) in [
+            ("containerd://2.2.7", Some(0)),
+            ("containerd://2.3.0", None),
+            ("containerd://2.4.0", None),
+            ("docker://20.10.9", Some(0)),
+        ] {
+            let runtime = ContainerRuntime::from_node(runtime);
+            let found = choose(&entries, host("20348.1"), "amd64", runtime);
+            assert_eq!(found[0].entry, expected, "{runtime:?}");
+        }
+    }
+
+    #[test]
     fn other_systems_and_architectures_are_left_alone() {
         let entries = [
             IndexEntry {
@@ -606,7 +632,9 @@ mod tests {
             ("containerd://1.5.2", V1_0),
             ("containerd://2.1.6-k3s2", V2_1_6),
             ("containerd://2.4", V2_3_5),
-            ("containerd://2.4.0-beta.0", V2_1_6),
+            ("containerd://2.2.7", V2_1_6),
+            ("containerd://2.3.0", V2_3),
+            ("containerd://2.4.0-beta.0", V2_3),
             ("containerd://2.5.0-beta.0", V2_3_5),
             ("containerd://Unknown", Unknown),
             ("", Unknown),

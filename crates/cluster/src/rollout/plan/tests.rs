@@ -258,20 +258,30 @@ fn an_image_that_its_index_states_wrongly_is_built_if_it_starts_nowhere() {
 }
 
 #[test]
-fn an_image_whose_entry_is_for_a_variant_of_the_architecture_is_built_for_containerd() {
-    for (runtime, actions, end) in [
-        ("containerd://2.2.0", 1, ": its entry is for the variant v2"),
-        ("docker://20.10.9", 0, ""),
+fn an_image_whose_entry_containerd_refuses_is_built_for_it() {
+    let variant = Variant {
+        processor_variant: Some("v2".to_owned()),
+        ..single("20348.2402")
+    };
+    let features = Variant {
+        os_features: ["win32k", "gpu"].map(str::to_owned).to_vec(),
+        ..single("20348.2402")
+    };
+    let (docker, old, new) = (
+        "docker://20.10.9", "containerd://2.2.0", "containerd://2.3.0",
+    );
+    for (runtime, entry, actions, end) in [
+        (old, &variant, 1, ": its entry is for the variant v2"),
+        (docker, &variant, 0, ""),
+        (new, &features, 1, ": its entry requires the feature gpu"),
+        (old, &features, 0, ""),
+        (docker, &features, 0, ""),
     ] {
         let mut request = request(&["20348.2402"], &[]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
-        let entry = Variant {
-            processor_variant: Some("v2".to_owned()),
-            ..single("20348.2402")
-        };
         request.images = vec![Image {
             reference: Some("repo.example/i0:1".to_owned()),
-            content: ImageContent::Index(vec![entry]),
+            content: ImageContent::Index(vec![entry.clone()]),
         }];
         request.plain = 1;
         let (rollout, plan) = advise(&request);
