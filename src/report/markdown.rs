@@ -230,13 +230,13 @@ fn write_plan(
     Ok(used)
 }
 
-fn step_text((index, step): (usize, &PlanStep)) -> String {
+fn step_text((index, step): (usize, &PlanStep<'_>)) -> String {
     let mut text = format!("{}. {}\n", index + 1, cell(&step.title));
     if let Some(nodes) = &step.nodes {
         text.extend(["\n   ", &cell(nodes), "\n"]);
     }
     text.push_str("   ```sh\n");
-    for part in &step.steps {
+    for part in step.steps {
         let (comment, part) = match part {
             ActionStep::Command(command) => ("", command),
             ActionStep::Manual(text) => ("# ", text),

@@ -13,13 +13,13 @@ use super::summary::{format_tally, noun};
 use super::{hosts_in_words, in_words};
 
 /// One action: its title, its effect on the nodes of workloads, and its steps.
-pub(super) struct PlanStep {
+pub(super) struct PlanStep<'a> {
     pub(super) title: String,
     pub(super) nodes: Option<String>,
-    pub(super) steps: Vec<ActionStep>,
+    pub(super) steps: &'a [ActionStep],
 }
 
-pub(super) fn steps(rollout: &Rollout, plan: &ActionPlan) -> Vec<PlanStep> {
+pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a ActionPlan) -> Vec<PlanStep<'a>> {
     let names = names::workloads(rollout);
     let actions = plan.actions.iter().zip(&plan.capacity);
     actions

@@ -244,7 +244,7 @@ fn write_plan(
         // Commands alone need no numbers.
         let has_manual = |step: &ActionStep| matches!(step, ActionStep::Manual(_));
         let is_numbered = step.steps.iter().any(has_manual);
-        for (place, part) in (1..).zip(&step.steps) {
+        for (place, part) in (1..).zip(step.steps) {
             let (ActionStep::Command(text) | ActionStep::Manual(text)) = part;
             let text = escape_untrusted(text);
             if is_numbered {

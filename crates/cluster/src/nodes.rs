@@ -141,24 +141,12 @@ fn null_is_empty<'de, D: Deserializer<'de>>(
 }
 
 /// A node object of the API, or a list of them.
-#[derive(Deserialize)]
-#[serde(expecting = "a node object")]
-struct NodeDocument {
-    kind: Option<String>,
-    #[serde(default, deserialize_with = "null_is_empty")]
-    items: Option<Vec<NodeObject>>,
-    #[serde(default, deserialize_with = "or_default")]
-    metadata: Metadata,
-    #[serde(default, deserialize_with = "or_default")]
-    spec: Spec,
-    #[serde(default, deserialize_with = "or_default")]
-    status: Status,
-}
-
 #[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "a node object")]
 pub(super) struct NodeObject {
     kind: Option<String>,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    items: Option<Vec<NodeObject>>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) metadata: Metadata,
     #[serde(default, deserialize_with = "or_default")]
@@ -225,36 +213,9 @@ pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
     Ok(list)
 }
 
-impl NodeDocument {
-    /// The nodes of a document: its items, or itself.
-    fn into_items(self) -> Result<Vec<NodeObject>, Problem> {
-        let Self {
-            kind,
-            items,
-            metadata,
-            spec,
-            status,
-        } = self;
-        if items.is_none() && kind.as_deref() == Some("Node") {
-            return Ok(vec![NodeObject {
-                kind,
-                metadata,
-                spec,
-                status,
-            }]);
-        }
-        match (kind.as_deref(), items) {
-            (None | Some("List" | "NodeList"), Some(items)) => Ok(items),
-            (Some("List" | "NodeList"), None) => Err(other_kind("a list without items")),
-            (Some(kind), _) => Err(other_kind(&format!("kind {kind:?}"))),
-            (None, None) => Err(other_kind("an object without kind and items")),
-        }
-    }
-}
-
 /// Parses the documents of a text. JSON as kubectl prints it is read without its irrelevant fields,
 /// everything else as a whole.
-fn read_documents(text: &str) -> Result<Vec<NodeDocument>, Problem> {
+fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
     let malformed = |line, column, problem: &str, excerpt| {
         no_list(format!(
             "line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML"
@@ -327,6 +288,19 @@ impl NodeList {
 }
 
 impl NodeObject {
+    /// The nodes of a document: its items, or itself.
+    fn into_items(self) -> Result<Vec<Self>, Problem> {
+        if self.items.is_none() && self.kind.as_deref() == Some("Node") {
+            return Ok(vec![self]);
+        }
+        match (self.kind.as_deref(), self.items) {
+            (None | Some("List" | "NodeList"), Some(items)) => Ok(items),
+            (Some("List" | "NodeList"), None) => Err(other_kind("a list without items")),
+            (Some(kind), _) => Err(other_kind(&format!("kind {kind:?}"))),
+            (None, None) => Err(other_kind("an object without kind and items")),
+        }
+    }
+
     fn label(&self, name: &str) -> Option<&str> {
         self.metadata.labels.get(name).map(String::as_str)
     }

@@ -45,7 +45,7 @@ pub(super) fn data(rollout: &Rollout) -> Value {
     let images = rollout.images.iter().map(Image::label);
     let plan = rollout.plan.as_ref().map(|plan| {
         let steps = steps(rollout, plan).into_iter();
-        let steps = steps.map(|it| json!([it.title, it.nodes, parts(&it.steps)]));
+        let steps = steps.map(|it| json!([it.title, it.nodes, parts(it.steps)]));
         json!({"steps": steps.collect::<Vec<_>>(), "outcome": outcome(rollout, plan)})
     });
     json!({

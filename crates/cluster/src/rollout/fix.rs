@@ -524,7 +524,7 @@ fn by_hand<'a>(actions: impl Iterator<Item = &'a PlanAction>) -> String {
     let actions = actions.filter(|action| !matches!(action, PlanAction::Patch { .. }));
     let mut steps = actions.flat_map(|action| {
         let commands = action.commands().len();
-        let rest = action.own_steps()[commands..].iter();
+        let rest = action.steps()[commands..].iter();
         rest.map(move |step| (commands, step))
     });
     match (steps.next(), steps.next()) {

@@ -213,6 +213,14 @@ impl Variant {
         }
     }
 
+    /// An image of this version, for amd64.
+    pub(super) fn of_version(version: WindowsVersion) -> Self {
+        Self {
+            version: Some(version),
+            ..Self::of_platform(&Platform::windows(version.os_version()))
+        }
+    }
+
     /// An image by its own manifest and configuration.
     pub fn of_image(image: &document::Image) -> Self {
         let platform = image.config().platform();

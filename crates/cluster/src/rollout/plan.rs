@@ -208,7 +208,8 @@ fn reported_broken(rollout: &Rollout) -> BTreeSet<usize> {
 }
 
 impl PlanAction {
-    pub(super) fn own_steps(&self) -> &[ActionStep] {
+    /// Steps, in order.
+    pub fn steps(&self) -> &[ActionStep] {
         match self {
             Self::Pin { steps, .. } | Self::Patch { steps, .. } | Self::Rebuild { steps, .. } => {
                 steps
@@ -223,16 +224,11 @@ impl PlanAction {
             Self::Patch { hosts, .. } if hosts.len() > 1 => 1,
             _ => usize::MAX,
         };
-        let commands = self.own_steps().iter().map_while(|step| match step {
+        let commands = self.steps().iter().map_while(|step| match step {
             ActionStep::Command(command) => Some(command.clone()),
             ActionStep::Manual(_) => None,
         });
         commands.take(most).collect()
-    }
-
-    /// Steps, in order.
-    pub fn steps(&self) -> Vec<ActionStep> {
-        self.own_steps().to_vec()
     }
 
     /// Adds the command that cordons the hosts where the new image does not start yet. A new tag

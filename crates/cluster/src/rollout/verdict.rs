@@ -22,11 +22,8 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
     match &image.content {
         ImageContent::Stated(version) => {
             let variant = Variant {
-                os: "windows".to_owned(),
                 architecture: host.architecture.clone(),
-                os_version: Some(version.os_version()),
-                version: Some(*version),
-                ..Variant::default()
+                ..Variant::of_version(*version)
             };
             Finding {
                 variant: None,

@@ -405,13 +405,7 @@ pub(super) fn rebuilt(image: &Image, builds: &[Build]) -> Image {
     let bases: BTreeSet<WindowsVersion> = builds.iter().map(|(_, base)| *base).collect();
     let mut variants: Vec<Variant> = bases
         .into_iter()
-        .map(|base| Variant {
-            os: "windows".to_owned(),
-            architecture: "amd64".to_owned(),
-            os_version: Some(base.os_version()),
-            version: Some(base),
-            ..Variant::default()
-        })
+        .map(Variant::of_version)
         .chain(kept.cloned())
         .collect();
     // As a build orders an index: Docker takes the first.

@@ -44,13 +44,7 @@ fn request(hosts: &[&str], images: &[&str]) -> RolloutRequest {
 }
 
 fn single(text: &str) -> Variant {
-    Variant {
-        os: "windows".to_owned(),
-        architecture: "amd64".to_owned(),
-        os_version: Some(version(text).os_version()),
-        version: Some(version(text)),
-        ..Variant::default()
-    }
+    Variant::of_version(version(text))
 }
 
 fn plan(request: &RolloutRequest) -> ActionPlan {
@@ -59,7 +53,7 @@ fn plan(request: &RolloutRequest) -> ActionPlan {
 
 /// The steps of an action: commands begin with `$`.
 fn steps_of(action: &PlanAction) -> Vec<String> {
-    let steps = action.own_steps().iter().map(|step| match step {
+    let steps = action.steps().iter().map(|step| match step {
         ActionStep::Command(command) => format!("$ {command}"),
         ActionStep::Manual(text) => text.clone(),
     });

@@ -148,7 +148,8 @@ fn a_cordoned_node_counts_as_before_and_stays_cordoned() {
     request.nodes.windows[1].is_cordoned = true;
     assert_eq!(short_of(&request), ["patch n0 to 17763.1158"]);
     request.nodes.windows[0].is_cordoned = true;
-    let steps = plan(&request).actions[0].steps();
+    let plan = plan(&request);
+    let steps = plan.actions[0].steps();
     let uncordon = |step: &ActionStep| format!("{step:?}").contains("uncordon");
     assert!(!steps.iter().any(uncordon), "{steps:?}");
 }
@@ -259,7 +260,7 @@ fn rebuild_for(
     let plan = plan(&request);
     let title = plan.actions[0].title(&Rollout::new(&request));
     let commands = plan.actions[0].commands();
-    let rest = plan.actions[0].own_steps()[commands.len()..].to_vec();
+    let rest = plan.actions[0].steps()[commands.len()..].to_vec();
     (commands, rest, title)
 }
 

@@ -93,8 +93,8 @@ fn patch_beside(objects: &str) -> (ActionPlan, Vec<String>) {
     let plan = plan(&request);
     let mut actions = plan.actions.iter();
     let patch = actions.find(|action| matches!(action, PlanAction::Patch { .. }));
-    let steps = patch.unwrap().steps().into_iter().map(|step| match step {
-        ActionStep::Command(text) | ActionStep::Manual(text) => text,
+    let steps = patch.unwrap().steps().iter().map(|step| match step {
+        ActionStep::Command(text) | ActionStep::Manual(text) => text.clone(),
     });
     let steps = steps.collect();
     (plan, steps)
@@ -434,7 +434,7 @@ fn apply_step(state: &mut RolloutRequest, step: &ActionStep) {
 fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
     let mut state = state.clone();
     for step in action.steps() {
-        apply_step(&mut state, &step);
+        apply_step(&mut state, step);
     }
     match action {
         PlanAction::Pin { workload, pin, .. } => pin.apply(&mut state.workloads[*workload]),

@@ -189,7 +189,8 @@ fn a_live_job_whose_pods_do_not_start_is_deleted_after_its_cron_job_is_changed()
         let mut request = request(hosts, &["20348.1", "20348.1"]);
         request.today = Some("2026-11-24".parse().unwrap());
         set_workloads(&mut request, &(cron_job.clone() + &made));
-        let steps = plan(&request).actions[0].steps();
+        let plan = plan(&request);
+        let steps = plan.actions[0].steps();
         let place = steps
             .iter()
             .position(|step| *step == ActionStep::Command(delete.to_owned()));
@@ -281,7 +282,8 @@ fn an_owner_that_the_cluster_was_not_asked_for_is_changed_by_hand() {
     request.flags.is_live = true;
     let step = "change DaemonSet shop/logs, which is not among the workloads that were read: \
                 change it by hand";
-    let steps = plan(&request).actions[0].steps();
+    let plan = plan(&request);
+    let steps = plan.actions[0].steps();
     assert_eq!(steps, [ActionStep::Manual(step.to_owned())]);
 }
 
@@ -290,7 +292,8 @@ fn what_another_object_owns_is_restarted_by_hand() {
     let mut request = request(&["18363.900"], &["17763.1158"]);
     set_workloads(&mut request, &owned("Pod", "a", "DaemonSet logs", ""));
     request.workloads[0].template.containers[0].pull_policy = PullPolicy::Always;
-    let steps = plan(&request).actions[0].steps();
+    let plan = plan(&request);
+    let steps = plan.actions[0].steps();
     let step = "restart DaemonSet shop/logs, which is not in the input: for a command, pass it to \
                 --workloads too: kubectl get daemonset logs --namespace shop --output yaml";
     assert_eq!(steps[1..], [ActionStep::Manual(step.to_owned())]);
