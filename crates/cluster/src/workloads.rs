@@ -404,32 +404,32 @@ impl WorkloadList {
     /// Removes inactive workloads and returns their number, without those that another workload of
     /// the list owns.
     pub fn remove_inactive(&mut self) -> usize {
-        let ids = self.workloads.iter().map(|workload| workload.id.clone());
-        let known: HashSet<WorkloadId> = ids.collect();
-        let left_out = self
-            .workloads
-            .extract_if(.., |workload| workload.is_inactive);
+        let mut is_made = self.are_made_by_others().into_iter();
+        let mut removed = 0;
+        self.workloads.retain(|workload| {
+            let is_made = is_made.next().unwrap_or_default();
+            removed += usize::from(workload.is_inactive && !is_made);
+            !workload.is_inactive
+        });
+        removed
+    }
+
+    /// For each workload, true if another one of the list owns it.
+    fn are_made_by_others(&self) -> Vec<bool> {
+        let ids = self.workloads.iter().map(|workload| &workload.id);
+        let known: HashSet<&WorkloadId> = ids.collect();
         let is_made = |workload: &Workload| {
             let mut owners = workload.owners.iter();
             owners.any(|owner| known.contains(owner))
         };
-        left_out.filter(|workload| !is_made(workload)).count()
+        self.workloads.iter().map(is_made).collect()
     }
 
     /// The workloads with their runtime classes applied. Those owned by another workload of the
     /// list are left out; those with an owner outside the list are merged under the owner.
     pub fn into_workloads(self) -> Vec<Workload> {
         let mut jobs = live_jobs(&self.workloads);
-        let known: HashSet<&WorkloadId> =
-            self.workloads.iter().map(|workload| &workload.id).collect();
-        let is_made_by_another: Vec<bool> = self
-            .workloads
-            .iter()
-            .map(|workload| {
-                let mut owners = workload.owners.iter();
-                owners.any(|owner| known.contains(owner))
-            })
-            .collect();
+        let is_made_by_another = self.are_made_by_others();
         let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
         let mut nodes_of: Vec<BTreeSet<String>> = Vec::with_capacity(self.workloads.len());
         let mut places: HashMap<WorkloadId, Vec<usize>> = HashMap::new();

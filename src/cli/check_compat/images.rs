@@ -488,6 +488,17 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_keeps_what_it_requires_of_the_host() {
+        let given = given(
+            r#"{"reference": "repo.example/app:1", "images": [], "entries": [{"digest": "sha256:0",
+              "platform": {"os": "windows", "os_version": null, "architecture": "amd64",
+              "os_features": ["win32k", "gpu"]}}]}"#,
+        );
+        let image = given.get("repo.example/app:1").unwrap();
+        assert_eq!(image.variants()[0].entry().feature, Some("gpu"));
+    }
+
+    #[test]
     fn of_workloads_for_linux_only_images_that_may_be_for_windows_are_read() {
         let mut list = WorkloadList::default();
         let containers = [
