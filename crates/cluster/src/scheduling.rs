@@ -191,11 +191,8 @@ impl Scheduling {
     /// Requirements of the selector that none of the nodes meets, and where each term of the
     /// affinity has one, the first of each.
     pub(crate) fn unmet(&self, nodes: &[Node]) -> (Vec<Requirement>, Vec<Requirement>) {
-        let selector = self.selector.iter().map(|(key, value)| Requirement {
-            key: key.clone(),
-            operator: Operator::In,
-            values: vec![value.clone()],
-        });
+        let selector = self.selector.iter();
+        let selector = selector.map(|(key, value)| Requirement::of_label(key, value));
         let is_unmet = |label: &Requirement| !nodes.iter().any(|node| label.may_be_met(node));
         let of_selector = selector.filter(is_unmet).collect();
         let terms = self.affinity.iter().flatten();
@@ -223,11 +220,7 @@ impl Scheduling {
         if own.or_insert_with(|| value.to_owned()) == value {
             return;
         }
-        self.require_all(&Requirement {
-            key: label.to_owned(),
-            operator: Operator::In,
-            values: vec![value.to_owned()],
-        });
+        self.require_all(&Requirement::of_label(label, value));
     }
 
     /// Adds a requirement to every term. An empty term matches no node, and stays empty.
@@ -343,6 +336,15 @@ impl SelectorTerm {
 }
 
 impl Requirement {
+    /// The requirement that a label has this value.
+    pub(crate) fn of_label(key: &str, value: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            operator: Operator::In,
+            values: vec![value.to_owned()],
+        }
+    }
+
     /// Returns true if the labels of a node meet it, as far as they are known.
     pub(super) fn may_be_met(&self, node: &Node) -> bool {
         let label = node.labels.get(&self.key);

@@ -93,7 +93,7 @@ impl CommandFlags {
         command_line(&[&["wincimg"], words, &registry].concat())
     }
 
-    fn kubectl(&self, words: &[&str]) -> String {
+    pub(super) fn kubectl(&self, words: &[&str]) -> String {
         let cluster: Vec<&str> = self.kubectl.iter().map(String::as_str).collect();
         command_line(&[&["kubectl"], words, &cluster].concat())
     }

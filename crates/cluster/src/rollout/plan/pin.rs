@@ -24,11 +24,7 @@ impl Pin {
     }
 
     pub(super) fn to_label(label: &str, value: &str) -> Self {
-        Self(Requirement {
-            key: label.to_owned(),
-            operator: Operator::In,
-            values: vec![value.to_owned()],
-        })
+        Self(Requirement::of_label(label, value))
     }
 
     /// The label and the value of a node selector.
@@ -97,9 +93,8 @@ impl Pin {
                 let get = kubectl(&[&["get"], &object[..], &json].concat());
                 let local = ["patch", "--local", "--filename", "-"];
                 let change = kubectl(&[&local[..], &patch, &json].concat());
-                let replace = ["replace", "--force", "--filename", &file];
+                let replace = flags.kubectl(&["replace", "--force", "--filename", &file]);
                 let save = format!("{get} | {change} > {}", quote(&file));
-                let replace = kubectl(&[&replace[..], &cluster].concat());
                 vec![ActionStep::Command(save), ActionStep::Command(replace)]
             }
         }
