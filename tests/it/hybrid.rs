@@ -115,8 +115,8 @@ pub(crate) fn instructions(dockerfile: &str) -> Vec<&str> {
     rest.lines().collect()
 }
 
-/// The files of an image's own layers: each layer's, with their contents.
-pub(crate) async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
+/// The own layers of a pushed image.
+fn own_layers(site: &Site, built: &Value) -> (Source, Vec<Descriptor>) {
     let image = &built["images"][0];
     let reference = image["reference"].as_str().unwrap();
     let repository = wincimg_testkit::repository(wincimg_testkit::options(&site.host()), reference);
@@ -128,7 +128,26 @@ pub(crate) async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, S
             layer["size"].as_u64().unwrap(),
         )
     });
-    files_of(&Source::Registry(repository), &own.collect::<Vec<_>>()).await
+    (Source::Registry(repository), own.collect())
+}
+
+/// The files of an image's own layers: each layer's, with their contents.
+pub(crate) async fn layers(site: &Site, built: &Value) -> Vec<BTreeMap<String, String>> {
+    let (source, own) = own_layers(site, built);
+    files_of(&source, &own).await
+}
+
+/// The number of hives of each of an image's own layers.
+async fn hive_counts(site: &Site, built: &Value) -> Vec<usize> {
+    let (source, own) = own_layers(site, built);
+    let mut counts = Vec::new();
+    for blob in &own {
+        let bytes = source.bytes(blob, 1 << 20).await.unwrap();
+        let hives = entries_of(&bytes).into_iter();
+        let hives = hives.filter(|entry| entry.path.starts_with("Hives/") && entry.kind.is_file());
+        counts.push(hives.count());
+    }
+    counts
 }
 
 async fn files_of(source: &Source, layers: &[Descriptor]) -> Vec<BTreeMap<String, String>> {
@@ -136,7 +155,7 @@ async fn files_of(source: &Source, layers: &[Descriptor]) -> Vec<BTreeMap<String
     for blob in layers {
         let bytes = source.bytes(blob, 1 << 20).await.unwrap();
         let files = entries_of(&bytes).into_iter();
-        let files = files.filter(|entry| entry.kind.is_file());
+        let files = files.filter(|entry| entry.kind.is_file() && entry.path.starts_with("Files/"));
         let files = files.map(|entry| (entry.path, String::from_utf8(entry.bytes).unwrap()));
         read.push(files.collect());
     }
@@ -228,6 +247,8 @@ async fn steps_for_windows_run_there_and_not_again() {
         only("Files/made-three.txt", "A=second site=1 late=1"),
     ];
     assert_eq!(layers, expected);
+    // Those of Windows have hives; those of the stand-in have none.
+    assert_eq!(hive_counts(&site, &built).await, [5, 5, 0, 0, 5, 0]);
     let plan = &planned["plans"][0]["instructions"]["container"];
     assert_eq!(plan["Env"], serde_json::json!(["A=second", "B=last"]));
 

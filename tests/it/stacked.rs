@@ -1,9 +1,9 @@
 //! Layers of one image over each other: what an earlier one set stays, whatever is known of the base,
 //! and all of them have hives or none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wincimg_registry::hive::Hive;
 use wincimg_testkit::fake_registry::FakeRegistry;
@@ -150,6 +150,50 @@ async fn a_right_survives_the_next_layer() {
     }
 }
 
+/// The delta hives of a layer, by their paths.
+fn delta_hives(layer: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files_of(layer);
+    files.retain(|path, _| path.starts_with("Hives/") && !path.ends_with('/'));
+    files
+}
+
+#[test(multi_thread)]
+async fn layers_on_an_own_image_have_hives_if_its_layers_have() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    publish(&base(), &host).await;
+    let machine = Machine::new();
+    let app = machine.0.path().join("app");
+    fs::create_dir(&app).unwrap();
+    fs::write(app.join("a.txt"), "a").unwrap();
+    let build = |text: &str, more: &[&str]| {
+        fs::write(app.join("Dockerfile"), text).unwrap();
+        let build = [
+            "build", "./app", "--host-build", "17763.973", "--base-registry", &host,
+        ];
+        machine.run(&[&build[..], more].concat()).success();
+    };
+    for (line, hives) in [
+        ("reg add HKLM\\SOFTWARE\\Shop /v a /d b /f", 5),
+        ("mkdir C:\\x", 0),
+    ] {
+        let below = format!("oci:below-{hives}");
+        let text = format!("{DOCKERFILE}RUN {line}\nENV A=1\n");
+        build(&text, &["--output", &below, "--tag", "1"]);
+        let text = format!("{DOCKERFILE}FROM made\nCOPY a.txt C:/y/\n");
+        let text = text.replacen(":1809\n", ":1809 AS made\nRUN msbuild.exe\n", 1);
+        let stage = format!("made={below}:1");
+        let out = format!("out-{hives}");
+        build(
+            &text,
+            &["--stage", &stage, "--output", &format!("oci:{out}")],
+        );
+        let own = &layers_in(&machine.0.path().join(out))[1..];
+        let counts: Vec<usize> = own.iter().map(|layer| delta_hives(layer).len()).collect();
+        assert_eq!(counts, [hives; 2], "{line}");
+    }
+}
+
 #[test(multi_thread)]
 async fn all_layers_have_hives_or_none_has() {
     const REGISTRY: &str =
@@ -188,14 +232,10 @@ async fn all_layers_have_hives_or_none_has() {
         let shape = &folder[0].1;
         assert_eq!(built.len(), layers, "{shape}");
         for layer in &built {
-            let files = files_of(layer);
-            let deltas: BTreeSet<_> = files
-                .iter()
-                .filter(|(path, _)| path.starts_with("Hives/") && !path.ends_with('/'))
-                .collect();
+            let deltas = delta_hives(layer);
             assert_eq!(deltas.len(), hives, "{shape}");
             for (path, bytes) in deltas {
-                assert!(Hive::read(bytes).unwrap().layered, "{shape}: {path}");
+                assert!(Hive::read(&bytes).unwrap().layered, "{shape}: {path}");
             }
         }
     }

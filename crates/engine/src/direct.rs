@@ -28,12 +28,13 @@ use wincimg_recipe::{Instructions, Plan};
 
 use self::added_layers::AddedLayers;
 pub(crate) use self::delivery::{CancelOnDrop, assemble_directly, deliver_directly};
+use self::describe::DescribedStep;
 use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions, MAX_IN_MEMORY};
 use super::error::not_built;
 use super::origin::annotations;
-use super::plans::{PlannedBase, PlannedImage};
+use super::plans::{HIVES, PlannedBase, PlannedImage};
 use super::publication::Publication;
 
 /// An image with finished documents and its new layers.
@@ -82,7 +83,11 @@ async fn make_one(
     let (options, added) = (options.clone(), Arc::clone(added));
     let progress = Arc::clone(progress);
     let name = name_of(&plan);
-    let work = move || assemble(&plan, &base, &options, &added, progress.as_ref());
+    let requires_hives = image.requires_hives();
+    let work = move || {
+        let progress = progress.as_ref();
+        assemble(&plan, &base, requires_hives, &options, &added, progress)
+    };
     let done = tokio::task::spawn_blocking(work).await;
     let stopped = || Problem::new("build/failed", "a thread stopped before the image was made");
     done.unwrap_or_else(|_| Err(stopped().into()))
@@ -110,6 +115,7 @@ pub(crate) fn check_buildable(plan: &Plan) -> Result<(), BoxError> {
 fn assemble(
     plan: &Plan,
     base: &PlannedBase,
+    requires_hives: bool,
     options: &AssembleOptions,
     added: &AddedLayers,
     progress: &dyn Progress,
@@ -130,7 +136,7 @@ fn assemble(
     iis::check_base(plan, inside)?;
     let (created, timestamp) = time_of(plan, &base.image, options)?;
     let mut image = base.image.with_distributable_layers()?;
-    let described = describe::describe_steps(plan, &base.image, inside, timestamp)?;
+    let described = describe::describe_steps(plan, &base.image, inside, timestamp, requires_hives)?;
     let layers = described.iter().filter_map(|step| step.layer.as_deref());
     for shared in iis::shared_bindings(layers, inside)? {
         progress.warn(&format!("{}: {shared}", name_of(plan)));
@@ -144,12 +150,12 @@ fn assemble(
         if let Some(layer) = &layer {
             image = layer.to_supported_format(image)?;
         }
-        steps.push((step.created_by, layer));
+        steps.push((step, layer));
     }
     let flavour = image.manifest().flavour();
     let new = steps
         .iter()
-        .map(|(created_by, layer)| new_step(layer.as_deref(), flavour, &created, created_by));
+        .map(|(step, layer)| new_step(step, layer.as_deref(), flavour, &created));
     let image = image.append_steps(new, |config| configure(config, plan, &created))?;
     let layers = steps.into_iter().filter_map(|(_, layer)| layer).collect();
     Ok(AssembledImage {
@@ -180,15 +186,21 @@ fn configure(config: &mut ImageConfig, plan: &Plan, created: &str) {
 
 /// A build step of an image, which may have a layer.
 fn new_step(
+    step: &DescribedStep,
     layer: Option<&AddedLayer>,
     flavour: ManifestFormat,
     created: &str,
-    created_by: &str,
 ) -> NewStep {
+    let has_hives = step.layer.as_ref().is_some_and(|layer| layer.has_hives());
+    let notes = [
+        layer.and_then(AddedLayer::note),
+        has_hives.then(|| HIVES.to_owned()),
+    ];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
     let history = History {
         created: Some(created.to_owned()),
-        created_by: Some(created_by.to_owned()),
-        comment: layer.and_then(AddedLayer::note),
+        created_by: Some(step.created_by.clone()),
+        comment: (!notes.is_empty()).then(|| notes.join(" ")),
         empty_layer: layer.is_none(),
         ..History::default()
     };

@@ -317,7 +317,10 @@ impl HybridBuild<'_> {
         };
         let host = image.host.as_ref();
         let plan = base.plan_of(&image.plan.name, host);
-        let mut planned = PlannedImage::new(host.cloned(), base.clone(), plan);
+        let mut planned = PlannedImage {
+            is_below_windows: true,
+            ..PlannedImage::new(host.cloned(), base.clone(), plan)
+        };
         // A base in no registry is pushed as it is, or loaded, without the name of the built image.
         let unpushed = (!is_placed(base)).then(|| Instructions {
             steps: vec![PlannedStep {

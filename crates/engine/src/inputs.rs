@@ -20,7 +20,7 @@ use crate::listing::{content_digest, source_digests};
 pub(crate) const INPUTS: &str = "io.wincimg.inputs";
 
 /// Raised when the same inputs give other images than before.
-const EDITION: u32 = 3;
+const EDITION: u32 = 4;
 
 impl BuildRequest {
     /// The digest of each image's inputs, before downloads.

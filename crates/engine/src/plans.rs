@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use base::PlannedBase;
-pub(crate) use base::{InterimImage, changes_rights};
+pub(crate) use base::{HIVES, InterimImage, changes_rights};
 use futures_util::future::try_join_all;
 pub(crate) use host::HostGroups;
 pub use host::TargetHost;
@@ -84,6 +84,8 @@ pub struct PlannedImage {
     pub set_aside: Vec<RejectedTag>,
     /// The image that the plan's instructions are on, if Windows made one on the base.
     pub(crate) windows: Option<PlannedBase>,
+    /// True if Windows runs the next step on it.
+    pub(crate) is_below_windows: bool,
     /// Annotations of its entry in an index.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -98,6 +100,7 @@ impl PlannedImage {
             stages: StageBases::default(),
             set_aside: Vec::new(),
             windows: None,
+            is_below_windows: false,
             annotations: BTreeMap::new(),
         }
     }
@@ -105,6 +108,12 @@ impl PlannedImage {
     /// The image that the plan's layers are on: what Windows made of the base, or the base.
     pub(crate) fn ground(&self) -> &PlannedBase {
         self.windows.as_ref().unwrap_or(&self.base)
+    }
+
+    /// Returns true if a layer directly above or below those of the plan has hives, as all that
+    /// Windows makes do.
+    pub(crate) fn requires_hives(&self) -> bool {
+        self.is_below_windows || self.windows.is_some() || self.base.ends_with_hives()
     }
 
     /// The content of the image below that the build requires. A folder that a layer repeats keeps

@@ -79,7 +79,7 @@ mod tests {
     fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<Arc<AddedLayer>> {
         let options = AssembleOptions::default();
         let base = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
-        let steps = describe_steps(plan, &base, &UnknownBase, timestamp).unwrap();
+        let steps = describe_steps(plan, &base, &UnknownBase, timestamp, false).unwrap();
         let described = steps.into_iter().filter_map(|step| step.layer);
         described
             .map(|layer| layers.get_or_write(&layer, "x", &options, &Silent))

@@ -66,12 +66,13 @@ pub(super) fn check_describable(plan: &Plan) -> Result<(), DirectError> {
 /// Description of all layers that a plan adds to its base, with the steps of its history.
 ///
 /// Either all of them have hives, or none: containerd's CIM snapshotters open those of the layer
-/// below one that has them.
+/// below one that has them. `requires_hives` is true if layers above or below the plan's have some.
 pub(super) fn describe_steps(
     plan: &Plan,
     image: &Image,
     inside: &dyn BaseContents,
     timestamp: u64,
+    requires_hives: bool,
 ) -> Result<Vec<DescribedStep>, DirectError> {
     let is_bottom = is_bottom(plan, image);
     let windows = WindowsBase(inside);
@@ -119,7 +120,7 @@ pub(super) fn describe_steps(
         }
     }
     let layers = described.iter_mut().filter_map(|step| step.layer.as_mut());
-    add_unchanged_hives(layers, base, file_time(timestamp))?;
+    add_unchanged_hives(layers, base, file_time(timestamp), requires_hives)?;
     for step in &mut described {
         step.layer.take_if(|layer| layer.is_empty());
     }
@@ -136,14 +137,15 @@ fn with_rights<'p>(text: String, changed: impl Iterator<Item = &'p ImagePath>) -
     format!("{text}, icacls {}", changed.join(", "))
 }
 
-/// Gives all layers hives if one of them has some.
+/// Gives all layers hives if one of them has some, or if they are required.
 fn add_unchanged_hives<'l>(
     layers: impl Iterator<Item = &'l mut Arc<Layer>>,
     base: &dyn BaseKeys,
     time: FileTime,
+    are_required: bool,
 ) -> Result<(), DirectError> {
     let layers: Vec<_> = layers.filter(|layer| !layer.is_empty()).collect();
-    if !layers.iter().any(|layer| layer.has_hives()) {
+    if !are_required && !layers.iter().any(|layer| layer.has_hives()) {
         return Ok(());
     }
     let hives = unchanged_hives(base, time)?;

@@ -244,12 +244,13 @@ impl ReuseSources {
 fn noted_layers(image: &Image, source: &Source) -> Vec<ReusableLayer> {
     let config = image.config();
     let steps = config.history.iter();
-    let comments: Vec<&str> = steps.filter_map(|step| step.comment.as_deref()).collect();
+    let comments = steps.filter_map(|step| step.comment.as_deref());
+    let notes: Vec<&str> = comments.flat_map(str::split_whitespace).collect();
     let layers = image.manifest().layers.iter();
     let layers = layers.zip(&config.rootfs.diff_ids);
     let held = layers.filter_map(|(descriptor, diff_id)| {
         let compression = compression_of(descriptor)?;
-        let is_noted = comments.contains(&note(diff_id, compression).as_str());
+        let is_noted = notes.contains(&note(diff_id, compression).as_str());
         is_noted.then(|| ReusableLayer {
             descriptor: descriptor.clone(),
             diff_id: diff_id.clone(),

@@ -20,6 +20,9 @@ use wincimg_windows::version::WindowsVersion;
 use super::TargetHost;
 use crate::direct::AddedLayer;
 
+/// Note in the history of a layer of this program that has hives.
+pub(crate) const HIVES: &str = "io.wincimg.hives";
+
 /// Commands that change rights, as in the history of images, in lower case.
 const OF_RIGHTS: [&str; 4] = ["cacls", "takeown", "set-acl", "setaccesscontrol"];
 
@@ -163,6 +166,14 @@ impl PlannedBase {
             || texts.into_iter().flatten().any(changes_rights)
     }
 
+    /// Returns true if its topmost layer is of this program and has hives.
+    pub(super) fn ends_with_hives(&self) -> bool {
+        let mut steps = self.image.config().history.iter().rev();
+        let top = steps.find(|step| !step.empty_layer);
+        let notes = top.and_then(|step| step.comment.as_deref());
+        notes.is_some_and(|notes| notes.split_whitespace().any(|note| note == HIVES))
+    }
+
     /// Its version, for reports.
     pub fn version_text(&self) -> Option<String> {
         self.os_version.map(|version| version.os_version())
@@ -295,6 +306,22 @@ mod tests {
             .image
             .edit_config(|config| config.history.truncate(1));
         assert!(PlannedBase::new(None, image.unwrap()).has_own_rights());
+    }
+
+    #[test]
+    fn a_base_ends_with_hives_if_its_topmost_layer_has_them() {
+        let ends_with_hives = |noted: usize| {
+            let steps = [
+                ("Apply image", true),
+                ("COPY a b", true),
+                ("ENV A=1", false),
+            ];
+            let image = base(&steps).image.edit_config(|config| {
+                config.history[noted].comment = Some(format!("io.wincimg.inputs=a {HIVES}"));
+            });
+            PlannedBase::new(None, image.unwrap()).ends_with_hives()
+        };
+        assert_eq!([0, 1].map(ends_with_hives), [false, true]);
     }
 
     #[test]

@@ -364,7 +364,7 @@ fn plan(layers: Vec<PlannedLayer>) -> Plan {
 fn written(plan: &Plan, inside: &dyn BaseContents) -> ContainerView {
     let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
     let mut found = ContainerView::default();
-    for step in describe_steps(plan, &image, inside, 1).unwrap() {
+    for step in describe_steps(plan, &image, inside, 1, false).unwrap() {
         if let Some(layer) = step.layer {
             found.take(&layer);
         }
@@ -445,7 +445,7 @@ proptest! {
 fn descriptors(plan: &Plan, inside: &dyn BaseContents) -> BTreeMap<String, String> {
     let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
     let mut found = BTreeMap::new();
-    for step in describe_steps(plan, &image, inside, 1).unwrap() {
+    for step in describe_steps(plan, &image, inside, 1, false).unwrap() {
         let mut blob = Vec::new();
         let Some(layer) = step.layer else { continue };
         layer.write(&mut blob, &WriteOptions::default()).unwrap();
@@ -512,11 +512,28 @@ fn the_history_names_what_gets_rights() {
         let steps = &mut plan.instructions.as_mut().unwrap().steps;
         created_by.clone_into(&mut steps[0].created_by);
         let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973"));
-        let steps = describe_steps(&plan, &image.unwrap(), &UnknownBase, 1).unwrap();
+        let steps = describe_steps(&plan, &image.unwrap(), &UnknownBase, 1, false).unwrap();
         steps[0].created_by.clone()
     };
     let named = granted("wincimg build app: data");
     assert_eq!(named, r"wincimg build app: data, icacls C:\data");
     let line = r"RUN ICACLS C:\data /grant Everyone:R";
     assert_eq!(granted(line), line);
+}
+
+#[test]
+fn layers_have_hives_if_one_above_or_below_has_some() {
+    let plan = plan(vec![PlannedLayer {
+        entries: vec![PlannedEntry::folder("/data".parse().unwrap())],
+        ..PlannedLayer::default()
+    }]);
+    let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973")).unwrap();
+    for (requires_hives, count) in [(false, 0), (true, 5)] {
+        let mut found = ContainerView::default();
+        let steps = describe_steps(&plan, &image, &UnknownBase, 1, requires_hives);
+        for step in steps.unwrap() {
+            found.take(&step.layer.unwrap());
+        }
+        assert_eq!(found.hives, [count]);
+    }
 }
