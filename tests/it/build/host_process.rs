@@ -246,6 +246,38 @@ fn a_dockerfile_on_microsofts_base_is_for_all_hosts() {
         .fails(2, "base/no-windows", &["--stop-timeout"]);
 }
 
+#[test]
+fn files_of_microsofts_base_are_copied_for_any_host() {
+    let site = Site::new();
+    let file = "[[files]]\ncontent = \"x\"\nto = 'C:\\tool.exe'\n";
+    let base = format!("name = \"base\"\nbase = \"hostprocess\"\n{file}");
+    site.write("base/recipe.toml", base);
+    let named = format!("mcr/{PUBLISHED}");
+    let pushed = json_of(
+        site.push("base")
+            .args(["--name", &named, "--tag", "v1.0.0"]),
+    );
+    let digest = pushed["images"][0]["digest"].as_str().unwrap();
+    let published = format!("{PUBLISHED}:v1.0.0");
+    for (from, hosts) in [
+        (published.as_str(), &[][..]),
+        (
+            "windows/nanoserver:1809",
+            &["--host-build", "17763.973"][..],
+        ),
+    ] {
+        let text = format!(
+            "FROM mcr.microsoft.com/{from}\n\
+             COPY --from=mcr.microsoft.com/{PUBLISHED}@{digest} /tool.exe C:/x/\n"
+        );
+        site.write("agent/Dockerfile", text);
+        let mut build = site.build("./agent");
+        let built = json_of(build.args(["--output", "oci:layout"]).args(hosts));
+        let files = files_of(&site, &built["images"][0]["layers"][1]);
+        assert_eq!(files.last().unwrap().0, "Files/x/tool.exe", "{from}");
+    }
+}
+
 /// Builds the agent, with this content in its file, as `app:1.4`.
 fn push_agent(site: &Site, content: &str, more: &[&str]) -> assert_cmd::Command {
     let recipe = AGENT.replace("content = \"x\"", &format!("content = {content:?}"));

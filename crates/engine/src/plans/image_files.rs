@@ -40,14 +40,18 @@ impl<'a> ImageExtractor<'a> {
         name: &str,
         hosts: &[HostBuild],
     ) -> Result<Vec<PlannedBase>, BoxError> {
-        let BuildRequest {
-            base_registry,
-            matched,
-            ..
-        } = self.request;
-        let named = base_registry.parse_dockerfile_name(name)?;
-        let found = named.resolve(&self.ctx.registry, hosts, *matched).await?;
-        Ok(found.into_iter().map(|found| found.base.into()).collect())
+        let named = self.request.base_registry.parse_dockerfile_name(name)?;
+        self.find(&named, hosts).await
+    }
+
+    async fn find(
+        &self,
+        named: &NamedBase,
+        hosts: &[HostBuild],
+    ) -> Result<Vec<PlannedBase>, BoxError> {
+        let matched = self.request.matched;
+        let found = self.ctx.bases.by_name(named, hosts, matched).await?;
+        Ok(found.into_iter().map(|found| found.base).collect())
     }
 
     /// The files at these paths of an image; none if wincimg makes the image.
@@ -154,13 +158,10 @@ impl<'a> ImageExtractor<'a> {
             let (host, repository) = (reference.registry(), reference.repository());
             named = NamedBase::Exact(with_digest(host, repository, &tag, pin));
         }
-        let hosts = [host];
-        let resolving = named.resolve(&self.ctx.registry, &hosts, self.request.matched);
-        let mut found = resolving.await?;
-        let Some(found) = found.pop() else {
+        let Some(found) = self.find(&named, &[host]).await?.pop() else {
             unreachable!("a search for one host has one result");
         };
-        Ok(found.base.into())
+        Ok(found)
     }
 
     async fn extract_entries(

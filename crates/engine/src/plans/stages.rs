@@ -10,7 +10,7 @@ use wincimg_dockerfile::stages::{
     BaseImages, EvaluationResult, Inputs, SegmentId, StageBase, StageError, Stages, StepPlacement,
     WindowsInputs, WindowsSegment, run_requirements,
 };
-use wincimg_inspect::bases::NamedBase;
+use wincimg_inspect::bases::{NamedBase, is_published_host_process};
 use wincimg_inspect::windows_images;
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
@@ -299,7 +299,7 @@ impl EvaluationPass<'_> {
             }
             return found;
         }
-        if hosts.is_empty() {
+        if hosts.is_empty() && !is_published_host_process(name) {
             let problem = format!("COPY --from={name} requires a host");
             return Err(Problem::request("dockerfile/request", problem)
                 .hint("name one: --host-build B.R")
