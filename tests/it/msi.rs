@@ -197,6 +197,11 @@ async fn what_only_windows_can_install_is_named() {
             r#"1639): write DIR="C:\a b", in the shell form"#,
         ),
         (
+            r#"RUN ["msiexec", "/i", "C:\\a.msi", "/qn", "DIR=\"C:\\a b\""]"#,
+            "dockerfile/not-understood",
+            r#"write NAME="VALUE" without it, in the shell form"#,
+        ),
+        (
             "USER ContainerUser\nRUN msiexec /i C:\\a.msi /qn",
             "dockerfile/fails",
             "ContainerUser",

@@ -43,7 +43,8 @@ fn an_installer_that_fails_or_restarts_ends_a_line_that_does_not_handle_it() {
         cmd> msiexec /i a.msi /qn DIR="C:\Program Files\My App\" X="y z" => install C:\work\a.msi [("DIR", "C:\\Program Files\\My App\\"), ("X", "y z")]
         cmd> msiexec /i a.msi /qn X="a ""b"" c" Y="" => install C:\work\a.msi [("X", "a \"b\" c"), ("Y", "")]
         PS> Start-Process msiexec -Wait -ArgumentList '/i a.msi /qn DIR=\"C:\a b\\\" X=1' => install C:\work\a.msi [("DIR", "C:\\a b\\"), ("X", "1")]
-        cmd> msiexec /i a.msi /qn X=\"a\" => NotUnderstood: …a quote after a backslash…
+        cmd> msiexec /i a.msi /qn X=\"a\" => NotUnderstood: …a quote after a backslash…: write NAME="VALUE" without it…
+        PS continue> Start-Process msiexec -Wait -ArgumentList '/i a.msi /qn \"DIR=C:\a b\"' => Refused: …(1639): write DIR="C:\a b", and nothing…
         cmd> msiexec /i a.msi X=1 /qn b => Fails: …refuses the argument b (1639)…
         PS continue> Start-Process msiexec -Wait -ArgumentList '/i a.msi /qn', 'DIR=C:\a b' => Refused: …write DIR="C:\a b", and nothing…
     "#,
@@ -270,6 +271,7 @@ fn what_requires_windows_says_what_to_do_instead() {
         ("powershell Stop-Service x", "start type"),
         (r".\setup.exe /q /x:y", "vendor's zip"),
         ("start /w vs_BuildTools --quiet", "vendor's zip"),
+        (r"start /w mkdir C:\x", "leave out start"),
         (
             r"curl -Lo a.exe https://example.com/a && .\a.exe /x",
             "vendor's zip",

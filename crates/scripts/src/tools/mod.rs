@@ -116,22 +116,20 @@ pub(super) fn command_line(
         }
         _ if cmd::is_batch(&shell) => cmd::run_batch(machine, &name, rest.as_str()),
         "msiexec" if !is_elsewhere(machine, &name, &shell) => {
+            let place = match starter {
+                Starter::PowerShell => ", which PowerShell keeps in -ArgumentList of Start-Process",
+                // The daemon quotes the arguments.
+                Starter::Daemon => ", in the shell form of RUN",
+                Starter::Windows | Starter::Cmd => "",
+            };
             if let Some(property) = msiexec::quoted_property(rest.as_str()) {
-                let place = match starter {
-                    Starter::PowerShell => {
-                        ", which PowerShell keeps in -ArgumentList of Start-Process"
-                    }
-                    // The daemon quotes the arguments of the exec form.
-                    Starter::Windows => ", in the shell form of RUN",
-                    Starter::Cmd => "",
-                };
                 let why = format!(
                     "Windows Installer refuses a quote before the name of a property (1639): write \
                      {property}{place}"
                 );
                 return Ok(machine.fail(1639, why));
             }
-            let words = msiexec::words(rest.as_str());
+            let words = msiexec::words(rest.as_str(), place);
             words.and_then(|words| tool(machine, starter, &name, &words, at))
         }
         _ => tool(machine, starter, &name, &rest.words(), at),
@@ -143,7 +141,7 @@ pub(super) fn command_line(
 pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result<i32> {
     let words: Vec<&str> = words.iter().map(TracedText::as_str).collect();
     let line = TracedText::from_one(&argv::join(&words), 0);
-    command_line(machine, Starter::Windows, &line)
+    command_line(machine, Starter::Daemon, &line)
 }
 
 /// Runs `cmd` with its command line.
@@ -314,11 +312,10 @@ fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Resu
         let error = ScriptError::fails("a URL is not a program");
         return Err(match starter {
             Starter::PowerShell => error.help(QUOTE),
-            Starter::Windows | Starter::Cmd => error,
+            Starter::Windows | Starter::Daemon | Starter::Cmd => error,
         });
     }
-    let is_built_in = !name.contains(['\\', '/', '.', ':']) && is_built_in(name);
-    if !is_built_in || starter != Starter::Windows {
+    if !is_command_of_cmd(name) || !matches!(starter, Starter::Windows | Starter::Daemon) {
         return Ok(());
     }
     match find(machine, starter, name) {
@@ -329,6 +326,11 @@ fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Resu
         Lookup::Unknown => Err(ScriptError::windows(PROGRAM).instead(BY_CMD)),
         Lookup::Present(()) | Lookup::Deferred(Deferred) => Ok(()),
     }
+}
+
+/// Returns true for the name of a command that only cmd has.
+pub(super) fn is_command_of_cmd(name: &str) -> bool {
+    !name.contains(['\\', '/', '.', ':']) && is_built_in(name)
 }
 
 /// Returns true for a program that is an installer, as far as its file is known. A name without a

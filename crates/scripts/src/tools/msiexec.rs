@@ -243,9 +243,9 @@ fn patch() -> ScriptError {
 }
 
 /// Splits a command line as `msiexec` does, which reads it itself: `""` inside quotes is a quote, and
-/// a backslash escapes nothing.
+/// a backslash escapes nothing. `place` is where the error says that quotes reach it.
 /// <https://learn.microsoft.com/windows/win32/msi/command-line-options>
-pub(super) fn words(line: &str) -> Result<Vec<String>> {
+pub(super) fn words(line: &str, place: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let (mut is_quoted, mut before) = (false, ' ');
@@ -257,10 +257,10 @@ pub(super) fn words(line: &str) -> Result<Vec<String>> {
             }
             // Meant as the quote that other programs make of it.
             '"' if !is_quoted && before == '\\' => {
-                let why = "a quote after a backslash, which escapes nothing, is unclear";
-                return Err(
-                    ScriptError::unclear(why).help("write NAME=\"VALUE\" in the shell form of RUN")
-                );
+                return error::unclear(format!(
+                    "a quote after a backslash, which escapes nothing, is unclear: write \
+                     NAME=\"VALUE\" without it{place}"
+                ));
             }
             '"' => {
                 is_quoted = !is_quoted;
@@ -349,10 +349,10 @@ mod tests {
             (r#"A="C:\a\\" B=a"b c"d"#, &[r"A=C:\a\\", "B=ab cd"]),
             ("", &[]),
         ] {
-            assert_eq!(words(line).unwrap(), expected, "{line}");
+            assert_eq!(words(line, "").unwrap(), expected, "{line}");
         }
         for line in [r#"A=\"a b\""#, r#"/i \"C:\a.msi\""#, r#""A=\"a b\"""#] {
-            assert!(words(line).is_err(), "{line}");
+            assert!(words(line, "").is_err(), "{line}");
         }
     }
 

@@ -13,8 +13,11 @@ const EXTENSIONS: [&str; 5] = [".com", ".exe", ".bat", ".cmd", ".ps1"];
 /// What starts a program. It decides where a name without a folder is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Starter {
-    /// Windows, for the daemon and for `start` and `Start-Process`: first in the folder of its programs.
+    /// Windows, for `start` and `Start-Process`, and for the shell of a line: first in the folder of its
+    /// programs.
     Windows,
+    /// The daemon, for the exec form: as Windows.
+    Daemon,
     /// cmd: first in the working folder.
     Cmd,
     /// PowerShell: only on PATH.
@@ -31,7 +34,7 @@ pub(super) fn check_windows_program(
     let path = format!(r"{folder}\{}.exe", program_name(name));
     check_program_exists(machine, name, &path)?;
     let is_first = match starter {
-        Starter::Windows => folder == SYSTEM,
+        Starter::Windows | Starter::Daemon => folder == SYSTEM,
         Starter::Cmd => is_same(&machine.folder, folder),
         Starter::PowerShell => false,
     };
