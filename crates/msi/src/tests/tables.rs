@@ -238,3 +238,86 @@ fn a_folder_without_the_removed_files_is_removed_unless_it_is_created_again() {
         assert_eq!(removed, expected, "{rows}{action}");
     }
 }
+
+#[test]
+fn a_component_that_is_never_overwritten_keeps_the_value_of_the_image() {
+    // A registry key path, never overwritten, of 64 bits.
+    let attributes = 4 + 128 + 256;
+    let component = "Component|Component|Directory_|#Attributes|KeyPath\nMain|TARGETDIR";
+    let component = format!("{component}|{attributes}|r");
+    let tables = [
+        component.as_str(),
+        "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SOFTWARE\\Acme|Mode|new|Main",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteRegistryValues|2",
+    ];
+    let key = r"HKLM\SOFTWARE\Acme";
+    for (name, is_kept) in [("Mode", true), ("Other", false)] {
+        let system = TestSystem::with_value(key, name, RegistryData::sz("old"));
+        let plan = plan("x64", &tables, system).unwrap();
+        assert_eq!(plan.registry.is_empty(), is_kept);
+        let note = format!("the value \"Mode\" of {key} exists and is not replaced");
+        assert_eq!(plan.notes.contains(&note), is_kept, "{:?}", plan.notes);
+    }
+}
+
+#[test]
+fn entries_of_a_file_of_the_image_are_removed() {
+    let planned = |removed: &str| -> Result<String, MsiError> {
+        let columns = "RemoveIniFile|RemoveIniFile|FileName|DirProperty|Section|Key|Value|#Action";
+        let removed = format!("{columns}|Component_\nr|app.ini|TARGETDIR|{removed}|Main");
+        let added = "IniFile|IniFile|FileName|DirProperty|Section|Key|Value|#Action|Component_\n\
+                     i|new.ini|TARGETDIR|a|z|3|0|Main\nj|app.ini|TARGETDIR|a|z|3|0|Main";
+        let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n\
+                        RemoveIniValues|2\nWriteIniValues|3";
+        let system = TestSystem::with_file(r"C:\app.ini", b"[a]\r\nx=1\r\ny=2,3\r\n[b]\r\nx=4\r\n");
+        let plan = plan("x64", &[removed.as_str(), added, sequence], system)?;
+        match &plan.files[0].source {
+            InstalledContent::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            other => panic!("{other}"),
+        }
+    };
+    for (removed, expected) in [
+        ("A|X||2", "[a]\r\ny=2,3\r\nz=3\r\n[b]\r\nx=4\r\n"),
+        ("c|x||2", "[a]\r\nx=1\r\ny=2,3\r\nz=3\r\n[b]\r\nx=4\r\n"),
+        ("a|y|4|4", "[a]\r\nx=1\r\ny=2,3\r\nz=3\r\n[b]\r\nx=4\r\n"),
+    ] {
+        assert_eq!(planned(removed).unwrap(), expected, "{removed}");
+    }
+    let error = planned("a|y|3|4").unwrap_err();
+    assert!(error.to_string().contains(r"C:\app.ini"), "{error}");
+}
+
+#[test]
+fn assemblies_of_an_application_are_copied() {
+    for (application, refused) in [("", 1), ("f", 0)] {
+        let assembly =
+            format!("MsiAssembly|Component_|Feature_|File_Application\nMain|All|{application}");
+        let tables = [
+            "File|File|Component_|FileName\nf|Main|a.dll",
+            assembly.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nMsiPublishAssemblies|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.refused.len(), refused, "{application}");
+    }
+}
+
+#[test]
+fn properties_of_shortcuts_are_left_out_with_a_note() {
+    let note = "the properties of shortcuts (MsiShortcutProperty) are left out";
+    for (shortcut, is_noted) in [("own", true), ("other", false)] {
+        let properties = format!(
+            "MsiShortcutProperty|MsiShortcutProperty|Shortcut_|PropertyKey|PropVariantValue\n\
+             p|{shortcut}|System.AppUserModel.ID|Acme"
+        );
+        let tables = [
+            "Shortcut|Shortcut|Directory_|Name|Component_|Target\n\
+             own|TARGETDIR|App|Main|C:\\app.exe\nother|TARGETDIR|Other|None|C:\\app.exe",
+            properties.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nCreateShortcuts|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.shortcuts.len(), 1);
+        assert_eq!(plan.notes.iter().any(|it| it == note), is_noted);
+    }
+}

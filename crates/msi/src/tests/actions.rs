@@ -1,0 +1,171 @@
+//! Actions that run programs, restart Windows or set properties.
+
+use super::*;
+
+#[test]
+fn only_libraries_of_wix_are_known_by_their_entry_points() {
+    for (library, entry, is_refused) in [
+        ("WixUIWixca", "ValidatePath", false),
+        ("VendorDll", "ValidatePath", true),
+        ("Wix4UtilCA_X64", "WixCloseApplications", false),
+        ("WixFirewallCA", "SchedFirewallExceptionsInstall", false),
+        ("VendorDll", "SchedFirewallExceptionsInstall", true),
+        ("IIsSchedule", "UninstallCertificates", false),
+    ] {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|1|{library}|{entry}");
+        let tables = [
+            action.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(
+            plan.refused.len(),
+            usize::from(is_refused),
+            "{library} {entry}"
+        );
+    }
+}
+
+#[test]
+fn an_action_that_runs_only_after_dialogs_is_left_out() {
+    let planned = |kind: i16| {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|{kind}|OWN|x");
+        let tables = [
+            action.as_str(),
+            "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SYSTEM\\Acme|x|<[OWN]>|Main",
+            "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2\nWriteRegistryValues|3",
+        ];
+        plan("x64", &tables, TestSystem::default()).unwrap()
+    };
+    for (bits, value) in [(0, "<x>"), (256, "<x>"), (512, "<x>"), (768, "<>")] {
+        let expected = format!(r"HKLM\SYSTEM\Acme x={value}");
+        assert_eq!(values_of(&planned(51 + bits)), [expected], "{bits}");
+    }
+    for kind in [2, 19] {
+        assert!(planned(kind + 768).refused.is_empty(), "{kind}");
+    }
+}
+
+#[test]
+fn all_actions_that_require_windows_are_named() {
+    let action = |name: &str| RefusedAction {
+        name: name.to_owned(),
+        kind: 0,
+        condition: String::new(),
+        runs: "x".to_owned(),
+    };
+    let mut plan = InstallPlan::default();
+    assert_eq!(plan.refusal(), None);
+    plan.refused = ["A", "B", "C"].map(action).into();
+    let named = plan.refusal().unwrap();
+    assert_eq!(named, "the action A (x) requires Windows (also: B, C)");
+}
+
+#[test]
+fn what_an_installation_without_qn_does_besides_is_named() {
+    let differs = |why: &str| Some(Interaction::Differs(why.to_owned()));
+    let action = "CustomAction|Action|#Type|Source|Target\nOwn|51|A|1";
+    for (tables, expected) in [
+        (vec![], None),
+        (
+            vec!["InstallUISequence|Action|#Sequence\nCostFinalize|1"],
+            None,
+        ),
+        (
+            vec!["Dialog|Dialog|Title\nWelcome|Hello"],
+            Some(Interaction::Waits),
+        ),
+        (
+            vec![action, "InstallUISequence|Action|#Sequence\nOwn|1"],
+            differs("without /qn it also runs Own"),
+        ),
+        (
+            vec![action, "InstallUISequence|Action|#Sequence\nOwn|-1"],
+            None,
+        ),
+        (
+            vec![
+                action,
+                "InstallUISequence|Action|#Sequence\nOwn|1",
+                "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2",
+            ],
+            None,
+        ),
+        (
+            vec!["InstallExecuteSequence|Action|#Sequence|Condition\nCostFinalize|1|UILevel < 5"],
+            differs("without /qn the condition of CostFinalize differs"),
+        ),
+    ] {
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.interactive, expected, "{tables:?}");
+    }
+}
+
+/// Plans a package with an action of a restart and a value of `REBOOT`.
+fn with_restart(action: &str, reboot: &str) -> Result<InstallPlan, MsiError> {
+    let properties = format!("{}\nREBOOT|{reboot}", TABLES[0]);
+    let sequence = format!("InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n{action}|2");
+    let tables = [properties.as_str(), sequence.as_str()];
+    plan("x64", &tables, TestSystem::default())
+}
+
+#[test]
+fn a_package_may_require_a_restart() {
+    for (action, reboot, is_required) in [
+        ("InstallFinalize", "S", false),
+        ("ScheduleReboot", "S", true),
+        ("ScheduleReboot", "ReallySuppress", true),
+        ("ForceReboot", "ReallySuppress", true),
+        ("ForceReboot", "r", true),
+    ] {
+        let plan = with_restart(action, reboot).unwrap();
+        assert_eq!(plan.restart_required, is_required, "{action} {reboot}");
+        assert!(plan.refused.is_empty(), "{action} {reboot}");
+    }
+    let plan = with_restart("ForceReboot", "Suppress").unwrap();
+    assert!(!plan.restart_required);
+    let refused = plan.refused[0].to_string();
+    assert!(refused.starts_with("ForceReboot (a restart"), "{refused}");
+    let error = with_restart("InstallFinalize", "force").unwrap_err();
+    assert!(error.to_string().starts_with("REBOOT=Force"), "{error}");
+}
+
+#[test]
+fn a_list_that_every_row_lengthens_is_bounded() {
+    let long = "x".repeat(60_000);
+    let rows = (0..40).map(|row| format!("r{row}|2|SOFTWARE\\Acme|List|[~]{row}{long}|Main"));
+    let rows: Vec<String> = rows.collect();
+    let columns = "Registry|Registry|#Root|Key|Name|Value|Component_";
+    let written = |rows: &[String]| {
+        let registry = format!("{columns}\n{}", rows.join("\n"));
+        let tables = [
+            registry.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteRegistryValues|2",
+        ];
+        plan("x64", &tables, TestSystem::default())
+    };
+    assert_eq!(written(&rows[..10]).unwrap().registry.len(), 10);
+    let error = written(&rows).unwrap_err();
+    assert!(matches!(error, MsiError::TooLarge(_)), "{error}");
+}
+
+#[test]
+fn a_program_that_installs_further_packages_requires_windows() {
+    for (condition, refused) in [
+        (
+            "",
+            "MsiEmbeddedChainer (the program setup in the package: C:\\)",
+        ),
+        (
+            "VersionNT64",
+            "MsiEmbeddedChainer (the program setup in the package: C:\\), if VersionNT64",
+        ),
+        ("NOT VersionNT64", ""),
+    ] {
+        let columns = "MsiEmbeddedChainer|MsiEmbeddedChainer|Condition|CommandLine|Source|#Type";
+        let chainer = format!("{columns}\nc|{condition}|[TARGETDIR]|setup|2");
+        let plan = plan("x64", &[chainer.as_str()], TestSystem::default()).unwrap();
+        let found = plan.refused.first().map(ToString::to_string);
+        assert_eq!(found.unwrap_or_default(), refused, "{condition}");
+    }
+}

@@ -1,0 +1,183 @@
+//! What a package searches on the system before its installation.
+
+use super::*;
+
+/// The search for a value of the registry.
+const SEARCH: [&str; 2] = [
+    "AppSearch|Property|Signature_\nFOUND|sig",
+    "RegLocator|Signature_|#Root|Key|Name|#Type\nsig|2|SOFTWARE\\Acme|Release|18",
+];
+
+/// Plans a package that searches a value and has an action with a condition.
+fn with_search(action: &str, condition: &str, system: TestSystem) -> Result<InstallPlan, MsiError> {
+    let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|{action}");
+    let sequence = format!(
+        "InstallExecuteSequence|Action|#Sequence|Condition\nAppSearch|1|\nLaunchConditions|2|\n\
+         CostFinalize|3|\nOwn|4|{condition}"
+    );
+    let tables = [&SEARCH[..], &[action.as_str(), sequence.as_str()]].concat();
+    plan("x64", &tables, system)
+}
+
+#[test]
+fn what_a_search_decides_is_asked_before_a_refusal() {
+    let unread = || TestSystem {
+        is_unread: true,
+        ..TestSystem::default()
+    };
+    let read = || TestSystem::with_value(r"HKLM\SOFTWARE\Acme", "Release", RegistryData::dword(5));
+    let question = "the value \"Release\" of HKLM\\SOFTWARE\\Acme".to_owned();
+    let program = "3074|setup|/q";
+    for (action, condition, refused) in [
+        (program, "NOT FOUND", 0),
+        (program, "FOUND", 0),
+        (program, "NOT Installed", 1),
+        ("19||needs it", "NOT FOUND", 0),
+    ] {
+        let plan = with_search(action, condition, unread()).unwrap();
+        assert!(plan.unknown.contains(&question), "{:?}", plan.unknown);
+        assert_eq!(plan.refused.len(), refused, "{action} {condition}");
+    }
+    for (condition, refused) in [("NOT FOUND", 0), ("FOUND", 1)] {
+        let plan = with_search(program, condition, read()).unwrap();
+        assert_eq!(plan.refused.len(), refused, "{condition}");
+    }
+    let error = with_search("19||needs it", "FOUND", read()).unwrap_err();
+    assert!(matches!(error, MsiError::Fails(_)), "{error}");
+    let launch = "LaunchCondition|Condition|Description\nFOUND|not met";
+    let sequence = "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nLaunchConditions|2";
+    let tables = [&SEARCH[..], &[launch, sequence]].concat();
+    let planned = plan("x64", &tables, unread()).unwrap();
+    assert!(planned.unknown.contains(&question));
+    plan("x64", &tables, read()).unwrap();
+    let error = plan("x64", &tables, TestSystem::default()).unwrap_err();
+    assert!(matches!(error, MsiError::Fails(_)), "{error}");
+}
+
+#[test]
+fn limits_of_a_file_search_are_unknown() {
+    let unknown = |limits: &str| {
+        let columns = "Signature|Signature|FileName|MinVersion|#MinSize";
+        let signature = format!("{columns}\nsig|a.exe|{limits}");
+        let tables = [
+            signature.as_str(),
+            "AppSearch|Property|Signature_\nFOUND|sig",
+            "DrLocator|Signature_|Parent|Path|#Depth\nsig||C:\\tools|0",
+            "LaunchCondition|Condition|Description\nFOUND = \"C:\\tools\\a.exe\"|not found",
+            "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nLaunchConditions|2",
+        ];
+        let system = TestSystem::with_file(r"C:\tools\a.exe", b"MZ");
+        plan("x64", &tables, system).unwrap().unknown
+    };
+    assert!(unknown("|").is_empty());
+    let question = r"whether C:\tools\a.exe has the version of the search sig";
+    assert_eq!(unknown("99.0.0.0|"), [question]);
+    assert_eq!(unknown("|5"), [question]);
+}
+
+/// The results are those of Windows, by wine's tests.
+#[test]
+fn a_value_of_the_registry_is_a_file_or_a_folder() {
+    const FILE: &str = r"C:\tools\a.exe";
+    const FOLDER: &str = r"C:\tools\";
+    for (kind, file, value, expected) in [
+        (1, "a.exe", FILE, FILE),
+        (1, "ignored", FILE, FILE),
+        (1, "a.exe", r#""C:\tools\a.exe" -x"#, FILE),
+        (1, "a.exe", r"%SystemDrive%\tools\a.exe", FILE),
+        (1, "a.exe", r"C:\tools\gone.exe", ""),
+        (1, "a.exe", FOLDER, ""),
+        (1, "", FILE, FOLDER),
+        (1, "", r"C:\tools\gone.exe", FOLDER),
+        (1, "", FOLDER, r"C:\"),
+        (0, "", FOLDER, FOLDER),
+        (0, "", FILE, ""),
+        (0, "a.exe", r"C:\tools", FILE),
+        (0, "a.exe", FILE, ""),
+        (0, "tools", r"C:\", ""),
+        (2, "", "my%NOVAR%", "my%NOVAR%"),
+        (2, "", "100% of %windir%", r"100% of C:\Windows"),
+    ] {
+        let columns = "RegLocator|Signature_|#Root|Key|Name|#Type";
+        let search = format!("{columns}\nsig|2|SOFTWARE\\Acme|Path|{}", kind + 16);
+        let signature = format!("Signature|Signature|FileName\nsig|{file}");
+        let app_search = "AppSearch|Property|Signature_\nFOUND|sig";
+        let tables = [app_search, search.as_str(), signature.as_str()];
+        let tables = &tables[..if file.is_empty() { 2 } else { 3 }];
+        let key = r"HKLM\SOFTWARE\Acme".parse().unwrap();
+        let system = TestSystem {
+            values: vec![(key, "Path", RegistryData::expand_sz(value))],
+            ..TestSystem::with_file(FILE, b"MZ")
+        };
+        let found = written("FOUND", tables, system);
+        let expected = RegistryData::sz(&format!("<{expected}>"));
+        assert_eq!(found, expected, "{kind} {file} {value}");
+    }
+}
+
+#[test]
+fn a_path_without_a_drive_is_searched_on_c() {
+    const FILE: &str = r"C:\tools\a.exe";
+    const FOLDER: &str = r"C:\tools\";
+    for (path, file, expected) in [
+        ("", "", r"C:\"),
+        ("", "a.exe", ""),
+        ("tools", "", FOLDER),
+        ("tools", "a.exe", FILE),
+        (r"\tools", "a.exe", FILE),
+        ("/tools", "a.exe", FILE),
+        (r"C:\tools\", "a.exe", FILE),
+        (r"D:\tools", "a.exe", ""),
+        (r"\\server\tools", "a.exe", ""),
+    ] {
+        let search = format!("DrLocator|Signature_|Parent|Path|#Depth\nsig||{path}|");
+        let signature = format!("Signature|Signature|FileName\nsig|{file}");
+        let app_search = "AppSearch|Property|Signature_\nFOUND|sig";
+        let tables = [app_search, search.as_str(), signature.as_str()];
+        let tables = &tables[..if file.is_empty() { 2 } else { 3 }];
+        let found = written("FOUND", tables, TestSystem::with_file(FILE, b"MZ"));
+        let expected = RegistryData::sz(&format!("<{expected}>"));
+        assert_eq!(found, expected, "{path} {file}");
+    }
+}
+
+#[test]
+fn related_products_are_those_of_a_language() {
+    const INSTALLER: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Installer";
+    const PRODUCTS: [&str; 2] = [
+        "87654321CBA90FED21436587A9CBED0F",
+        "87654321CBA90FED21436587A9CBED1F",
+    ];
+    let both = "{12345678-9ABC-DEF0-1234-56789ABCDEF0};{12345678-9ABC-DEF0-1234-56789ABCDEF1}";
+    let key = |path: String| path.parse::<KeyPath>().unwrap();
+    for (language, exclusive, expected) in [
+        ("", 0, both),
+        ("", 0x400, both),
+        ("1033", 0, both),
+        ("1031, 1033", 0, both),
+        ("1031", 0, ""),
+        ("1031", 0x400, both),
+        ("1033", 0x400, ""),
+    ] {
+        let columns = "Upgrade|UpgradeCode|VersionMin|Language|#Attributes|ActionProperty";
+        let code = "{20000000-0000-0000-0000-000000000001}";
+        let upgrade = format!("{columns}\n{code}|0.0.1|{language}|{}|OLDER", 2 + exclusive);
+        let mut system = TestSystem::default();
+        for product in PRODUCTS {
+            let related = key(format!(
+                r"{INSTALLER}\UpgradeCodes\00000002000000000000000000000010"
+            ));
+            let own = key(format!(
+                r"HKLM\SOFTWARE\Classes\Installer\Products\{product}"
+            ));
+            system.values.extend([
+                (related, product, RegistryData::sz("")),
+                (own.clone(), "Version", RegistryData::dword(0x0100_0000)),
+                (own, "Language", RegistryData::dword(1033)),
+            ]);
+        }
+        let found = written("OLDER", &[upgrade.as_str()], system);
+        let expected = RegistryData::sz(&format!("<{expected}>"));
+        assert_eq!(found, expected, "{language} {exclusive}");
+    }
+}
