@@ -7,7 +7,9 @@ use wincimg_iis::IisSettings;
 use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, copy_metadata};
-use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
+use wincimg_registry::hive::{
+    FileTime, HiveFile, empty_hive, layer_hives, required_hives, unchanged_hives,
+};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
@@ -150,11 +152,18 @@ fn add_unchanged_hives<'l>(
     }
     let hives = unchanged_hives(base, time)?;
     for layer in layers.into_iter().filter(|layer| !layer.has_hives()) {
-        let layer = Arc::make_mut(layer);
-        for hive in &hives {
-            let name = hive.name.parse().map_err(LayerError::Path)?;
-            layer.hive(name, hive.bytes.clone());
-        }
+        add_hives(Arc::make_mut(layer), hives.iter().cloned())?;
+    }
+    Ok(())
+}
+
+/// Adds hives to a layer.
+pub(crate) fn add_hives(
+    layer: &mut Layer,
+    hives: impl IntoIterator<Item = HiveFile>,
+) -> Result<(), LayerError> {
+    for hive in hives {
+        layer.hive(hive.name.parse()?, hive.bytes);
     }
     Ok(())
 }
@@ -213,10 +222,8 @@ fn describe_step(
         changed.map_err(Problem::from_diagnosed)?;
         layer.fit_to_base(inside)?;
     }
-    for hive in layer_hives(&step.registry, inside, file_time(timestamp))? {
-        let name = hive.name.parse().map_err(LayerError::Path)?;
-        layer.hive(name, hive.bytes);
-    }
+    let hives = layer_hives(&step.registry, inside, file_time(timestamp))?;
+    add_hives(&mut layer, hives)?;
     Ok(layer)
 }
 

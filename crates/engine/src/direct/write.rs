@@ -19,7 +19,7 @@ use super::layer_reuse::{self, LayerMatch, LayerReuse, MIN_REUSE_SIZE, ReusableL
 use super::streamed::{LayerStreams, StreamedLayer};
 
 /// A layer up to this size stays in memory.
-pub(crate) const MAX_IN_MEMORY: usize = 4 << 20;
+const MAX_IN_MEMORY: usize = 4 << 20;
 
 /// Options for building an image.
 #[derive(Clone, Default)]
@@ -121,6 +121,11 @@ impl BlobSource for AddedLayer {
     }
 }
 
+/// A buffer for the compressed bytes of a layer.
+pub(crate) fn blob_buffer() -> BlobBuffer {
+    BlobBuffer::new(MAX_IN_MEMORY, std::env::temp_dir())
+}
+
 /// Writes a layer, unless it exists already.
 pub(super) fn write(
     layer: &Layer,
@@ -146,8 +151,7 @@ pub(super) fn write(
         LayerMatch::Unknown => false,
     };
     task.set_position(0);
-    let blob = BlobBuffer::new(MAX_IN_MEMORY, std::env::temp_dir());
-    let mut blob = StreamedLayer::new(blob, options.streams.clone(), is_changed);
+    let mut blob = StreamedLayer::new(blob_buffer(), options.streams.clone(), is_changed);
     let written = layer.write(&mut blob, &how)?;
     options.held.remember(stamp.as_ref(), &written.diff_id);
     task.done("written");

@@ -221,6 +221,12 @@ async fn follow(
 }
 
 impl DockerBuildOptions {
+    /// The proxies among the build arguments.
+    pub(crate) fn proxies(&self) -> impl Iterator<Item = (&String, &String)> {
+        let given = self.arguments.iter();
+        given.filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"))
+    }
+
     fn for_bollard(&self) -> BuildImageOptions {
         let table = |values: &BTreeMap<String, String>| {
             (!values.is_empty()).then(|| values.clone().into_iter().collect())

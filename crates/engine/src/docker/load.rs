@@ -11,7 +11,7 @@ use tokio_util::io::ReaderStream;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files::{PieceReader, Spool};
 use wincimg_common::progress::{Progress, Silent};
-use wincimg_layer::{BlobBuffer, Compression, WriteOptions, recompress};
+use wincimg_layer::{Compression, WriteOptions, recompress};
 use wincimg_oci::archive::{ArchiveWriter, UpperLayers};
 use wincimg_oci::document::{Descriptor, Document, Image, Manifest, ManifestFormat, Verbatim};
 use wincimg_oci::reference::{Reference, repository_of};
@@ -22,7 +22,7 @@ use super::daemon::Daemon;
 use super::engine::DockerEngine;
 use super::error::DockerError;
 use super::preflight::Preflight;
-use crate::direct::{AddedLayer, MAX_IN_MEMORY};
+use crate::direct::{AddedLayer, blob_buffer};
 use crate::plans::{InterimImage, PlannedBase};
 
 /// Number of pieces of a saved image that wait for the disk.
@@ -212,7 +212,7 @@ fn compressed(
             descriptors.extend(same.map(|(blob, _)| blob.clone()));
             continue;
         };
-        let mut blob = BlobBuffer::new(MAX_IN_MEMORY, std::env::temp_dir());
+        let mut blob = blob_buffer();
         let options = WriteOptions {
             compression,
             ..WriteOptions::default()

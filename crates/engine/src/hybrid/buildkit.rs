@@ -76,8 +76,7 @@ impl BuildkitWorker {
 
     /// The proxies among the given build arguments.
     fn proxies(&self) -> Result<Vec<(&str, &str)>, Problem> {
-        let given = self.options.arguments.iter();
-        let proxies = given.filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"));
+        let proxies = self.options.proxies();
         let proxies = proxies.map(|(name, value)| match password(value) {
             None => Ok((name.as_str(), value.as_str())),
             Some(_) => {

@@ -109,11 +109,8 @@ impl DockerWorker {
     /// Build arguments of a segment, and the proxies of Docker's configuration.
     fn arguments(&self, segment: &WindowsSegment) -> BTreeMap<String, String> {
         let mut arguments = segment.arguments.clone();
-        let is_proxy = |name: &&String| name.to_ascii_lowercase().ends_with("_proxy");
-        let given = self.options.arguments.iter();
-        for (name, value) in given.filter(|(name, _)| is_proxy(name)) {
-            arguments.insert(name.clone(), value.clone());
-        }
+        let proxies = self.options.proxies();
+        arguments.extend(proxies.map(|(name, value)| (name.clone(), value.clone())));
         let settings = &self.daemon.endpoint().settings;
         settings.add_proxies(&mut arguments);
         arguments

@@ -4,19 +4,20 @@
 //! write layers that way; images of older builds, or of several tools, may be otherwise.
 
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_layer::{BlobBuffer, Compression, Layer};
+use wincimg_layer::{Compression, Layer};
 use wincimg_oci::document::{Digest, Image, media_type};
 use wincimg_registry::UnknownBase;
-use wincimg_registry::hive::{FileTime, WriteError, unchanged_hives};
+use wincimg_registry::hive::{FileTime, unchanged_hives};
 
 use super::{ImageLayer, PlannedUpdate, UpdatePlan, UpdateVerdict};
 use crate::build::BuildContext;
-use crate::direct::{AddedLayer, MAX_IN_MEMORY};
+use crate::direct::{AddedLayer, add_hives, blob_buffer};
 
 /// Layers that were written again, by the digests of the old ones.
 pub(super) type CompletedLayers = HashMap<Digest, Arc<AddedLayer>>;
@@ -72,14 +73,13 @@ async fn write(
 ) -> Result<(Digest, Arc<AddedLayer>), BoxError> {
     let blob = (&updates.source, &layer.descriptor);
     let added = missing_hives(layer, &update.from)?;
-    let sink = BlobBuffer::new(MAX_IN_MEMORY, std::env::temp_dir());
     let compression = match media_type::compression(&layer.descriptor.media_type) {
         Some(media_type::LayerCompression::Zstd) => Compression::Zstd,
         _ => Compression::Gzip,
     };
     let written = ctx
         .library
-        .add_hives(blob, &layer.hives, added, (sink, compression));
+        .add_hives(blob, &layer.hives, added, (blob_buffer(), compression));
     let (written, sink) = written
         .await
         .map_err(|problem| problem.in_layer(layer.layer - 1, &layer.descriptor.digest))?;
@@ -94,17 +94,12 @@ fn missing_hives(layer: &ImageLayer, image: &Image) -> Result<Layer, BoxError> {
     let seconds = created.map_or(0, |time| time.as_second().max(0));
     let mut added = Layer::new(seconds.unsigned_abs());
     let hives = unchanged_hives(&UnknownBase, FileTime::from_unix_seconds(seconds));
-    let hives = hives.map_err(invalid)?;
-    for hive in hives {
-        if layer.added_hives.contains(&hive.name) {
-            let name = hive.name.parse();
-            let name = name.map_err(|error| Problem::from_error("image/layer", error))?;
-            added.hive(name, hive.bytes);
-        }
-    }
+    let mut hives = hives.map_err(invalid)?;
+    hives.retain(|hive| layer.added_hives.contains(&hive.name));
+    add_hives(&mut added, hives).map_err(invalid)?;
     Ok(added)
 }
 
-fn invalid(error: WriteError) -> Problem {
+fn invalid(error: impl Error + Send + Sync + 'static) -> Problem {
     Problem::from_error("image/layer", error)
 }
