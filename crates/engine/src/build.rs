@@ -84,6 +84,15 @@ impl EngineOptions {
         self.docker_host.as_ref()?.parse().ok()
     }
 
+    /// Options of builds by Docker's daemon, with the timestamp of new content.
+    pub(crate) fn for_daemon(&self) -> DockerBuildOptions {
+        let seconds = |time: Timestamp| u64::try_from(time.as_second()).ok();
+        DockerBuildOptions {
+            timestamp: self.created.and_then(seconds),
+            ..self.docker.clone()
+        }
+    }
+
     /// Returns true if the daemon is a builder's: one for each build of Windows.
     pub(crate) fn has_builder(&self) -> bool {
         let host = self.docker_host.as_deref().unwrap_or_default();

@@ -102,23 +102,22 @@ fn deleted_path(entry: &str) -> String {
 /// downloaded count by URL.
 pub(crate) fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
     let mut hasher = Hasher::default();
-    for layer in layers(plan)? {
+    let mut add = |layer: &Layer| {
         let drive = layer.drive()?;
-        let digest = source_digests(
-            drive
-                .iter()
-                .map(|(path, content)| (path.as_str(), *content)),
-        )?;
+        let drive = drive.iter();
+        let digest = source_digests(drive.map(|(path, content)| (path.as_str(), *content)))?;
         hasher.update(digest.as_ref().as_bytes());
+        Ok::<_, LayerError>(())
+    };
+    for layer in layers(plan)? {
+        add(&layer)?;
     }
     for package in plan.packages() {
         let mut sources = Layer::new(0);
         for (number, source) in package.sources().iter().enumerate() {
             sources.file(number.to_string().parse()?, source);
         }
-        let sources = sources.drive()?;
-        let digest = source_digests(sources.iter().map(|(path, it)| (path.as_str(), *it)))?;
-        hasher.update(digest.as_ref().as_bytes());
+        add(&sources)?;
     }
     Ok(hasher.finish())
 }

@@ -16,7 +16,7 @@ use wincimg_windows::status::ExitCode;
 
 use super::api::ImageInfo;
 use super::client::credentials;
-use super::context::{ContextListing, DOCKERFILE};
+use super::context::ContextListing;
 use super::daemon::Daemon;
 use super::error::DockerError;
 use super::failures::{Failure, exit_code_in};
@@ -33,12 +33,6 @@ const WHAT: &str = "build the image";
 pub struct DockerBuildOptions {
     /// Values of the Dockerfile's `ARG`s and of the proxy variables.
     pub arguments: BTreeMap<String, String>,
-    /// Name of the Dockerfile in its context, if it is not `Dockerfile`.
-    pub dockerfile: Option<String>,
-    /// Target stage, if it is not the last.
-    pub target: Option<String>,
-    /// Labels in addition to those of the Dockerfile.
-    pub labels: BTreeMap<String, String>,
     /// Pulls the base even if the daemon has it.
     pub pull: bool,
     /// Runs every step even if it is cached.
@@ -126,12 +120,13 @@ impl Daemon {
         options: &DockerBuildOptions,
         progress: &dyn Progress,
     ) -> Result<ImageInfo, BoxError> {
+        let parameters = options.for_bollard(&listing);
         let task = progress.task("build context", Some(listing.bytes));
         let (body, outcome) = upload(listing, options.timestamp.unwrap_or_default(), task);
         let context = bollard::body_try_stream(body);
         let call = async |docker: Docker| {
-            let (options, credentials) = (options.for_bollard(), options.credentials());
-            let mut messages = docker.build_image(options, Some(credentials), Some(context));
+            let credentials = options.credentials();
+            let mut messages = docker.build_image(parameters, Some(credentials), Some(context));
             messages.try_next().await
         };
         let mut steps = Steps::new(progress);
@@ -227,20 +222,20 @@ impl DockerBuildOptions {
         given.filter(|(name, _)| name.to_ascii_lowercase().ends_with("_proxy"))
     }
 
-    fn for_bollard(&self) -> BuildImageOptions {
+    fn for_bollard(&self, listing: &ContextListing) -> BuildImageOptions {
         let table = |values: &BTreeMap<String, String>| {
             (!values.is_empty()).then(|| values.clone().into_iter().collect())
         };
         BuildImageOptions {
-            dockerfile: self.dockerfile.as_deref().unwrap_or(DOCKERFILE).to_owned(),
-            target: self.target.clone().unwrap_or_default(),
+            dockerfile: listing.dockerfile.clone(),
+            target: listing.target.clone().unwrap_or_default(),
             // The containers of steps are removed, also those of failed ones.
             rm: true,
             forcerm: true,
             pull: self.pull.then(|| "1".to_owned()),
             nocache: self.no_cache,
             buildargs: table(&self.arguments),
-            labels: table(&self.labels),
+            labels: table(&listing.labels),
             networkmode: self.network.clone(),
             ..BuildImageOptions::default()
         }

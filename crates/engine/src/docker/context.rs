@@ -1,5 +1,6 @@
 //! Build contexts: a Dockerfile and the files it copies, measured before they are sent.
 
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::io;
 use std::path::Path;
@@ -9,11 +10,17 @@ use wincimg_common::diagnose::Problem;
 use wincimg_dockerfile::{ContextContent, ContextEntry, RenderedDockerfile};
 use wincimg_layer::{ContentSource, DiskSource};
 
-pub(super) const DOCKERFILE: &str = "Dockerfile";
+const DOCKERFILE: &str = "Dockerfile";
 
-/// A measured context.
+/// A measured context, and what to build of it.
 #[derive(Debug)]
 pub struct ContextListing {
+    /// Name of the Dockerfile.
+    pub(super) dockerfile: String,
+    /// Target stage, if it is not the last.
+    pub(super) target: Option<String>,
+    /// Labels in addition to those of the Dockerfile.
+    pub(super) labels: BTreeMap<String, String>,
     pub(super) entries: Vec<ContextEntry>,
     /// Total size of the files.
     pub(super) bytes: u64,
@@ -54,7 +61,13 @@ impl ContextListing {
                 ContextContent::Folder | ContextContent::Link(_) => 0,
             };
         }
-        Ok(Self { entries, bytes })
+        Ok(Self {
+            dockerfile: name.to_owned(),
+            target: rendered.target.clone(),
+            labels: rendered.labels.clone(),
+            entries,
+            bytes,
+        })
     }
 }
 

@@ -29,11 +29,9 @@ pub(crate) async fn deliver_by_docker(
         None => error,
         Some(why) => Problem::context(format!("a Docker daemon is required: {why}"), error).into(),
     })?;
-    let mut docker = options.docker.clone();
+    let mut docker = options.for_daemon();
     let settings = &daemon.endpoint().settings;
     settings.add_proxies(&mut docker.arguments);
-    let created = options.created.map(|time| u64::try_from(time.as_second()));
-    docker.timestamp = created.and_then(Result::ok);
     let engine = DockerEngine {
         daemon: &daemon,
         info: &info,

@@ -126,9 +126,6 @@ impl<'a> DockerEngine<'a> {
         Preflight::new(self.daemon, self.info).check_disk(needed)?;
         let options = DockerBuildOptions {
             timestamp: options.timestamp.or_else(|| created(base)),
-            dockerfile: dockerfile.name.clone(),
-            target: dockerfile.target.clone(),
-            labels: dockerfile.labels.clone(),
             // No registry has an image between steps.
             pull: options.pull && base.interim.is_none(),
             ..options.clone()

@@ -95,13 +95,10 @@ pub(super) struct DockerWorker {
 impl DockerWorker {
     async fn connect(options: &EngineOptions, builds: &[u32]) -> Result<Self, BoxError> {
         let (daemon, info) = connect_windows(options, builds).await?;
-        let mut docker = options.docker.clone();
-        let created = options.created.map(|time| u64::try_from(time.as_second()));
-        docker.timestamp = created.and_then(Result::ok);
         Ok(Self {
             daemon,
             info,
-            options: docker,
+            options: options.for_daemon(),
             turn: Mutex::new(()),
         })
     }

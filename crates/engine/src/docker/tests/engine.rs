@@ -94,16 +94,16 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
     let daemon = connect(&dockerd.host()).await;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "a").unwrap();
-    let context = context(
+    let mut context = context(
         "FROM scratch\nARG COLOUR=none\nCOPY site/ /site/\nLABEL colour=$COLOUR\n\
          EXPOSE 80 443/tcp\nVOLUME /data\nHEALTHCHECK --interval=5s CMD [\"/up\"]\n",
         &[("site/a.txt", &folder.path().join("a.txt"))],
     );
     let options = DockerBuildOptions {
         arguments: [("COLOUR".to_owned(), "blue & \"white\"".to_owned())].into(),
-        labels: [("made.by".to_owned(), "a=b c".to_owned())].into(),
         ..options()
     };
+    context.labels = [("made.by".to_owned(), "a=b c".to_owned())].into();
     let image = super::build(&daemon, &context, &options).await.unwrap();
     assert_eq!(image.os, "linux");
     assert_eq!(image.layers.len(), 1);

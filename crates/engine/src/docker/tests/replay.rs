@@ -92,10 +92,10 @@ async fn a_build_is_asked_for_with_the_same_bytes_each_time() {
             entry("files/link", link),
             entry("made", ContextContent::File(Bytes::from("made").into())),
         ],
+        labels: [("team".to_owned(), "a \"b\"".to_owned())].into(),
         ..text("FROM base\n")
     };
     let options = DockerBuildOptions {
-        labels: [("team".to_owned(), "a \"b\"".to_owned())].into(),
         timestamp: Some(1_578_960_000),
         ..DockerBuildOptions::default()
     };
