@@ -121,8 +121,7 @@ fn assemble(
     added: &AddedLayers,
     progress: &dyn Progress,
 ) -> Result<AssembledImage, DirectError> {
-    check(plan)?;
-    let plan = &on_build::apply_on_build(plan)?;
+    let plan = &with_on_build(plan)?;
     let config = base.image.config();
     if config.os != "windows" {
         let (base, os) = (&plan.base.name, &config.os);
@@ -213,6 +212,11 @@ fn new_step(
 
 /// Rejects a plan that requires Windows, and names the step that does.
 pub fn check(plan: &Plan) -> Result<(), Problem> {
+    with_on_build(plan).map(drop)
+}
+
+/// The plan with the instructions of its base for builds on it, unless it requires Windows.
+fn with_on_build(plan: &Plan) -> Result<Plan, Problem> {
     if let Some(step) = plan.steps.first() {
         return Err(needs_windows(format!(
             "the direct engine cannot run commands, which require Windows: step 1 of {} is `{}`",
@@ -220,7 +224,7 @@ pub fn check(plan: &Plan) -> Result<(), Problem> {
             step.command
         )));
     }
-    on_build::apply_on_build(plan).map(drop)
+    on_build::apply_on_build(plan)
 }
 
 /// The timestamp for the configuration, and in seconds for the layer. A base may have none, or year
