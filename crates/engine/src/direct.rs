@@ -29,7 +29,6 @@ use wincimg_recipe::{Instructions, Plan};
 use self::added_layers::AddedLayers;
 pub(crate) use self::delivery::{CancelOnDrop, assemble_directly, deliver_directly};
 use self::describe::DescribedStep;
-pub(crate) use self::describe::add_hives;
 use self::error::{DirectError, needs_windows};
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions, blob_buffer};

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use wincimg_images::shim;
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
+use wincimg_registry::hive::HiveFile;
 use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
@@ -11,6 +12,17 @@ use super::{CopiedEntry, FileSource, ImageFiles, PlannedArchive, PlannedContent,
 /// Adds entries of a plan.
 pub fn add_entries(layer: &mut Layer, entries: &[PlannedEntry]) -> Result<(), LayerError> {
     entries.iter().try_for_each(|entry| add_entry(layer, entry))
+}
+
+/// Adds hives to a layer.
+pub fn add_hives(
+    layer: &mut Layer,
+    hives: impl IntoIterator<Item = HiveFile>,
+) -> Result<(), LayerError> {
+    for hive in hives {
+        layer.hive(hive.name.parse()?, hive.bytes);
+    }
+    Ok(())
 }
 
 /// Copies the metadata of moved and copied entries from the image below.

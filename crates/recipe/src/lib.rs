@@ -62,7 +62,7 @@ pub use instruction_values::{
 pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
-pub use layer_files::{add_entries, copy_metadata};
+pub use layer_files::{add_entries, add_hives, copy_metadata};
 pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};

@@ -27,7 +27,7 @@ use wincimg_windows::path::ImagePath;
 use super::container::variable;
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
-use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries};
+use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries, add_hives};
 
 /// Folder of the installer's own files: cached packages and icons.
 const INSTALLER: &str = r"C:\Windows\Installer";
@@ -260,9 +260,7 @@ fn fitted(layer: &PlannedLayer, below: &BaseOverlay<'_>) -> Result<Layer, LayerE
     sketch.fit_to_base(below)?;
     // A registry change that does not fit is reported when the layer is written.
     let hives = layer_hives(&layer.registry, below, FileTime::from_unix_seconds(0));
-    for hive in hives.unwrap_or_default() {
-        sketch.hive(hive.name.parse().map_err(LayerError::Path)?, hive.bytes);
-    }
+    add_hives(&mut sketch, hives.unwrap_or_default())?;
     Ok(sketch)
 }
 

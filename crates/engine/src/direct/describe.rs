@@ -6,10 +6,8 @@ use wincimg_common::diagnose::Problem;
 use wincimg_iis::IisSettings;
 use wincimg_layer::{BaseOverlay, Layer, LayerError, LayerPart};
 use wincimg_oci::document::{Image, ManifestFormat, Platform};
-use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, copy_metadata};
-use wincimg_registry::hive::{
-    FileTime, HiveFile, empty_hive, layer_hives, required_hives, unchanged_hives,
-};
+use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, add_hives, copy_metadata};
+use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
@@ -153,17 +151,6 @@ fn add_unchanged_hives<'l>(
     let hives = unchanged_hives(base, time)?;
     for layer in layers.into_iter().filter(|layer| !layer.has_hives()) {
         add_hives(Arc::make_mut(layer), hives.iter().cloned())?;
-    }
-    Ok(())
-}
-
-/// Adds hives to a layer.
-pub(crate) fn add_hives(
-    layer: &mut Layer,
-    hives: impl IntoIterator<Item = HiveFile>,
-) -> Result<(), LayerError> {
-    for hive in hives {
-        layer.hive(hive.name.parse()?, hive.bytes);
     }
     Ok(())
 }

@@ -12,12 +12,13 @@ use jiff::Timestamp;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_layer::{Compression, Layer};
 use wincimg_oci::document::{Digest, Image, media_type};
+use wincimg_recipe::add_hives;
 use wincimg_registry::UnknownBase;
 use wincimg_registry::hive::{FileTime, unchanged_hives};
 
 use super::{ImageLayer, PlannedUpdate, UpdatePlan, UpdateVerdict};
 use crate::build::BuildContext;
-use crate::direct::{AddedLayer, add_hives, blob_buffer};
+use crate::direct::{AddedLayer, blob_buffer};
 
 /// Layers that were written again, by the digests of the old ones.
 pub(super) type CompletedLayers = HashMap<Digest, Arc<AddedLayer>>;
