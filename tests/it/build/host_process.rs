@@ -272,8 +272,8 @@ fn files_of_microsofts_base_are_copied_for_any_host() {
         );
         site.write("agent/Dockerfile", text);
         let mut build = site.build("./agent");
-        let built = json_of(build.args(["--output", "oci:layout"]).args(hosts));
-        let files = files_of(&site, &built["images"][0]["layers"][1]);
+        let report = json_of(build.args(["--output", "oci:layout"]).args(hosts));
+        let files = files_of(&site, &report["images"][0]["layers"][1]);
         assert_eq!(files.last().unwrap().0, "Files/x/tool.exe", "{from}");
     }
 }

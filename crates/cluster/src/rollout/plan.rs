@@ -130,7 +130,7 @@ pub enum PlanAction {
         /// Versions of the hosts that it is built for.
         host_builds: Vec<WindowsVersion>,
         /// The image after the rebuild.
-        becomes: Image,
+        becomes: Box<Image>,
         /// New tag, because nodes keep their copy of the old one.
         new_tag: Option<String>,
         /// Indexes of the hosts that are cordoned until they are patched, because the new image

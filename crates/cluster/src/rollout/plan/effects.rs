@@ -165,7 +165,7 @@ impl<'a> Effects<'a> {
         patch: Option<usize>,
     ) -> (VerdictOutcome, &'static str) {
         let becomes = rebuild.and_then(|rebuild| match &self.actions[rebuild] {
-            PlanAction::Rebuild { becomes, .. } => Some(becomes),
+            PlanAction::Rebuild { becomes, .. } => Some(becomes.as_ref()),
             _ => None,
         });
         let to = patch.and_then(|patch| match &self.actions[patch] {

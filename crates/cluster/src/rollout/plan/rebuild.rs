@@ -83,7 +83,7 @@ pub(super) fn rebuilds(
             holds: Vec::new(),
             keep_tag,
             new_tag,
-            becomes,
+            becomes: Box::new(becomes),
         });
     }
     actions

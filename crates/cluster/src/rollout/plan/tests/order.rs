@@ -251,7 +251,7 @@ fn a_running_pod_gets_its_image_with_the_patch_of_its_host() {
     let image = "kubectl set image pod/bare c=repo.example/i0:1-20261124";
     let has_image = |plan: &ActionPlan| {
         let mut steps = plan.actions.iter().flat_map(PlanAction::steps);
-        steps.any(|step| step == ActionStep::Command(image.to_owned()))
+        steps.any(|step| *step == ActionStep::Command(image.to_owned()))
     };
     let (on_old, _) = patch_beside(&pod("n0", ""));
     assert!(!has_image(&on_old), "{on_old:?}");
@@ -456,10 +456,10 @@ fn after(state: &RolloutRequest, action: &PlanAction) -> RolloutRequest {
             };
             state.images.push(Image {
                 reference: Some(with_tag(&reference, tag)),
-                ..becomes.clone()
+                ..Image::clone(becomes)
             });
         }
-        PlanAction::Rebuild { image, becomes, .. } => state.images[*image] = becomes.clone(),
+        PlanAction::Rebuild { image, becomes, .. } => state.images[*image] = Image::clone(becomes),
     }
     state
 }
