@@ -16,31 +16,35 @@ if [ -f "$report/image/oci-layout" ]; then rm -rf "$report/image"; fi
 rmdir "$report" 2>/dev/null || true
 metadata=$(mktemp)
 trap 'rm -f "$metadata"' EXIT
+# The lines of a list, without spaces and carriage returns at their ends.
+lines() { printf '%s\n' "$1" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//'; }
 IFS='
 '
-for name in ${TAGS:-}; do NAME=${NAME:-$name}; done
+for name in $(lines "${TAGS:-}"); do NAME=${NAME:-$name}; done
 set -- build "${IMAGE:-.}" -t "${NAME:?set NAME to HOST/NAME:TAG}" \
   --metadata-file "$metadata"
-for name in ${TAGS:-}; do
+for name in $(lines "${TAGS:-}"); do
   if [ "${PUSH:-true}" = true ] && [ "$name" != "$NAME" ]; then set -- "$@" -t "$name"; fi
 done
-for value in ${BUILD_ARGS:-}; do set -- "$@" --build-arg "$value"; done
-for value in ${LABELS:-}; do set -- "$@" --label "$value"; done
+for value in $(lines "${BUILD_ARGS:-}"); do set -- "$@" --build-arg "$value"; done
+for value in $(lines "${LABELS:-}"); do set -- "$@" --label "$value"; done
 unset IFS
-for build in ${HOST_BUILDS:-}; do set -- "$@" --host-build "$build"; done
-for form in ${SBOM:-}; do set -- "$@" "--sbom=$form"; done
+for build in $(lines "${HOST_BUILDS:-}"); do set -- "$@" --host-build "$build"; done
+for form in $(lines "${SBOM:-}"); do set -- "$@" "--sbom=$form"; done
 if [ -n "${NODES:-}" ]; then set -- "$@" --nodes "$NODES"; fi
 if [ -n "${BASE_REGISTRY:-}" ]; then set -- "$@" --base-registry "$BASE_REGISTRY"; fi
 if [ "${PROVENANCE:-false}" = true ]; then set -- "$@" --provenance; fi
 if [ "${PUSH:-true}" = true ]; then set -- "$@" --push; else set -- "$@" --output "oci:$report/image"; fi
+code=0
 # Words of further flags.
-# shellcheck disable=SC2086
-"$wincimg" "$@" ${ARGS:-}
+# shellcheck disable=SC2046
+"$wincimg" "$@" $(lines "${ARGS:-}") || code=$?
+digest=$(sed -n 's/^ *"containerimage.digest": "\(.*\)",*$/\1/p' "$metadata")
+# If some hosts have no image, those of the others are published.
+if [ -z "$digest" ]; then exit "$code"; fi
 mkdir -p "$report"
 cat "$metadata" > "$report/metadata.json"
 
-field() { sed -n "s/^ *\"$1\": \"\(.*\)\",*\$/\1/p" "$report/metadata.json" | head -n 1; }
-digest=$(field containerimage.digest)
 image=${NAME%@*}
 case ${image##*/} in *:*) repository=${image%:*} ;; *) repository=$image ;; esac
 reference=$repository@$digest
@@ -57,3 +61,4 @@ if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
   # shellcheck disable=SC2016
   printf '| Image | %s as |\n| --- | --- |\n| `%s` | `%s` |\n' "$pushed" "$NAME" "$reference" >> "$GITHUB_STEP_SUMMARY"
 fi
+exit "$code"

@@ -10,9 +10,10 @@ set -uo pipefail
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
 arguments=(check-compat)
-read -rd '' -a images <<< "${IMAGES:-}"
-read -rd '' -a workloads <<< "${WORKLOADS:-}"
-read -rd '' -a builds <<< "${HOST_BUILDS:-}"
+list() { tr '\r' ' ' <<< "$1"; }
+read -rd '' -a images < <(list "${IMAGES:-}")
+read -rd '' -a workloads < <(list "${WORKLOADS:-}")
+read -rd '' -a builds < <(list "${HOST_BUILDS:-}")
 for file in "${workloads[@]}"; do arguments+=(--workloads "$file"); done
 for build in "${builds[@]}"; do arguments+=(--host-build "$build"); done
 if [ -n "${NODES:-}" ]; then arguments+=(--nodes "$NODES"); fi

@@ -9,7 +9,7 @@ set -uo pipefail
 wincimg=${WINCIMG:-wincimg}
 report=${REPORT:-wincimg-report}
 arguments=()
-read -rd '' -a dockerfiles <<< "${DOCKERFILES:-.}"
+read -rd '' -a dockerfiles < <(tr '\r' ' ' <<< "${DOCKERFILES:-.}")
 if [ -n "${LINT_SHELL:-}" ]; then arguments+=(--shell "$LINT_SHELL"); fi
 if [ -n "${HOST_BUILD:-}" ]; then arguments+=(--host-build "$HOST_BUILD"); fi
 if [ -n "${SELECT:-}" ]; then arguments+=(--select "$SELECT"); fi

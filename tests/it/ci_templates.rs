@@ -110,8 +110,8 @@ fn lists_of_the_script_go_on_after_a_line_end() {
         folder.path(),
         &[
             ("HOST_BUILDS", "17763.973\n20348.1\n"),
-            ("IMAGES", "\n127.0.0.1:1/a:1\n127.0.0.1:1/b:1\n"),
-            ("WORKLOADS", "w.yaml\nv.yaml\n"),
+            ("IMAGES", "\n127.0.0.1:1/a:1\r\n\r\n127.0.0.1:1/b:1\r\n"),
+            ("WORKLOADS", "w.yaml\r\nv.yaml\n"),
         ],
     );
     assert_eq!(code, 1, "{printed}");
@@ -167,7 +167,7 @@ fn the_lint_action_runs_the_script_with_every_input() {
     assert_contains!(sarif, "unix-command");
     let (code, said, clean) = run("images", "floating-base, unix-command");
     assert_eq!((code, clean.as_str()), (0, "clean=true\n"), "{said}");
-    let (code, said, _) = run("images/good/Dockerfile\nimages/bad/Dockerfile", "");
+    let (code, said, _) = run("images/good/Dockerfile\r\nimages/bad/Dockerfile\r\n", "");
     assert_eq!(code, 1, "{said}");
     let (code, said, _) = run("images", "nonsense");
     assert_eq!(code, 2, "{said}");
@@ -374,6 +374,11 @@ fn the_build_script_pushes_and_gives_later_steps_the_digest() {
     let (code, said) = with_wincimg(&script, site.folder.path(), &local);
     assert_eq!(code, 0, "{said}");
     assert!(site.path("wincimg-report/image/index.json").is_file());
+    // One of the hosts has no base.
+    let partly = [&common[..], &[("HOST_BUILDS", "17763.973 18363.592")]].concat();
+    let (code, said) = with_wincimg(&script, site.folder.path(), &partly);
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(site.text("wincimg-report/digest"), digest_of(&site, &name));
     let broken = [&common[..], &[("HOST_BUILDS", "nonsense")]].concat();
     assert_eq!(with_wincimg(&script, site.folder.path(), &broken).0, 2);
     let nameless = &common[..1];
@@ -517,16 +522,17 @@ fn the_build_scripts_take_values_with_spaces_and_quotes() {
         // A pattern that is expanded would become this.
         site.write("star=1", "");
         let other = format!("{}/acme/web:latest", site.host());
-        let tags = format!("{other}\n{}/acme/web:1\n", site.host());
-        let bases = format!("--base-registry {}/mcr --label star=*", site.host());
+        // The ends of lines as Windows and forms of the web write them.
+        let tags = format!("{other}\r\n {}/acme/web:1 \r\n", site.host());
+        let bases = format!("--base-registry {}/mcr --label star=*\r\n", site.host());
         let (url, digest) = (site.path("url"), site.path("digest"));
         let environment = [
             ("IMAGE", "./web"),
             ("NAME", &name),
             ("TAGS", &tags),
-            ("LABELS", "title=A \"web\" shop\nteam=it's ours\n"),
-            ("BUILD_ARGS", "SAID=two words *\n\nUNUSED=1"),
-            ("HOST_BUILDS", "17763.973"),
+            ("LABELS", "title=A \"web\" shop\r\nteam=it's ours\n"),
+            ("BUILD_ARGS", "SAID=two words *\r\n\r\nUNUSED=1"),
+            ("HOST_BUILDS", "17763.973\r"),
             ("ARGS", &bases),
             ("NODES", ""),
             ("SBOM", ""),
