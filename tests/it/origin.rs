@@ -155,6 +155,13 @@ fn what_a_base_records_is_not_inherited() {
     );
     let mut command = site.build("./docker");
     let built = json_of(command.args(["--host-build", "17763.973", "-o", "oci:out"]));
+    // A plan has each label once, with the value of the image.
+    let mut command = site.build("./docker");
+    command.args(["--host-build", "17763.973", "--dry-run"]);
+    let plan = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let label = format!("{KEY}revision=");
+    let lines: Vec<&str> = plan.lines().filter(|it| it.contains(&label)).collect();
+    assert_eq!(lines, [format!("label       {label}{COMMIT}")]);
     let manifest = read(&site, "out", &built["images"][0]["digest"]);
     let annotations = &manifest["annotations"];
     assert_eq!(annotations[format!("{KEY}title")], Value::Null);

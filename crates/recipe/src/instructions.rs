@@ -16,7 +16,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::download::PlannedDownload;
 use super::packages::PlannedPackage;
-use super::plan::{Fact, assignments, facts};
+use super::plan::{Fact, facts};
 use super::source::{FileSource, ImageFiles};
 
 /// Longest binary value, in bytes, that the text of a plan shows.
@@ -251,7 +251,6 @@ impl Instructions {
         all.extend(facts("user", given(&config.user)));
         all.extend(facts("workdir", given(&config.working_dir)));
         all.extend(facts("port", config.exposed_ports.keys()));
-        all.extend(facts("label", assignments(&config.labels)));
         all.extend(facts("onbuild", &config.on_build));
         all
     }

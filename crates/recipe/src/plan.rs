@@ -392,7 +392,7 @@ pub(super) fn facts<T: fmt::Display>(
 }
 
 /// `NAME=value`.
-pub(super) fn assignments<'a>(
+fn assignments<'a>(
     pairs: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> impl Iterator<Item = String> {
     let pairs = pairs.into_iter();
@@ -469,7 +469,10 @@ impl Plan {
         all.extend(facts("user", &self.user));
         all.extend(facts("workdir", &self.working_dir));
         all.extend(facts("port", &self.ports));
-        all.extend(facts("label", assignments(&self.labels)));
+        // Those of instructions contain the base's, which the plan's own replace.
+        let below = self.instructions.iter().flat_map(|it| &it.container.labels);
+        let labels: BTreeMap<&String, &String> = below.chain(&self.labels).collect();
+        all.extend(facts("label", assignments(labels)));
         all
     }
 }
