@@ -24,15 +24,14 @@ mod overrides;
 mod paths;
 mod trust;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, Id};
+use clap::{ArgAction, ArgMatches, Command, Id};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile};
 use wincimg_common::shell::quote;
@@ -79,30 +78,22 @@ pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<(ArgMatches, Option<String>), ArgumentsError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let plain = program_name::command().try_get_matches_from(&arguments);
+    let command = program_name::command();
+    let (arguments, off) = without_switch_values(&command, &arguments);
+    let plain = command.try_get_matches_from(&arguments);
     if is_about_program(&plain) {
         return Ok((plain?, None));
     }
-    let has_switch_value = matches!(&plain, Err(error) if error.kind() == ErrorKind::TooManyValues);
-    let off = switched_off(&arguments);
-    let command = || {
-        let command = program_name::command();
-        if has_switch_value {
-            with_switch_values(command, &off)
-        } else {
-            command
-        }
-    };
     let mut files: Vec<File> = File::find_own()?.into_iter().collect();
     if let Some(file) = File::find(&arguments)?
         && files.iter().all(|own| own.path != file.path)
     {
         files.push(file);
     }
-    if files.is_empty() && !has_switch_value {
+    if files.is_empty() {
         return Ok((plain?, None));
     }
-    with_defaults(&command, &files, &arguments).map_err(|error| match error {
+    with_defaults(&files, &arguments, &off).map_err(|error| match error {
         ArgumentsError::Arguments { error, .. } => ArgumentsError::Arguments {
             error,
             is_json: is_json_by_default(&files, &arguments),
@@ -124,69 +115,71 @@ fn is_about_program(parsed: &Result<ArgMatches, clap::Error>) -> bool {
     }
 }
 
-/// Names of the switches that the arguments turn off; of several values, the last one counts.
-fn switched_off(arguments: &[OsString]) -> BTreeSet<String> {
-    let mut off = BTreeSet::new();
-    let flags = arguments.iter().map(|argument| argument.to_string_lossy());
-    for argument in flags.take_while(|argument| argument != "--") {
-        let Some(flag) = argument.strip_prefix("--") else {
-            continue;
-        };
-        let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
-        if value == "false" {
-            off.insert(name.to_owned());
-        } else {
-            off.remove(name);
+/// The arguments with switches as clap takes them, and the IDs of those that are off. Scripts for
+/// buildx give switches a value: `--push=true`, `-q=false`. The last one counts. A switch that is off
+/// conflicts with nothing, and has no default from a file.
+fn without_switch_values(
+    command: &Command,
+    arguments: &[OsString],
+) -> (Vec<OsString>, Vec<String>) {
+    let commands = overrides::commands_on(command, words(arguments));
+    let end = arguments.iter().position(|argument| argument == "--");
+    let (flags, rest) = arguments.split_at(end.unwrap_or(arguments.len()));
+    let mut plain: Vec<OsString> = rest.iter().rev().cloned().collect();
+    let mut off = Vec::new();
+    let mut decided = BTreeSet::new();
+    for argument in flags.iter().rev() {
+        let text = argument.to_str();
+        match text.and_then(|text| switch_and_value(&commands, text)) {
+            None => plain.push(argument.clone()),
+            Some((id, ..)) if !decided.insert(id) => {}
+            Some((_, flag, true)) => plain.push(flag.into()),
+            Some((id, _, false)) => off.push(id.to_string()),
         }
     }
-    off
+    plain.reverse();
+    (plain, off)
 }
 
-/// The command line whose switches take a value, as scripts for buildx write them: `--push=true`, or
-/// `--strict=false`, which turns off a switch that a file turns on. In help they have none. A switch
-/// that is off conflicts with nothing.
-fn with_switch_values(command: Command, off: &BTreeSet<String>) -> Command {
-    let is_switch = |arg: &Arg| matches!(arg.get_action(), ArgAction::SetTrue);
-    let is_off = |arg: &Arg| {
-        let name = arg.get_long();
-        is_switch(arg) && name.is_some_and(|name| off.contains(name))
-    };
-    let conflicts = command.get_arguments().map(|arg| {
-        let others = command.get_arg_conflicts_with(arg).into_iter();
-        let others = others.filter(|other| !is_off(arg) && !is_off(other));
-        let others = others.map(|other| other.get_id().clone());
-        (arg.get_id().clone(), others.collect::<Vec<_>>())
-    });
-    let conflicts: BTreeMap<Id, Vec<Id>> = conflicts.collect();
-    let command = command.mut_args(|arg| {
-        let id = arg.get_id().clone();
-        let others = conflicts.get(&id).into_iter().flatten();
-        let arg = arg
-            .conflicts_with(Resettable::<Id>::Reset)
-            .conflicts_with_all(others);
-        if is_switch(&arg) {
-            arg.num_args(0..=1).require_equals(true).overrides_with(id)
-        } else {
-            arg
+/// The ID of a switch, its flag as typed, and whether the argument turns it on.
+fn switch_and_value<'c, 'a>(
+    commands: &[&'c Command],
+    argument: &'a str,
+) -> Option<(&'c Id, &'a str, bool)> {
+    let (flag, value) = argument.split_once('=').unwrap_or((argument, "true"));
+    let is_on: bool = value.parse().ok()?;
+    let find = |command: &'c Command| match flag.strip_prefix("--") {
+        Some(name) => apply::argument(command, name),
+        None => {
+            let name = flag.strip_prefix('-')?;
+            let mut arguments = command.get_arguments();
+            arguments.find(|arg| arg.get_short().is_some_and(|own| name.chars().eq([own])))
         }
-    });
-    command.mut_subcommands(|command| with_switch_values(command, off))
+    };
+    let arg = commands.iter().rev().copied().find_map(find)?;
+    matches!(arg.get_action(), ArgAction::SetTrue).then(|| (arg.get_id(), flag, is_on))
 }
 
-/// The arguments with the files' defaults that they do not override, and a warning.
+/// The words after the program's name, some of which are the names of commands.
+fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+    arguments.iter().skip(1).filter_map(|it| it.to_str())
+}
+
+/// The arguments with the files' defaults that they do not override, and a warning. Switches that are
+/// `off` have no default.
 fn with_defaults(
-    command: &dyn Fn() -> Command,
     files: &[File],
     arguments: &[OsString],
+    off: &[String],
 ) -> Result<(ArgMatches, Option<String>), ArgumentsError> {
-    let (matches, defaults) = parse(command(), files, arguments, &[])?;
+    let (matches, defaults) = parse(files, arguments, off)?;
     let set: Vec<&FlagDefault> = defaults.iter().flat_map(|all| &all.set).collect();
     let overridden = overrides::overridden_defaults(&program_name::command(), &matches, &set);
     let completed = overrides::with_trusted(arguments, &matches, &set);
     let (matches, defaults) = if overridden.is_empty() && completed == arguments {
         (matches, defaults)
     } else {
-        parse(command(), files, &completed, &overridden)?
+        parse(files, &completed, &[off, &overridden[..]].concat())?
     };
     let mut warning = None;
     for (file, defaults) in files.iter().zip(&defaults) {
@@ -199,36 +192,29 @@ fn with_defaults(
 /// Parses the arguments with the files' defaults, of which later ones replace earlier ones, except
 /// those of the arguments in `without`.
 fn parse(
-    command: Command,
     files: &[File],
     arguments: &[OsString],
     without: &[String],
 ) -> Result<(ArgMatches, Vec<Defaults>), ArgumentsError> {
-    let (command, defaults) = applied(command, files, without)?;
+    let (command, defaults) = applied(files, without)?;
     Ok((command.try_get_matches_from(arguments)?, defaults))
 }
 
 /// Returns true if the files set JSON for the command that invalid arguments name.
 fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
-    let Ok((command, _)) = applied(program_name::command(), files, &[]) else {
+    let Ok((command, _)) = applied(files, &[]) else {
         return false;
     };
-    let words = arguments.iter().skip(1).filter_map(|it| it.to_str());
-    let innermost = words.fold(&command, |command, word| {
-        command.find_subcommand(word).unwrap_or(command)
-    });
-    let mut formats = innermost
-        .get_arguments()
-        .filter(|it| it.get_id() == "format");
-    formats.any(|it| it.get_default_values().iter().any(|it| it == "json"))
+    let commands = overrides::commands_on(&command, words(arguments));
+    let innermost = commands.last().into_iter();
+    let mut arguments = innermost.flat_map(|command| command.get_arguments());
+    let format = arguments.find(|it| it.get_id() == "format");
+    format.is_some_and(|it| it.get_default_values().iter().any(|it| it == "json"))
 }
 
 /// The command line with the files' defaults, and these.
-fn applied(
-    mut command: Command,
-    files: &[File],
-    without: &[String],
-) -> Result<(Command, Vec<Defaults>), Failure> {
+fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>), Failure> {
+    let mut command = program_name::command();
     let mut defaults = Vec::with_capacity(files.len());
     for file in files {
         let (applied, of_file) = apply::apply(command, file, without)?;
@@ -329,10 +315,6 @@ impl<'a> ParsedCommand<'a> {
     fn has(&self, id: &str) -> bool {
         let is_known = self.arguments.ids().any(|known| known == id);
         is_known && self.arguments.value_source(id) == Some(ValueSource::CommandLine)
-    }
-
-    fn is_off(&self, id: &str) -> bool {
-        matches!(self.arguments.try_get_one::<bool>(id), Ok(Some(false)))
     }
 }
 

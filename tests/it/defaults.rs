@@ -134,6 +134,13 @@ fn a_switch_of_the_file_is_turned_off_by_its_value() {
     folder.run(&[&warned[..], &["--strict"]].concat()).code(1);
     let off = [&warned[..], &["--strict=false"]].concat();
     folder.run(&off).code(0);
+    // It conflicts with nothing.
+    folder.write("wincimg.toml", "[build]\njoin = true\n");
+    folder
+        .build(&[
+            "--host-build", "17763.973", "--join=false", "--no-index", "--dry-run",
+        ])
+        .code(0);
     // A script may give the value to any.
     fs::remove_file(folder.folder.path().join("wincimg.toml")).unwrap();
     folder.run(&warned).code(0);

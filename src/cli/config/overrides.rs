@@ -60,14 +60,11 @@ pub(super) fn overridden_defaults(
     defaults: &[&FlagDefault],
 ) -> Vec<String> {
     let typed = ParsedCommand::new(matches);
-    let commands = commands_on(command, &typed.path);
+    let commands = commands_on(command, typed.path.iter().map(String::as_str));
     let conflicts = conflicts(&commands);
     let arguments = || commands.iter().flat_map(|command| command.get_arguments());
     let answers: Vec<&Arg> = arguments()
-        .filter(|arg| {
-            let id = arg.get_id().as_str();
-            typed.has(id) && !typed.is_off(id)
-        })
+        .filter(|arg| typed.has(arg.get_id().as_str()))
         .collect();
     let is_overridden = |default: &FlagDefault| {
         let Some(own) = arguments().find(|arg| *arg.get_id() == default.id) else {
@@ -88,16 +85,18 @@ pub(super) fn overridden_defaults(
         .collect()
 }
 
-/// The commands down to the typed one, starting with the program.
-fn commands_on<'a>(command: &'a Command, path: &[String]) -> Vec<&'a Command> {
+/// The program, and the commands that these words name, each below the one before.
+pub(super) fn commands_on<'a, 'w>(
+    command: &'a Command,
+    words: impl Iterator<Item = &'w str>,
+) -> Vec<&'a Command> {
     let mut commands = vec![command];
     let mut here = command;
-    for name in path {
-        let Some(next) = here.find_subcommand(name) else {
-            break;
-        };
-        commands.push(next);
-        here = next;
+    for next in words {
+        if let Some(next) = here.find_subcommand(next) {
+            commands.push(next);
+            here = next;
+        }
     }
     commands
 }

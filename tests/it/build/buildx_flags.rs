@@ -42,6 +42,13 @@ fn switches_take_a_value() {
     let last = ["--push", "--push=false", "-o", "oci:out"];
     let image = &json_of(&mut build(&last))["images"][0];
     assert_eq!(image["pushed"], false);
+    let last = ["--push", "--quiet", "-q=true", "--quiet=false", "-q=true"];
+    let printed = build(&last).output().unwrap().stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let [reference] = printed.lines().collect::<Vec<_>>()[..] else {
+        panic!("{printed}");
+    };
+    assert_contains!(reference, "/app@sha256:");
     let both = ["--push=true", "--join", "--replace"];
     build(&both).fails(2, "usage", &["--join", "--replace"]);
     build(&["--push=maybe"]).fails(2, "usage", &["maybe", "--push"]);
