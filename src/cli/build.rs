@@ -3,6 +3,7 @@
 mod all;
 mod daemon;
 pub(super) mod destinations;
+pub(super) mod docker_flags;
 mod image_name;
 mod metadata;
 mod other_names;

@@ -228,6 +228,14 @@ pub(super) fn is_flag(name: &str) -> bool {
     apply::has_flag(&program_name::command(), name)
 }
 
+/// Returns true if the typed arguments name this command.
+pub(super) fn is_typed_command(name: &str) -> bool {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let program = program_name::command();
+    let commands = overrides::commands_on(&program, words(&typed));
+    matches!(commands[..], [_, command] if command.get_name() == name)
+}
+
 fn own_file() -> Option<PathBuf> {
     let settings = folder_in("XDG_CONFIG_HOME")
         .or_else(|| folder_in("APPDATA"))

@@ -61,7 +61,8 @@ mod updates;
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use build::docker_flags::in_place_of;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
 use command_context::Session;
 use config::ArgumentsError;
@@ -339,14 +340,27 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
-/// Removes the tip to a similar flag if the typed one is that of another command, and so no slip.
-fn remove_wrong_tip(error: &mut clap::Error) {
-    let is_of_another = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(typed)) => config::is_flag(typed.trim_start_matches('-')),
-        _ => false,
+/// Replaces the tip of a flag of `docker build`, and removes that of a flag that another command has:
+/// neither is a slip.
+fn correct_tip(error: &mut clap::Error) {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
+        return;
     };
+    // As in `--builder <ADDRESS>`.
+    let flag = typed.split([' ', '[', '=']).next().unwrap_or_default();
+    let is_of_another = config::is_flag(flag.trim_start_matches('-'));
+    let is_mistaken = matches!(
+        error.kind(),
+        ErrorKind::UnknownArgument | ErrorKind::ValueValidation | ErrorKind::TooManyValues
+    );
+    let tip = in_place_of(flag).filter(|_| is_mistaken && config::is_typed_command("build"));
     // The usage has the similar flag, too.
-    if is_of_another && error.remove(ContextKind::SuggestedArg).is_some() {
+    if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    } else if is_of_another && error.remove(ContextKind::SuggestedArg).is_some() {
         error.remove(ContextKind::Usage);
     }
 }
@@ -356,7 +370,7 @@ fn remove_wrong_tip(error: &mut clap::Error) {
 fn print_refusal(mut error: clap::Error, is_json: bool) -> ExitCode {
     use std::io::Write as _;
 
-    remove_wrong_tip(&mut error);
+    correct_tip(&mut error);
     let text = error.to_string();
     let is_json = typed_format(typed_arguments()).map_or(is_json, |format| format == "json");
     if error.exit_code() != 0 && is_json {

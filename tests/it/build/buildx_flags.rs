@@ -57,6 +57,34 @@ fn switches_take_a_value() {
 }
 
 #[test]
+fn a_flag_of_docker_build_is_answered_with_what_to_do() {
+    let site = Site::new();
+    for (flag, tip) in [
+        ("--load", "docker load -i FILE"),
+        ("--progress=plain", "--quiet"),
+        ("--secret=id=x", "--stage NAME=DIR"),
+        ("--rm", "always removed"),
+        ("-m", "--memory"),
+        ("--network=host", "default network"),
+        // With another value than here.
+        ("--provenance=mode=max", "--provenance without"),
+        ("--builder=desktop-linux", "--docker-host"),
+        ("--platform=linux/amd64", "--join"),
+    ] {
+        let output = site.build("pause").arg(flag).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(!said.contains("similar"), "{said}");
+        let name = flag.split('=').next().unwrap();
+        assert_contains!(said, name, "tip: ", tip);
+    }
+    // Another command has none of them.
+    let other = site.command(&["inspect", "pause", "--load"]);
+    let said = stderr(&assert_cmd::Command::from(other).output().unwrap());
+    assert!(!said.contains("docker load"), "{said}");
+}
+
+#[test]
 fn every_name_gets_what_was_built() {
     let site = Site::new();
     let names = ["app:1.4", "app:latest", "mirror/web:1.4"];
