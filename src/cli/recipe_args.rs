@@ -140,7 +140,7 @@ impl RecipeArgs {
         if self.platform.is_none() && other(&architecture) {
             design = read(Some(architecture))?;
         }
-        design.leave_out(session.cache.folder());
+        design.leave_out_cache(session.cache.folder().as_deref())?;
         if let Some(recipe) = design.recipe() {
             self.check_context(recipe)?;
         }

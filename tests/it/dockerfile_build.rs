@@ -150,6 +150,24 @@ fn what_a_build_writes_is_not_in_its_context() {
 }
 
 #[test]
+fn a_cache_among_the_files_of_an_image_is_refused() {
+    let site = Site::new();
+    site.write("Dockerfile", format!("FROM {BASE}\nCOPY . /x/\n"));
+    let files = "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n";
+    site.write("web/recipe.toml", files);
+    for (image, cache) in [(".", "."), ("web", "web/cache")] {
+        let mut build = site.build(image);
+        build.args(["--host-build", "17763.973", "--cache-dir", cache]);
+        let refused = build.fails(2, "output/inside", &["the cache ", cache]);
+        refused.advises(&["--cache-dir"]);
+    }
+    site.write("web/.dockerignore", "cache\n");
+    let mut build = site.build("web");
+    build.args(["--host-build", "17763.973", "--cache-dir", "web/cache"]);
+    build.assert().code(0);
+}
+
+#[test]
 fn a_tag_with_a_digest_decides_on_the_host() {
     let site = Site::new();
     let name = "windows/nanoserver:10.0.17763.973";

@@ -23,7 +23,7 @@ use wincimg_oci::store::Location;
 use super::base_contents::{Purpose, load_contents};
 use super::bases::BaseSearch;
 use super::buildkit::BuildkitAddress;
-use super::delivery::{DeliveryReport, DeliveryTarget, prefetch_tags};
+use super::delivery::{DeliveryReport, DeliveryTarget, check_cache, prefetch_tags};
 use super::direct::deliver_directly;
 use super::docker::{DockerBuildOptions, deliver_by_docker};
 use super::downloads::DownloadSet;
@@ -334,6 +334,9 @@ impl PlannedBuild<'_> {
         let naming = target.naming.joinable(!self.unserved.is_empty());
         let publication = Publication::new(&self.images, &naming)?;
         request.options.check(engine, &target)?;
+        if let Some(cache) = &ctx.cache {
+            check_cache(cache, &publication)?;
+        }
         let target = target.for_engine(engine, &publication)?;
         let delivered = match engine {
             Engine::Direct => {

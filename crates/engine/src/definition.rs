@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{BoxError, Problem, closest_match};
-use wincimg_common::files::{TextFile, folder_of, missing_path_hint, or_here};
+use wincimg_common::files::{TextFile, folder_of, missing_path_hint, or_here, real_path};
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
@@ -261,6 +261,22 @@ impl BuildDefinition {
             let written: Vec<PathBuf> = written.into_iter().collect();
             stages.leave_out(&written);
         }
+    }
+
+    /// Leaves the caches out of the context of a Dockerfile, which must not be their folder: nothing
+    /// would tell them from the user's files.
+    pub fn leave_out_cache(&mut self, cache: Option<&Path>) -> Result<(), Problem> {
+        let Some(cache) = cache.filter(|_| self.stages().is_some()) else {
+            return Ok(());
+        };
+        let real = real_path(cache);
+        if real.is_some() && real == real_path(&self.context) {
+            let problem = format!("the cache {} is the build context", cache.display());
+            return Err(Problem::request("output/inside", problem)
+                .hint("name a folder for the cache alone: --cache-dir .cache"));
+        }
+        self.leave_out([cache.to_owned()]);
+        Ok(())
     }
 
     /// Name and digest of the recipe or the Dockerfile.

@@ -31,6 +31,7 @@ use wincimg_windows::version::WindowsVersion;
 
 pub(crate) use self::built_image::BuiltImage;
 pub use self::destination::Destination;
+pub(crate) use self::destination::check_cache;
 use self::destination_writer::{DestinationImage, DestinationWriter};
 pub use self::documents::{AttachmentOptions, RunDetails};
 use self::documents::{LayerScanner, Subject};

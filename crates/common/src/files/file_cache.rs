@@ -85,14 +85,17 @@ impl FileCache {
         tracing::debug!(file = %path.display(), ?removed, "removed from the cache");
     }
 
-    /// Returns the complete files with path, time of last use and size.
+    /// Returns the complete files of caches with path, time of last use and size.
     fn files(&self) -> Vec<(PathBuf, SystemTime, u64)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| {
             let data = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            let is_named = entry.file_name().to_str().is_some_and(|it| !is_draft(it));
+            let name = entry.file_name();
+            let is_cached = name
+                .to_str()
+                .is_some_and(|it| has_digest(it) && !is_draft(it));
             let used = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            is_named.then(|| (entry.path(), used, data.len()))
+            is_cached.then(|| (entry.path(), used, data.len()))
         });
         found.collect()
     }
@@ -134,6 +137,13 @@ impl FileCache {
     }
 }
 
+/// Returns true if a name has a digest, as that of every cached file. Others in the folder are the
+/// user's.
+fn has_digest(name: &str) -> bool {
+    let mut parts = name.split(|c: char| !c.is_ascii_hexdigit());
+    parts.any(|part| part.len() >= 64)
+}
+
 /// Creates a folder and its missing parents for this user alone, whatever the umask allows: what is
 /// in a cache is trusted.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
@@ -161,16 +171,18 @@ mod tests {
             cache.write(&path, &vec![0; size]).unwrap();
             path
         };
-        let expired = put("a.old".to_owned(), 1);
-        let other = put("b.other".to_owned(), 2 << 20);
+        let digest = |number: usize| format!("{number:064x}");
+        let expired = put(format!("{}.old", digest(0)), 1);
+        let other = put(format!("{}.other", digest(0)), 2 << 20);
+        let of_user = put("notes.txt".to_owned(), 2 << 20);
         for number in 0..200 {
-            let path = put(number.to_string(), 20_000);
+            let path = put(digest(number), 20_000);
             cache.evict(&path, use_of, FileCache::remove);
             assert!(path.exists());
             let counted = cache.files().into_iter().filter(|(it, ..)| *it != other);
             assert!(counted.map(|(_, _, size)| size).sum::<u64>() <= 1 << 20);
         }
-        assert!(other.exists() && !expired.exists());
+        assert!(other.exists() && of_user.exists() && !expired.exists());
         assert!(cache.files().len() > 40);
     }
 
@@ -179,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = FileCache::new(folder.path().to_owned(), 10);
         let put = |name: &str| {
-            let path = cache.folder().join(name);
+            let path = cache.folder().join(name.repeat(64));
             cache.write(&path, b"12345").unwrap();
             path
         };

@@ -58,26 +58,37 @@ impl Destination {
         let (Self::Layout(output) | Self::Archive(output, _)) = self else {
             return Ok(());
         };
-        let images = publication.images.iter();
-        let layers = images.flat_map(|image| image.planned.plan.entries_by_layer());
-        let mut files = layers.flatten();
-        match files.find_map(|file| folder_around(output, file)) {
-            Some(folder) => {
-                let (output, folder) = (output.display(), folder.display());
-                let problem =
-                    format!("the output {output} is inside {folder}, which goes into the image");
-                Err(Problem::request("output/inside", problem).hint(
-                    "write it elsewhere, for example --output oci:../image, or list it in \
-                         .dockerignore",
-                ))
-            }
-            None => Ok(()),
-        }
+        let problem = inside_image("output", output, publication);
+        problem.map_or(Ok(()), |problem| {
+            Err(problem.hint(
+                "write it elsewhere, for example --output oci:../image, or list it in \
+                 .dockerignore",
+            ))
+        })
     }
 }
 
-/// The folder that goes into an image and would also contain the output, so that each image would
-/// contain the one before. Files excluded by `.dockerignore` do not count.
+/// Rejects a cache inside a folder that goes into the images.
+pub(crate) fn check_cache(cache: &Path, publication: &Publication<'_>) -> Result<(), Problem> {
+    let problem = inside_image("cache", cache, publication);
+    problem.map_or(Ok(()), |problem| {
+        Err(problem.hint("name another folder with --cache-dir, or list it in .dockerignore"))
+    })
+}
+
+/// Error for something that is written to a folder that goes into the images.
+fn inside_image(what: &str, written: &Path, publication: &Publication<'_>) -> Option<Problem> {
+    let images = publication.images.iter();
+    let layers = images.flat_map(|image| image.planned.plan.entries_by_layer());
+    let mut files = layers.flatten();
+    let folder = files.find_map(|file| folder_around(written, file))?;
+    let (written, folder) = (written.display(), folder.display());
+    let problem = format!("the {what} {written} is inside {folder}, which goes into the image");
+    Some(Problem::request("output/inside", problem))
+}
+
+/// The folder that goes into an image and would also contain what is written, so that each image
+/// would contain that of the build before. Files excluded by `.dockerignore` do not count.
 fn folder_around<'a>(output: &Path, file: &'a PlannedEntry) -> Option<&'a Path> {
     let Some(FileSource::Folder(source)) = file.source() else {
         return None;

@@ -265,7 +265,8 @@ impl EntryBuild<'_> {
     ) -> Result<(), ReportedError> {
         let (entry, run) = (self.entry, &self.work.run);
         let mut design = self.named.read(ctx.reporter)?;
-        design.leave_out(ctx.cache.iter().chain(run.written).cloned());
+        design.leave_out_cache(ctx.cache.as_deref())?;
+        design.leave_out(run.written.iter().cloned());
         let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
             return Ok(());
         };
