@@ -132,6 +132,25 @@ impl<'a> DeliveryTarget<'a> {
         Ok(try_join_all(reading).await?.concat())
     }
 
+    /// Rejects another tag that an image of the index has: the index would replace it.
+    fn check_names(
+        &self,
+        destination: &Destination,
+        publication: &Publication<'_>,
+    ) -> Result<(), BoxError> {
+        let images = publication.images.iter();
+        for image in images.filter(|_| publication.index.is_some()) {
+            let location = destination.location(&publication.name, &image.tag)?;
+            if self.other_tags.contains(&location) {
+                let problem = format!("{location} would be two images: the index, and one in it");
+                return Err(Problem::request("tag/same", problem)
+                    .hint("remove that --tag: the image for that version gets it anyway")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
     /// Returns true if a registry is named but not pushed to.
     pub(crate) fn is_not_pushed(&self) -> bool {
         self.named_after.is_some() && self.registry().is_none()
@@ -259,6 +278,7 @@ impl<'a> Delivery<'a> {
         } = self.target;
         for destination in destinations {
             destination.check(publication)?;
+            self.target.check_names(destination, publication)?;
         }
         documents.check(destinations)?;
         // All steps that can fail without a destination come first, so that nothing is written

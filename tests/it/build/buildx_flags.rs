@@ -149,6 +149,28 @@ fn another_name_keeps_what_others_use() {
 }
 
 #[test]
+fn another_name_does_not_replace_an_image_of_the_index() {
+    let site = Site::new();
+    let [index, image] =
+        ["app:1", "app:1-10.0.17763.973"].map(|name| format!("{}/{name}", site.host()));
+    let build = |hosts: &[&str]| {
+        let mut command = site.build("pause");
+        for host in hosts {
+            command.args(["--host-build", host]);
+        }
+        command.args(["-t", &index, "-t", &image, "--push"]);
+        command
+    };
+    build(&[HOST, OTHER])
+        .fails(2, "tag/same", &[&image])
+        .advises(&["--tag"]);
+    let pushed = site.command(&["digest", &index]).output().unwrap();
+    assert!(!pushed.status.success());
+    // A single image has both names.
+    json_of(&mut build(&[HOST]));
+}
+
+#[test]
 fn several_names_are_of_one_image_in_a_registry() {
     let site = Site::new();
     let names = ["app:1", "app:2"].map(|name| format!("{}/{name}", site.host()));
