@@ -665,6 +665,24 @@ fn a_dockerfile_is_built_again_when_a_file_of_its_folder_changes() {
 }
 
 #[test]
+fn a_layout_of_the_image_in_its_context_is_no_change() {
+    let site = site();
+    site.write(
+        "Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nCOPY . C:/app/\n",
+    );
+    fleet(&site, "[[image]]\nbuild = \".\"\nname = \"shop\"\n");
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 0, "{report:#}");
+    let mut build = site.build(".");
+    build.args(["--host-build", "17763.973", "--name", "shop", "--tag", "1"]);
+    build.assert().code(0);
+    assert!(site.path("shop-1/oci-layout").is_file());
+    let (code, report) = run(&site, "check");
+    assert_eq!(code, 0, "{report:#}");
+}
+
+#[test]
 fn what_a_layer_came_to_is_remembered_for_the_next_run() {
     let site = site();
     let large = site.write("web/site/large.bin", noise(2 << 20, 1));
