@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_inspect::bases::{
-    BaseImage, BaseListing, BaseListingEntry, BaseMatch, BaseRepository, Fit, NearestImage,
-    NoMatchingBase, ResolveError, resolve,
+    BaseImage, BaseListing, BaseListingEntry, BaseMatch, BaseName, BaseRepository, Fit,
+    NearestImage, NoMatchingBase, ResolveError, resolve,
 };
+use wincimg_oci::remote::RegistryClient;
 use wincimg_windows::compat::HostBuild;
 
 use super::hosts::{HostName, host_name, with_revision};
@@ -48,8 +49,6 @@ enum BaseCommand {
     wincimg image base list servercore --host-build 17763.973 --format json\n  \
     wincimg image base list dotnet/aspnet:8.0")]
 struct List {
-    #[command(flatten)]
-    name: Name,
     /// List only images that start on this host
     #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
     host_build: Option<HostName>,
@@ -71,8 +70,6 @@ struct List {
     Exit code 1: no image fits; the nearest one is named."
 )]
 struct Resolve {
-    #[command(flatten)]
-    name: Name,
     /// The host's build and revision, or its release, such as ltsc2022
     #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
     host_build: HostName,
@@ -83,20 +80,25 @@ struct Resolve {
 }
 
 #[derive(Debug, Args)]
-struct Name {
+struct Common {
     /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; add a flavour if it
     /// has several: dotnet/aspnet:8.0
     #[arg(value_name = "NAME", add = complete::bases())]
     name: String,
-}
-
-#[derive(Debug, Args)]
-struct Common {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
     connection: BaseRegistryArgs,
+}
+
+impl Common {
+    /// The client, and the repository of the bases.
+    fn connect(&self, session: &Session) -> Result<(RegistryClient, BaseName), Failure> {
+        let registry = self.connection.registry.connect(session)?;
+        let repository = self.connection.base_registry.repository(&self.name)?;
+        Ok((registry, repository))
+    }
 }
 
 /// Options for selecting the base images of hosts.
@@ -126,9 +128,7 @@ impl Base {
 
 impl List {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.common.connection.registry.connect(session)?;
-        let base = &self.common.connection.base_registry;
-        let reference = base.repository(&self.name.name)?;
+        let (registry, reference) = self.common.connect(session)?;
         let repository =
             registry_args::run(async { Ok(BaseRepository::open(&registry, &reference).await?) })?;
         let tags = repository.tags();
@@ -170,9 +170,7 @@ fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
 
 impl Resolve {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let registry = self.common.connection.registry.connect(session)?;
-        let base = &self.common.connection.base_registry;
-        let reference = base.repository(&self.name.name)?;
+        let (registry, reference) = self.common.connect(session)?;
         let host = HostBuild::new(self.host_build.explained(session));
         let host = with_revision(host, session);
         let wanted = self.matched.wanted;
