@@ -36,8 +36,9 @@ use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile};
 use wincimg_common::shell::quote;
 
+use self::apply::commands_on;
 use super::cache_args::folder_in;
-use super::{Failure, program_name};
+use super::{Failure, program_name, typed_arguments};
 
 const FILE_NAME: &str = "wincimg.toml";
 /// The user's own file, below the folder for settings.
@@ -122,7 +123,7 @@ fn without_switch_values(
     command: &Command,
     arguments: &[OsString],
 ) -> (Vec<OsString>, Vec<String>) {
-    let commands = overrides::commands_on(command, words(arguments));
+    let commands = commands_on(command, words(arguments));
     let end = arguments.iter().position(|argument| argument == "--");
     let (flags, rest) = arguments.split_at(end.unwrap_or(arguments.len()));
     let mut plain: Vec<OsString> = rest.iter().rev().cloned().collect();
@@ -205,7 +206,7 @@ fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
     let Ok((command, _)) = applied(files, &[]) else {
         return false;
     };
-    let commands = overrides::commands_on(&command, words(arguments));
+    let commands = commands_on(&command, words(arguments));
     let innermost = commands.last().into_iter();
     let mut arguments = innermost.flat_map(|command| command.get_arguments());
     let format = arguments.find(|it| it.get_id() == "format");
@@ -230,9 +231,9 @@ pub(super) fn is_flag(name: &str) -> bool {
 
 /// Returns true if the typed arguments name this command.
 pub(super) fn is_typed_command(name: &str) -> bool {
-    let typed: Vec<OsString> = std::env::args_os().collect();
+    let typed: Vec<String> = typed_arguments().collect();
     let program = program_name::command();
-    let commands = overrides::commands_on(&program, words(&typed));
+    let commands = commands_on(&program, typed.iter().map(String::as_str));
     matches!(commands[..], [_, command] if command.get_name() == name)
 }
 

@@ -4,7 +4,7 @@
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory as _};
 
-use super::config::apply::{argument, has_flag};
+use super::config::apply::{argument, commands_on, has_flag};
 use super::{Cli, typed_arguments};
 
 /// Programs whose flags are their own.
@@ -196,17 +196,9 @@ fn has_own_flag(command: &Command, program: &Command, flag: &str) -> bool {
 
 /// The innermost subcommand that arguments name, and true if they name one.
 fn innermost<'c>(program: &'c Command, arguments: &[String]) -> (&'c Command, bool) {
-    let mut command = program;
-    let mut is_named = false;
-    for word in arguments {
-        if let Some(inner) = command.find_subcommand(word) {
-            command = inner;
-            is_named = true;
-        } else if !command.has_subcommands() {
-            break;
-        }
-    }
-    (command, is_named)
+    let commands = commands_on(program, arguments.iter().map(String::as_str));
+    let innermost = commands.last().copied().unwrap_or(program);
+    (innermost, commands.len() > 1)
 }
 
 #[cfg(test)]

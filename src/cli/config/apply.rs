@@ -259,6 +259,22 @@ impl<'a> Work<'a> {
     }
 }
 
+/// The program, and the commands that these words name, each below the one before.
+pub(in crate::cli) fn commands_on<'a, 'w>(
+    command: &'a Command,
+    words: impl Iterator<Item = &'w str>,
+) -> Vec<&'a Command> {
+    let mut commands = vec![command];
+    let mut here = command;
+    for next in words {
+        if let Some(next) = here.find_subcommand(next) {
+            commands.push(next);
+            here = next;
+        }
+    }
+    commands
+}
+
 pub(in crate::cli) fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
     let mut arguments = command.get_arguments();
     arguments.find(|arg| {

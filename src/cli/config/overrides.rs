@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgMatches, Command};
 
+use super::apply::commands_on;
 use super::{FlagDefault, ParsedCommand};
 
 /// Groups of arguments that answer one question: if one of a group is typed, the file's defaults
@@ -83,22 +84,6 @@ pub(super) fn overridden_defaults(
         .filter(|default| default.counts(&typed) && is_overridden(default))
         .map(|default| default.id.clone())
         .collect()
-}
-
-/// The program, and the commands that these words name, each below the one before.
-pub(super) fn commands_on<'a, 'w>(
-    command: &'a Command,
-    words: impl Iterator<Item = &'w str>,
-) -> Vec<&'a Command> {
-    let mut commands = vec![command];
-    let mut here = command;
-    for next in words {
-        if let Some(next) = here.find_subcommand(next) {
-            commands.push(next);
-            here = next;
-        }
-    }
-    commands
 }
 
 /// Pairs of arguments that conflict.
