@@ -17,7 +17,8 @@ use wincimg_registry::{Presence as Answered, TypedData};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
-use super::base_args::{BaseArgs, BaseLookup};
+use super::base_args::BaseArgs;
+use crate::cli::contents::one_of;
 use crate::cli::contents::view::{attribute_names, shortened, value_name};
 use crate::cli::output::Rows;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
@@ -67,18 +68,19 @@ impl Show {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let asked = self.target()?;
         registry_args::run(async {
-            let found = self.base.find(session).await?;
-            let image = self.only(&found)?;
-            let known = found.facts(image, session).await;
+            let mut found = self.base.find(session).await?;
+            let images = std::mem::take(&mut found.images);
+            let image = one_of(&self.base.image.clone().into(), images, None)?;
+            let known = found.facts(&image, session).await;
             found.warn(session);
             let known = known?;
-            let answer = self.answer(&asked, image, &known);
+            let answer = self.answer(&asked, &image, &known);
             if answer.is_ok() || !known.remove_if_damaged() {
                 return answer;
             }
             session.warn("the cached index of the base is damaged: creating it again");
-            let known = found.facts(image, session).await?;
-            self.answer(&asked, image, &known)
+            let known = found.facts(&image, session).await?;
+            self.answer(&asked, &image, &known)
         })
     }
 
@@ -108,22 +110,6 @@ impl Show {
             })?),
             (None, None) => ShowTarget::All,
         })
-    }
-
-    fn only<'f>(&self, found: &'f BaseLookup) -> Result<&'f Image, Failure> {
-        match found.images.as_slice() {
-            [image] => Ok(image),
-            images => {
-                let platforms: Vec<String> = images
-                    .iter()
-                    .map(|image| image.config().platform().to_string())
-                    .collect();
-                let (image, count, all) = (&self.base.image, images.len(), platforms.join(", "));
-                let problem = format!("{image} has {count} images for Windows: {all}");
-                let first = platforms.first().map_or("", String::as_str);
-                Err(Failure::usage(problem).hint(format!("choose one with --platform {first}")))
-            }
-        }
     }
 
     fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {

@@ -823,9 +823,15 @@ fn images_of_two_indexes_are_compared_build_by_build() {
     );
     assert_eq!(found["only_after"], json!(["windows/amd64:10.0.26100.1"]));
     assert_eq!(found["identical"], false);
-    let output = images.command(&["ls", "oci:one"]).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_contains!(errors, "choose one with --platform");
+    for reading in [&["ls", "oci:one"][..], &["base", "show", "oci:one"]] {
+        let output = images.command(reading).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_contains!(
+            errors,
+            "has 2 images for Windows",
+            "choose one with --platform"
+        );
+    }
 }
 
 #[test]
