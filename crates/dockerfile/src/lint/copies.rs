@@ -1,5 +1,6 @@
 //! Sources of `COPY` and `ADD`.
 
+use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_windows::quoting::exec_form;
 
 use super::Finding;
@@ -38,6 +39,10 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
 /// Reports a source that the Dockerfile's folder has, and that its `.dockerignore` excludes.
 fn excluded_source(it: &EvaluatedStep<'_>, source: &str) -> Option<Finding> {
     let file = it.linted.options.file.as_deref()?;
+    // Few folders have one.
+    if !file.with_file_name(FILE_NAME).is_file() {
+        return None;
+    }
     let expanded = it.expand(source)?;
     let is_literal = expanded.unset.is_empty() && !expanded.text.contains(['*', '?', '[']);
     // The trigger of a later build reads its context.

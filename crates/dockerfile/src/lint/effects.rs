@@ -80,20 +80,19 @@ fn can_fail(statement: &PowerShellStatement) -> bool {
     let aliases = [
         "iwr", "curl", "wget", "irm", "copy", "cp", "move", "mv", "add-windowsfeature",
     ];
-    let is_cmdlet = wincimg_scripts::script::is_cmdlet(&name) && verbs.contains(&verb);
-    is_cmdlet && name != "import-module" || aliases.contains(&name.as_str())
+    let is_cmdlet = wincimg_scripts::script::is_cmdlet(name) && verbs.contains(&verb);
+    is_cmdlet && name != "import-module" || aliases.contains(&name)
 }
 
 /// Returns true if a script's last statement fails without what another one makes.
 fn requires_file_of(last: &PowerShellStatement, maker: &PowerShellStatement) -> bool {
     let command = last.written_command();
     // A program outside of Windows is there only once it is installed.
-    let is_installed = has_extension(&command, &["exe"])
+    let is_installed = has_extension(command, &["exe"])
         && command.contains(['\\', '/'])
         && !command.contains("windows");
     let moves = ["rename-item", "ren", "move-item", "move"];
-    let is_unpacked =
-        maker.written_command() == "expand-archive" && moves.contains(&command.as_str());
+    let is_unpacked = maker.written_command() == "expand-archive" && moves.contains(&command);
     is_installed
         || is_unpacked
         || target_of(maker).is_some_and(|target| last.contains(&target.to_ascii_lowercase()))
@@ -289,9 +288,8 @@ pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
     let scripts = step.scripts().iter().filter(is_own);
     let mut statements = scripts.flat_map(|script| &script.statements);
     let request = statements.find(|it| {
-        let lower = it.text.to_ascii_lowercase();
-        let name = it.written_command();
-        let is_first = matches!(name.as_str(), "invoke-webrequest" | "iwr" | "curl" | "wget");
+        let (lower, name) = (&it.lower, it.written_command());
+        let is_first = matches!(name, "invoke-webrequest" | "iwr" | "curl" | "wget");
         (is_first || lower.contains("(invoke-webrequest") || lower.contains("(iwr "))
             && !it.has_parameter("usebasicparsing", 4)
             && !it.has_parameter("outfile", 1)

@@ -28,10 +28,7 @@ enum TextUse {
 /// Reports backslashes that the parser removes from a path or value.
 pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let file = it.linted.file;
-    let is_readable = file.escape == Escape::Backslash
-        && !continues_by_mistake(file, it.step.instruction)
-        && !is_refused_copy(it);
-    if !is_readable {
+    if file.escape != Escape::Backslash || is_refused_copy(it) {
         return None;
     }
     let is_json = is_array(it);

@@ -425,7 +425,7 @@ fn check_run(
     (current, made, packages): (&StageState, &mut Vec<ImagePath>, &mut CopiedPackages<'_>),
     program: &CommandForm,
 ) -> Option<Finding> {
-    if may_remove(step.lower_text()) {
+    if !made.is_empty() && may_remove(step.lower_text()) {
         made.clear();
     }
     let shell = step.shell_words(current)?;

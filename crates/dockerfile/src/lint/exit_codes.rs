@@ -174,7 +174,7 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
         });
         candidates.find_map(|(it, next)| {
             let mend = if is_lost(next, it) {
-                match it.command().as_str() {
+                match it.command() {
                     "choco" => OF_CHOCO,
                     _ => OF_POWERSHELL,
                 }
@@ -185,14 +185,14 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
             } else {
                 OF_POWERSHELL
             };
-            Some(lost(step, it.at, &it.command(), mend))
+            Some(lost(step, it.at, it.command(), mend))
         })
     })
 }
 
 /// Returns true for a statement before the braces of a loop over a list.
 fn begins_loop(statement: &PowerShellStatement) -> bool {
-    let text = statement.text.to_ascii_lowercase();
+    let text = &statement.lower;
     let last = text.rsplit('|').next().unwrap_or_default();
     let command = last.split_whitespace().next();
     text.starts_with("foreach") || matches!(command, Some("foreach-object" | "foreach" | "%"))
@@ -205,7 +205,7 @@ fn tail(all: &[PowerShellStatement], is_meant: impl Fn(&PowerShellStatement) -> 
 }
 
 fn cleans_up(statement: &PowerShellStatement) -> bool {
-    CLEAN_UP.contains(&statement.command().as_str())
+    CLEAN_UP.contains(&statement.command())
 }
 
 /// Returns true if only cleaning up follows a script.
@@ -217,7 +217,7 @@ fn is_last(step: &LintStep<'_>, script: &LintScript) -> bool {
 
 /// Returns true for a statement that starts a builder.
 fn is_builder(statement: &PowerShellStatement) -> bool {
-    !statement.is_text() && BUILDERS.contains(&statement.command().as_str())
+    !statement.is_text() && BUILDERS.contains(&statement.command())
 }
 
 /// Returns true for a program of [`leaves_files`] for which PowerShell waits.
@@ -225,7 +225,7 @@ fn is_awaited(statement: &PowerShellStatement) -> bool {
     let path = statement.written_command();
     let arguments = statement.text.split_whitespace().skip(1);
     !statement.is_text()
-        && leaves_files(&path, &statement.command(), arguments)
+        && leaves_files(path, statement.command(), arguments)
         && is_work(&statement.text)
         && installers::find_unawaited(statement, &|_| true).is_none()
 }
@@ -323,7 +323,7 @@ fn subcommand(text: &str) -> &str {
 /// Project, solution or folder that `MSBuild` builds, in lower case.
 fn target(statement: &PowerShellStatement) -> Option<String> {
     let mut words = statement.text.split_whitespace().skip(1);
-    let is_build = match statement.command().as_str() {
+    let is_build = match statement.command() {
         "msbuild" => true,
         "dotnet" => matches!(words.next()?, "build" | "publish" | "pack"),
         _ => false,
@@ -336,17 +336,13 @@ fn target(statement: &PowerShellStatement) -> Option<String> {
 }
 
 /// Position of the last statement of each command.
-fn last_places(all: &[PowerShellStatement]) -> HashMap<String, usize> {
+fn last_places(all: &[PowerShellStatement]) -> HashMap<&str, usize> {
     let commands = all.iter().enumerate();
     commands.map(|(place, it)| (it.command(), place)).collect()
 }
 
 /// Returns true if a statement from a position on starts what this one installs, and fails without it.
-fn is_started(
-    install: &PowerShellStatement,
-    next: usize,
-    started: &HashMap<String, usize>,
-) -> bool {
+fn is_started(install: &PowerShellStatement, next: usize, started: &HashMap<&str, usize>) -> bool {
     let mut packages = install.text.split_whitespace().skip(1).map(|word| {
         let word = word.trim_matches(['"', '\'']).to_ascii_lowercase();
         word.split(['@', '='])
@@ -354,7 +350,10 @@ fn is_started(
             .map(str::to_owned)
             .unwrap_or_default()
     });
-    packages.any(|package| started.get(&package).is_some_and(|last| *last >= next))
+    packages.any(|package| {
+        let last = started.get(package.as_str());
+        last.is_some_and(|last| *last >= next)
+    })
 }
 
 /// Cmdlets that fail without the file that they are given.
@@ -362,7 +361,7 @@ const READERS: [&str; 6] = ["copy-item", "copy", "cp", "move-item", "move", "mv"
 
 /// Returns true if the last statement requires the file, or one of the folder, that this one makes.
 fn is_read(maker: &PowerShellStatement, last: &PowerShellStatement) -> bool {
-    let is_reader = READERS.contains(&last.command().as_str());
+    let is_reader = READERS.contains(&last.command());
     let mut arguments = last.text.split_whitespace().skip(1);
     let source = arguments.find(|word| !word.starts_with('-'));
     let pair = made(maker).zip(source.map(plain_path));

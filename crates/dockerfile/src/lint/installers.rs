@@ -118,11 +118,12 @@ pub(super) fn awaited(
     statement: &PowerShellStatement,
 ) -> Option<String> {
     let waits = statement.depth == 0 && statement.has_parameter("wait", 3);
-    if !waits || !is_start(&statement.command()) || statement.contains("unins") {
+    if !waits || !is_start(statement.command()) || statement.contains("unins") {
         return None;
     }
-    let text = statement.text.to_ascii_lowercase();
-    let words = text.split(|c: char| c.is_whitespace() || "'\",@()".contains(c));
+    let words = statement
+        .lower
+        .split(|c: char| c.is_whitespace() || "'\",@()".contains(c));
     let words: Vec<&str> = words.skip(1).collect();
     let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
     let program = words
@@ -155,7 +156,7 @@ pub(super) fn find_unawaited(
     is_brought: &dyn Fn(&str) -> bool,
 ) -> Option<(Severity, String)> {
     let name = statement.command();
-    if is_start(&name) {
+    if is_start(name) {
         let words = statement.text.split([' ', '\'', '"', ',']);
         let mut programs = words.skip(1).filter(|word| !word.is_empty());
         let installs = programs.any(is_installer);
@@ -174,12 +175,11 @@ pub(super) fn find_unawaited(
         return Some((Severity::Error, message.to_owned()));
     }
     let written = statement.written_command();
-    let is_program =
-        has_extension(&written, &["exe"]) && !CONSOLE_PROGRAMS.contains(&name.as_str());
+    let is_program = has_extension(written, &["exe"]) && !CONSOLE_PROGRAMS.contains(&name);
     if !is_program || statement.text.contains('|') {
         return None;
     }
-    let file = file_name(&written);
+    let file = file_name(written);
     let is_named = is_installer(file) || is_known_installer(file) || name == "wusa";
     let is_silent = if is_named {
         // The installer of SQL Server is of the console.

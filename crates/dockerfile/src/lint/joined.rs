@@ -35,6 +35,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if first == last || instruction.has_here_document() {
         return None;
     }
+    let is_cmd = step.shell == BaseShell::Cmd;
     let mut is_first = true;
     let mut is_launched = false;
     let mut is_nested = false;
@@ -49,11 +50,11 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        is_launched |= step.shell == BaseShell::Cmd && has_launcher(text);
+        is_launched = is_launched || is_cmd && has_launcher(text);
         let was_quoted = quotes % 2 == 1;
         quotes += text.matches(['"', '\'']).count();
         let is_quoted = quotes % 2 == 1;
-        let script = nested_script(text).filter(|_| step.shell == BaseShell::Cmd);
+        let script = Some(text).filter(|_| is_cmd).and_then(nested_script);
         is_nested |= script.is_some();
         let text = script.unwrap_or(text);
         // Operators of cmd end the script.
@@ -208,11 +209,13 @@ fn is_whole(text: &str, next: &str) -> bool {
 
 /// Returns true if a line has a comment of PowerShell, outside of quotes.
 fn has_comment(text: &str) -> bool {
-    outside_quotes(text).any(|(at, c)| {
-        // Without spaces it may be a placeholder.
-        let before = text[..at].chars().next_back().unwrap_or(' ');
-        c == '#' && " ;".contains(before) && text[at + 1..].starts_with(' ')
-    })
+    let mut places = outside_quotes(text).filter(|(_, c)| *c == '#');
+    text.contains('#')
+        && places.any(|(at, _)| {
+            // Without spaces it may be a placeholder.
+            let before = text[..at].chars().next_back().unwrap_or(' ');
+            " ;".contains(before) && text[at + 1..].starts_with(' ')
+        })
 }
 
 fn is_cmdlet(name: &str) -> bool {

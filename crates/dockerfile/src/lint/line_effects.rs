@@ -368,8 +368,7 @@ fn only_settings<'a>(step: &'a LintStep<'_>) -> Option<&'a PowerShellStatement> 
         return None;
     };
     let is_setting = |it: &PowerShellStatement| {
-        let lower = it.text.to_ascii_lowercase();
-        it.depth == 0 && (sets_process(&it.text) || is_preference(&lower, ""))
+        it.depth == 0 && (sets_process(&it.text) || is_preference(&it.lower, ""))
     };
     if !others.all(is_shell) || !script.statements.iter().all(is_setting) {
         return None;

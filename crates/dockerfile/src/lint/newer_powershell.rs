@@ -75,6 +75,10 @@ fn parameter(command: &LintCommand) -> Option<(usize, &'static str)> {
 
 /// First operator of PowerShell 7 outside of quotes, and its position.
 fn operator(text: &str) -> Option<(usize, &'static str)> {
+    // Each of them has a question mark, which few scripts have.
+    if !text.contains('?') {
+        return None;
+    }
     // Where the expressions around this place begin.
     let mut starts = vec![0];
     for (at, c) in outside_quotes(text) {

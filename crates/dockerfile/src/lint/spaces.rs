@@ -35,16 +35,24 @@ fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
         return None;
     }
     let is_plain = |word: &Word| !word.is_quoted && !word.value.contains(['\'', '"', '`']);
+    let is_rest = |text: &str| {
+        let files = text.get(..5);
+        files.is_some_and(|it| it.eq_ignore_ascii_case("files"))
+            && (text.len() == 5 || text[5..].starts_with(['\\', '/']))
+    };
+    let is_start = |text: &str| {
+        let start = text.to_ascii_lowercase().replace('/', "\\");
+        let drive = start.strip_suffix(":\\program");
+        drive.is_some_and(|drive| drive.ends_with(|c: char| c.is_ascii_alphabetic()))
+    };
     let found = command.words.windows(2).find(|pair| {
         let (word, next) = (&pair[0], &pair[1]);
-        let start = word.value.to_ascii_lowercase().replace('/', "\\");
-        let is_start = start
-            .strip_suffix(":\\program")
-            .is_some_and(|drive| drive.ends_with(|c: char| c.is_ascii_alphabetic()));
-        let rest = next.value.to_ascii_lowercase();
-        let is_rest = rest == "files" || rest.starts_with("files\\") || rest.starts_with("files/");
         let between = step.instruction.part(word.range.start..next.range.start);
-        is_plain(word) && is_plain(next) && is_start && is_rest && !between.contains('^')
+        is_rest(&next.value)
+            && is_start(&word.value)
+            && is_plain(word)
+            && is_plain(next)
+            && !between.contains('^')
     })?;
     (!is_whole_script(step, &found[0])).then_some(&found[0])
 }

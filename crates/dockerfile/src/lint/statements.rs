@@ -10,20 +10,21 @@ pub(super) struct PowerShellStatement {
     pub(super) at: usize,
     /// Text, with `\"` as a quote.
     pub(super) text: String,
+    /// The same in lower case: most rules look for words of it.
+    pub(super) lower: String,
     /// Nesting in braces.
     pub(super) depth: usize,
 }
 
 impl PowerShellStatement {
     /// The command's name, in lower case, without its folder and `.exe`.
-    pub(super) fn command(&self) -> String {
-        let name = self.written_command();
-        let file = file_name(&name);
-        file.strip_suffix(".exe").unwrap_or(file).to_owned()
+    pub(super) fn command(&self) -> &str {
+        let file = file_name(self.written_command());
+        file.strip_suffix(".exe").unwrap_or(file)
     }
 
     /// The command as written, in lower case and without quotes.
-    pub(super) fn written_command(&self) -> String {
+    pub(super) fn written_command(&self) -> &str {
         let (text, _) = self.command_text();
         let word = match text.chars().next() {
             Some(quote @ ('"' | '\'')) => text[1..].split(quote).next(),
@@ -31,7 +32,7 @@ impl PowerShellStatement {
                 .split(|c: char| c.is_whitespace() || "()|;{}".contains(c))
                 .next(),
         };
-        word.unwrap_or_default().to_lowercase()
+        word.unwrap_or_default()
     }
 
     /// True for a text in quotes, in place of a command, that no `&` calls.
@@ -40,9 +41,10 @@ impl PowerShellStatement {
         text.starts_with(['"', '\'']) && !is_called
     }
 
-    /// The text from its command on, behind an assignment and keywords; true if an `&` calls it.
+    /// The text from its command on, in lower case, behind an assignment and keywords; true if an `&`
+    /// calls it.
     fn command_text(&self) -> (&str, bool) {
-        let mut text = self.text.trim_start();
+        let mut text = self.lower.trim_start();
         if text.starts_with('$')
             && let Some((name, value)) = text.split_once('=')
             && !name.contains(['(', ' ', '|']) | name.trim_end().split(' ').nth(1).is_none()
@@ -88,7 +90,7 @@ impl PowerShellStatement {
     }
 
     pub(super) fn contains_any(&self, parts: &[&str]) -> bool {
-        self.text.to_ascii_lowercase().contains_any(parts)
+        self.lower.contains_any(parts)
     }
 }
 
@@ -132,9 +134,11 @@ impl Reader {
     fn end(&mut self) {
         let text = std::mem::take(&mut self.text);
         if let Some(at) = self.start.take() {
+            let text = text.trim_end().to_owned();
             self.found.push(PowerShellStatement {
                 at,
-                text: text.trim_end().to_owned(),
+                lower: text.to_ascii_lowercase(),
+                text,
                 depth: self.braces,
             });
         }
@@ -201,7 +205,7 @@ mod tests {
         ] {
             let statement = &statements(text, 0)[0];
             let found = (statement.written_command(), statement.is_text());
-            assert_eq!(found, (command.to_owned(), is_text), "{text}");
+            assert_eq!(found, (command, is_text), "{text}");
         }
     }
 }

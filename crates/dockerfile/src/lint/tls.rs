@@ -51,7 +51,7 @@ fn host_of(statement: &PowerShellStatement) -> Option<&'static str> {
         return Some("this host");
     }
     let command = statement.command();
-    let is_module = matches!(command.as_str(), "install-module" | "save-module");
+    let is_module = matches!(command, "install-module" | "save-module");
     let is_of_gallery = !statement.contains("-repo") || statement.contains("psgallery");
     (is_module && is_of_gallery).then_some("the PowerShell Gallery")
 }

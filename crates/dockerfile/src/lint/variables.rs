@@ -263,7 +263,7 @@ fn reads_literal(statement: &PowerShellStatement) -> bool {
         "-value", "-body", "-headers", "expandstring", "-replace", "|",
     ];
     let is_open = || statement.contains_any(&is_text);
-    (sets_variable || OF_PATHS.contains(&statement.command().as_str())) && !is_open()
+    (sets_variable || OF_PATHS.contains(&statement.command())) && !is_open()
 }
 
 /// Returns true for `'$env:NAME…'` or `'…${env:NAME}'`.

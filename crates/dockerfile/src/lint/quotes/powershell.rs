@@ -159,9 +159,9 @@ fn nested_quotes(line: &SourceLine) -> Option<&'static str> {
 /// variable.
 pub(super) fn check_assignment(step: &LintStep<'_>) -> Option<Finding> {
     let scripts = step.powershell_scripts().filter(|it| !it.is_nested);
-    let mut statements = scripts.flat_map(|it| &it.statements);
-    statements.find_map(|statement| {
-        let command = statement.command();
+    let statements = scripts.flat_map(|it| &it.statements);
+    let mut shells = statements.filter(|it| matches!(it.command(), "powershell" | "pwsh"));
+    shells.find_map(|statement| {
         let words = statement.text.split_whitespace();
         let is_before = |word: &&str| !script::is_command_option(word);
         let mut words = words.skip_while(is_before).skip(1);
@@ -169,13 +169,12 @@ pub(super) fn check_assignment(step: &LintStep<'_>) -> Option<Finding> {
         let end = first.find(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
         let (name, rest) = first.split_at(end.unwrap_or(first.len()));
         let assigns = rest.starts_with('=') || rest.is_empty() && words.next() == Some("=");
-        let is_shell = matches!(command.as_str(), "powershell" | "pwsh");
         let message = format!(
             "the outer PowerShell expands ${name} here, and the inner one gets its value in place of the \
              variable: leave out the inner shell"
         );
         let found = step.finding_at(statement.at, message).of(super::NESTED_SHELL);
-        (is_shell && assigns && !name.is_empty()).then_some(found)
+        (assigns && !name.is_empty()).then_some(found)
     })
 }
 

@@ -91,7 +91,7 @@ impl Installed {
                 Ports::OnPath
             };
         }
-        if text.contains_any(&PORTS) {
+        if self.ports != Ports::OnPath && text.contains_any(&PORTS) {
             self.ports = Ports::OnPath;
         }
         self.add_tools_of_git(text);
@@ -103,7 +103,8 @@ impl Installed {
     /// Adds the names of files and folders in an instruction without a finding.
     pub(super) fn add_files(&mut self, step: &LintStep<'_>) {
         self.texts.push_str(step.lower_full_text());
-        self.is_vague |= step.is("RUN") && missing_folder::may_make(step.lower_full_text());
+        self.is_vague =
+            self.is_vague || step.is("RUN") && missing_folder::may_make(step.lower_full_text());
         let text = step.lower_full_text().replace('\\', "/");
         let text = text.replace("//", "/");
         let is_copy = step.is("COPY") || step.is("ADD");

@@ -90,12 +90,12 @@ fn is_outside(text: &str, position: usize) -> bool {
 
 /// Returns true for a download from an address without quotes.
 fn passes_plain_address(statement: &PowerShellStatement) -> bool {
-    let text = statement.text.to_ascii_lowercase();
+    let text = &statement.lower;
     let calls = [".downloadfile(", ".downloadstring(", ".downloaddata("];
     calls.iter().any(|call| {
         text.find(call).is_some_and(|at| {
             let argument = text[at + call.len()..].trim_start();
-            argument.starts_with("http") && is_outside(&text, at)
+            argument.starts_with("http") && is_outside(text, at)
         })
     })
 }
@@ -104,8 +104,11 @@ fn passes_plain_address(statement: &PowerShellStatement) -> bool {
 fn open_brace(text: &str) -> Option<usize> {
     let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@'])
         && !text.contains_any(&["{{", "--%"]);
+    if !is_plain || !text.contains('{') {
+        return None;
+    }
     let mut open = Vec::new();
-    for (at, c) in outside_quotes(text).filter(|_| is_plain) {
+    for (at, c) in outside_quotes(text) {
         match c {
             '{' => open.push(at),
             '}' => {
