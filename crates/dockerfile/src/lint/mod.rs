@@ -45,6 +45,7 @@ mod reference;
 mod registry;
 mod repository;
 mod rule;
+mod secrets;
 mod services;
 mod shell;
 mod shells;

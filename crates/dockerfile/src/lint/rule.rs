@@ -11,8 +11,8 @@ use super::{
     cmd_lines, comments, copied_files, copies, effects, entrypoint, environment, escapes,
     exec_form, exit_codes, healthcheck, iis, installers, instructions, joined, line_effects,
     line_end, nano, newer_powershell, packages, powershell_output, programs, prompts, quotes,
-    registry, repository, services, shells, spaces, tls, unix, unix_paths, usage, user, variables,
-    volume,
+    registry, repository, secrets, services, shells, spaces, tls, unix, unix_paths, usage, user,
+    variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -147,7 +147,7 @@ macro_rules! rules {
 }
 
 /// All rules, in the order of the documentation.
-pub static RULES: [Rule; 73] = rules![
+pub static RULES: [Rule; 74] = rules![
     /// Docker or `wincimg build` refuses the instruction
     Error "invalid-instruction" Safe Step(copied_files::check_folder);
     /// The command fails on every Windows
@@ -262,6 +262,8 @@ pub static RULES: [Rule; 73] = rules![
     Error "path-not-expanded" Unsafe AnyState(environment::check);
     /// Windows separates the folders of PATH with semicolons
     Error "path-separator" None Shared;
+    /// Everyone who has the image can read the values of ENV and the defaults of ARG
+    Note "secret-in-image" None State(secrets::check);
     /// Windows does not copy a folder's files into a volume
     Error "volume-content" None State(volume::check);
     /// A health check that cannot fail reports nothing
