@@ -404,6 +404,38 @@ fn a_source_that_the_folder_excludes_is_a_warning() {
 }
 
 #[test]
+fn several_matches_of_a_pattern_require_a_folder() {
+    let lines = [
+        "COPY git-*.exe C:/git.exe",
+        "COPY git-*.exe C:/git/",
+        "COPY git-*.exe .",
+        "COPY one-*.exe C:/one.exe",
+        "COPY git-?.exe C:/git.exe",
+        "ONBUILD COPY git-*.exe C:/git.exe",
+    ];
+    let text = format!("{BASE}{}\n", lines.join("\n"));
+    let files = [
+        ("Dockerfile", text.as_str()),
+        (".dockerignore", "git-2.exe\n"),
+        ("git-1.exe", "x"),
+        ("git-2.exe", "x"),
+        ("git-10.exe", "x"),
+        ("one-1.exe", "x"),
+    ];
+    let folder = folder(&files);
+    let output = lint_in(folder.path(), &["Dockerfile"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let warning = "Dockerfile:2: warning[copy-source]: git-*.exe matches 2 files and folders";
+    assert!(printed.contains(warning), "{printed}");
+    assert_eq!(printed.matches("copy-source").count(), 1, "{printed}");
+    let buildkit = format!("# syntax=docker/dockerfile:1\n{text}");
+    std::fs::write(folder.path().join("Dockerfile"), buildkit).unwrap();
+    let output = lint_in(folder.path(), &["Dockerfile"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(!printed.contains("copy-source"), "{printed}");
+}
+
+#[test]
 fn folders_and_patterns_name_files_in_a_fixed_order() {
     let wrong = format!("{BASE}RUN cd C:/a\n");
     let folder = folder(&[

@@ -11,7 +11,7 @@ use super::evaluation::EvaluatedStep;
 use super::stage::{LintStep, Stage};
 use super::words::{file_name, has_drive};
 use crate::instruction::{CopyInstruction, InstructionKind};
-use crate::stages::{is_excluded, source_path};
+use crate::stages::{copy_target, count_matches, is_excluded, source_path};
 
 /// Reports sources outside of the context.
 pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         let found = problem.map(|message| it.step.finding(message));
         found.or_else(|| excluded_source(it, source))
     });
-    found.collect()
+    found.chain(several_matches(it, copy)).collect()
 }
 
 /// Reports a source that the Dockerfile's folder has, and that its `.dockerignore` excludes.
@@ -54,6 +54,40 @@ fn excluded_source(it: &EvaluatedStep<'_>, source: &str) -> Option<Finding> {
         let message = format!("the .dockerignore excludes {path}, and the build does not find it");
         it.step.finding(message).warning()
     })
+}
+
+/// Reports a pattern that the Dockerfile's folder has several matches of, and that is copied to one name.
+fn several_matches(it: &EvaluatedStep<'_>, copy: &CopyInstruction) -> Option<Finding> {
+    let file = it.linted.options.file.as_deref()?;
+    let [source] = copy.sources.as_slice() else {
+        return None;
+    };
+    let is_pattern = source.contains(['*', '?']) && !source.contains('[');
+    // BuildKit copies into a folder that the image has.
+    let is_open = !copy.documents.is_empty() || super::buildkit::requires_buildkit(it.linted);
+    if !is_pattern || is_open || it.step.instruction.trigger().is_some() {
+        return None;
+    }
+    let mut unset = Vec::new();
+    let arguments = &it.linted.arguments;
+    let copy = it
+        .state
+        .expand_copy(copy, it.lexer(), arguments, &mut unset);
+    let copy = copy.ok().filter(|_| unset.is_empty())?;
+    if copy_target(it.state, &copy).ok()?.is_folder {
+        return None;
+    }
+    let count = count_matches(
+        file,
+        it.linted.file.text(),
+        &source_path(&copy.sources[0]).ok()?,
+    );
+    let message = format!(
+        "{source} matches {count} files and folders, and Docker copies several only to a folder: end \
+         {} with /",
+        copy.target
+    );
+    (count > 1).then(|| it.step.finding(message).warning())
 }
 
 /// Message about a target in the image that ends at its first space.

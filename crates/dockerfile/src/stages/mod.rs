@@ -37,7 +37,7 @@ use files::{Files as _, Folder};
 pub use image_copy::ImageCopy;
 pub(crate) use paths::{source as source_path, target as image_path};
 pub use read::{DockerfileRequest, StageReplacement, local_image};
-pub(crate) use read::{context_file, is_excluded};
+pub(crate) use read::{context_file, count_matches, is_excluded};
 pub(crate) use run::{KnownPackages, script_error};
 pub use segment::{
     SegmentId, SegmentStep, StepEngine, StepPlacement, WindowsInputs, WindowsSegment,

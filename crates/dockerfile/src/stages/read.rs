@@ -465,6 +465,14 @@ pub(crate) fn is_excluded(file: &Path, text: &str, path: &str) -> bool {
     context.is_some_and(|context| context.hides(path))
 }
 
+/// Number of files and folders of the context of a file, with this text, that match a pattern.
+pub(crate) fn count_matches(file: &Path, text: &str, pattern: &str) -> usize {
+    let folder = file.parent().map(or_here);
+    let context = folder.and_then(|folder| context(file, text, folder).ok());
+    let found = context.and_then(|context| context.search(pattern).ok());
+    found.map_or(0, |found| found.len())
+}
+
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
 /// lock file unless the Dockerfile names it: it says what the first build found.
 fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError> {
