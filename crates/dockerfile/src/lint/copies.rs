@@ -68,20 +68,12 @@ fn several_matches(it: &EvaluatedStep<'_>, copy: &CopyInstruction) -> Option<Fin
     if !is_pattern || is_open || it.step.instruction.trigger().is_some() {
         return None;
     }
-    let mut unset = Vec::new();
-    let arguments = &it.linted.arguments;
-    let copy = it
-        .state
-        .expand_copy(copy, it.lexer(), arguments, &mut unset);
-    let copy = copy.ok().filter(|_| unset.is_empty())?;
+    let copy = it.expand_copy(copy)?;
     if copy_target(it.state, &copy).ok()?.is_folder {
         return None;
     }
-    let count = count_matches(
-        file,
-        it.linted.file.text(),
-        &source_path(&copy.sources[0]).ok()?,
-    );
+    let pattern = source_path(copy.sources.first()?).ok()?;
+    let count = count_matches(file, it.linted.file.text(), &pattern);
     let message = format!(
         "{source} matches {count} files and folders, and Docker copies several only to a folder: end \
          {} with /",

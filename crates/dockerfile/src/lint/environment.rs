@@ -6,6 +6,7 @@ use super::instructions::is_inherited;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
+use super::statements::PowerShellStatement;
 use super::words::Word;
 use super::{ContainsAny, Finding, Severity};
 use crate::source::Instruction;
@@ -81,12 +82,12 @@ fn machine_path(step: &LintStep<'_>) -> Option<(usize, String)> {
         (is_setx && is_path && command.has(&["/m", "-m"])).then(|| (command.start(), value))
     });
     let mut statements = step.statements();
-    of_cmd.or_else(|| statements.find_map(|it| Some((it.at, machine_value(&it.text)?.to_owned()))))
+    of_cmd.or_else(|| statements.find_map(|it| Some((it.at, machine_value(it)?.to_owned()))))
 }
 
 /// The value that a statement of PowerShell gives the machine's PATH.
-fn machine_value(statement: &str) -> Option<&str> {
-    let lower = statement.to_ascii_lowercase();
+fn machine_value(statement: &PowerShellStatement) -> Option<&str> {
+    let PowerShellStatement { text, lower, .. } = statement;
     let value = if let Some((_, arguments)) = lower.split_once("]::setenvironmentvariable(") {
         let (name, value) = arguments.split_once(',')?;
         let (_, target) = value.strip_suffix(')')?.rsplit_once(',')?;
@@ -99,7 +100,7 @@ fn machine_value(statement: &str) -> Option<&str> {
         let rest = rest.strip_prefix(".exe").unwrap_or(rest).trim_start();
         rest.strip_prefix("/m path ")?
     };
-    statement.get(statement.len() - value.len()..)
+    text.get(text.len() - value.len()..)
 }
 
 /// Returns true for a folder with its drive, and without a variable.

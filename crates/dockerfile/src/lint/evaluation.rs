@@ -15,7 +15,7 @@ use super::stage::{LintStep, Stage, StageBaseRef};
 use super::volume::DeclaredVolume;
 use super::{ContainsAny, Edit, Finding, Findings, LintFile, Severity, escapes, rule};
 use crate::expand::{ExpandedWord, Lexer};
-use crate::instruction::{InstructionKind, ParsedInstruction};
+use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
 use crate::source::Instruction;
 use crate::stages::{HOST_PORT, StageState, copy_target, script_error};
 
@@ -43,6 +43,16 @@ impl EvaluatedStep<'_> {
     pub(super) fn expand(&self, text: &str) -> Option<ExpandedWord> {
         let arguments = &self.linted.arguments;
         self.state.expand(self.lexer(), text, arguments).ok()
+    }
+
+    /// A copy with its variables; `None` if it is not valid, or one is not set.
+    pub(super) fn expand_copy(&self, copy: &CopyInstruction) -> Option<CopyInstruction> {
+        let arguments = &self.linted.arguments;
+        let mut unset = Vec::new();
+        let copy = self
+            .state
+            .expand_copy(copy, self.lexer(), arguments, &mut unset);
+        copy.ok().filter(|_| unset.is_empty())
     }
 }
 

@@ -183,7 +183,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
 
 fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if let Some(setting) = only_settings(step) {
-        let message = if loads_types(&setting.text) {
+        let message = if loads_types(&setting.lower) {
             "what Add-Type loads ends with its RUN: each RUN is a process of its own; write it in the \
              RUN that requires it"
         } else {
@@ -191,7 +191,7 @@ fn check_line(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
              that requires it, or in SHELL"
         };
         // No later line fails without tracing or strictness.
-        let severity = if is_mode(&setting.text) {
+        let severity = if is_mode(&setting.lower) {
             Severity::Note
         } else {
             Severity::Error
@@ -300,7 +300,7 @@ fn check_script_variable(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
         let name = assigned_variable(earlier.instruction)?;
         let lower = name.to_ascii_lowercase();
         let is_set = lower.ends_with("preference")
-            || is_assigned(&text.to_ascii_lowercase(), &lower)
+            || is_assigned(step.lower_text(), &lower)
             || before
                 .iter()
                 .any(|it| !it.is("RUN") && it.instruction.text().contains(name));
@@ -368,40 +368,39 @@ fn only_settings<'a>(step: &'a LintStep<'_>) -> Option<&'a PowerShellStatement> 
         return None;
     };
     let is_setting = |it: &PowerShellStatement| {
-        it.depth == 0 && (sets_process(&it.text) || is_preference(&it.lower, ""))
+        it.depth == 0 && (sets_process(&it.lower) || is_preference(&it.lower, ""))
     };
     if !others.all(is_shell) || !script.statements.iter().all(is_setting) {
         return None;
     }
-    let settings = script.statements.iter().filter(|it| sets_process(&it.text));
+    let settings = script
+        .statements
+        .iter()
+        .filter(|it| sets_process(&it.lower));
     // Rather one that a later line lacks than a mode.
-    settings.min_by_key(|it| is_mode(&it.text))
+    settings.min_by_key(|it| is_mode(&it.lower))
 }
 
-/// Returns true for a setting of the process, not of the machine.
+/// Returns true for a setting, in lower case, of the process and not of the machine.
 fn sets_process(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let name = lower.split_once('=').map_or("", |(name, _)| name);
-    let is_policy = lower.starts_with("set-executionpolicy ")
-        && lower.contains("-scope process")
-        && !lower.contains('|');
+    let name = text.split_once('=').map_or("", |(name, _)| name);
+    let is_policy = text.starts_with("set-executionpolicy ")
+        && text.contains("-scope process")
+        && !text.contains('|');
     let is_network = name.starts_with('[')
         && name.contains_any(&["servicepointmanager]::", "webrequest]::defaultwebproxy"]);
     is_policy || is_network || is_mode(text) || loads_types(text)
 }
 
-/// Returns true for an `Add-Type` that makes no file.
+/// Returns true for an `Add-Type`, in lower case, that makes no file.
 fn loads_types(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    lower.starts_with("add-type ") && !lower.contains_any(&[" -o", "|"])
+    text.starts_with("add-type ") && !text.contains_any(&[" -o", "|"])
 }
 
-/// Returns true for a setting without which a script does the same.
+/// Returns true for a setting, in lower case, without which a script does the same.
 fn is_mode(text: &str) -> bool {
-    let name = text.split_whitespace().next().unwrap_or_default();
-    ["Set-PSDebug", "Set-StrictMode"]
-        .iter()
-        .any(|mode| name.eq_ignore_ascii_case(mode))
+    let name = text.split_whitespace().next();
+    matches!(name, Some("set-psdebug" | "set-strictmode"))
 }
 
 /// Reports a setting that has no effect.
@@ -423,7 +422,7 @@ fn lost_setting(
     let mut last = step
         .powershell_scripts()
         .filter_map(|script| script.statements.last());
-    if let Some(statement) = last.find(|it| sets_process_variable(&it.text)) {
+    if let Some(statement) = last.find(|it| sets_process_variable(&it.lower)) {
         let message = "without 'Machine' the variable ends with its RUN: add it, or use ENV";
         return Some(step.finding_at(statement.at, message));
     }
@@ -473,13 +472,13 @@ pub(super) fn service_signs(steps: &[LintStep<'_>]) -> [Option<usize>; 2] {
     })
 }
 
-/// Returns true for `[Environment]::SetEnvironmentVariable(name, value)` without a target.
+/// Returns true for `[Environment]::SetEnvironmentVariable(name, value)`, in lower case, without a
+/// target.
 fn sets_process_variable(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let Some((_, arguments)) = lower.split_once("]::setenvironmentvariable(") else {
+    let Some((_, arguments)) = text.split_once("]::setenvironmentvariable(") else {
         return false;
     };
-    let is_list = arguments.ends_with(')') && lower.starts_with('[');
+    let is_list = arguments.ends_with(')') && text.starts_with('[');
     let value = arguments.trim_end_matches(')');
     is_list && value.matches(',').count() == 1 && !value.contains('(')
 }

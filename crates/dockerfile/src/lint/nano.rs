@@ -281,7 +281,6 @@ fn check_setx(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
 /// Reports a variable of the machine that PowerShell sets.
 fn check_machine_variable(step: &LintStep<'_>) -> Option<Finding> {
     let is_of_machine = |text: &str| {
-        let text = text.to_ascii_lowercase();
         let call = text.split_once("]::setenvironmentvariable(");
         let last = call.and_then(|(_, arguments)| arguments.rsplit(',').next());
         let target = last.and_then(|last| last.split(')').next());
@@ -290,7 +289,7 @@ fn check_machine_variable(step: &LintStep<'_>) -> Option<Finding> {
     };
     // A block may handle the error.
     let mut statements = step.statements();
-    let sets = statements.any(|it| it.depth == 0 && is_of_machine(&it.text));
+    let sets = statements.any(|it| it.depth == 0 && is_of_machine(&it.lower));
     let message = "a variable of the machine requires ContainerAdministrator, and Nano Server runs this as \
         ContainerUser";
     sets.then(|| for_administrator(step, message))

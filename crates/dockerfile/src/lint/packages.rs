@@ -32,12 +32,7 @@ impl CopiedFiles {
         let InstructionKind::Copy(copy) = it.kind else {
             return None;
         };
-        let mut unset = Vec::new();
-        let arguments = &it.linted.arguments;
-        let copy = it
-            .state
-            .expand_copy(copy, it.lexer(), arguments, &mut unset);
-        let copy = copy.ok().filter(|_| unset.is_empty())?;
+        let copy = it.expand_copy(copy)?;
         let target = copy_target(it.state, &copy).ok()?.path;
         let sources = copy.sources.iter().filter(|_| copy.from.is_none());
         Some(Self {

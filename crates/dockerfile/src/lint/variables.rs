@@ -209,7 +209,7 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     }
     step.powershell_scripts().find_map(|script| {
         let mut statements = script.statements.iter();
-        let found = statements.find(|it| reads_literal(it) && has_literal_variable(&it.text))?;
+        let found = statements.find(|it| reads_literal(it) && has_literal_variable(&it.lower))?;
         let at = found.at;
         let message = "PowerShell expands nothing in single quotes, and $env: stays as it is written: write \
             ($env:NAME + '…')";
@@ -266,11 +266,10 @@ fn reads_literal(statement: &PowerShellStatement) -> bool {
     (sets_variable || OF_PATHS.contains(&statement.command())) && !is_open()
 }
 
-/// Returns true for `'$env:NAME…'` or `'…${env:NAME}'`.
+/// Returns true for `'$env:NAME…'` or `'…${env:NAME}'`, in lower case.
 fn has_literal_variable(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let is_plain = !lower.contains(['"', '`']);
-    let mut inside = lower.split('\'').skip(1).step_by(2);
+    let is_plain = !text.contains(['"', '`']);
+    let mut inside = text.split('\'').skip(1).step_by(2);
     is_plain && inside.any(|it| it.contains("$env:") || it.contains("${env:"))
 }
 
