@@ -5,6 +5,7 @@ use wincimg_windows::quoting::exec_form;
 
 use super::Finding;
 use super::arrays::with_slashes;
+use super::buildkit::requires_buildkit;
 use super::comments::is_commented;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
@@ -63,9 +64,12 @@ fn several_matches(it: &EvaluatedStep<'_>, copy: &CopyInstruction) -> Option<Fin
         return None;
     };
     let is_pattern = source.contains(['*', '?']) && !source.contains('[');
-    // BuildKit copies into a folder that the image has.
-    let is_open = !copy.documents.is_empty() || super::buildkit::requires_buildkit(it.linted);
-    if !is_pattern || is_open || it.step.instruction.trigger().is_some() {
+    let is_open = || {
+        let is_later = it.step.instruction.trigger().is_some();
+        // BuildKit copies into a folder that the image has.
+        is_later || !copy.documents.is_empty() || requires_buildkit(it.linted)
+    };
+    if !is_pattern || is_open() {
         return None;
     }
     let copy = it.expand_copy(copy)?;
@@ -75,8 +79,8 @@ fn several_matches(it: &EvaluatedStep<'_>, copy: &CopyInstruction) -> Option<Fin
     let pattern = source_path(copy.sources.first()?).ok()?;
     let count = count_matches(file, it.linted.file.text(), &pattern);
     let message = format!(
-        "{source} matches {count} files and folders, and Docker copies several only to a folder: end \
-         {} with /",
+        "{source} matches {count} files and folders, and Docker copies several only to a folder: name \
+         one file, or end {} with /",
         copy.target
     );
     (count > 1).then(|| it.step.finding(message).warning())
