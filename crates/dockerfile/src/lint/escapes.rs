@@ -27,8 +27,7 @@ enum TextUse {
 
 /// Reports backslashes that the parser removes from a path or value.
 pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
-    let file = it.linted.file;
-    if file.escape != Escape::Backslash || is_refused_copy(it) {
+    if it.linted.file.escape != Escape::Backslash {
         return None;
     }
     let is_json = is_array(it);
@@ -38,8 +37,8 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let mut from = 0;
     for (text, usage) in texts(it.kind) {
         // Another finding is about the whole line.
-        if environment::hidden_path(it, text).is_some()
-            && environment::path(it.step.instruction).is_some()
+        if environment::path(it.step.instruction).is_some()
+            && environment::hidden_path(it, text).is_some()
         {
             continue;
         }
@@ -65,7 +64,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if !is_whole {
         edits.clear();
     }
-    let (text, lost) = example?;
+    let (text, lost) = example.filter(|_| !is_refused_copy(it))?;
     let shown = |text: &str| {
         let quote = if text.starts_with('"') { "" } else { "\"" };
         format!("{quote}{text}{quote}")
