@@ -52,13 +52,13 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         }
         is_launched = is_launched || is_cmd && has_launcher(text);
         let was_quoted = quotes % 2 == 1;
-        quotes += text.matches(['"', '\'']).count();
+        quotes += text.bytes().filter(|it| b"\"'".contains(it)).count();
         let is_quoted = quotes % 2 == 1;
         let script = Some(text).filter(|_| is_cmd).and_then(nested_script);
         is_nested |= script.is_some();
         let text = script.unwrap_or(text);
         // Operators of cmd end the script.
-        is_nested &= !text.contains(['&', '|', '^']);
+        is_nested = is_nested && !text.contains(['&', '|', '^']);
         let shell = if is_nested {
             BaseShell::PowerShell
         } else {

@@ -62,8 +62,11 @@ fn path_ends<'a>(
     file: &'a Dockerfile<'_>,
     instruction: &Instruction,
 ) -> impl Iterator<Item = LineContinuation<'a>> {
-    let joins = file.continuations(instruction).into_iter();
-    let joins = joins.filter(|_| file.escape == Escape::Backslash);
+    let joins = match file.escape {
+        Escape::Backslash => file.continuations(instruction),
+        Escape::Backtick => Vec::new(),
+    };
+    let joins = joins.into_iter();
     joins.filter(move |join| is_path_end(instruction, *join))
 }
 
