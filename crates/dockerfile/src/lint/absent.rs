@@ -1,7 +1,5 @@
 //! Programs that no base of Microsoft has, before anything in the file can have brought them.
 
-use std::collections::HashSet;
-
 use super::entrypoint::has_extension;
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
@@ -45,14 +43,8 @@ type MissingProgram<'a> = (&'a LintStep<'a>, &'a LintCommand, Lack);
 /// Reports the first program that is missing in each stage.
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let base = |stage: &Stage<'_>| match stage.base {
-        StageBaseRef::Stage(index) => Some(index),
-        _ => None,
-    };
-    // The stages on them may bring more.
-    let bases: HashSet<usize> = linted.stages.iter().filter_map(base).collect();
     let mut known: Vec<Option<Contents<'_>>> = Vec::with_capacity(linted.stages.len());
-    for (index, stage) in linted.stages.iter().enumerate() {
+    for stage in &linted.stages {
         let below = match stage.base {
             StageBaseRef::Stage(base) => known[base],
             _ => Contents::of_base(stage),
@@ -63,7 +55,8 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                 Some((below, Err(Some((step, command, lack))))) => {
                     found.extend(finding(step, command, (below.reference, *lack)));
                 }
-                Some((_, Ok(contents))) if !bases.contains(&index) => {
+                // The stages on a base may bring more.
+                Some((_, Ok(contents))) if !stage.is_base => {
                     found.extend(check_start(stage, contents));
                 }
                 _ => {}

@@ -12,8 +12,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let text = step.instruction.text();
-    // ASCII lower case keeps positions.
-    let lower = text.to_ascii_lowercase();
+    let lower = step.lower_text();
     let found = lower.match_indices(ATTRIBUTE).filter_map(|(found, _)| {
         let after = &text[found + ATTRIBUTE.len()..];
         let value = value_start(after)?;

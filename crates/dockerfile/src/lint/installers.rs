@@ -72,11 +72,10 @@ fn starts_program(command: &LintCommand) -> bool {
 /// Returns true if an earlier instruction, or an earlier part of this one, names a file: it is copied
 /// or downloaded.
 fn is_brought(stage: &Stage<'_>, step: &LintStep<'_>, at: usize, file: &str) -> bool {
-    let names = |text: &str| text.to_ascii_lowercase().contains(file);
-    names(&step.instruction.full_text()[..at])
+    step.lower_full_text()[..at].contains(file)
         || stage.before(step).iter().any(|it| {
             let keyword = it.instruction.keyword.as_str();
-            matches!(keyword, "ADD" | "COPY" | "RUN") && names(it.instruction.full_text())
+            matches!(keyword, "ADD" | "COPY" | "RUN") && it.lower_full_text().contains(file)
         })
 }
 

@@ -117,7 +117,7 @@ impl NanoState {
                 let user = instruction.text().trim_matches('"');
                 self.is_plain_user = user.eq_ignore_ascii_case("ContainerUser");
             }
-            "COPY" | "ADD" => self.add_programs(instruction),
+            "COPY" | "ADD" => self.add_programs(step),
             "WORKDIR" => {
                 let folder = instruction.text().trim_matches('"').to_ascii_lowercase();
                 let inside = folder.strip_prefix("c:").unwrap_or(&folder);
@@ -149,7 +149,7 @@ impl NanoState {
                     if self.is_plain_user {
                         found.extend(check_machine_variable(step));
                     }
-                    self.add_programs(instruction);
+                    self.add_programs(step);
                     found.extend(self.check_choco(step));
                 }
             }
@@ -193,8 +193,8 @@ impl NanoState {
         found.filter(|_| !is_found)
     }
 
-    fn add_programs(&mut self, instruction: &Instruction) {
-        let text = instruction.text().to_ascii_lowercase();
+    fn add_programs(&mut self, step: &LintStep<'_>) {
+        let text = step.lower_text();
         for (added, (name, _)) in self.added.iter_mut().zip(MISSING_PROGRAMS) {
             *added |= text.contains(name);
         }

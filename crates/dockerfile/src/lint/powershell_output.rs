@@ -78,9 +78,8 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
     step.scripts().iter().find_map(|script| {
         let all = &script.statements;
         let unused = all.iter().find(|it| is_unused_request(it))?;
-        let text = step.instruction.part(script.range.clone());
         // It may wait for a server, or show that one answers.
-        let lower = text.to_ascii_lowercase();
+        let lower = &step.lower_full_text()[script.range.clone()];
         let is_test = lower.contains_any(&[
             "try", "while", "for", "localhost", "127.0.0.1", "exit", "start-s",
         ]);

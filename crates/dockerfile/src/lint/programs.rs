@@ -123,19 +123,14 @@ fn of_installer(command: &LintCommand) -> Option<&'static [&'static str]> {
 
 /// Reports a program in the `RUN` that installs it: the shell has the PATH from before.
 fn check_fresh_path(stage: &Stage<'_>) -> Option<Finding> {
-    let mut runs = stage
-        .steps
-        .iter()
-        .enumerate()
-        .filter(|(_, step)| step.is("RUN"));
-    runs.find_map(|(index, step)| {
+    stage.all("RUN").find_map(|step| {
         let text = step.lower_text();
         let installs = ["choco", "cinst", "prependpath=1", "msiexec"];
         if !text.contains_any(&installs) || renews_path(text) {
             return None;
         }
         let may_be_there = |names: &[&str]| {
-            let mut earlier = stage.steps[..index].iter();
+            let mut earlier = stage.before(step).iter();
             earlier.any(|it| it.lower_full_text().contains_any(names))
         };
         let lost = fresh_program(step, &may_be_there).or_else(|| fresh_choco(step, &may_be_there));
@@ -267,13 +262,13 @@ fn first_without<'a>(
     is_meant: impl Fn(&LintCommand) -> bool,
     brings: &[&str],
 ) -> Option<(&'a LintStep<'a>, &'a LintCommand)> {
-    let mut steps = stage.steps.iter().enumerate();
-    let (index, step, command) = steps.find_map(|(index, step)| {
+    let mut steps = stage.steps.iter();
+    let (step, command) = steps.find_map(|step| {
         let command = step.commands().iter().find(|it| is_meant(it))?;
-        Some((index, step, command))
+        Some((step, command))
     })?;
     let own = &step.lower_full_text()[..command.start()];
-    let earlier = stage.steps[..index].iter();
+    let earlier = stage.before(step).iter();
     let mut texts = earlier.map(LintStep::lower_full_text).chain([own]);
     let is_brought = texts.any(|text| text.contains_any(brings));
     (!is_brought).then_some((step, command))
