@@ -343,12 +343,8 @@ fn default_edit<'a>(
     if default != value || uses.count() != 1 || is_taken_over {
         return None;
     }
-    let at = instruction.start() + text.find(value)?.max(name.len() + 1);
-    let at = if text[name.len() + 1..].starts_with('"') {
-        instruction.start() + name.len() + 2
-    } else {
-        at
-    };
+    let quote = usize::from(text[name.len() + 1..].starts_with('"'));
+    let at = instruction.start() + name.len() + 1 + quote;
     Some((instruction, Edit::new(at..at + value.len(), wanted)))
 }
 

@@ -293,9 +293,5 @@ fn is_spaced_path(text: &str) -> bool {
 
 /// Returns true for a variable that the file or Windows sets.
 fn is_set(it: &EvaluatedStep<'_>, name: &str) -> bool {
-    const OF_WINDOWS: [&str; 8] = [
-        "path", "temp", "userprofile", "programfiles", "systemroot", "windir", "appdata",
-        "programdata",
-    ];
-    it.state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str())
+    it.state.declares(name) || super::variables::is_of_windows(&name.to_ascii_lowercase())
 }
