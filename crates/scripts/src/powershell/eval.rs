@@ -311,6 +311,9 @@ impl Shell<'_, '_> {
             Expression::Call(method, arguments) => {
                 let of = self.expression(&method.of)?;
                 let arguments = self.expressions(arguments)?;
+                if let (PsValue::Table(_), "add" | "remove") = (&of, method.name.as_str()) {
+                    return self.change_table(&method.of, &method.name, &arguments);
+                }
                 self.call(of, &method.name, method.is_static, &arguments)
             }
             Expression::Index(of, index) => {

@@ -56,7 +56,7 @@ pub(super) fn entry<'a>(entries: &'a [(String, PsValue)], name: &str) -> Option<
 }
 
 /// A key of a hashtable, else a property of every hashtable, else nothing.
-fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue> {
+pub(super) fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue> {
     match (entry(entries, name), name) {
         (Some(value), _) => Ok(value.clone()),
         (None, "count") => Ok(PsValue::Number(
@@ -129,6 +129,15 @@ impl Shell<'_, '_> {
             (value @ PsValue::Opaque(_), name) if is_time(name) => Ok(value),
             (PsValue::Opaque(error), _) => Err(error),
             (PsValue::Text(text), name) => text_method(&text, name, arguments),
+            (PsValue::Table(entries), "containskey" | "contains") => match arguments {
+                [PsValue::Text(key)] => {
+                    let found = entry(&entries, &key.to_lowercase());
+                    Ok(PsValue::Bool(
+                        found.is_some() && key.parse::<i64>().is_err(),
+                    ))
+                }
+                _ => Err(unclear(&format!("call of {name}"))),
+            },
             (PsValue::Number(number), "tostring") if arguments.is_empty() => {
                 Ok(PsValue::Text(number.to_string()))
             }

@@ -89,7 +89,10 @@ impl Shell<'_, '_> {
 
     /// Evaluates a condition.
     pub(super) fn tested(&mut self, test: &Statement) -> Result<PsValue> {
-        let value = self.statement(test)?;
+        let value = match test {
+            Statement::Assign(_) => self.value_of(test)?,
+            test => self.statement(test)?,
+        };
         if test.has_command() {
             self.status = Status::default();
         }

@@ -190,6 +190,18 @@ impl PsValue {
         }
     }
 
+    /// Returns true if a test is true of the value, or of one in it.
+    pub(super) fn has(&self, test: &dyn Fn(&Self) -> bool) -> bool {
+        test(self)
+            || match self {
+                Self::List(items) => items.iter().any(|item| item.has(test)),
+                Self::Table(entries) | Self::Object(entries) => {
+                    entries.iter().any(|(_, item)| item.has(test))
+                }
+                _ => false,
+            }
+    }
+
     /// Number of nested values, counted only up to the limit.
     fn size(&self) -> usize {
         let items: Vec<&Self> = match self {

@@ -8,6 +8,7 @@ use super::super::variables::unknown_variable;
 use super::ast::{Assignment, CommandAst, Expression, Statement};
 use super::eval::Shell;
 use super::has_word;
+use super::methods::{entry, table_member};
 use super::value::PsValue;
 
 /// Set by `Set-StrictMode`, whose scope is that of a variable.
@@ -25,7 +26,8 @@ impl Shell<'_, '_> {
             Statement::Assign(assignment) => match &assignment.to {
                 Expression::Variable(name) => Ok(self.variable(name)),
                 Expression::Cast(_, inner) => self.expression(inner),
-                _ => Ok(value),
+                Expression::Member(member) if member.is_static => Ok(value),
+                to => self.expression(to),
             },
             _ => Ok(value),
         }
@@ -78,8 +80,97 @@ impl Shell<'_, '_> {
                 }
                 error::unclear(format!("setting {} is not supported", member.name))
             }
+            Expression::Member(member) => {
+                self.assign_entry(&member.of, &member.name, operator, value)
+            }
+            Expression::Index(of, key) => {
+                let key = match key.as_ref() {
+                    Expression::Text(key) => PsValue::text_value(key),
+                    Expression::Variable(name) => self.used_variable(name)?,
+                    _ => return error::unclear("unsupported assignment"),
+                };
+                let PsValue::Text(key) = key else {
+                    return error::unclear("a key that is not a text is not supported");
+                };
+                self.assign_entry(of, &key, operator, value)
+            }
             _ => error::unclear("unsupported assignment"),
         }
+    }
+
+    /// Sets an entry of the hashtable that a variable has.
+    fn assign_entry(
+        &mut self,
+        of: &Expression,
+        key: &str,
+        operator: char,
+        mut value: PsValue,
+    ) -> Result<()> {
+        let (name, mut entries) = self.own_table(of)?;
+        let key = key.to_lowercase();
+        let before = table_member(&entries, &key)?;
+        let is_property = entry(&entries, &key).is_none() && before != PsValue::Null;
+        if is_property || key.parse::<i64>().is_ok() {
+            return error::unclear(format!("whether {key} is a key of ${name} is unclear"));
+        }
+        if operator != '=' {
+            self.check_strict(&before)?;
+            value = super::operators::binary(&operator.to_string(), before, value)?;
+        }
+        if value.has(&|it| matches!(it, PsValue::Table(_) | PsValue::Object(_))) {
+            return error::unclear("an object as a value of a hashtable is not supported here");
+        }
+        entries.retain(|(known, _)| *known != key);
+        entries.push((key, value));
+        self.variables
+            .insert(name, PsValue::Table(entries).check_size()?);
+        Ok(())
+    }
+
+    /// Runs `Add` or `Remove` of the hashtable that a variable has.
+    pub(super) fn change_table(
+        &mut self,
+        of: &Expression,
+        method: &str,
+        arguments: &[PsValue],
+    ) -> Result<PsValue> {
+        let (name, mut entries) = self.own_table(of)?;
+        match (method, arguments) {
+            ("add", [PsValue::Text(key), _]) if entry(&entries, &key.to_lowercase()).is_some() => {
+                return error::fails(format!("${name} has the key {key} already"));
+            }
+            ("add", [PsValue::Text(key), value]) => {
+                self.assign_entry(of, key, '=', value.clone())?;
+            }
+            ("remove", [PsValue::Text(key)]) => {
+                let key = key.to_lowercase();
+                entries.retain(|(known, _)| *known != key);
+                self.variables.insert(name, PsValue::Table(entries));
+            }
+            _ => return error::unclear(format!("unsupported call of {method}")),
+        }
+        Ok(PsValue::Null)
+    }
+
+    /// The hashtable that a variable has, and its name. A change of it is one of all variables that
+    /// have it, which are copies here: where there may be others, it is refused.
+    fn own_table(&self, of: &Expression) -> Result<(String, Vec<(String, PsValue)>)> {
+        let Expression::Variable(name) = of else {
+            return error::unclear("unsupported change of a value");
+        };
+        let name = without_scope(name);
+        let table = self.variables.get(name);
+        let Some(PsValue::Table(entries)) = table else {
+            return error::unclear(format!("${name} is not a known hashtable"));
+        };
+        let mut others = self.variables.iter().filter(|(other, _)| *other != name);
+        let is_of_caller = self.calls > 0 || self.scripts > 0 || name == "_";
+        if is_of_caller || others.any(|(_, value)| value.has(&|it| Some(it) == table)) {
+            return error::unclear(format!(
+                "whether another variable is the hashtable ${name}, too, is unclear"
+            ));
+        }
+        Ok((name.to_owned(), entries.clone()))
     }
 
     pub(super) fn set_variable(&mut self, name: &str, value: PsValue) -> Result<()> {

@@ -182,6 +182,37 @@ fn a_package_of_an_msi_installs_it_silently() {
     );
 }
 
+#[test]
+fn a_script_changes_the_hashtable_of_its_arguments() {
+    let script = r"$packageArgs = @{
+  packageName = 'tool'
+  fileType = 'msi'
+  silentArgs = '/qn'
+  url = 'https://example.com/a.msi'
+  url64bit = 'https://example.com/b.msi'
+}
+$pp = Get-PackageParameters
+if (!$pp['Dir']) { $pp['Dir'] = 'own' }
+if ($pp.ContainsKey('Quiet') -and -not $pp.ContainsKey('None')) {
+  $packageArgs.silentArgs += ' DIR=' + $pp.dir
+}
+'url64bit', 'none' | ForEach-Object { $packageArgs.Remove($_) }
+$packageArgs.Add('checksum', 'aa')
+$packageArgs['checksumType'] = 'sha256'
+Install-ChocolateyPackage @packageArgs
+";
+    let line = format!(r#"{LINE} --params "'/Quiet'""#);
+    let file = r"C:\Windows\Temp\chocolatey\tool\1.2.0\a.msi";
+    let actions = installs(with_script(script), &line);
+    for expected in [
+        format!("download https://example.com/a.msi to {file}"),
+        format!("verify {file} Sha256 aa"),
+        format!(r#"install {file} [("DIR", "own")]"#),
+    ] {
+        assert!(actions.contains(&expected), "{actions:?}");
+    }
+}
+
 /// An image with packages, and a feed of one that installs one of them.
 fn with_installer(package: &str, more: &str) -> Tree {
     let script = format!(
