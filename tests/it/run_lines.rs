@@ -690,8 +690,12 @@ RUN mkdir C:\v && mklink /d C:\l C:\v";
         " && if exist C:\\l\\x mkdir C:\\yes",
     ] {
         let failure = bench.refused(&format!("{link}{rest}"));
-        failure.is("dockerfile/not-known", &[r"C:\l\x"]);
+        failure.is("dockerfile/not-known", &[r"C:\l is a link"]);
     }
+    // The link itself can be deleted.
+    let layers = bench.layers(&format!("{link}\nRUN rd C:\\l"));
+    let last = files_of(layers.last().unwrap());
+    assert!(last.contains_key("Files/.wh.l"), "{last:?}");
 }
 
 #[test(multi_thread)]

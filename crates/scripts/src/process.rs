@@ -22,6 +22,8 @@ pub(super) const READ_ONLY: u32 = 0x1;
 pub(super) const HIDDEN: u32 = 0x2;
 /// Attributes of what cmd leaves out of lists.
 pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
+/// Attribute of folders, and of links to folders.
+const FOLDER: u32 = 0x10;
 /// Attribute of links and mount points.
 const LINK: u32 = 0x400;
 
@@ -253,6 +255,19 @@ impl<'a> Process<'a> {
                 })
             }
         }
+    }
+
+    /// The kind of a link's target, if the path is a link that commands see and may delete.
+    pub(super) fn link(&self, path: &ImagePath) -> Option<EntryKind> {
+        let is_link = self.entry(path) == Lookup::Unknown && self.has_attribute(path, LINK);
+        if !is_link || self.has_attribute(path, READ_ONLY | UNSEEN) {
+            return None;
+        }
+        Some(if self.has_attribute(path, FOLDER) {
+            EntryKind::Folder
+        } else {
+            EntryKind::File(())
+        })
     }
 
     /// The content of a script file; `later` is the error of one that is not there yet.

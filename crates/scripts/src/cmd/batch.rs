@@ -273,15 +273,10 @@ impl BatchFile {
         };
         let value = match modifiers {
             None => written,
-            Some("") => unquoted(&written).to_owned(),
-            Some(_) if written.is_empty() => String::new(),
-            Some(modifiers) => {
-                let path = match number {
-                    0 => self.path.clone(),
-                    _ => machine.path(unquoted(&written))?,
-                };
-                parts(&path, &modifiers.to_ascii_lowercase())?
+            Some(modifiers) if number == 0 && !modifiers.is_empty() => {
+                parts(&self.path, &modifiers.to_ascii_lowercase())?
             }
+            Some(modifiers) => modified(machine, &written, &modifiers.to_ascii_lowercase())?,
         };
         Ok(Some((value, after)))
     }
@@ -292,6 +287,19 @@ impl BatchFile {
         error.at = usize::MAX;
         error
     }
+}
+
+/// The value of `%~1` and `%~nx1`: without its quotes, and with modifiers the parts of the path that
+/// it is.
+pub(super) fn modified(machine: &Process<'_>, written: &str, modifiers: &str) -> Result<String> {
+    let text = unquoted(written);
+    if modifiers.is_empty() || written.is_empty() {
+        return Ok(text.to_owned());
+    }
+    if text.ends_with(['\\', '/']) {
+        return error::unclear(format!("the parts of {text} are not supported"));
+    }
+    parts(&machine.path(text)?, modifiers)
 }
 
 /// Parts of a path: `f` for all, `d` for the drive, `p` for the folder, `n` and `x` for the name.

@@ -23,6 +23,10 @@ impl Cmd<'_, '_> {
                 return error::unclear("wildcards are not supported here");
             }
             let path = self.machine.path(operand)?;
+            if !words.has("/s") && self.machine.link(&path) == Some(EntryKind::Folder) {
+                self.machine.apply(ImageAction::Delete(path))?;
+                continue;
+            }
             match self.machine.path_state(&path)? {
                 PathState::Absent => code = 2,
                 PathState::File => code = 267,
@@ -63,6 +67,13 @@ impl Cmd<'_, '_> {
         for operand in &words.operands {
             let paths = self.machine.paths(operand, Wildcards::Cmd)?;
             let (folder, pattern, is_pattern) = match paths {
+                Paths::One(path)
+                    if !words.has("/s")
+                        && self.machine.link(&path) == Some(EntryKind::File(())) =>
+                {
+                    self.machine.apply(ImageAction::Delete(path))?;
+                    continue;
+                }
                 Paths::One(path) => match self.machine.path_state(&path)? {
                     PathState::Folder => (path, "*".to_owned(), true),
                     PathState::Deferred => {
@@ -185,6 +196,9 @@ impl Cmd<'_, '_> {
         if is_nul(from) {
             return self.copy_nothing(to);
         }
+        if let Paths::Pattern { folder, pattern } = self.machine.paths(to, Wildcards::Cmd)? {
+            return self.copy_renamed(from, &folder, &pattern);
+        }
         let target = self.machine.path(to)?;
         let at_target = self.machine.path_state(&target)?;
         let Some(files) = self.files(from)? else {
@@ -226,6 +240,30 @@ impl Cmd<'_, '_> {
                 }
                 return self.transfer(file.clone(), target, true);
             }
+        }
+        Ok(0)
+    }
+
+    /// Copies files under other names: `copy *.txt *.bak`.
+    fn copy_renamed(&mut self, from: &str, folder: &ImagePath, mask: &str) -> Result<i32> {
+        let Some(files) = self.files(from)? else {
+            return self.machine.finish(ImageAction::Unclear(folder.clone()));
+        };
+        if files.is_empty() {
+            return Ok(self.machine.fail(1, format!("{from} not found")));
+        }
+        let count = files.len();
+        for file in files {
+            let to = child(folder, &renamed(last_name(&file), mask)?)?;
+            if is_same(&file, &to) {
+                return error::unclear(format!("{to} would be copied to itself"));
+            }
+            if !self.machine.check_parent_exists(&to)? || self.transfer(file, to, true)? != 0 {
+                return Ok(1);
+            }
+        }
+        if self.files(from)?.is_none_or(|found| found.len() != count) {
+            return error::unclear(format!("whether {from} includes the copies is unclear"));
         }
         Ok(0)
     }
@@ -386,22 +424,75 @@ impl Cmd<'_, '_> {
         let [from, name] = words.operands.as_slice() else {
             return Ok(1);
         };
-        if name.contains(['*', '?', '\\', '/', ':']) || from.contains(['*', '?']) {
-            return error::unclear("wildcards and paths are not supported here");
+        if name.contains(['\\', '/', ':']) {
+            return error::unclear("paths are not supported here");
         }
-        let from = self.machine.path(from)?;
-        let Some(folder) = parent(&from) else {
+        let is_mask = name.contains(['*', '?']);
+        let found = match self.machine.paths(from, Wildcards::Cmd)? {
+            Paths::One(path) if is_mask && self.machine.path_state(&path)? == PathState::Folder => {
+                return error::unclear("wildcards are not supported for a folder");
+            }
+            Paths::One(path) => vec![path],
+            Paths::Pattern { folder, pattern } => {
+                let all = self.machine.glob(&folder, &pattern, Wildcards::Cmd, 0)?;
+                let Some(all) = all else {
+                    return self.machine.finish(ImageAction::Unclear(folder));
+                };
+                self.files_to_rename(all)?
+            }
+        };
+        let is_one = found.len() == 1;
+        for from in &found {
+            let to = if is_mask {
+                renamed(last_name(from), name)?
+            } else {
+                name.clone()
+            };
+            let code = self.rename_one(from, &to)?;
+            if code != 0 && !is_one {
+                return error::unclear(format!("whether it goes on after {from} is unclear"));
+            }
+            if code != 0 {
+                return Ok(code);
+            }
+        }
+        // Without a file, the names are wrong.
+        Ok(i32::from(found.is_empty()))
+    }
+
+    /// The files of a pattern; folders are left out.
+    fn files_to_rename(&self, all: Vec<ImagePath>) -> Result<Vec<ImagePath>> {
+        let mut files = Vec::new();
+        for path in all {
+            if self.machine.has_attribute(&path, UNSEEN) {
+                return error::unclear(format!("whether it renames {path}, too, is unclear"));
+            }
+            if self.machine.path_state(&path)? != PathState::Folder {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+
+    fn rename_one(&mut self, from: &ImagePath, name: &str) -> Result<i32> {
+        let Some(folder) = parent(from) else {
             return Ok(1);
         };
         let to = child(&folder, name)?;
         match (
-            self.machine.path_state(&from)?,
+            self.machine.path_state(from)?,
             self.machine.path_state(&to)?,
         ) {
-            (PathState::Deferred, _) | (_, PathState::Deferred) => self.moved_later(from, to),
+            (PathState::Deferred, _) | (_, PathState::Deferred) => {
+                self.moved_later(from.clone(), to)
+            }
             (PathState::Absent, _) => Ok(1),
-            (_, at_target) if at_target == PathState::Absent || is_same(&from, &to) => {
-                self.machine.finish(ImageAction::Move { from, to })
+            _ if last_name(from) == name => Ok(0),
+            (_, at_target) if at_target == PathState::Absent || is_same(from, &to) => {
+                self.machine.finish(ImageAction::Move {
+                    from: from.clone(),
+                    to,
+                })
             }
             _ => Ok(1),
         }
@@ -509,6 +600,20 @@ impl Cmd<'_, '_> {
             }
         }
         Ok(false)
+    }
+}
+
+/// The name that a pattern gives to a file: `*.bak` and `new.*`. Others have rules that no document
+/// of Microsoft describes.
+fn renamed(name: &str, mask: &str) -> Result<String> {
+    let is_plain = |part: &str| !part.is_empty() && !part.contains(['*', '?', '.']);
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    match mask.split_once('.') {
+        Some(("*", new)) if is_plain(new) => Ok(format!("{stem}.{new}")),
+        Some((new, "*")) if is_plain(new) && is_plain(stem) && is_plain(extension) => {
+            Ok(format!("{new}.{extension}"))
+        }
+        _ => error::unclear(format!("the name that {mask} gives to {name} is unclear")),
     }
 }
 

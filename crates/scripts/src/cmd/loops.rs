@@ -6,6 +6,7 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::process::{PathState, Paths, UNSEEN, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
+use super::batch::modified;
 use super::expand::check_length;
 use super::parse::{ForLoop, LoopKind};
 
@@ -60,34 +61,59 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// A text with the values of the loops' variables, `%i`; other forms, such as `%~ni`, are not
-    /// supported.
+    /// A text with the values of the loops' variables, `%i`, or parts of the paths that they are,
+    /// `%~ni`.
     pub(super) fn filled(&self, text: &TracedText) -> Result<TracedText> {
         if self.loop_variables.is_empty() {
             return Ok(text.clone());
         }
+        let characters: Vec<(char, usize)> = text.characters().collect();
         let mut out = TracedText::default();
-        let mut characters = text.characters().peekable();
-        while let Some((c, at)) = characters.next() {
-            let next = characters.peek().map(|(next, _)| *next);
-            let name = next.filter(|_| c == '%');
-            let mut variables = self.loop_variables.iter().rev();
-            match variables.find(|(own, _)| Some(*own) == name) {
-                Some((_, value)) => {
-                    characters.next();
-                    out.append(&TracedText::from_one(value, at));
+        let mut next = 0;
+        while let Some((c, at)) = characters.get(next).copied() {
+            next += 1;
+            let value = match c {
+                '%' => self.loop_value(&characters[next..]),
+                _ => Ok(None),
+            };
+            match value.map_err(|error| error.at_position(at))? {
+                Some((value, length)) => {
+                    next += length;
+                    out.append(&TracedText::from_one(&value, at));
                     check_length(&out)?;
-                }
-                None if name == Some('~') => {
-                    return Err(ScriptError::unclear(
-                        "modifiers of the variable of for are not supported",
-                    )
-                    .at_position(at));
                 }
                 None => out.push(c, at),
             }
         }
         Ok(out)
+    }
+
+    /// The value of a loop's variable after a percent sign, if one is there, and the length of what it
+    /// replaces.
+    fn loop_value(&self, after: &[(char, usize)]) -> Result<Option<(String, usize)>> {
+        let value = |name: char| {
+            let mut variables = self.loop_variables.iter().rev();
+            let found = variables.find(|(own, _)| *own == name);
+            found.map(|(_, value)| value)
+        };
+        let first = after.first().map(|(c, _)| *c);
+        if first != Some('~') {
+            return Ok(first.and_then(value).map(|value| (value.clone(), 1)));
+        }
+        let mut found = Vec::new();
+        for (place, (c, _)) in after.iter().enumerate().skip(1) {
+            found.extend(value(*c).map(|value| (place, value)));
+            if !"fdpnxsatz".contains(c.to_ascii_lowercase()) {
+                break;
+            }
+        }
+        // With several, letters may be modifiers or the variable.
+        let [(place, value)] = found.as_slice() else {
+            return error::unclear("modifiers of the variable of for are unclear");
+        };
+        let modifiers = after[1..*place].iter().map(|(c, _)| c.to_ascii_lowercase());
+        let value = modified(self.machine, value, &modifiers.collect::<String>())?;
+        Ok(Some((value, place + 1)))
     }
 
     /// Files in a folder, or the working folder, and below it that match a pattern.

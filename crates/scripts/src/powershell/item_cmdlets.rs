@@ -4,7 +4,7 @@ use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, ImageAction, Lookup};
+use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_like, is_same,
     is_within, last_name, parent,
@@ -127,6 +127,10 @@ impl Shell<'_, '_> {
             return self.apply(ImageAction::Unclear(folder));
         };
         for path in paths {
+            if self.machine.link(&path) == Some(EntryKind::File(())) {
+                self.apply(ImageAction::Delete(path))?;
+                continue;
+            }
             let state = self.machine.path_state(&path)?;
             if !is_forced && let Some(kept) = self.machine.first_with(&path, READ_ONLY | UNSEEN)? {
                 let error = ScriptError::fails(format!(

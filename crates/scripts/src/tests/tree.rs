@@ -16,6 +16,8 @@ pub(super) enum Node {
     Folder,
     File(Option<Vec<u8>>),
     Deferred,
+    /// A link, which is not followed.
+    Link,
     Gone,
 }
 
@@ -219,6 +221,7 @@ impl ImageState for Tree {
             Some(Node::Folder) => Lookup::Present(EntryKind::Folder),
             Some(Node::File(_)) => Lookup::Present(EntryKind::File(())),
             Some(Node::Deferred) => Lookup::Deferred(Deferred),
+            Some(Node::Link) => Lookup::Unknown,
             None if self.is_in_later(path) => Lookup::Deferred(Deferred),
             Some(Node::Gone) | None => Lookup::Absent,
         }
@@ -363,6 +366,11 @@ impl ImageState for Tree {
                     self.put(&unpack.into, Node::Folder);
                 }
                 self.loose.insert(lower(&unpack.into));
+            }
+            ImageAction::Link(link) => {
+                self.put(&link.path, Node::Link);
+                let attributes = if link.to_folder { 0x410 } else { 0x420 };
+                self.attributes.insert(lower(&link.path), attributes);
             }
             ImageAction::Copy { from, to } => self.copy_tree(from, to),
             ImageAction::Move { from, to } if lower(from) == lower(to) => {}
