@@ -1,4 +1,4 @@
-//! `xcopy` and `robocopy`: copies of folders and files.
+//! `xcopy`, and copies of folders and files as `robocopy` makes them, too.
 
 use wincimg_windows::path::ImagePath;
 
@@ -8,6 +8,7 @@ use super::super::process::{
     PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_everything,
     is_within, last_name,
 };
+use super::robocopy::Selection;
 
 /// Options of `xcopy` that do not change the copied files.
 const XCOPY_IDLE: [&str; 13] = [
@@ -16,15 +17,25 @@ const XCOPY_IDLE: [&str; 13] = [
 
 /// What a program copies.
 #[derive(Debug, Clone, Copy, Default)]
-struct CopyMode {
+pub(super) struct CopyMode<'a> {
     /// True if folders without files are copied, too.
-    with_empty: bool,
+    pub(super) with_empty: bool,
+    /// What is copied, unless all.
+    pub(super) selection: Option<&'a Selection>,
     /// Attributes of what stays behind.
-    except: u32,
+    pub(super) except: u32,
     /// Attributes of files that are not replaced.
-    denied: u32,
+    pub(super) denied: u32,
     /// True if it asks before it replaces a file.
-    asks: bool,
+    pub(super) asks: bool,
+}
+
+impl CopyMode<'_> {
+    /// Returns true if files or folders of this name are copied.
+    fn has(self, name: &str, is_folder: bool) -> Result<bool> {
+        self.selection
+            .map_or(Ok(true), |selection| selection.has(name, is_folder))
+    }
 }
 
 pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
@@ -37,6 +48,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let is_deep = has("/e") || has("/s");
     let mode = CopyMode {
         with_empty: has("/e"),
+        selection: None,
         except: if has("/h") { 0 } else { UNSEEN },
         denied: if has("/r") { 0 } else { READ_ONLY },
         asks: has("/-y") || !has("/y") && !is_answered(machine),
@@ -92,114 +104,11 @@ fn asks_to_overwrite(path: &ImagePath) -> ScriptError {
     ScriptError::unclear(format!("without /y it asks whether to overwrite {path}")).help("add /y")
 }
 
-/// Options of `robocopy` for retries and output.
-const ROBOCOPY_IDLE: [&str; 18] = [
-    "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
-    "/w", "/tee", "/ts", "/fp", "/eta",
-];
-
-pub(super) fn robocopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
-    let (switches, [from, to]) = read(words, |switch| {
-        let name = switch.split(':').next().unwrap_or_default();
-        ROBOCOPY_IDLE.contains(&name)
-            || matches!(
-                switch,
-                "/e" | "/mir" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da"
-            )
-    })?;
-    let (from, to) = (machine.path(from)?, machine.path(to)?);
-    match machine.path_state(&from)? {
-        PathState::Absent | PathState::File => {
-            return Ok(machine.fail(16, format!("folder {from} not found")));
-        }
-        PathState::Deferred => {
-            machine.apply(ImageAction::Unclear(to))?;
-            return Ok(1);
-        }
-        PathState::Folder => {}
-    }
-    let is_mirror = switches.iter().any(|switch| switch == "/mir");
-    let is_deep = is_mirror || switches.iter().any(|switch| switch == "/e");
-    let mut seen = Comparison::default();
-    compare(machine, &from, &to, is_deep, &mut seen)?;
-    if !seen.has_new && seen.has_both {
-        return error::unclear(format!(
-            "whether it copies the files that {to} has depends on their times, and its exit code on that"
-        ));
-    }
-    for path in seen.more.iter().filter(|_| is_mirror) {
-        if is_within(&machine.folder, path) {
-            return error::unclear("it deletes the working folder");
-        }
-        machine.apply(ImageAction::Delete(path.clone()))?;
-    }
-    let mode = CopyMode::default();
-    if is_deep {
-        copy_to(machine, from, to, mode)?;
-    } else {
-        files_into(machine, &from, "*", &to, mode)?;
-    }
-    // Copied files make the exit code 1 or more, which fails a line that does not handle it.
-    Ok(i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty()))
-}
-
-/// What decides the exit code of `robocopy`.
-#[derive(Default)]
-struct Comparison {
-    /// The destination lacks something, or what it lacks is known only after a download.
-    has_new: bool,
-    /// A file is in both.
-    has_both: bool,
-    /// What else the destination has.
-    more: Vec<ImagePath>,
-}
-
-fn compare(
-    machine: &mut Process<'_>,
-    from: &ImagePath,
-    to: &ImagePath,
-    is_deep: bool,
-    seen: &mut Comparison,
-) -> Result<()> {
-    machine.step()?;
-    let names = |folder: &ImagePath| match machine.image.names(folder) {
-        Lookup::Present(names) => Ok(Some(names)),
-        Lookup::Deferred(Deferred) => Ok(None),
-        Lookup::Absent | Lookup::Unknown => {
-            error::unknown(format!("the content of {folder} is unknown"))
-        }
-    };
-    let Some(sources) = names(from)? else {
-        seen.has_new = true;
-        return Ok(());
-    };
-    let existing = match machine.path_state(to)? {
-        PathState::Folder => names(to)?.unwrap_or_default(),
-        PathState::Absent | PathState::File | PathState::Deferred => Vec::new(),
-    };
-    let has = |names: &[String], name: &str| {
-        let lower = name.to_lowercase();
-        names.iter().any(|own| own.to_lowercase() == lower)
-    };
-    for name in existing.iter().filter(|name| !has(&sources, name)) {
-        seen.more.push(child(to, name)?);
-    }
-    for name in &sources {
-        let path = child(from, name)?;
-        let is_folder = machine.path_state(&path)? == PathState::Folder;
-        if !has(&existing, name) {
-            seen.has_new |= is_deep || !is_folder;
-        } else if !is_folder {
-            seen.has_both = true;
-        } else if is_deep {
-            compare(machine, &path, &child(to, name)?, is_deep, seen)?;
-        }
-    }
-    Ok(())
-}
-
 /// Reads the switches in lower case, and the source and the destination.
-fn read(words: &[String], is_known: impl Fn(&str) -> bool) -> Result<(Vec<String>, [&str; 2])> {
+pub(super) fn read(
+    words: &[String],
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(Vec<String>, [&str; 2])> {
     let (switches, operands): (Vec<&String>, Vec<&String>) =
         words.iter().partition(|word| word.starts_with('/'));
     let names = switches.iter().flat_map(|word| word[1..].split('/'));
@@ -217,11 +126,11 @@ fn read(words: &[String], is_known: impl Fn(&str) -> bool) -> Result<(Vec<String
 
 /// Copies a folder with all in it. If folders without files would stay behind, a tree that has one is
 /// refused.
-fn tree_to(
+pub(super) fn tree_to(
     machine: &mut Process<'_>,
     from: ImagePath,
     to: ImagePath,
-    mode: CopyMode,
+    mode: CopyMode<'_>,
 ) -> Result<i32> {
     let mut pending = vec![(from.clone(), to.clone())];
     // The copies, if something stays behind.
@@ -230,7 +139,9 @@ fn tree_to(
     while let Some((folder, target)) = pending.pop() {
         let names = match machine.image.names(&folder) {
             Lookup::Present(names) => names,
-            _ if mode.with_empty => return copy_to(machine, from, to, mode),
+            _ if mode.with_empty && mode.selection.is_none() => {
+                return copy_to(machine, from, to, mode);
+            }
             Lookup::Deferred(Deferred) => return machine.finish(ImageAction::Unclear(to)),
             Lookup::Absent | Lookup::Unknown => {
                 return error::unknown(format!("the content of {folder} is unknown"));
@@ -240,14 +151,16 @@ fn tree_to(
         single.push((None, target.clone()));
         for name in names {
             let (path, copy) = (child(&folder, &name)?, child(&target, &name)?);
-            if machine.has_attribute(&path, mode.except) {
+            let entry = machine.entry(&path);
+            let is_folder = entry == Lookup::Present(EntryKind::Folder);
+            if machine.has_attribute(&path, mode.except) || !mode.has(&name, is_folder)? {
                 is_partial = true;
                 continue;
             }
             has_some = true;
-            match machine.entry(&path) {
+            match entry {
                 Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
-                Lookup::Deferred(Deferred) if !mode.with_empty => {
+                Lookup::Deferred(Deferred) if !mode.with_empty || mode.selection.is_some() => {
                     return machine.finish(ImageAction::Unclear(to));
                 }
                 _ => single.push((Some(path), copy)),
@@ -274,11 +187,11 @@ fn tree_to(
     Ok(0)
 }
 
-fn copy_to(
+pub(super) fn copy_to(
     machine: &mut Process<'_>,
     from: ImagePath,
     to: ImagePath,
-    mode: CopyMode,
+    mode: CopyMode<'_>,
 ) -> Result<i32> {
     if is_within(&to, &from) {
         return error::unclear("a folder would be copied into itself");
@@ -297,7 +210,7 @@ fn kept_file(
     machine: &Process<'_>,
     from: &ImagePath,
     to: &ImagePath,
-    mode: CopyMode,
+    mode: CopyMode<'_>,
 ) -> Result<Option<ImagePath>> {
     if !mode.asks && mode.denied == 0 {
         return Ok(None);
@@ -332,7 +245,7 @@ fn matching_into(
     folder: &ImagePath,
     pattern: &str,
     target: &ImagePath,
-    mode: CopyMode,
+    mode: CopyMode<'_>,
 ) -> Result<i32> {
     let found = machine.glob(folder, pattern, Wildcards::Cmd, mode.except)?;
     let mut has_file = found.is_none();
@@ -350,18 +263,21 @@ fn matching_into(
     Ok(machine.fail(4, format!("no file in {folder} matches {pattern}")))
 }
 
-fn files_into(
+pub(super) fn files_into(
     machine: &mut Process<'_>,
     folder: &ImagePath,
     pattern: &str,
     target: &ImagePath,
-    mode: CopyMode,
+    mode: CopyMode<'_>,
 ) -> Result<i32> {
     let Some(paths) = machine.glob(folder, pattern, Wildcards::Cmd, mode.except)? else {
         return machine.finish(ImageAction::Unclear(target.clone()));
     };
     machine.apply(ImageAction::MakeFolder(target.clone()))?;
     for from in paths {
+        if !mode.has(last_name(&from), false)? {
+            continue;
+        }
         match machine.path_state(&from)? {
             PathState::File => {
                 let to = child(target, last_name(&from))?;

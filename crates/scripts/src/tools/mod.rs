@@ -9,6 +9,7 @@ mod icacls;
 mod msiexec;
 mod options;
 mod reg;
+mod robocopy;
 mod search;
 pub(super) mod services;
 
@@ -77,7 +78,7 @@ const TOOLS: [(&str, Tool); 12] = [
     ("reg", reg::run),
     ("icacls", icacls::run),
     ("xcopy", copy::xcopy),
-    ("robocopy", copy::robocopy),
+    ("robocopy", robocopy::run),
     ("certutil", certutil::run),
     ("certoc", certutil::certoc),
     ("msiexec", msiexec::run),

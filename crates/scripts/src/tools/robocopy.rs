@@ -1,0 +1,261 @@
+//! `robocopy`: copies of trees. Its exit code says what it did: below 8 it is no failure.
+
+use wincimg_windows::path::ImagePath;
+
+use super::super::error::{self, Result};
+use super::super::image::{Deferred, ImageAction, Lookup};
+use super::super::process::{PathState, Process, Wildcards, child, is_like, is_within, last_name};
+use super::super::wildcards::name_matches;
+use super::copy::{CopyMode, copy_to, files_into, read, tree_to};
+
+/// Options for retries and output, and those that concern only links, which are not followed.
+const IDLE: [&str; 22] = [
+    "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
+    "/w", "/tee", "/ts", "/fp", "/eta", "/j", "/x", "/bytes", "/xj",
+];
+
+/// What is copied of a tree.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    /// Patterns of files; none for all.
+    files: Vec<String>,
+    /// Patterns after `/XF`.
+    except_files: Vec<String>,
+    /// Patterns after `/XD`.
+    except_folders: Vec<String>,
+}
+
+/// What the next name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextName {
+    Operand,
+    ExceptFile,
+    ExceptFolder,
+    /// After another option than these.
+    Unclear,
+}
+
+pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
+    let (words, selection) = Selection::read(words)?;
+    let (switches, [from, to]) = read(&words, |switch| {
+        let name = switch.split(':').next().unwrap_or_default();
+        IDLE.contains(&name)
+            || matches!(
+                switch,
+                "/e" | "/s" | "/mir" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da"
+            )
+    })?;
+    let has = |name: &str| switches.iter().any(|switch| switch == name);
+    let (from, to) = (machine.path(from)?, machine.path(to)?);
+    match machine.path_state(&from)? {
+        PathState::Absent | PathState::File => {
+            return Ok(machine.fail(16, format!("folder {from} not found")));
+        }
+        PathState::Deferred => {
+            machine.apply(ImageAction::Unclear(to))?;
+            return Ok(1);
+        }
+        PathState::Folder => {}
+    }
+    let is_mirror = has("/mir");
+    let is_deep = is_mirror || has("/e") || has("/s");
+    let mode = CopyMode {
+        with_empty: is_mirror || has("/e"),
+        ..CopyMode::default()
+    };
+    if !selection.is_all() {
+        if is_mirror {
+            return error::unclear("/MIR is not supported with names");
+        }
+        return copy_selected(machine, from, to, is_deep, mode, &selection);
+    }
+    let mut seen = Comparison::default();
+    compare(machine, &from, &to, is_deep, &mut seen)?;
+    if !seen.has_new && seen.has_both {
+        return error::unclear(format!(
+            "whether it copies the files that {to} has depends on their times, and its exit code on that"
+        ));
+    }
+    for path in seen.more.iter().filter(|_| is_mirror) {
+        if is_within(&machine.folder, path) {
+            return error::unclear("it deletes the working folder");
+        }
+        machine.apply(ImageAction::Delete(path.clone()))?;
+    }
+    match (is_deep, mode.with_empty) {
+        (false, _) => files_into(machine, &from, "*", &to, mode)?,
+        (true, true) => copy_to(machine, from, to, mode)?,
+        (true, false) => tree_to(machine, from, to, mode)?,
+    };
+    // Copied files make the exit code 1 or more, which fails a line that does not handle it.
+    Ok(i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty()))
+}
+
+/// Copies some of the files to a folder that has nothing, so that the exit code is certain.
+fn copy_selected(
+    machine: &mut Process<'_>,
+    from: ImagePath,
+    to: ImagePath,
+    is_deep: bool,
+    mode: CopyMode<'_>,
+    selection: &Selection,
+) -> Result<i32> {
+    let is_new = match machine.path_state(&to)? {
+        PathState::Absent => true,
+        PathState::Folder => machine.image.names(&to) == Lookup::Present(Vec::new()),
+        PathState::File | PathState::Deferred => false,
+    };
+    if !is_new {
+        return error::unclear(format!(
+            "names of files and folders are supported only where {to} has nothing"
+        ));
+    }
+    let Some(all) = machine.files_below(from.clone(), "*", 0)? else {
+        machine.apply(ImageAction::Unclear(to))?;
+        return Ok(1);
+    };
+    let mut has_file = false;
+    for file in &all {
+        let inside = file.strip_prefix(&from).unwrap_or_default();
+        let (name, folders) = (last_name(file), inside.len().saturating_sub(1));
+        let mut is_selected = selection.has(name, false)? && (is_deep || folders == 0);
+        for folder in &inside[..folders] {
+            is_selected &= selection.has(folder, true)?;
+        }
+        has_file |= is_selected;
+    }
+    if !has_file {
+        return error::unclear("its exit code without a file to copy is unclear");
+    }
+    let mode = CopyMode {
+        selection: Some(selection),
+        ..mode
+    };
+    if is_deep {
+        tree_to(machine, from, to, mode)?;
+    } else {
+        files_into(machine, &from, "*", &to, mode)?;
+    }
+    Ok(1)
+}
+
+impl Selection {
+    /// Takes the names of files and folders from the words: what is left has options, a source and a
+    /// destination.
+    fn read(words: &[String]) -> Result<(Vec<String>, Self)> {
+        let mut selection = Self::default();
+        let mut others = Vec::new();
+        let mut operands = 0;
+        let mut next = NextName::Operand;
+        for word in words {
+            match (word.to_ascii_lowercase().as_str(), next) {
+                ("/xf", _) => next = NextName::ExceptFile,
+                ("/xd", _) => next = NextName::ExceptFolder,
+                (switch, _) if switch.starts_with('/') => {
+                    others.push(word.clone());
+                    if next != NextName::Operand {
+                        next = NextName::Unclear;
+                    }
+                }
+                (_, NextName::Operand) if operands < 2 => {
+                    others.push(word.clone());
+                    operands += 1;
+                }
+                _ if word.contains(['\\', '/', ':']) => {
+                    return error::unclear(format!("the path {word} is not supported here"));
+                }
+                (_, NextName::Operand) => selection.files.push(word.clone()),
+                (_, NextName::ExceptFile) => selection.except_files.push(word.clone()),
+                (_, NextName::ExceptFolder) => selection.except_folders.push(word.clone()),
+                (_, NextName::Unclear) => {
+                    return error::unclear(format!("whether {word} is left out is unclear"));
+                }
+            }
+        }
+        Ok((others, selection))
+    }
+
+    fn is_all(&self) -> bool {
+        let lists = [&self.files, &self.except_files, &self.except_folders];
+        lists.iter().all(|list| list.is_empty())
+    }
+
+    /// Returns true if files or folders of this name are copied.
+    pub(super) fn has(&self, name: &str, is_folder: bool) -> Result<bool> {
+        if is_folder {
+            return Ok(!matches_any(name, &self.except_folders)?);
+        }
+        let is_named = self.files.is_empty() || matches_any(name, &self.files)?;
+        Ok(is_named && !matches_any(name, &self.except_files)?)
+    }
+}
+
+/// Returns true if a name matches one of the patterns; an error where the rules of Windows for a dot or
+/// `?` decide, which `robocopy` may not have.
+fn matches_any(name: &str, patterns: &[String]) -> Result<bool> {
+    for pattern in patterns {
+        let is_match = name_matches(name, pattern, Wildcards::Cmd)?;
+        if is_match != is_like(name, pattern) {
+            return error::unclear(format!("whether {name} matches {pattern} is unclear"));
+        }
+        if is_match {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What decides the exit code of `robocopy`.
+#[derive(Default)]
+struct Comparison {
+    /// The destination lacks something, or what it lacks is known only after a download.
+    has_new: bool,
+    /// A file is in both.
+    has_both: bool,
+    /// What else the destination has.
+    more: Vec<ImagePath>,
+}
+
+fn compare(
+    machine: &mut Process<'_>,
+    from: &ImagePath,
+    to: &ImagePath,
+    is_deep: bool,
+    seen: &mut Comparison,
+) -> Result<()> {
+    machine.step()?;
+    let names = |folder: &ImagePath| match machine.image.names(folder) {
+        Lookup::Present(names) => Ok(Some(names)),
+        Lookup::Deferred(Deferred) => Ok(None),
+        Lookup::Absent | Lookup::Unknown => {
+            error::unknown(format!("the content of {folder} is unknown"))
+        }
+    };
+    let Some(sources) = names(from)? else {
+        seen.has_new = true;
+        return Ok(());
+    };
+    let existing = match machine.path_state(to)? {
+        PathState::Folder => names(to)?.unwrap_or_default(),
+        PathState::Absent | PathState::File | PathState::Deferred => Vec::new(),
+    };
+    let has = |names: &[String], name: &str| {
+        let lower = name.to_lowercase();
+        names.iter().any(|own| own.to_lowercase() == lower)
+    };
+    for name in existing.iter().filter(|name| !has(&sources, name)) {
+        seen.more.push(child(to, name)?);
+    }
+    for name in &sources {
+        let path = child(from, name)?;
+        let is_folder = machine.path_state(&path)? == PathState::Folder;
+        if !has(&existing, name) {
+            seen.has_new |= is_deep || !is_folder;
+        } else if !is_folder {
+            seen.has_both = true;
+        } else if is_deep {
+            compare(machine, &path, &child(to, name)?, is_deep, seen)?;
+        }
+    }
+    Ok(())
+}
