@@ -303,10 +303,14 @@ fn what_a_new_folder_has_counts_as_inherited() {
     assert_starts(&reset["data"], "AI(A;OICIID;FA;;;BA)");
     assert!(!reset["data/sub/x.txt"].contains("0x100116"), "{reset:?}");
     // A replaced grant is replaced for the content, too.
-    let replaced = lists_after(&[grant("(OI)(CI)F", false), grant("(CI)R", true)]);
-    assert_starts(&replaced["data"], "AI(A;CI;FR;;;BU)(A;OICIID");
+    let replaced = lists_after(&[grant("(OI)(CI)F", false), grant("(OI)(CI)R", true)]);
+    assert_starts(&replaced["data"], "AI(A;OICI;FR;;;BU)(A;OICIID");
     let below = &replaced["data/sub/x.txt"];
     assert!(!below.contains("FA;;;BU"), "{below}");
+    // Whether it is with other flags, sources disagree.
+    let both = [grant("(OI)(CI)F", false), grant("(CI)R", true)];
+    let error = refusal(&["data/x.txt"], &both, &UnknownBase);
+    assert!(error.to_string().contains("/grant:r"), "{error}");
 }
 
 #[test]

@@ -239,6 +239,16 @@ fn icacls_has_one_change_for_each_option() {
             false
         )]
     );
+    // What it gives to a file is unclear, and there is none.
+    assert_eq!(changes("/grant:r Users:(OI)(IO)F /T").len(), 1);
+    for line in [
+        r"copy nul sub.txt&& icacls C:\work /grant:r Users:(OI)(IO)F /T",
+        r"copy nul sub.txt&& icacls sub.txt /grant Users:(OI)(IO)F",
+    ] {
+        let (kind, why) = refused(&CMD, line);
+        assert_eq!(kind, NotUnderstood, "{line}");
+        assert!(why.contains("(IO)"), "{why}");
+    }
     for words in [
         "/reset /grant Users:F",
         "/inheritance:d /remove Users",
@@ -247,7 +257,6 @@ fn icacls_has_one_change_for_each_option() {
         "/grant Users:F /deny *S-1-5-32-545:W",
         "/grant Bob:F",
         "/grant:r Users:F Users:R",
-        "/grant Users:(OI)(IO)F /T",
         "/grant",
         "/setintegritylevel high",
         "Users:F",

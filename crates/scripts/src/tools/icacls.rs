@@ -4,6 +4,7 @@ use wincimg_windows::access::{
     AccessAccount, AccessChange, AccountError, AccountRights, DescriptorEdit, InheritanceMode,
     RemovedEntries,
 };
+use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
@@ -36,7 +37,14 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         PathState::Folder | PathState::Deferred => false,
     };
     let options = Options::read(rest)?;
-    options.check(is_file)?;
+    options.check()?;
+    if options.is_for_content_only()
+        && (is_file || options.each_inside && may_have_files(machine, &path)?)
+    {
+        return error::unclear(
+            "(IO) is supported only for folders: its effect on a file is unclear",
+        );
+    }
     for edit in options.edits {
         let change = AccessChange::new(path.clone(), edit, options.each_inside);
         machine.apply(ImageAction::Access(change))?;
@@ -92,7 +100,7 @@ impl Options {
     }
 
     /// Refuses options of one line whose order decides on the result: `icacls` has its own.
-    fn check(&self, is_file: bool) -> Result<()> {
+    fn check(&self) -> Result<()> {
         let refused = |why: &str| {
             Err(ScriptError::unclear(why.to_owned()).help("run icacls once for each change"))
         };
@@ -136,17 +144,23 @@ impl Options {
                 return refused("an account has several changes, whose order is unclear");
             }
         }
-        let is_for_folders = |it: &DescriptorEdit| match it {
+        Ok(())
+    }
+
+    /// Returns true if rights leave out what they are set on (`IO`).
+    fn is_for_content_only(&self) -> bool {
+        self.edits.iter().any(|it| match it {
             DescriptorEdit::Grant { rights, .. } | DescriptorEdit::Deny(rights) => {
                 rights.inherit_only
             }
             _ => false,
-        };
-        if (is_file || self.each_inside) && all.iter().any(is_for_folders) {
-            return error::unclear("(IO) is supported only for a folder, and without /T");
-        }
-        Ok(())
+        })
     }
+}
+
+fn may_have_files(machine: &mut Process<'_>, folder: &ImagePath) -> Result<bool> {
+    let files = machine.files_below(folder.clone(), "*", 0)?;
+    Ok(files.is_none_or(|files| !files.is_empty()))
 }
 
 fn grant(word: &str, replaces: bool) -> Result<DescriptorEdit> {

@@ -216,13 +216,7 @@ impl DescriptorEdit {
         });
         let entries = &mut list.entries;
         match self {
-            Self::Grant { rights, replaces } => {
-                let sid = rights.account.sid();
-                if *replaces {
-                    entries.retain(|it| is_inherited(it) || it.kind != ALLOWS || it.sid != sid);
-                }
-                add(entries, ALLOWS, rights.flags(is_folder), rights.mask(), sid);
-            }
+            Self::Grant { rights, replaces } => grant(entries, rights, *replaces, is_folder)?,
             Self::Deny(rights) => deny(entries, rights, is_folder)?,
             Self::Remove {
                 account,
@@ -266,6 +260,29 @@ fn of_file(folder: &SecurityDescriptor) -> SecurityDescriptor {
 
 const fn is_inherited(entry: &Ace) -> bool {
     entry.flags & ace_flags::INHERITED != 0
+}
+
+/// Grants rights, in place of those that the account was granted before or in addition. Microsoft's
+/// page says that `/grant:r` replaces all of them; users report that those with other flags stay.
+fn grant(
+    entries: &mut Vec<Ace>,
+    rights: &AccountRights,
+    replaces: bool,
+    is_folder: bool,
+) -> Result<(), UnsupportedEdit> {
+    let (flags, sid) = (rights.flags(is_folder), rights.account.sid());
+    if replaces {
+        let is_granted = |it: &Ace| !is_inherited(it) && it.kind == ALLOWS && it.sid == sid;
+        if entries.iter().any(|it| is_granted(it) && it.flags != flags) {
+            return Err(UnsupportedEdit(
+                "the account has rights with other inheritance flags, and whether /grant:r replaces \
+                 them is unclear",
+            ));
+        }
+        entries.retain(|it| !is_granted(it));
+    }
+    add(entries, ALLOWS, flags, rights.mask(), sid);
+    Ok(())
 }
 
 /// Denies rights: the account's own grants lose them.
