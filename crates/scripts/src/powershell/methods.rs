@@ -345,6 +345,9 @@ fn static_member(of: &str, name: &str) -> Result<PsValue> {
         ("net.securityprotocoltype", _) => Ok(PsValue::Text(name.to_owned())),
         ("net.servicepointmanager", "securityprotocol") => Ok(PsValue::Text("tls12".to_owned())),
         ("environment", "newline") => Ok(PsValue::text_value("\r\n")),
+        // The PowerShell of 32 bits is not run here.
+        ("environment", "is64bitoperatingsystem" | "is64bitprocess") => Ok(PsValue::Bool(true)),
+        ("intptr", "size") => Ok(PsValue::Number(8)),
         ("string", "empty") => Ok(PsValue::text_value("")),
         ("timespan", "zero") => Ok(PsValue::TimeSpan("00:00:00".to_owned())),
         _ => Err(unclear(&format!("[{of}]::{name}"))),
