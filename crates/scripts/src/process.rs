@@ -188,6 +188,25 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
+    /// Deletes a path, unless it is the working folder or has it.
+    pub(super) fn delete(&mut self, path: ImagePath) -> Result<()> {
+        if is_within(&self.folder, &path) {
+            return error::unclear("it deletes the working folder");
+        }
+        self.apply(ImageAction::Delete(path))
+    }
+
+    /// Returns true if a folder, whose deletion fails otherwise, is empty; `None` if a download decides.
+    pub(super) fn is_empty(&self, folder: &ImagePath) -> Result<Option<bool>> {
+        match self.image.names(folder) {
+            Lookup::Present(names) => Ok(Some(names.is_empty())),
+            Lookup::Deferred(Deferred) => Ok(None),
+            Lookup::Absent | Lookup::Unknown => {
+                error::unknown(format!("it fails unless {folder} is empty"))
+            }
+        }
+    }
+
     /// Applies the action with which a command ends, and returns its exit code.
     pub(super) fn finish(&mut self, action: ImageAction) -> Result<i32> {
         self.apply(action).map(|()| 0)

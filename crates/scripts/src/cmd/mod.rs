@@ -9,6 +9,7 @@ mod builtins;
 mod condition;
 mod expand;
 mod files;
+mod listing;
 mod loops;
 mod parse;
 mod redirect;

@@ -4,7 +4,7 @@ use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{EntryKind, ImageAction};
 use super::super::process::{
     HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_like, is_same,
     is_within, last_name, parent,
@@ -160,24 +160,16 @@ impl Shell<'_, '_> {
     }
 
     fn remove_folder(&mut self, path: ImagePath, recurses: bool) -> Result<()> {
-        if is_within(&self.machine.folder, &path) {
-            return error::unclear("it deletes the working folder");
+        if recurses {
+            return self.machine.delete(path);
         }
-        if !recurses {
-            match self.machine.image.names(&path) {
-                Lookup::Present(names) if names.is_empty() => {}
-                Lookup::Deferred(Deferred) => return self.apply(ImageAction::Unclear(path)),
-                Lookup::Present(_) => {
-                    return error::unclear(
-                        "without -Recurse it asks before it deletes a folder that is not empty",
-                    );
-                }
-                Lookup::Absent | Lookup::Unknown => {
-                    return error::unknown(format!("it fails unless {path} is empty"));
-                }
-            }
+        match self.machine.is_empty(&path)? {
+            Some(true) => self.machine.delete(path),
+            Some(false) => error::unclear(
+                "without -Recurse it asks before it deletes a folder that is not empty",
+            ),
+            None => self.apply(ImageAction::Unclear(path)),
         }
-        self.apply(ImageAction::Delete(path))
     }
 
     fn remove_key(

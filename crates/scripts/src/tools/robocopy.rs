@@ -4,7 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, Process, Wildcards, child, is_like, is_within, last_name};
+use super::super::process::{PathState, Process, Wildcards, child, is_like, last_name};
 use super::super::wildcards::name_matches;
 use super::copy::{CopyMode, copy_to, files_into, read, tree_to};
 
@@ -77,10 +77,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         ));
     }
     for path in seen.more.iter().filter(|_| is_mirror) {
-        if is_within(&machine.folder, path) {
-            return error::unclear("it deletes the working folder");
-        }
-        machine.apply(ImageAction::Delete(path.clone()))?;
+        machine.delete(path.clone())?;
     }
     match (is_deep, mode.with_empty) {
         (false, _) => files_into(machine, &from, "*", &to, mode)?,
