@@ -499,18 +499,20 @@ impl<'a> Process<'a> {
         Ok(Some(paths))
     }
 
-    /// Returns true if the parent folder exists.
-    pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool> {
-        let Some(parent) = parent(path) else {
-            return Ok(true);
-        };
-        match self.entry(&parent) {
+    /// Returns true if a folder exists, or may after a download.
+    pub(super) fn has_folder(&self, path: &ImagePath) -> Result<bool> {
+        match self.entry(path) {
             Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => Ok(true),
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => Ok(false),
             Lookup::Unknown => {
-                error::unknown(format!("it fails unless the base has the folder {parent}"))
+                error::unknown(format!("it fails unless the base has the folder {path}"))
             }
         }
+    }
+
+    /// Returns true if the parent folder exists.
+    pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool> {
+        parent(path).map_or(Ok(true), |parent| self.has_folder(&parent))
     }
 
     /// Checks that the parent folder exists, or creates it.

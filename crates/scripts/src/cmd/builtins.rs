@@ -446,18 +446,11 @@ impl Cmd<'_, '_> {
             return error::unclear(format!("unsupported folder {text:?}"));
         }
         let path = self.machine.path(&text)?;
-        match self.machine.entry(&path) {
-            Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
-                Ok(self.machine.fail(1, format!("folder {path} not found")))
-            }
-            Lookup::Present(_) | Lookup::Deferred(Deferred) => {
-                self.machine.folder = path;
-                Ok(0)
-            }
-            Lookup::Unknown => {
-                error::unknown(format!("it fails unless the base has the folder {path}"))
-            }
+        if !self.machine.has_folder(&path)? {
+            return Ok(self.machine.fail(1, format!("folder {path} not found")));
         }
+        self.machine.folder = path;
+        Ok(0)
     }
 
     fn make_folders(&mut self, words: &Words) -> Result<i32> {

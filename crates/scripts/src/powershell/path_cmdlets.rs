@@ -58,14 +58,8 @@ impl Shell<'_, '_> {
             return error::unclear("the destination is not a folder");
         };
         let path = self.machine.path(&path)?;
-        match self.machine.entry(&path) {
-            Lookup::Absent | Lookup::Present(EntryKind::File(())) => {
-                return error::fails(format!("folder {path} not found"));
-            }
-            Lookup::Unknown => {
-                return error::unknown(format!("it fails unless the base has the folder {path}"));
-            }
-            Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => {}
+        if !self.machine.has_folder(&path)? {
+            return error::fails(format!("folder {path} not found"));
         }
         if pushes {
             self.machine.stack.push(self.machine.folder.clone());
