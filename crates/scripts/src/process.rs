@@ -427,26 +427,30 @@ impl<'a> Process<'a> {
         Ok(Some(found))
     }
 
-    /// Files in a folder and below it that match a pattern, each folder before those in it, except
-    /// those with one of these attributes; `None` if a download decides.
+    /// Files in a folder and below it that match one of the patterns, each folder before those in it,
+    /// except those with one of these attributes; `None` if a download decides.
     pub(super) fn files_below(
         &mut self,
         top: ImagePath,
-        pattern: &str,
+        patterns: &[impl AsRef<str>],
         except: u32,
     ) -> Result<Option<Vec<ImagePath>>> {
         let mut pending = vec![top];
         let mut files = Vec::new();
         while let Some(folder) = pending.pop() {
             self.step()?;
-            let all = self.glob(&folder, "*", Wildcards::Cmd, except)?;
-            let matching = self.glob(&folder, pattern, Wildcards::Cmd, except)?;
-            let (Some(all), Some(matching)) = (all, matching) else {
+            let Some(all) = self.glob(&folder, "*", Wildcards::Cmd, except)? else {
                 return Ok(None);
             };
-            for path in matching {
-                if self.path_state(&path)? == PathState::File {
-                    files.push(path);
+            for pattern in patterns {
+                let matching = self.glob(&folder, pattern.as_ref(), Wildcards::Cmd, except)?;
+                let Some(matching) = matching else {
+                    return Ok(None);
+                };
+                for path in matching {
+                    if self.path_state(&path)? == PathState::File {
+                        files.push(path);
+                    }
                 }
             }
             for path in all.into_iter().rev() {

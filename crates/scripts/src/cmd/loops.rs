@@ -33,25 +33,28 @@ impl Cmd<'_, '_> {
             code = done?;
             Ok(())
         };
-        if each.kind == LoopKind::Numbers {
-            for number in self.numbers(&each.items)? {
-                run(self, number.to_string())?;
-                if self.exit.is_some() {
-                    break;
-                }
+        let known = match &each.kind {
+            LoopKind::Numbers => Some(self.numbers(&each.items)?),
+            LoopKind::Tree(folder) => Some(self.files_below(folder.as_ref(), &each.items)?),
+            LoopKind::Items | LoopKind::Folders => None,
+        };
+        for value in known.iter().flatten() {
+            run(self, value.clone())?;
+            if self.exit.is_some() {
+                return Ok(code);
             }
+        }
+        if known.is_some() {
             return Ok(code);
         }
+        let wanted = if each.kind == LoopKind::Folders {
+            PathState::Folder
+        } else {
+            PathState::File
+        };
         for item in &each.items {
             let item = self.filled(item)?;
-            let values = match &each.kind {
-                LoopKind::Tree(folder) => self.files_below(folder.as_ref(), item.as_str())?,
-                LoopKind::Folders => self.values(item.as_str(), PathState::Folder)?,
-                LoopKind::Items | LoopKind::Numbers => {
-                    self.values(item.as_str(), PathState::File)?
-                }
-            };
-            for value in values {
+            for value in self.values(item.as_str(), wanted)? {
                 run(self, value)?;
                 if self.exit.is_some() {
                     return Ok(code);
@@ -116,11 +119,21 @@ impl Cmd<'_, '_> {
         Ok(Some((value, place + 1)))
     }
 
-    /// Files in a folder, or the working folder, and below it that match a pattern.
-    fn files_below(&mut self, folder: Option<&TracedText>, pattern: &str) -> Result<Vec<String>> {
+    /// Files in a folder, or the working folder, and below it that match the patterns, folder by folder.
+    fn files_below(
+        &mut self,
+        folder: Option<&TracedText>,
+        items: &[TracedText],
+    ) -> Result<Vec<String>> {
         let unsupported = || ScriptError::unclear("this form of for /r is not supported");
-        if !pattern.contains(['*', '?']) || pattern.contains(['"', '\\', '/', ':']) {
-            return Err(unsupported());
+        let mut patterns = Vec::new();
+        for item in items {
+            let pattern = self.filled(item)?;
+            let text = pattern.as_str();
+            if !text.contains(['*', '?']) || text.contains(['"', '\\', '/', ':']) {
+                return Err(unsupported());
+            }
+            patterns.push(text.to_owned());
         }
         let top = match folder {
             None => self.machine.folder.clone(),
@@ -133,7 +146,7 @@ impl Cmd<'_, '_> {
                 self.machine.path(&name)?
             }
         };
-        match self.machine.files_below(top, pattern, UNSEEN)? {
+        match self.machine.files_below(top, &patterns, UNSEEN)? {
             Some(files) => Ok(files.iter().map(ImagePath::to_string).collect()),
             None => error::later(LATER),
         }
@@ -167,7 +180,7 @@ impl Cmd<'_, '_> {
     }
 
     /// Numbers of `for /l %i in (start,step,end)`.
-    fn numbers(&self, items: &[TracedText]) -> Result<Vec<i32>> {
+    fn numbers(&self, items: &[TracedText]) -> Result<Vec<String>> {
         let mut all = Vec::new();
         for item in items {
             all.push(self.filled(item)?.as_str().parse::<i32>().ok());
@@ -181,7 +194,7 @@ impl Cmd<'_, '_> {
             if found.len() == LONGEST_LOOP {
                 return error::unclear("the loop is too long");
             }
-            found.push(number);
+            found.push(number.to_string());
             let Some(next) = number.checked_add(*step) else {
                 break;
             };

@@ -455,7 +455,7 @@ impl Shell<'_, '_> {
         }
         let except = left_out(given.has("force"));
         let pattern = given.text("filter")?.unwrap_or_else(|| "*".to_owned());
-        let files = match self.machine.files_below(top, &pattern, except) {
+        let files = match self.machine.files_below(top, &[pattern], except) {
             Ok(Some(files)) => files,
             Ok(None) => return Ok(listed_later()),
             Err(error) => return Ok(PsValue::Opaque(error)),

@@ -159,7 +159,7 @@ impl Options {
 }
 
 fn may_have_files(machine: &mut Process<'_>, folder: &ImagePath) -> Result<bool> {
-    let files = machine.files_below(folder.clone(), "*", 0)?;
+    let files = machine.files_below(folder.clone(), &["*"], 0)?;
     Ok(files.is_none_or(|files| !files.is_empty()))
 }
 

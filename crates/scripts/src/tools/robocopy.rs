@@ -107,7 +107,7 @@ fn copy_selected(
             "names of files and folders are supported only where {to} has nothing"
         ));
     }
-    let Some(all) = machine.files_below(from.clone(), "*", 0)? else {
+    let Some(all) = machine.files_below(from.clone(), &["*"], 0)? else {
         machine.apply(ImageAction::Unclear(to))?;
         return Ok(1);
     };
