@@ -196,7 +196,8 @@ impl<'a> Process<'a> {
         self.apply(ImageAction::Delete(path))
     }
 
-    /// Returns true if a folder, whose deletion fails otherwise, is empty; `None` if a download decides.
+    /// Returns true if a folder, whose deletion fails otherwise, is empty; `None` if a download
+    /// decides.
     pub(super) fn is_empty(&self, folder: &ImagePath) -> Result<Option<bool>> {
         match self.image.names(folder) {
             Lookup::Present(names) => Ok(Some(names.is_empty())),

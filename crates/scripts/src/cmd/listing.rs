@@ -1,4 +1,5 @@
-//! `dir`, whose exit code says whether it finds something. What it prints is in the language of Windows.
+//! `dir`, whose exit code says whether it finds something. What it prints is in the language of
+//! Windows.
 
 use wincimg_windows::path::ImagePath;
 

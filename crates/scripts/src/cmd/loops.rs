@@ -119,7 +119,8 @@ impl Cmd<'_, '_> {
         Ok(Some((value, place + 1)))
     }
 
-    /// Files in a folder, or the working folder, and below it that match the patterns, folder by folder.
+    /// Files in a folder, or the working folder, and below it that match the patterns, folder by
+    /// folder.
     fn files_below(
         &mut self,
         folder: Option<&TracedText>,
