@@ -26,15 +26,18 @@ impl Cmd<'_, '_> {
                     .in_command("if defined", name.origin(0))),
                 }
             }
-            // Before a command fails it is 0.
-            Test::ErrorLevel(number) if self.batch.is_active && !self.batch.has_failed => self
-                .filled(number)?
-                .as_str()
-                .parse::<i32>()
-                .map(|least| least <= 0)
-                .map_err(|_| ScriptError::unclear("unsupported exit code")),
-            Test::ErrorLevel(number) => Err(ScriptError::unclear("exit codes are not tracked")
-                .in_command("if errorlevel", number.origin(0))),
+            Test::ErrorLevel(number) => {
+                // Before a command of a batch file fails it is 0.
+                let is_zero = self.batch.is_active && !self.batch.has_failed;
+                let level = if is_zero { Some(0) } else { self.error_level };
+                let least = self.filled(number)?;
+                match (level, least.as_str().parse::<i32>()) {
+                    (Some(level), Ok(least)) => Ok(level >= least),
+                    (Some(_), Err(_)) => error::unclear("unsupported exit code"),
+                    (None, _) => Err(ScriptError::unclear("exit codes are not tracked")
+                        .in_command("if errorlevel", number.origin(0))),
+                }
+            }
             Test::Compare {
                 left,
                 operator,

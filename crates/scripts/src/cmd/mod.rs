@@ -86,6 +86,8 @@ struct Cmd<'m, 'a> {
     has_unhandled_failure: bool,
     /// Number of programs that succeeded. Each sets the exit code, which built-in commands may keep.
     succeeded: usize,
+    /// `ERRORLEVEL`, if it is certain: a new cmd begins with 0, and programs set it.
+    error_level: Option<i32>,
     /// Variables of the loops that run, and their values in this turn.
     loop_variables: Vec<(char, String)>,
     batch: BatchState,
@@ -116,6 +118,7 @@ impl<'m, 'a> Cmd<'m, 'a> {
             exit: None,
             has_unhandled_failure: false,
             succeeded: 0,
+            error_level: (!is_batch).then_some(0),
             loop_variables: Vec::new(),
             batch: BatchState {
                 is_active: is_batch,
@@ -235,6 +238,7 @@ impl Cmd<'_, '_> {
 
     /// Runs a pipe that searches a printed digest, the only supported one.
     fn pipe(&mut self, nodes: &[CmdNode]) -> Result<i32> {
+        self.error_level = None;
         let at = nodes.first().map_or(0, position);
         let words = |cmd: &Self, node: &CmdNode| match node {
             CmdNode::Simple(simple) => {
@@ -289,6 +293,7 @@ impl Cmd<'_, '_> {
             .in_command(&name, at));
         }
         let before = self.machine.error.take();
+        self.error_level = None;
         let code = self
             .redirected(&simple.redirects, |cmd| cmd.command(&name, &rest, &text))
             .map_err(|error| error.in_command(&name, at))?;
@@ -326,6 +331,10 @@ impl Cmd<'_, '_> {
         self.check_not_shadowed(name)?;
         let code = tools::command_line(self.machine, tools::Starter::Cmd, whole)?;
         self.succeeded += usize::from(code == 0);
+        // Which code a program fails with is known of this one.
+        let is_known = code == 0 || tools::program_name(name) == "robocopy";
+        let is_certain = is_known && self.machine.skipped.is_none();
+        self.error_level = is_certain.then_some(code);
         Ok(code)
     }
 

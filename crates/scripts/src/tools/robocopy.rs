@@ -1,8 +1,8 @@
-//! `robocopy`: copies of trees. Its exit code says what it did: below 8 it is no failure.
+//! `robocopy`: copies of trees. Its exit code says what it did: errors begin at 8.
 
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{self, Result};
+use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
 use super::super::process::{PathState, Process, Wildcards, child, is_like, last_name};
 use super::super::wildcards::name_matches;
@@ -13,6 +13,10 @@ const IDLE: [&str; 22] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta", "/j", "/x", "/bytes", "/xj",
 ];
+
+/// What to do about an exit code other than 0.
+const HANDLE: &str = "add & if errorlevel 8 (exit 1) else exit 0, or in PowerShell \
+                      ; if ($LASTEXITCODE -ge 8) { exit 1 } else { exit 0 }";
 
 /// What is copied of a tree.
 #[derive(Debug, Default)]
@@ -84,8 +88,17 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         (true, true) => copy_to(machine, from, to, mode)?,
         (true, false) => tree_to(machine, from, to, mode)?,
     };
-    // Copied files make the exit code 1 or more, which fails a line that does not handle it.
-    Ok(i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty()))
+    let code = i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty());
+    Ok(ended(machine, code))
+}
+
+/// Returns the exit code, which fails a line that does not handle it.
+fn ended(machine: &mut Process<'_>, code: i32) -> i32 {
+    if code != 0 {
+        let why = format!("it ends with exit code {code}: below 8, robocopy did not fail");
+        machine.error = Some(ScriptError::fails(why).help(HANDLE));
+    }
+    code
 }
 
 /// Copies some of the files to a folder that has nothing, so that the exit code is certain.
@@ -133,7 +146,7 @@ fn copy_selected(
     } else {
         files_into(machine, &from, "*", &to, mode)?;
     }
-    Ok(1)
+    Ok(ended(machine, 1))
 }
 
 impl Selection {
