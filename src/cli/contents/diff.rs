@@ -13,7 +13,7 @@ use wincimg_inspect::contents::{
     KeyDifference, diff_files, diff_keys, diff_layers, differing_hives, display_path,
 };
 use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::document::{Digest, Document, Image};
+use wincimg_oci::document::{Digest, Document, Image, Index};
 use wincimg_oci::store::Source;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::version::WindowsVersion;
@@ -74,7 +74,7 @@ pub(super) struct Differences {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) identical: bool,
-    /// Annotations of two indexes.
+    /// Annotations of two indexes and of their entries.
     pub(super) index: Vec<ConfigDifference>,
     pub(super) images: Vec<ImageDifference>,
     /// Platforms that only one of the indexes has.
@@ -172,7 +172,7 @@ impl Diff {
             after: self.after.to_string(),
             identical: false,
             index: match (old_index, new_index) {
-                (Some(old), Some(new)) => diff_settings(old, new),
+                (Some(old), Some(new)) => diff_indexes(&old, &new, &pairs),
                 _ => Vec::new(),
             },
             images: Vec::new(),
@@ -194,19 +194,15 @@ impl Diff {
         Ok(found)
     }
 
-    /// The images that a location names and, of an index, its annotations.
+    /// The images that a location names, and the index that has them.
     async fn images(
         &self,
         source: &Source,
         location: &ImageSource,
-    ) -> Result<(Vec<Image>, Option<BTreeMap<String, Value>>), Failure> {
+    ) -> Result<(Vec<Image>, Option<Index>), Failure> {
         let document = source.resolve(location.tag_or_digest()).await?;
         let index = match &document {
-            Document::Index(index) => {
-                let annotations = index.annotations().into_iter();
-                let rows = annotations.map(|(key, value)| (annotation(&key), Value::from(value)));
-                Some(rows.collect())
-            }
+            Document::Index(index) => Some(Index::clone(index)),
             Document::Manifest(_) => None,
         };
         let images = all_images_in(source, location, document, &self.platform).await?;
@@ -309,6 +305,28 @@ const NO_SETTINGS: [&str; 5] = [
 
 fn annotation(key: &str) -> String {
     format!("annotations {key}")
+}
+
+/// Compares the annotations of two indexes, and those of their entries for the compared images.
+fn diff_indexes(old: &Index, new: &Index, pairs: &[[Image; 2]]) -> Vec<ConfigDifference> {
+    let rows = |annotations: BTreeMap<String, String>, of: &str| -> BTreeMap<String, Value> {
+        let row = |(key, value): (String, String)| {
+            (format!("{of}{}", annotation(&key)), Value::from(value))
+        };
+        annotations.into_iter().map(row).collect()
+    };
+    let mut found = diff_settings(rows(old.annotations(), ""), rows(new.annotations(), ""));
+    for [before, after] in pairs {
+        let of = format!("{} ", after.config().platform());
+        let entry = |index: &Index, image: &Image| {
+            let mut entries = index.manifests.iter();
+            let entry = entries.find(|entry| entry.digest == *image.digest());
+            let annotations = entry.map(|entry| entry.annotations.clone());
+            rows(annotations.unwrap_or_default(), &of)
+        };
+        found.extend(diff_settings(entry(old, before), entry(new, after)));
+    }
+    found
 }
 
 /// The settings of an image by name: each variable, label, port and annotation by itself.

@@ -843,7 +843,9 @@ fn annotations_of_two_indexes_are_compared() {
             let sink = images.sink(name).await;
             entry.put_blobs(&sink, |_| true).await;
             sink.put_document(&entry.document()).await.unwrap();
-            let mut index = Index::new(ManifestFormat::Docker, vec![entry.image.index_entry()]);
+            let mut descriptor = entry.image.index_entry();
+            descriptor.annotations = BTreeMap::from([("of".to_owned(), team.to_owned())]);
+            let mut index = Index::new(ManifestFormat::Docker, vec![descriptor]);
             let annotations = json!({"team": team, "same": "1"});
             index.other.insert("annotations".to_owned(), annotations);
             let index = Document::Index(Verbatim::new(index).unwrap());
@@ -852,8 +854,14 @@ fn annotations_of_two_indexes_are_compared() {
     }
     let found = images.json(&["diff", "oci:one", "oci:two"]);
     assert_eq!(found["identical"], false);
-    let change = json!({"setting": "annotations team", "change": "changed", "before": "web", "after": "api"});
-    assert_eq!(found["index"], json!([change]));
+    let changes = [
+        "annotations team",
+        "windows/amd64:10.0.17763.1040 annotations of",
+    ]
+    .map(
+        |setting| json!({"setting": setting, "change": "changed", "before": "web", "after": "api"}),
+    );
+    assert_eq!(found["index"], json!(changes));
     let text = images.text(&["diff", "oci:one", "oci:two"]);
     assert_contains!(text, "~ annotations team: web → api", "identical");
     let same = images.json(&["diff", "oci:one", "oci:one"]);
