@@ -15,6 +15,13 @@ const MOST_UNPACKED: u64 = 256 << 20;
 /// Limit on archives within each other.
 const MOST_NESTED: usize = 8;
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
+/// Fields of a manifest with a version.
+const VERSIONS: [&str; 3] = [
+    "Implementation-Version", "Bundle-Version", "Specification-Version",
+];
+const QUALIFIERS: [&str; 11] = [
+    "alpha", "beta", "milestone", "m", "rc", "cr", "snapshot", "ga", "final", "release", "sp",
+];
 
 /// Returns true if a file name is that of a jar or of an archive with jars.
 pub(super) fn is_archive(extension: &str) -> bool {
@@ -56,9 +63,11 @@ impl Archives {
             .take(MOST)
             .filter_map(|name| of_pom(&self.member(&mut archive, name, LARGEST_TEXT)?))
             .collect();
-        if own.is_empty() {
+        if own.len() != 1 {
             let manifest = self.member(&mut archive, MANIFEST, LARGEST_TEXT);
-            own.extend(of_manifest(path, &manifest.unwrap_or_default()));
+            let found = of_manifest(path, &manifest.unwrap_or_default());
+            let found = found.filter(|found| is_unlisted(path, found, &own));
+            own.extend(found);
         }
         self.found.packages.extend(own);
         for name in names {
@@ -121,71 +130,125 @@ fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
     Some(FoundPackage::new(Ecosystem::Maven, &name, Some(&version)))
 }
 
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Returns true if a jar's file names a package that it does not describe: all descriptions may be
+/// those of libraries that were merged into it.
+fn is_unlisted(path: &str, found: &FoundPackage, poms: &[FoundPackage]) -> bool {
+    let version = found.version.as_deref();
+    let is_named = version.is_some_and(|version| file_name(path).contains(version));
+    let is_same = |pom: &FoundPackage| {
+        let artifact = pom.name.rsplit(':').next().unwrap_or(&pom.name);
+        artifact.starts_with(&found.name) || found.name.ends_with(artifact)
+    };
+    poms.is_empty() || (is_named && !poms.iter().any(is_same))
+}
+
 fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
     let text = String::from_utf8_lossy(bytes);
     // A line that begins with a space continues the one before.
     let text = text.replace("\r\n", "\n").replace("\n ", "");
     let main = text.lines().take_while(|line| !line.is_empty());
     let fields: Vec<(&str, &str)> = main.filter_map(|line| line.split_once(": ")).collect();
-    let field = |wanted: &[&str]| {
-        wanted.iter().find_map(|wanted| {
-            let mut fields = fields.iter();
-            let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-            found
-                .map(|(_, value)| value.trim())
-                .filter(|value| !value.is_empty())
-        })
+    let field = |wanted: &str| {
+        let mut fields = fields.iter();
+        let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found
+            .map(|(_, value)| value.trim())
+            .filter(|value| !value.is_empty())
     };
-    let stated = field(&[
-        "Implementation-Version", "Bundle-Version", "Specification-Version",
-    ]);
-    let file = path.rsplit('/').next().unwrap_or(path);
+    let stated: Vec<&str> = VERSIONS.into_iter().filter_map(field).collect();
+    let file = file_name(path);
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-    let symbolic = || field(&["Bundle-SymbolicName"])?.split(';').next();
+    let of_bundle = || {
+        let symbolic = field("Bundle-SymbolicName")?.split(';').next()?;
+        Some((symbolic, *stated.first()?))
+    };
     // The file's name is the artifact's more often than the title is.
-    let (name, version) =
-        of_file_name(stem, stated).or_else(|| Some((symbolic().unwrap_or(stem), stated?)))?;
+    let (name, version) = of_file_name(stem, &stated)
+        .or_else(of_bundle)
+        .or_else(|| of_underscore(stem))
+        .or_else(|| Some((stem, *stated.first()?)))?;
+    let supplier = field("Implementation-Vendor").or_else(|| field("Bundle-Vendor"));
     Some(FoundPackage {
-        supplier: field(&["Implementation-Vendor", "Bundle-Vendor"]).map(str::to_owned),
+        supplier: supplier.map(str::to_owned),
         ..FoundPackage::new(Ecosystem::Maven, name, Some(version))
     })
 }
 
 /// Name and version in a file's name such as `core-1.0-beta-2`, whose manifest may state the version
-/// in another form or that of something else. None of `core-17-tools` if the manifest states 3.4: the
+/// in other forms or that of something else. None of `core-17-tools` if the manifest states 3.4: the
 /// number may belong to the name.
-fn of_file_name<'a>(stem: &'a str, stated: Option<&'a str>) -> Option<(&'a str, &'a str)> {
+fn of_file_name<'a>(stem: &'a str, stated: &[&'a str]) -> Option<(&'a str, &'a str)> {
     let is_cut = |name: &str| name.ends_with(|last: char| last == '.' || last.is_ascii_digit());
-    if let Some(stated) = stated
-        && let Some(name) = stem.strip_suffix(stated)
-        && !is_cut(name)
-    {
+    let at_end = stated.iter().find_map(|stated| {
+        let name = stem.strip_suffix(*stated)?;
+        let before_v = name.strip_suffix(['v', 'V']);
+        let before_v = before_v.filter(|name| name.ends_with(['-', '_']));
+        let name = before_v.unwrap_or(name);
         // Bundles of Eclipse have an underscore.
-        return Some((name.trim_end_matches(['-', '_']), stated));
+        (!is_cut(name)).then(|| (name.trim_end_matches(['-', '_']), *stated))
+    });
+    if at_end.is_some() {
+        return at_end;
     }
     let (mut begin, mut end) = (None, stem.len());
     for (dash, _) in stem.rmatch_indices('-') {
         let part = &stem[dash + 1..end];
-        if part.starts_with(|first: char| first.is_ascii_digit()) {
+        if is_number(part) || (end == stem.len() && is_number(without_v(part))) {
             begin = Some(dash);
-        } else if begin.is_some() && !["alpha", "beta", "rc"].contains(&part) {
+        } else if begin.is_some() && !is_qualifier(part) {
             break;
         }
         end = dash;
     }
     let begin = begin?;
     let (name, version) = (&stem[..begin], &stem[begin + 1..]);
-    let number = version.split('-').next()?;
-    let begins = |stated: &str| {
-        let rest = stated.strip_prefix(number);
-        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+    let mut parts = version.split('-');
+    let first = parts.next()?;
+    let is_certain = is_number(first) && parts.next().is_none_or(is_qualifier);
+    let agrees = |stated: &&str| {
+        let rest = stated.strip_prefix(without_v(first));
+        rest.is_some_and(|rest| !is_number(rest))
     };
-    match stated {
-        // The rest is a classifier, such as a platform.
-        Some(stated) if stated == number => Some((name, stated)),
-        Some(stated) if number != version && !begins(stated) => None,
-        _ => Some((name, version)),
+    // The rest is a classifier, such as a platform.
+    let is_before_classifier = |stated: &&&str| {
+        let rest = without_v(version).strip_prefix(**stated);
+        let rest = rest.and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(|rest| !rest.split('-').next().is_some_and(is_qualifier))
+    };
+    if let Some(stated) = stated.iter().find(is_before_classifier) {
+        return Some((name, *stated));
     }
+    (is_certain || stated.first().is_none_or(agrees)).then_some((name, version))
+}
+
+/// Name and version in a file's name such as `core_1.0`; none if the number is Scala's, which is part
+/// of the name.
+fn of_underscore(stem: &str) -> Option<(&str, &str)> {
+    let (name, version) = stem.rsplit_once('_')?;
+    let is_scala = matches!(version, "2.10" | "2.11" | "2.12" | "2.13");
+    let is_version = is_number(version) && version.contains('.') && !is_scala;
+    (is_version && !name.is_empty()).then_some((name, version))
+}
+
+fn is_number(part: &str) -> bool {
+    part.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// A version as of a tag, `v1.0`, without its letter.
+fn without_v(part: &str) -> &str {
+    part.strip_prefix(['v', 'V']).unwrap_or(part)
+}
+
+/// Returns true if a part of a version is one of those that Maven orders: `SNAPSHOT`, `beta2`.
+fn is_qualifier(part: &str) -> bool {
+    let word = part.trim_end_matches(|last: char| last == '.' || last.is_ascii_digit());
+    QUALIFIERS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]
@@ -230,6 +293,14 @@ mod tests {
             ("core-1-tools", "17.0", "org.example.core", "17.0"),
             ("core_1.2", "1.2.0", "org.example.core", "1.2.0"),
             ("core_1.2.0", "1.2.0", "core", "1.2.0"),
+            ("core-1.0-SNAPSHOT", "2.0", "core", "1.0-SNAPSHOT"),
+            ("core-1.0-SNAPSHOT", "1.0", "core", "1.0-SNAPSHOT"),
+            ("core-1.0-M1-tests", "1.0-M1", "core", "1.0-M1"),
+            ("core-1.0-RC2", "7", "core", "1.0-RC2"),
+            ("core-v1", "", "core", "v1"),
+            ("core-v1", "1", "core", "1"),
+            ("core-v1", "2.0", "org.example.core", "2.0"),
+            ("core-v2-0.9.0", "", "core-v2", "0.9.0"),
         ] {
             let version_field = match stated {
                 "" => String::new(),
@@ -242,11 +313,56 @@ mod tests {
             let expected = FoundPackage::new(Ecosystem::Maven, name, Some(version));
             assert_eq!(found.packages, [expected], "{file} {stated}");
         }
+        for (file, fields, name, version) in [
+            ("core_1.0", "", "core", "1.0"),
+            ("core_1.0", "Specification-Version: 2.0\n", "core", "1.0"),
+            (
+                "core_2.13",
+                "Specification-Version: 2.6.1\n",
+                "core_2.13",
+                "2.6.1",
+            ),
+            (
+                "codec_1.14.0.v2020-1422",
+                "Implementation-Version: 1.14\nBundle-Version: 1.14.0.v2020-1422\n",
+                "codec",
+                "1.14.0.v2020-1422",
+            ),
+        ] {
+            let path = format!("Files/app/{file}.jar");
+            let found = packages(&path, &jar(&[(MANIFEST, fields.as_bytes())]));
+            let expected = FoundPackage::new(Ecosystem::Maven, name, Some(version));
+            assert_eq!(found.packages, [expected], "{file} {fields}");
+        }
         // Without a manifest, too.
         let inner = jar(&[("a.txt", b"a")]);
         let outer = jar(&[("BOOT-INF/lib/plain-9.9.jar", &inner)]);
         let expected = FoundPackage::new(Ecosystem::Maven, "plain", Some("9.9"));
         assert_eq!(packages("Files/app.jar", &outer).packages, [expected]);
+    }
+
+    #[test]
+    fn a_jar_with_only_the_poms_of_merged_libraries_is_a_package_too() {
+        let pom = |name: &str| {
+            let text = format!("groupId=org.example\nartifactId={name}\nversion=1.2.3\n");
+            let path = format!("META-INF/maven/org.example/{name}/pom.properties");
+            (path, text)
+        };
+        let poms = [pom("core"), pom("util")];
+        let members = poms
+            .each_ref()
+            .map(|(path, text)| (&**path, text.as_bytes()));
+        let bytes = jar(&members);
+        let names = |file: &str| -> Vec<String> {
+            let found = packages(file, &bytes).packages;
+            found.into_iter().map(|found| found.name).collect()
+        };
+        let merged = ["org.example:core", "org.example:util"];
+        for file in ["core-1.2.3.jar", "org.example.core-1.2.3.jar", "all.jar"] {
+            assert_eq!(names(file), merged, "{file}");
+        }
+        let expected = ["org.example:core", "org.example:util", "server"];
+        assert_eq!(names("Files/app/server-4.5-all.jar"), expected);
     }
 
     /// Number of packages of a jar, what is left of a limit, and whether something did not fit.
