@@ -113,7 +113,8 @@ impl TableLayout {
     }
 }
 
-/// The assembly in a file; none if it is another file, or only a module of one.
+/// The assembly in a file; none if it is another file, or only a module of one or its texts in a
+/// language.
 pub(super) fn assembly(pe: &Pe) -> Option<Assembly> {
     let header = pe.directory(CLR)?;
     let metadata = pe.at(u32_at(header, 8)?)?;
@@ -168,12 +169,19 @@ fn read(tables: &[u8], strings: &[u8]) -> Option<Assembly> {
     }
     let columns = [Fixed(16), Blob, Text, Text];
     let row = part(tables, at, shape.row(&columns))?;
-    let name_at = 16 + shape.width(Blob);
-    let name = match shape.width(Text) {
-        2 => usize::from(u16_at(row, name_at)?),
-        _ => usize_at(row, name_at)?,
+    let text = |at: usize| {
+        let place = match shape.width(Text) {
+            2 => usize::from(u16_at(row, at)?),
+            _ => usize_at(row, at)?,
+        };
+        text_at(strings, place).filter(|text| !text.is_empty())
     };
-    let name = text_at(strings, name).filter(|name| !name.is_empty())?;
+    let name_at = 16 + shape.width(Blob);
+    let name = text(name_at)?;
+    // Texts in a language are a part of the package that has the assembly.
+    if text(name_at + shape.width(Text)).is_some() {
+        return None;
+    }
     let parts: Vec<String> = (0..4)
         .filter_map(|number| u16_at(row, 4 + number * 2))
         .map(|number| number.to_string())

@@ -171,7 +171,7 @@ impl PackageFileKind {
 
     pub(super) fn read(self, path: &str, bytes: &[u8]) -> FilePackages {
         let mut found = match self {
-            Self::Executable => FilePackages::of(of_executable(path, bytes)),
+            Self::Executable => of_executable(path, bytes),
             Self::Msi => FilePackages::of(msi::package(bytes)),
             Self::Npm => FilePackages::of(npm::package(bytes)),
             Self::Python => FilePackages::of(python::package(bytes)),
@@ -194,9 +194,10 @@ impl PackageFileKind {
 pub struct FilePackages {
     /// The packages.
     pub packages: Vec<FoundPackage>,
-    /// Names of files next to it that these packages contain, which are not reported by themselves.
+    /// Paths, from its folder, of files that these packages contain, which are not reported by
+    /// themselves.
     pub explained: Vec<String>,
-    /// Names of files of the program itself.
+    /// Paths of files of the program itself.
     pub own: Vec<String>,
     /// What a hive says about installed programs.
     pub(crate) products: Vec<ProductKey>,
@@ -228,23 +229,27 @@ pub(crate) fn windows_file_version(bytes: &[u8]) -> Option<String> {
         .flatten()
 }
 
-fn of_executable(path: &str, bytes: &[u8]) -> Vec<FoundPackage> {
+fn of_executable(path: &str, bytes: &[u8]) -> FilePackages {
     let Some(pe) = Pe::parse(bytes) else {
-        return Vec::new();
+        return FilePackages::default();
     };
     if let Some(modules) = golang::modules(&pe) {
-        return modules;
+        return FilePackages::of(modules);
     }
     let info = VersionInfo::from_pe(&pe);
-    let file = path.rsplit('/').next().unwrap_or(path);
-    let is_library = file.len() > 4 && file[file.len() - 4..].eq_ignore_ascii_case(".dll");
+    let end = path.rsplit_once('.').map_or("", |(_, end)| end);
+    let is_library = end.eq_ignore_ascii_case("dll");
     match clr::assembly(&pe) {
-        Some(assembly) => vec![of_assembly(&assembly, info.as_ref(), is_library)],
-        None if pe.directory(pe::CLR).is_some() => Vec::new(),
-        None => info
-            .and_then(|info| of_program(&info))
-            .into_iter()
-            .collect(),
+        Some(assembly) => FilePackages::of([of_assembly(&assembly, info.as_ref(), is_library)]),
+        None if pe.directory(pe::CLR).is_some() => FilePackages::default(),
+        None => {
+            let list = nuget::bundled_list(&pe, bytes);
+            let mut found = list.and_then(nuget::dependencies).unwrap_or_default();
+            found
+                .packages
+                .extend(info.and_then(|info| of_program(&info)));
+            found
+        }
     }
 }
 

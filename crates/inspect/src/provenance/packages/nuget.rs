@@ -1,8 +1,18 @@
-//! `NuGet` packages, from the `NAME.deps.json` of a program.
+//! `NuGet` packages, from the `NAME.deps.json` of a program, which can be in the program.
 
 use serde_json::{Map, Value};
 
-use super::{Ecosystem, FilePackages, FoundPackage};
+use super::bytes::{part, u32_at, u64_at};
+use super::pe::Pe;
+use super::{Ecosystem, FilePackages, FoundPackage, PackageFileKind};
+
+/// SHA-256 of `.net core bundle` and a line feed. The offset of the bundle is stored before it.
+pub(super) const BUNDLE: [u8; 32] = [
+    0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32,
+    0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
+];
+/// Size of the versions of a bundle and its number of files.
+const BUNDLE_START: usize = 12;
 
 pub(super) fn is_list(name: &str) -> bool {
     let end = name.len().checked_sub(".deps.json".len());
@@ -10,7 +20,27 @@ pub(super) fn is_list(name: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(".deps.json"))
 }
 
-/// A program's packages, and the names of their files and its own.
+/// The list in a program that is published as one file, by .NET 5 or later. Lists are not
+/// compressed there.
+pub(super) fn bundled_list<'a>(pe: &Pe<'a>, file: &'a [u8]) -> Option<&'a [u8]> {
+    let size = |number: u64| usize::try_from(number).ok();
+    let bundle = pe.writable_data().find_map(|data| {
+        let mut places = data.windows(BUNDLE.len());
+        let at = places.position(|place| place == BUNDLE)?;
+        u64_at(data, at.checked_sub(8)?)
+    });
+    let bundle = file.get(size(bundle.filter(|offset| *offset > 0)?)?..)?;
+    if u32_at(bundle, 0)? < 2 {
+        return None;
+    }
+    // Its ID has a length of one byte.
+    let after_id = BUNDLE_START + 1 + usize::from(*bundle.get(BUNDLE_START)?);
+    let offset = size(u64_at(bundle, after_id)?)?;
+    let list = part(file, offset, size(u64_at(bundle, after_id + 8)?)?)?;
+    (list.len() as u64 <= PackageFileKind::NuGet.most()).then_some(list)
+}
+
+/// A program's packages, and the paths of their files and its own.
 pub(super) fn dependencies(bytes: &[u8]) -> Option<FilePackages> {
     let list = super::json(bytes)?;
     let libraries = list.get("libraries")?.as_object()?;
@@ -34,11 +64,24 @@ pub(super) fn dependencies(bytes: &[u8]) -> Option<FilePackages> {
             Some("project") => &mut all.own,
             _ => &mut all.explained,
         };
-        let kinds = ["runtime", "native", "resources", "runtimeTargets"];
-        let lists = kinds.into_iter().filter_map(|kind| library.get(kind));
-        let paths = lists.filter_map(Value::as_object).flat_map(Map::keys);
-        let names = paths.filter_map(|path| path.rsplit(['/', '\\']).next());
-        files.extend(names.map(str::to_owned));
+        for kind in ["runtime", "native", "resources", "runtimeTargets"] {
+            let assets = library.get(kind).and_then(Value::as_object);
+            let assets = assets.into_iter().flatten();
+            files.extend(assets.map(|(path, asset)| deployed(kind, path, asset)));
+        }
     }
     Some(all)
+}
+
+/// Path of a package's file from the folder of the program.
+fn deployed(kind: &str, path: &str, asset: &Value) -> String {
+    let stated = |key: &str| asset.get(key).and_then(Value::as_str);
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let path = match (kind, stated("localPath"), stated("locale")) {
+        (_, Some(stated), _) => stated.to_owned(),
+        ("resources", None, Some(locale)) => format!("{locale}/{name}"),
+        ("runtimeTargets", None, _) => path.to_owned(),
+        _ => name.to_owned(),
+    };
+    path.replace('\\', "/")
 }

@@ -1,6 +1,7 @@
 //! Minimal programs with packages, and damaged versions of them.
 
 use proptest::prelude::*;
+use serde_json::json;
 use wincimg_testkit::portable_executable::{ADDRESS, fill, program, with_version};
 
 use super::*;
@@ -33,7 +34,12 @@ fn go_program() -> Vec<u8> {
 }
 
 fn assembly_file() -> Vec<u8> {
-    let strings = b"\0Vendor.Library\0".as_slice();
+    assembly_of(0)
+}
+
+/// An assembly with the name of its language at a place among its strings.
+fn assembly_of(language: u8) -> Vec<u8> {
+    let strings = b"\0Vendor.Library\0de\0".as_slice();
     let mut tables = vec![0; 8];
     // The tables of modules and assemblies, a row of each.
     tables.extend((1_u64 | 1 << 0x20).to_le_bytes());
@@ -43,7 +49,7 @@ fn assembly_file() -> Vec<u8> {
     tables.extend([0; 4]);
     tables.extend([4_u16, 1, 2, 3].iter().flat_map(|part| part.to_le_bytes()));
     tables.extend([0; 4]);
-    tables.extend([0, 0, 1, 0, 0, 0]);
+    tables.extend([0, 0, 1, 0, language, 0]);
     fill(&mut tables);
     let mut metadata = 0x424a_5342_u32.to_le_bytes().to_vec();
     metadata.extend([0; 8]);
@@ -137,7 +143,68 @@ fn an_assembly_has_the_name_in_its_metadata() {
         ..expected
     };
     let found = reported_by("Files/app/app.exe", &assembly_file());
-    assert_eq!(found, [expected]);
+    assert_eq!(found, std::slice::from_ref(&expected));
+    // Package managers keep files in stores, without their names.
+    let found = PackageFileKind::Executable.read("Files/store/日本", &assembly_file());
+    assert_eq!(found.packages, [expected]);
+    let found = reported_by(
+        "Files/app/de/Vendor.Library.resources.dll",
+        &assembly_of(16),
+    );
+    assert_eq!(found, []);
+}
+
+#[test]
+fn files_of_packages_are_where_the_program_has_them() {
+    let list = json!({
+        "targets": {"net": {"A/1.0": {
+            "runtime": {"lib/net8.0/A.dll": {}},
+            "native": {"runtimes/win-x64/native/n.dll": {}},
+            "resources": {
+                "lib/net8.0/de/A.resources.dll": {"locale": "de"},
+                "lib/net8.0/fr/A.resources.dll": {"locale": "fr", "localPath": "fr-FR/A.dll"},
+            },
+            "runtimeTargets": {"runtimes/win/lib/net8.0/A.dll": {"rid": "win"}},
+        }}},
+        "libraries": {"A/1.0": {"type": "package"}},
+    });
+    let found = PackageFileKind::NuGet.read("a.deps.json", list.to_string().as_bytes());
+    let mut explained = found.explained;
+    explained.sort();
+    let expected = [
+        "A.dll",
+        "de/A.resources.dll",
+        "fr-FR/A.dll",
+        "n.dll",
+        "runtimes/win/lib/net8.0/A.dll",
+    ];
+    assert_eq!(explained, expected);
+}
+
+#[test]
+fn a_program_in_one_file_has_the_packages_of_its_list() {
+    let list = br#"{"libraries": {"A/1.0": {"type": "package"}}}"#;
+    let with_header = |major: u32| {
+        let marked = program(0xc000_0040, &[&[0; 8][..], &nuget::BUNDLE].concat(), &[]);
+        let start = marked.len() as u64;
+        let section = [&start.to_le_bytes()[..], &nuget::BUNDLE].concat();
+        let mut file = program(0xc000_0040, &section, &[]);
+        for number in [major, 0, 1] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend(b"\x0cabcdefghijkl");
+        let list_at = file.len() as u64 + 40;
+        for number in [list_at, list.len() as u64, 0, 0, 0] {
+            file.extend(number.to_le_bytes());
+        }
+        file.extend(list);
+        file
+    };
+    let expected = FoundPackage::new(Ecosystem::NuGet, "A", Some("1.0"));
+    assert_eq!(reported_by("Files/app.exe", &with_header(6)), [expected]);
+    assert_eq!(reported_by("Files/app.exe", &with_header(1)), []);
+    let host = program(0xc000_0040, &[&[0; 8][..], &nuget::BUNDLE].concat(), &[]);
+    assert_eq!(reported_by("Files/app.exe", &host), []);
 }
 
 #[test]
