@@ -62,7 +62,9 @@ pub(super) fn dependencies(bytes: &[u8]) -> Option<FilePackages> {
     for (key, library) in libraries {
         let files = match kind(key) {
             Some("project") => &mut all.own,
-            _ => &mut all.explained,
+            Some("package" | "runtimepack") => &mut all.explained,
+            // A file that the program refers to directly is a package by itself.
+            _ => continue,
         };
         for kind in ["runtime", "native", "resources", "runtimeTargets"] {
             let assets = library.get(kind).and_then(Value::as_object);

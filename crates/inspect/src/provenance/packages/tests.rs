@@ -165,8 +165,8 @@ fn files_of_packages_are_where_the_program_has_them() {
                 "lib/net8.0/fr/A.resources.dll": {"locale": "fr", "localPath": "fr-FR/A.dll"},
             },
             "runtimeTargets": {"runtimes/win/lib/net8.0/A.dll": {"rid": "win"}},
-        }}},
-        "libraries": {"A/1.0": {"type": "package"}},
+        }, "Direct/2.0": {"runtime": {"Direct.dll": {}}}}},
+        "libraries": {"A/1.0": {"type": "package"}, "Direct/2.0": {"type": "reference"}},
     });
     let found = PackageFileKind::NuGet.read("a.deps.json", list.to_string().as_bytes());
     let mut explained = found.explained;
