@@ -82,20 +82,38 @@ fn version_resource(strings: &[(&str, &str)]) -> Vec<u8> {
 
 /// A program with these strings in its version resource.
 pub fn with_version(strings: &[(&str, &str)]) -> Vec<u8> {
-    let resource = version_resource(strings);
+    with_versions(&[strings])
+}
+
+/// A program with a version resource of these strings in each language.
+pub fn with_versions(languages: &[&[(&str, &str)]]) -> Vec<u8> {
+    let count = languages.len();
+    let small = |number: usize| u32::try_from(number).unwrap();
     let mut section = Vec::new();
-    // Three directories of one entry each, and the leaf.
-    for (id, leads_to) in [(16, 0x8000_0018_u32), (1, 0x8000_0030), (1033, 0x48)] {
+    // The directories of types, names and languages, and the leaves.
+    for (id, leads_to) in [(16, 0x8000_0018_u32), (1, 0x8000_0030)] {
         section.extend([0; 14]);
         section.extend(1_u16.to_le_bytes());
         section.extend(u32::to_le_bytes(id));
         section.extend(leads_to.to_le_bytes());
     }
-    let size = u32::try_from(resource.len()).unwrap();
-    section.extend((ADDRESS + 0x58).to_le_bytes());
-    section.extend(size.to_le_bytes());
-    section.extend([0; 8]);
-    section.extend(resource);
-    let length = u32::try_from(section.len()).unwrap();
+    section.extend([0; 14]);
+    section.extend(u16::try_from(count).unwrap().to_le_bytes());
+    let leaves = section.len() + 8 * count;
+    for number in 0..count {
+        section.extend(small(1033 + number).to_le_bytes());
+        section.extend(small(leaves + 16 * number).to_le_bytes());
+    }
+    let mut resources = Vec::new();
+    for strings in languages {
+        let resource = version_resource(strings);
+        let at = small(leaves + 16 * count + resources.len());
+        section.extend((ADDRESS + at).to_le_bytes());
+        section.extend(small(resource.len()).to_le_bytes());
+        section.extend([0; 8]);
+        resources.extend(resource);
+    }
+    section.extend(resources);
+    let length = small(section.len());
     program(0x4000_0040, &section, &[(RESOURCES, ADDRESS, length)])
 }

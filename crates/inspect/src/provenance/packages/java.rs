@@ -23,9 +23,10 @@ const QUALIFIERS: [&str; 11] = [
     "alpha", "beta", "milestone", "m", "rc", "cr", "snapshot", "ga", "final", "release", "sp",
 ];
 
-/// Returns true if a file name is that of a jar or of an archive with jars.
+/// Returns true if a file name is that of a jar or of an archive with jars, such as a plugin of
+/// Jenkins.
 pub(super) fn is_archive(extension: &str) -> bool {
-    let mut known = ["jar", "war", "ear"].iter();
+    let mut known = ["jar", "war", "ear", "hpi", "jpi"].iter();
     known.any(|known| extension.eq_ignore_ascii_case(known))
 }
 
@@ -396,7 +397,7 @@ mod tests {
         for level in 0..=MOST_NESTED {
             let (packages, _, is_partial) = found(&nested, MOST_UNPACKED);
             assert_eq!((packages, is_partial), (1, false), "{level}");
-            let name = ["lib/a.jar", "web.WAR", "all.ear"][level % 3];
+            let name = ["lib/a.jar", "web.WAR", "all.ear", "git.hpi"][level % 4];
             nested = jar(&[(name, &nested)]);
         }
         let (packages, _, is_partial) = found(&nested, MOST_UNPACKED);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use wincimg_testkit::portable_executable::{ADDRESS, fill, program, with_version};
+use wincimg_testkit::portable_executable::{ADDRESS, fill, program, with_version, with_versions};
 
 use super::*;
 
@@ -94,6 +94,11 @@ fn a_program_is_what_its_details_say() {
         ..FoundPackage::new(Ecosystem::Program, "Big Tool", Some("5.6.7.8"))
     };
     assert_eq!(reported_by("Files/tool.exe", &bytes), [expected]);
+    let comment: &[(&str, &str)] = &[("Comments", "Für beide")];
+    let name: &[(&str, &str)] = &[("ProductName", "Tool"), ("ProductVersion", "2.0")];
+    let expected = FoundPackage::new(Ecosystem::Program, "Tool", Some("2.0"));
+    let found = reported_by("Files/setup.exe", &with_versions(&[comment, name]));
+    assert_eq!(found, [expected]);
     let nameless = with_version(&[("ProductVersion", "1.0")]);
     assert_eq!(reported_by("Files/tool.exe", &nameless), []);
 }

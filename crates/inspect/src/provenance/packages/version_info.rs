@@ -12,6 +12,7 @@ const IS_DIRECTORY: u32 = 0x8000_0000;
 /// Limit on entries, more than any real resource has; the rest is skipped.
 const MAX_ENTRIES: usize = 4096;
 const MAX_STRINGS: usize = 256;
+const MAX_LANGUAGES: usize = 64;
 const LONGEST_VALUE: usize = 512;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,11 +27,20 @@ impl VersionInfo {
         let resources = pe.directory(RESOURCES)?;
         let by_type = sub_directory(resources, 0, |id| id == RT_VERSION)?;
         let by_name = sub_directory(resources, by_type, |_| true)?;
-        let leaf = entry(resources, by_name, |_| true)?;
-        let leaf = usize::try_from(leaf).ok()?;
-        let bytes = pe.at(u32_at(resources, leaf)?)?;
-        let size = usize_at(resources, leaf + 4)?;
-        Self::parse(bytes.get(..size).unwrap_or(bytes))
+        let mut languages = entries(resources, by_name).filter_map(|(_, leaf)| {
+            let leaf = usize::try_from(leaf).ok()?;
+            let bytes = pe.at(u32_at(resources, leaf)?)?;
+            let size = usize_at(resources, leaf + 4)?;
+            Self::parse(bytes.get(..size).unwrap_or(bytes))
+        });
+        let mut info = languages.next()?;
+        // An installer may have only a comment in its first language.
+        for other in languages.take(MAX_LANGUAGES) {
+            for (key, text) in other.strings {
+                info.strings.entry(key).or_insert(text);
+            }
+        }
+        Some(info)
     }
 
     fn parse(data: &[u8]) -> Option<Self> {
@@ -111,23 +121,20 @@ fn four_parts(data: &[u8], at: usize) -> Option<String> {
 }
 
 fn sub_directory(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<usize> {
-    let found = entry(resources, at, wanted)?;
+    let (_, found) = entries(resources, at).find(|(id, _)| wanted(*id))?;
     let inside = found & !IS_DIRECTORY;
     (found & IS_DIRECTORY != 0)
         .then(|| usize::try_from(inside).ok())
         .flatten()
 }
 
-/// Offset of the first entry with a wanted number.
-fn entry(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<u32> {
-    let named = usize::from(u16_at(resources, at + 12)?);
-    let numbered = usize::from(u16_at(resources, at + 14)?);
-    let count = (named + numbered).min(MAX_ENTRIES);
-    (0..count).find_map(|number| {
+/// Numbers and offsets of the entries of a directory.
+fn entries(resources: &[u8], at: usize) -> impl Iterator<Item = (u32, u32)> {
+    let count = |at: usize| u16_at(resources, at).map_or(0, usize::from);
+    let count = (count(at + 12) + count(at + 14)).min(MAX_ENTRIES);
+    (0..count).map_while(move |number| {
         let place = at + 16 + number * 8;
-        let id = u32_at(resources, place)?;
-        let offset = u32_at(resources, place + 4)?;
-        wanted(id).then_some(offset)
+        Some((u32_at(resources, place)?, u32_at(resources, place + 4)?))
     })
 }
 
