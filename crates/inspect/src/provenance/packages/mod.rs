@@ -180,7 +180,8 @@ impl PackageFileKind {
                 products: products::products(bytes),
                 ..FilePackages::default()
             },
-            Self::NuGet => nuget::dependencies(bytes).unwrap_or_default(),
+            Self::NuGet => nuget::dependencies(bytes)
+                .unwrap_or_else(|| FilePackages::of(nuget::configured(bytes))),
         };
         let packages = found.packages.into_iter();
         let packages = packages.filter_map(FoundPackage::plausible);

@@ -1,4 +1,5 @@
-//! `NuGet` packages, from the `NAME.deps.json` of a program, which can be in the program.
+//! `NuGet` packages: from the `NAME.deps.json` of a program, which can be in the program, and from the
+//! `packages.config` of .NET Framework.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +12,13 @@ pub(super) const BUNDLE: [u8; 32] = [
     0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32,
     0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
+const CONFIG: &str = "packages.config";
 /// Size of the versions of a bundle and its number of files.
 const BUNDLE_START: usize = 12;
 
 pub(super) fn is_list(name: &str) -> bool {
-    let end = name.len().checked_sub(".deps.json".len());
-    end.and_then(|end| name.get(end..))
-        .is_some_and(|end| end.eq_ignore_ascii_case(".deps.json"))
+    let name = name.to_ascii_lowercase();
+    name.ends_with(".deps.json") || name == CONFIG
 }
 
 /// The list in a program that is published as one file, by .NET 5 or later. Lists are not
@@ -38,6 +39,44 @@ pub(super) fn bundled_list<'a>(pe: &Pe<'a>, file: &'a [u8]) -> Option<&'a [u8]> 
     let offset = size(u64_at(bundle, after_id)?)?;
     let list = part(file, offset, size(u64_at(bundle, after_id + 8)?)?)?;
     (list.len() as u64 <= PackageFileKind::NuGet.most()).then_some(list)
+}
+
+/// The packages of a `packages.config`. Those without a framework are tools: Chocolatey has files of
+/// the same form.
+pub(super) fn configured(bytes: &[u8]) -> Vec<FoundPackage> {
+    let text = String::from_utf8_lossy(bytes);
+    // Elements in comments do not count.
+    let mut parts = text.split("<!--");
+    let first = parts.next().into_iter();
+    let others = parts.filter_map(|part| Some(part.split_once("-->")?.1));
+    let text: String = first.chain(others).collect();
+    let elements = text.split("<package").skip(1);
+    let elements = elements.filter(|it| it.starts_with(char::is_whitespace));
+    let packages = elements.filter_map(|element| {
+        let (element, _) = element.split_once('>')?;
+        let needed_to_build = attribute(element, "developmentDependency");
+        attribute(element, "targetFramework")?;
+        if needed_to_build.is_some_and(|it| it.eq_ignore_ascii_case("true")) {
+            return None;
+        }
+        let (name, version) = (attribute(element, "id")?, attribute(element, "version"));
+        Some(FoundPackage::new(Ecosystem::NuGet, name, version))
+    });
+    packages.collect()
+}
+
+fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = element;
+    loop {
+        let (key, after) = rest.split_once('=')?;
+        let after = after.trim_start();
+        let quote = after.chars().next().filter(|it| matches!(it, '"' | '\''))?;
+        let (value, next) = after[1..].split_once(quote)?;
+        if key.trim() == name {
+            return Some(value);
+        }
+        rest = next;
+    }
 }
 
 /// A program's packages, and the paths of their files and its own.

@@ -187,6 +187,29 @@ fn files_of_packages_are_where_the_program_has_them() {
 }
 
 #[test]
+fn a_site_has_the_packages_of_its_configuration_without_tools() {
+    let text = r#"<?xml version="1.0" encoding="utf-8"?>
+<packages>
+  <package id="jQuery" version="3.3.1" targetFramework="net472" />
+  <package version = '5.2.3' id = 'Microsoft.AspNet.Mvc'
+           targetFramework='net472'/>
+  <package id="Tool" version="1.0" targetFramework="net472" developmentDependency="true" />
+  <package id="git" version="2.30.0" />
+  <!-- <package id="old" version="1.0" targetFramework="net45" /> -->
+</packages>"#;
+    let package = |name: &str, version| FoundPackage::new(Ecosystem::NuGet, name, Some(version));
+    assert_eq!(
+        reported_by("Files/inetpub/wwwroot/packages.config", text.as_bytes()),
+        [
+            package("jQuery", "3.3.1"),
+            package("Microsoft.AspNet.Mvc", "5.2.3")
+        ]
+    );
+    let cut = &text[..text.len() / 2];
+    assert_eq!(reported_by("packages.config", cut.as_bytes()).len(), 2);
+}
+
+#[test]
 fn a_program_in_one_file_has_the_packages_of_its_list() {
     let list = br#"{"libraries": {"A/1.0": {"type": "package"}}}"#;
     let with_header = |major: u32| {
@@ -222,6 +245,7 @@ fn only_descriptions_of_packages_are_read() {
         ("Files/a/node_modules/x/lib/package.json", None),
         ("Files/a/package.json", None),
         ("Files/a/App.deps.json", Some(NuGet)),
+        ("Files/web/Packages.config", Some(NuGet)),
         ("Files/a/x-1.dist-info/METADATA", Some(Python)),
         ("Files/a/x-1-py3.9.egg-info/PKG-INFO", Some(Python)),
         ("Files/a/x-1-py3.9.egg-info", Some(Python)),
