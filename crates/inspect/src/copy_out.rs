@@ -10,13 +10,14 @@ use serde::Serialize;
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::files::{SpoolPart, is_draft};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::{Descriptor, Image, media_type};
+use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::Source;
 use wincimg_windows::path::{ImagePath, name_problem};
 
 use super::ExtractedEntry;
 use super::drive::{Drive, DriveError};
 use super::extract::{extract_from, unreadable};
+use super::layers::lacks_bytes;
 
 /// Result of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -52,14 +53,11 @@ impl ExtractedFiles {
         let mut unread = Vec::new();
         let mut layers: Vec<(usize, &Descriptor)> = Vec::new();
         for (number, blob) in image.manifest().layers.iter().enumerate() {
-            let is_stored = !media_type::is_foreign(&blob.media_type) || {
-                let found = source.has_blob(blob).await;
-                found.map_err(|error| unreadable(&blob.digest, error.into()))?
-            };
-            if is_stored {
-                layers.push((number, blob));
-            } else {
+            let failed = |problem| unreadable(&blob.digest, problem);
+            if lacks_bytes(source, blob).await.map_err(failed)? {
                 unread.push(number + 1);
+            } else {
+                layers.push((number, blob));
             }
         }
         let wanted = BTreeSet::from([path.components().join("/")]);

@@ -80,6 +80,12 @@ pub(crate) fn last_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
+/// Returns true if a file has one of these extensions.
+pub(crate) fn has_extension(path: &str, known: &[&str]) -> bool {
+    let end = last_name(path).rsplit_once('.').map_or("", |(_, end)| end);
+    known.iter().any(|known| end.eq_ignore_ascii_case(known))
+}
+
 /// The path of the file that an alternate data stream belongs to, such as `app/a.exe` for
 /// `app/a.exe:Zone.Identifier`; none for anything else.
 pub(crate) fn file_of_stream(path: &str) -> Option<&str> {

@@ -11,7 +11,9 @@ use wincimg_registry::hive::{Hive, Key, Semantics};
 
 use super::base::BaseHive;
 use super::contents::normalized;
-use super::entries::{Entry, FILES, HIVES, LayerChange, LayerEntries, Layout, UTILITY_VM, below};
+use super::entries::{
+    Entry, FILES, HIVES, LayerChange, LayerEntries, Layout, UTILITY_VM, below, has_extension,
+};
 use super::layers::{ROOT_ALONE, has_root_alone};
 use super::provenance::windows_file_version;
 use super::stream::layer_limits;
@@ -198,7 +200,7 @@ impl LayerDiff {
                 LayerChange::HardLink(target.into())
             }
             Some(LayerChange::File(()))
-                if has_version(path) && entry.raw.size <= LARGEST_WITH_VERSION =>
+                if has_extension(path, &WITH_VERSION) && entry.raw.size <= LARGEST_WITH_VERSION =>
             {
                 let bytes = entries.reader.content()?;
                 windows = windows_file_version(&bytes).map(Into::into);
@@ -289,12 +291,6 @@ impl LayerDiff {
             });
         }
     }
-}
-
-fn has_version(name: &str) -> bool {
-    let (_, end) = name.rsplit_once('.').unwrap_or(("", ""));
-    let mut known = WITH_VERSION.iter();
-    known.any(|known| end.eq_ignore_ascii_case(known))
 }
 
 /// Hash of an entry's descriptor.

@@ -171,6 +171,11 @@ pub(super) async fn read(
     hives.into_iter().flatten().collect()
 }
 
+/// Returns true if a layer is foreign, and its bytes are not stored with the image.
+pub(super) async fn lacks_bytes(source: &Source, blob: &Descriptor) -> Result<bool, LayerProblem> {
+    Ok(media_type::is_foreign(&blob.media_type) && !source.has_blob(blob).await?)
+}
+
 async fn read_reporting_errors(
     source: &Source,
     blob: &Descriptor,
@@ -236,7 +241,7 @@ async fn read_layer(
         (true, _) | (false, ReadDepth::All) => Depth::ToTheEnd,
         (false, _) => Depth::Beginning(BEGINNING),
     };
-    if media_type::is_foreign(&blob.media_type) && !source.has_blob(blob).await? {
+    if lacks_bytes(source, blob).await? {
         if bottom {
             return Err(LayerProblem::ForeignBase);
         }

@@ -28,7 +28,7 @@ pub use waste::{ImageWaste, WastedFile, find_waste};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::{Descriptor, Digest, Image, media_type};
+use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_registry::hive::{self, Hive, Key};
 use wincimg_registry::{RegistryEdit, Root};
@@ -37,7 +37,7 @@ use crate::base::{BaseHive, CollectedLayer, Extent, LayerPosition, collect_layer
 use crate::error::LayerProblem;
 use crate::extract::unreadable;
 use crate::facts::ImageFacts;
-use crate::layers::UnclosedHive;
+use crate::layers::{UnclosedHive, lacks_bytes};
 use crate::own_contents::windows_layers;
 use crate::stream::read_blob;
 
@@ -166,9 +166,10 @@ impl ContentReader {
             let is_windows = windows
                 .get(number - 1)
                 .is_some_and(|is_windows| *is_windows);
+            let failed = |problem| unreadable(&blob.digest, problem);
             let status = if is_windows && self.options.skip_windows {
                 ContentStatus::Windows
-            } else if media_type::is_foreign(&blob.media_type) && !has_blob(source, blob).await? {
+            } else if lacks_bytes(source, blob).await.map_err(failed)? {
                 ContentStatus::ForeignBytes
             } else {
                 ContentStatus::Read
@@ -205,11 +206,6 @@ impl ContentReader {
             move |input: &mut (dyn Read + Send)| Ok(collect_layer(input, position, &extent)?);
         read_blob(reader, task.as_ref(), work).await
     }
-}
-
-async fn has_blob(source: &Source, blob: &Descriptor) -> Result<bool, Problem> {
-    let has_blob = source.has_blob(blob).await;
-    has_blob.map_err(|error| unreadable(&blob.digest, error.into()))
 }
 
 impl ContentLayer {

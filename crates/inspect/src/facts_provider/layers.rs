@@ -2,12 +2,13 @@
 
 use futures_util::{StreamExt, TryStreamExt, stream as futures};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::{Descriptor, Image, media_type};
+use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::remote::{BlobReader, BlobSource, RegistryClient};
 use wincimg_oci::store::Source;
 
 use crate::base::{CollectedLayer, Extent, LayerPosition, collect_layer};
 use crate::error::{LayerProblem, LayerReadError};
+use crate::layers::lacks_bytes;
 use crate::stream;
 use crate::stream::{BlobReadOutcome, Depth, Input};
 
@@ -85,8 +86,7 @@ pub(super) async fn open(
     place: &Source,
     blob: &Descriptor,
 ) -> Result<BlobReader, LayerProblem> {
-    let is_elsewhere = media_type::is_foreign(&blob.media_type) && !place.has_blob(blob).await?;
-    if !is_elsewhere {
+    if !lacks_bytes(place, blob).await? {
         return Ok(place.open_blob(blob).await?);
     }
     if blob.urls.is_empty() {

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Descriptor, Image, media_type};
+use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Descriptor, Image};
 use wincimg_oci::store::{Sink, Source};
 
 use super::document::ImageDocument;
 use super::inventory::{Inventory, InventoryBase};
 use super::layer::{LayerContents, scan_layer};
 use crate::extract::unreadable;
+use crate::layers::lacks_bytes;
 use crate::own_contents::windows_layers;
 use crate::{LayerProblem, read_blob};
 
@@ -99,9 +100,8 @@ pub async fn read_inventory(
     let mut contents = Vec::new();
     let mut unread = Vec::new();
     for (number, blob) in (1..).zip(&image.manifest().layers).skip(below) {
-        let is_foreign = media_type::is_foreign(&blob.media_type);
         let failed = |problem| unreadable(&blob.digest, problem);
-        if is_foreign && !place.has_blob(blob).await.map_err(|it| failed(it.into()))? {
+        if lacks_bytes(place, blob).await.map_err(failed)? {
             unread.push(number);
             contents.push(Arc::default());
             continue;

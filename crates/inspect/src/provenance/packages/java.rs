@@ -6,7 +6,8 @@ use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
-use super::{Ecosystem, FilePackages, FoundPackage, MOST};
+use super::{Ecosystem, FilePackages, FoundPackage, MOST, header};
+use crate::entries::{has_extension, last_name};
 
 /// Limit on the part of a description that is read.
 const LARGEST_TEXT: u64 = 1 << 20;
@@ -25,9 +26,8 @@ const QUALIFIERS: [&str; 11] = [
 
 /// Returns true if a file name is that of a jar or of an archive with jars, such as a plugin of
 /// Jenkins.
-pub(super) fn is_archive(extension: &str) -> bool {
-    let mut known = ["jar", "war", "ear", "hpi", "jpi"].iter();
-    known.any(|known| extension.eq_ignore_ascii_case(known))
+pub(super) fn is_archive(name: &str) -> bool {
+    has_extension(name, &["jar", "war", "ear", "hpi", "jpi"])
 }
 
 pub(super) fn packages(path: &str, bytes: &[u8]) -> FilePackages {
@@ -72,8 +72,7 @@ impl Archives {
         }
         self.found.packages.extend(own);
         for name in names {
-            let end = name.rsplit_once('.').map(|(_, end)| end);
-            if !end.is_some_and(is_archive) {
+            if !is_archive(&name) {
                 continue;
             }
             if levels == 0 || self.found.packages.len() > MOST {
@@ -131,15 +130,11 @@ fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
     Some(FoundPackage::new(Ecosystem::Maven, &name, Some(&version)))
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// Returns true if a jar's file names a package that it does not describe: all descriptions may be
 /// those of libraries that were merged into it.
 fn is_unlisted(path: &str, found: &FoundPackage, poms: &[FoundPackage]) -> bool {
     let version = found.version.as_deref();
-    let is_named = version.is_some_and(|version| file_name(path).contains(version));
+    let is_named = version.is_some_and(|version| last_name(path).contains(version));
     let is_same = |pom: &FoundPackage| {
         let artifact = pom.name.rsplit(':').next().unwrap_or(&pom.name);
         artifact.starts_with(&found.name) || found.name.ends_with(artifact)
@@ -151,17 +146,9 @@ fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
     let text = String::from_utf8_lossy(bytes);
     // A line that begins with a space continues the one before.
     let text = text.replace("\r\n", "\n").replace("\n ", "");
-    let main = text.lines().take_while(|line| !line.is_empty());
-    let fields: Vec<(&str, &str)> = main.filter_map(|line| line.split_once(": ")).collect();
-    let field = |wanted: &str| {
-        let mut fields = fields.iter();
-        let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found
-            .map(|(_, value)| value.trim())
-            .filter(|value| !value.is_empty())
-    };
+    let field = |wanted: &str| header(&text, wanted).filter(|value| !value.is_empty());
     let stated: Vec<&str> = VERSIONS.into_iter().filter_map(field).collect();
-    let file = file_name(path);
+    let file = last_name(path);
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     let of_bundle = || {
         let symbolic = field("Bundle-SymbolicName")?.split(';').next()?;

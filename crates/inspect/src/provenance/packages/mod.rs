@@ -23,7 +23,7 @@ use self::pe::Pe;
 use self::products::ProductKey;
 use self::version_info::VersionInfo;
 use super::purl;
-use crate::entries::last_name;
+use crate::entries::{has_extension, last_name};
 
 /// Limit on names and versions.
 const LONGEST: usize = 512;
@@ -116,11 +116,7 @@ impl PackageFileKind {
     pub(super) fn from_path(path: &str) -> Option<Self> {
         let names: Vec<&str> = path.split('/').collect();
         let name = names.last()?;
-        let end = name.rsplit_once('.').map_or("", |(_, end)| end);
-        let is_executable = ["exe", "dll", "sys", "ocx", "node", "pyd"]
-            .iter()
-            .any(|known| end.eq_ignore_ascii_case(known));
-        if is_executable {
+        if has_extension(name, &["exe", "dll", "sys", "ocx", "node", "pyd"]) {
             Some(Self::Executable)
         } else if msi::is_installed(&names) {
             Some(Self::Msi)
@@ -130,7 +126,7 @@ impl PackageFileKind {
             Some(Self::NuGet)
         } else if python::is_description(&names) {
             Some(Self::Python)
-        } else if java::is_archive(end) {
+        } else if java::is_archive(name) {
             Some(Self::Java)
         } else if products::is_hive(path) {
             Some(Self::Software)
@@ -221,6 +217,14 @@ fn json(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes).ok()
 }
 
+/// A field of those in the form of mail headers, which end at an empty line.
+fn header<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    let head = text.lines().take_while(|line| !line.trim().is_empty());
+    let mut fields = head.filter_map(|line| line.split_once(": "));
+    let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    found.map(|(_, value)| value.trim())
+}
+
 /// The version of a program or library of Windows, according to the file; none for another file.
 pub(crate) fn windows_file_version(bytes: &[u8]) -> Option<String> {
     const PRODUCT: &str = "Microsoft® Windows® Operating System";
@@ -238,8 +242,7 @@ fn of_executable(path: &str, bytes: &[u8]) -> FilePackages {
         return FilePackages::of(modules);
     }
     let info = VersionInfo::from_pe(&pe);
-    let end = path.rsplit_once('.').map_or("", |(_, end)| end);
-    let is_library = end.eq_ignore_ascii_case("dll");
+    let is_library = has_extension(path, &["dll"]);
     match clr::assembly(&pe) {
         Some(assembly) => FilePackages::of([of_assembly(&assembly, info.as_ref(), is_library)]),
         None if pe.directory(pe::CLR).is_some() => FilePackages::default(),

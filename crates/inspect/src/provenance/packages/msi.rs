@@ -5,6 +5,7 @@ use std::io::Cursor;
 use wincimg_msi::Package;
 
 use super::{Ecosystem, FoundPackage};
+use crate::entries::has_extension;
 
 /// Returns true if a path is that of an installed package, and not of one that lies around.
 pub(super) fn is_installed(path: &[&str]) -> bool {
@@ -12,8 +13,7 @@ pub(super) fn is_installed(path: &[&str]) -> bool {
         return false;
     };
     let is = |name: &str, wanted: &str| name.eq_ignore_ascii_case(wanted);
-    let end = file.rsplit_once('.').map_or("", |(_, end)| end);
-    is(windows, "Windows") && is(installer, "Installer") && is(end, "msi")
+    is(windows, "Windows") && is(installer, "Installer") && has_extension(file, &["msi"])
 }
 
 pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {

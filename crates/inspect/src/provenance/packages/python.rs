@@ -1,7 +1,7 @@
 //! Python packages: the `METADATA` of each folder `NAME-VERSION.dist-info`, and what older tools make:
 //! the `PKG-INFO` of each `.egg-info` and in the `EGG-INFO` of each `.egg`, and files `NAME.egg-info`.
 
-use super::{Ecosystem, FoundPackage};
+use super::{Ecosystem, FoundPackage, header};
 
 pub(super) fn is_description(path: &[&str]) -> bool {
     let [.., folder, file] = path else {
@@ -15,16 +15,9 @@ pub(super) fn is_description(path: &[&str]) -> bool {
     }
 }
 
-/// Parses the fields, which have the form of mail headers and end at an empty line.
 pub(super) fn package(bytes: &[u8]) -> Option<FoundPackage> {
     let text = String::from_utf8_lossy(bytes);
-    let head = text.lines().take_while(|line| !line.trim().is_empty());
-    let fields: Vec<(&str, &str)> = head.filter_map(|line| line.split_once(": ")).collect();
-    let field = |wanted: &str| {
-        let mut fields = fields.iter();
-        let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.trim())
-    };
+    let field = |wanted: &str| header(&text, wanted);
     Some(FoundPackage {
         licence: field("License-Expression").map(str::to_owned),
         ..FoundPackage::new(Ecosystem::PyPi, field("Name")?, Some(field("Version")?))
