@@ -76,4 +76,3 @@ pub use own_contents::{OwnContents, read_own_contents};
 pub use registry::{LayerChanges, RegistryFormat, RegistryReport};
 pub use select::{EntryKind, OtherEntry, StatedEntry, StatedPlatform};
 pub use shutdown::{ShutdownSetting, ShutdownTimes};
-pub use stream::read_blob;

@@ -79,7 +79,7 @@ pub(super) async fn read<T: Send + 'static>(
 }
 
 /// Same as `read`, for callers that read a layer to its end.
-pub async fn read_blob<T: Send + 'static>(
+pub(super) async fn read_blob<T: Send + 'static>(
     reader: BlobReader,
     task: &dyn Task,
     work: impl FnOnce(&mut (dyn Read + Send)) -> Result<T, LayerProblem> + Send + 'static,

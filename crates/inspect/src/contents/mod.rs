@@ -158,14 +158,9 @@ impl ContentReader {
     /// The layers without their contents.
     async fn layers(&self, source: &Source, image: &Image) -> Result<Vec<ContentLayer>, Problem> {
         let windows = windows_layers(source, image, &self.progress).await?;
-        let facts = ImageFacts::new(image);
+        let blobs = std::iter::zip(&image.manifest().layers, ImageFacts::new(image).layers);
         let mut layers = Vec::new();
-        let blobs = image.manifest().layers.iter();
-        let blobs = blobs.zip(&image.config().rootfs.diff_ids);
-        for (number, (blob, diff_id)) in (1..).zip(blobs) {
-            let is_windows = windows
-                .get(number - 1)
-                .is_some_and(|is_windows| *is_windows);
+        for (number, ((blob, facts), is_windows)) in (1..).zip(blobs.zip(windows)) {
             let failed = |problem| unreadable(&blob.digest, problem);
             let status = if is_windows && self.options.skip_windows {
                 ContentStatus::Windows
@@ -174,14 +169,13 @@ impl ContentReader {
             } else {
                 ContentStatus::Read
             };
-            let facts = facts.layers.get(number - 1);
             layers.push(ContentLayer {
                 number,
-                digest: blob.digest.clone(),
-                size: blob.size,
-                created_by: facts.and_then(|facts| facts.created_by.clone()),
+                digest: facts.digest,
+                size: facts.size,
+                created_by: facts.created_by,
                 status,
-                diff_id: diff_id.clone(),
+                diff_id: facts.diff_id,
                 is_windows,
                 collected: Arc::default(),
             });

@@ -13,10 +13,11 @@ use wincimg_oci::store::{Sink, Source};
 use super::document::ImageDocument;
 use super::inventory::{Inventory, InventoryBase};
 use super::layer::{LayerContents, scan_layer};
+use crate::error::LayerProblem;
 use crate::extract::unreadable;
 use crate::layers::lacks_bytes;
 use crate::own_contents::windows_layers;
-use crate::{LayerProblem, read_blob};
+use crate::stream::read_blob;
 
 /// Bytes by which documents may differ in size that are equal apart from their times.
 const TIMES: u64 = 256;
