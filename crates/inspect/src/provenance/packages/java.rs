@@ -207,7 +207,7 @@ fn of_file_name<'a>(stem: &'a str, stated: &[&'a str]) -> Option<(&'a str, &'a s
         let rest = rest.and_then(|rest| rest.strip_prefix('-'));
         rest.is_some_and(|rest| !rest.split('-').next().is_some_and(is_qualifier))
     };
-    if let Some(stated) = stated.iter().find(is_before_classifier) {
+    if let Some(stated) = stated.first().filter(is_before_classifier) {
         return Some((name, *stated));
     }
     (is_certain || stated.first().is_none_or(agrees)).then_some((name, version))
