@@ -287,7 +287,7 @@ mod tests {
         remembered.insert(&stamp, &diff_id);
         assert_eq!(remembered.get(&stamp), Some(diff_id));
         for number in 0..1000 {
-            fs::write(cache.join(number.to_string()), [0; 72]).unwrap();
+            fs::write(cache.join(format!("{number:064x}")), [0; 72]).unwrap();
         }
         remembered.insert(&stamp, &sha256(b"another"));
         assert_eq!(remembered.get(&stamp), Some(sha256(b"another")));
