@@ -1,11 +1,8 @@
 //! Access: certificates, plain HTTP, passwords, helpers, proxies.
 
 use std::fs;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use axum::Router;
-use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
@@ -14,8 +11,10 @@ use wincimg_oci::remote::{
 };
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
-use wincimg_testkit::serve::serve;
-use wincimg_testkit::{chain, docker_config, loopback_options, options, push_image, repository};
+use wincimg_testkit::scripted::{answer, scripted};
+use wincimg_testkit::{
+    chain, docker_config, loopback_login, options, push_image, repository, trusting,
+};
 
 /// The host has to prove what it is.
 fn secure_options(host: &str) -> RegistryOptions {
@@ -33,9 +32,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     };
     let docker = DockerRegistry::start(setup);
     let host = docker.host();
-    let secure = secure_options(&host);
-
-    let error = repository(secure.clone(), &format!("{host}/a"))
+    let error = repository(secure_options(&host), &format!("{host}/a"))
         .head_manifest("1")
         .await
         .unwrap_err();
@@ -46,11 +43,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     let listing = format!("--insecure-registry {host}");
     assert_contains!(error.diagnosis().hint.unwrap(), "--ca-file FILE", &listing);
 
-    let trusting = RegistryOptions {
-        certificates: wincimg_testkit::trusting(docker.ca()),
-        ..secure
-    };
-    let registry = RegistryClient::new(trusting, Arc::new(Silent)).unwrap();
+    let registry = RegistryClient::new(trusting(docker.ca()), Arc::new(Silent)).unwrap();
     assert_eq!(
         registry.ping(&host).await.unwrap().connection,
         Protocol::Https
@@ -165,14 +158,11 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     );
 
     let file = docker.docker_config(&host, "wrong secret");
-    let config_file = Some(file.clone());
-    let wrong = repository(
-        RegistryOptions {
-            config_file,
-            ..options(&host)
-        },
-        &format!("{host}/a"),
-    );
+    let wrong = RegistryOptions {
+        config_file: Some(file.clone()),
+        ..options(&host)
+    };
+    let wrong = repository(wrong, &format!("{host}/a"));
     let error = wrong.tags().await.unwrap_err();
     let printed = error.to_string();
     assert_contains!(printed, "\"bob\"", &file.display().to_string());
@@ -181,27 +171,16 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
 
 #[test]
 async fn a_wrong_password_is_tried_once() {
-    let tried = Arc::new(Mutex::new(0));
-    let counter = tried.clone();
-    let refuse = move |headers: HeaderMap| {
-        *counter.lock().unwrap() += usize::from(headers.contains_key("authorization"));
-        async {
-            (
-                StatusCode::UNAUTHORIZED,
-                [("WWW-Authenticate", "Basic realm=\"x\"")],
-            )
-        }
-    };
-    let server = serve(Router::new().fallback(refuse));
+    let (log, server) = scripted(|_| answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""));
     let folder = tempfile::tempdir().unwrap();
-    let entry = json!({ "username": "bob", "password": "wrong" });
-    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
-    let repository = repository(
-        loopback_options(Some(file)),
-        &format!("{}/a", server.host()),
-    );
+    let options = loopback_login(folder.path(), &server.host());
+    let repository = repository(options, &format!("{}/a", server.host()));
     repository.tags().await.unwrap_err();
-    assert_eq!(*tried.lock().unwrap(), 1, "more would lock the account");
+    let all = log.all();
+    let tried = all
+        .iter()
+        .filter(|asked| asked.header("authorization").is_some());
+    assert_eq!(tried.count(), 1, "more would lock the account");
 }
 
 #[test]
@@ -238,14 +217,11 @@ async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
 async fn a_missing_configuration_is_named() {
     let docker = locked(true);
     let host = docker.host();
-    let config_file = Some(Path::new("/nonexistent/config.json").to_owned());
-    let repository = repository(
-        RegistryOptions {
-            config_file,
-            ..options(&host)
-        },
-        &format!("{host}/a"),
-    );
+    let options = RegistryOptions {
+        config_file: Some("/nonexistent/config.json".into()),
+        ..options(&host)
+    };
+    let repository = repository(options, &format!("{host}/a"));
     let error = repository.tags().await.unwrap_err();
     assert_contains!(error, "/nonexistent/config.json");
 }
@@ -266,12 +242,7 @@ async fn a_credential_helper_is_asked_and_named() {
         assert_contains!(ping.credential, "\"bob\"", "docker-credential-test (");
         return;
     }
-    let setup = Setup {
-        tls: true,
-        password: true,
-        ..Setup::default()
-    };
-    let docker = DockerRegistry::start(setup);
+    let docker = locked(true);
     let folder = tempfile::tempdir().unwrap();
     let helper = folder.path().join("docker-credential-test");
     let answer = json!({ "ServerURL": "x", "Username": "bob", "Secret": PASSWORD });
@@ -307,12 +278,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
         assert_eq!(registry.ping(&host).await.unwrap().login, AuthScheme::Basic);
         return;
     }
-    let setup = Setup {
-        tls: true,
-        password: true,
-        ..Setup::default()
-    };
-    let docker = DockerRegistry::start(setup);
+    let docker = locked(true);
     let file = docker.docker_config(&docker.host(), PASSWORD);
     wincimg_testkit::in_child(
         "docker_config_names_the_folder_of_the_configuration",
@@ -329,13 +295,7 @@ async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
         assert_eq!(registry.ping(host).await.is_ok(), expected == "answers");
         return;
     }
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let log = asked.clone();
-    let answer = move |uri: Uri| {
-        log.lock().unwrap().push(uri.to_string());
-        async { "{}" }
-    };
-    let proxy = serve(Router::new().fallback(answer));
+    let (log, proxy) = scripted(|_| answer(200, &[], "{}"));
     let environment = [("HTTP_PROXY", proxy.url("")), ("NO_PROXY", String::new())];
     let environment = environment
         .each_ref()
@@ -347,15 +307,12 @@ async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
         wincimg_testkit::docker_registry::free_port()
     );
     wincimg_testkit::in_child(test, &local, &environment);
-    assert!(asked.lock().unwrap().is_empty());
+    assert_eq!(log.lines(), [""; 0]);
 
     wincimg_testkit::in_child(test, "registry.invalid:5000 answers", &environment);
+    let asked = log.lines();
     assert!(
-        asked
-            .lock()
-            .unwrap()
-            .iter()
-            .all(|uri| uri.ends_with("/v2/"))
+        !asked.is_empty() && asked.iter().all(|line| line == "GET /v2/"),
+        "{asked:?}"
     );
-    assert!(!asked.lock().unwrap().is_empty());
 }

@@ -9,7 +9,9 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::remote::{RegistryError, RegistryOptions};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted, scripted_tls};
 use wincimg_testkit::serve::TestServer;
-use wincimg_testkit::{describe, docker_config, loopback_options, options, repository};
+use wincimg_testkit::{
+    describe, docker_config, login_config, loopback_login, loopback_options, repository,
+};
 
 const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
 /// `bob:sesame`
@@ -17,13 +19,9 @@ const BOB: &str = "Basic Ym9iOnNlc2FtZQ==";
 
 /// Options that trust only this server's CA, with a password for it.
 fn trusting(server: &TestServer, folder: &tempfile::TempDir) -> RegistryOptions {
-    let entry = json!({ "username": "bob", "password": "sesame" });
-    let config = json!({ "auths": { server.host(): entry } });
     RegistryOptions {
-        insecure: Vec::new(),
-        config_file: Some(docker_config(folder.path(), &config)),
-        certificates: wincimg_testkit::trusting(server.ca()),
-        ..options("127.0.0.1")
+        config_file: Some(login_config(folder.path(), &server.host())),
+        ..wincimg_testkit::trusting(server.ca())
     }
 }
 
@@ -68,11 +66,7 @@ async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
 #[test]
 async fn without_a_credential_nothing_more_is_asked() {
     let (log, server) = scripted_tls(hiding(404));
-    let options = RegistryOptions {
-        insecure: Vec::new(),
-        certificates: wincimg_testkit::trusting(server.ca()),
-        ..options("127.0.0.1")
-    };
+    let options = wincimg_testkit::trusting(server.ca());
     let repository = repository(options, &format!("{}/a", server.host()));
     assert!(repository.tags().await.unwrap_err().is_not_found());
     assert_eq!(log.lines(), ["GET /v2/a/tags/list"]);
@@ -128,18 +122,12 @@ fn insufficient(asked: &ScriptedRequest) -> Response {
     }
 }
 
-fn bob(host: &str, folder: &tempfile::TempDir) -> RegistryOptions {
-    let entry = json!({ "username": "bob", "password": "sesame" });
-    let config = json!({ "auths": { host: entry } });
-    loopback_options(Some(docker_config(folder.path(), &config)))
-}
-
 #[test]
 async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
     let (log, server) = scripted(insufficient);
     let folder = tempfile::tempdir().unwrap();
     let name = format!("{}/new/app", server.host());
-    let target = repository(bob(&server.host(), &folder), &name).for_push();
+    let target = repository(loopback_login(folder.path(), &server.host()), &name).for_push();
     let blob = describe(b"x");
     assert!(target.head_manifest("1").await.unwrap().is_none());
     assert!(!target.has_blob(&blob.digest).await.unwrap());
@@ -164,7 +152,7 @@ async fn a_known_user_who_may_not_push_is_told_to_ask_the_owner() {
     for server in [forbidden, insufficient] {
         let folder = tempfile::tempdir().unwrap();
         let name = format!("{}/a", server.host());
-        let target = repository(bob(&server.host(), &folder), &name).for_push();
+        let target = repository(loopback_login(folder.path(), &server.host()), &name).for_push();
         let (blob, bytes) = (describe(b"x"), Bytes::from_static(b"x"));
         let put = target.put_blob(&blob.digest, blob.size, &bytes, &Silent);
         let error = put.await.unwrap_err();
@@ -182,7 +170,7 @@ async fn a_refusal_to_say_what_exists_ends_a_pull_and_not_a_push() {
         });
         let folder = tempfile::tempdir().unwrap();
         let source = repository(
-            bob(&server.host(), &folder),
+            loopback_login(folder.path(), &server.host()),
             &format!("{}/a", server.host()),
         );
         source.head_manifest("1").await.unwrap_err();

@@ -1,18 +1,9 @@
 //! The tags of a large repository, page by page.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use axum::Router;
-use axum::extract::RawQuery;
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
-use axum::routing::get;
 use wincimg_common::diagnose::Diagnose as _;
-use wincimg_oci::remote::RegistryOptions;
 use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted, scripted_tls};
-use wincimg_testkit::serve::{TestServer, serve};
-use wincimg_testkit::{options, repository};
+use wincimg_testkit::serve::TestServer;
+use wincimg_testkit::{options, repository, trusting};
 
 /// Form of the link to the next page.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,55 +13,42 @@ enum Paging {
     Loop,
 }
 
-/// A server with 5,000 tags, and a counter of the requests for them.
-fn many_tags(paging: Paging) -> (TestServer, Arc<AtomicUsize>) {
-    let requests = Arc::new(AtomicUsize::new(0));
-    let counter = requests.clone();
-    let list = move |RawQuery(query): RawQuery| {
-        counter.fetch_add(1, Ordering::Relaxed);
-        let query = query.unwrap_or_default();
-        let last = query
-            .split('&')
-            .find_map(|field| field.strip_prefix("last="));
-        let start = match last {
+/// A server with 5,000 tags.
+fn many_tags(paging: Paging) -> (RequestLog, TestServer) {
+    scripted(move |asked: &ScriptedRequest| {
+        let start = match asked.field("last") {
             Some(last) if paging != Paging::Loop => last.parse::<usize>().unwrap() + 1,
             _ => 0,
         };
-        let page: Vec<_> = (start..5000)
-            .take(1000)
-            .map(|tag| format!("{tag:04}"))
-            .collect();
-        let mut headers = HeaderMap::new();
-        if let (Some(last), true) = (
-            page.last(),
-            paging != Paging::LastOnly && start + 1000 < 5000,
-        ) {
-            let link = format!("</v2/a/tags/list?n=1000&last={last}>; rel=\"next\"");
-            headers.insert("Link", link.parse().unwrap());
+        let page = start..(start + 1000).min(5000);
+        let tags: Vec<_> = page.clone().map(|tag| format!("{tag:04}")).collect();
+        let body = serde_json::json!({ "name": "a", "tags": tags }).to_string();
+        let link = tags
+            .last()
+            .map(|last| format!("</v2/a/tags/list?n=1000&last={last}>; rel=\"next\""));
+        match link {
+            Some(link) if paging != Paging::LastOnly && page.end < 5000 => {
+                answer(200, &[("Link", &link)], body)
+            }
+            _ => answer(200, &[], body),
         }
-        let body = serde_json::json!({ "name": "a", "tags": page }).to_string();
-        async move { (headers, body).into_response() }
-    };
-    let router = Router::new()
-        .route("/v2/", get(|| async { "{}" }))
-        .route("/v2/a/tags/list", get(list));
-    (serve(router), requests)
+    })
 }
 
 #[test]
 async fn five_thousand_tags_take_one_request_a_page() {
     for (paging, pages) in [(Paging::Link, 5), (Paging::LastOnly, 6)] {
-        let (server, requests) = many_tags(paging);
+        let (log, server) = many_tags(paging);
         let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
         let tags = repository.tags().await.unwrap();
         assert_eq!((tags.len(), tags[4999].as_str()), (5000, "4999"));
-        assert_eq!(requests.load(Ordering::Relaxed), pages);
+        assert_eq!(log.count("GET", "/tags/list"), pages);
     }
 }
 
 #[test]
 async fn pages_that_lead_back_to_themselves_are_an_error() {
-    let (server, _) = many_tags(Paging::Loop);
+    let (_, server) = many_tags(Paging::Loop);
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/answer");
@@ -154,12 +132,7 @@ async fn links_behind_tls_stay_there() {
             }
         };
         let (log, server) = scripted_tls(paged);
-        let options = RegistryOptions {
-            insecure: Vec::new(),
-            certificates: wincimg_testkit::trusting(server.ca()),
-            ..options("unused")
-        };
-        let repository = repository(options, &format!("{}/a", server.host()));
+        let repository = repository(trusting(server.ca()), &format!("{}/a", server.host()));
         let shown = link("HOST", "QUERY");
         assert_eq!(repository.tags().await.unwrap(), ["1", "2", "3"], "{shown}");
         assert_eq!(log.lines(), ["GET /v2/a/tags/list"; 2], "{shown}");

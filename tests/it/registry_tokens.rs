@@ -2,324 +2,261 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::response::Response;
 use serde_json::json;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
 use wincimg_oci::remote::{AuthScheme, RegistryClient, RegistryError, RegistryOptions};
-use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
-use wincimg_testkit::serve::{TestServer, serve};
-use wincimg_testkit::{chain, describe, docker_config, loopback_options, repository};
+use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted};
+use wincimg_testkit::serve::TestServer;
+use wincimg_testkit::{
+    chain, describe, docker_config, loopback_login, loopback_options, repository,
+};
 
-/// A request received by a server.
-#[derive(Debug, Clone)]
-struct ReceivedRequest {
-    method: Method,
-    uri: Uri,
-    authorization: Option<String>,
-    body: String,
-}
-
-/// Requests received by a token server and its registry, and their responses.
+/// State of a token server.
 #[derive(Default)]
-struct TokenServerLog {
-    /// Requests to the token server.
-    asked: Vec<ReceivedRequest>,
-    /// Requests to the registry.
-    shown: Vec<ReceivedRequest>,
-    /// Statuses with which the token server fails before it succeeds.
-    failures: Vec<StatusCode>,
-    /// The tokens that the registry accepts, the newest last.
+struct Tokens {
+    /// Statuses with which it fails before it succeeds.
+    failures: Vec<u16>,
+    /// Number of tokens so far.
+    issued: usize,
+    /// The tokens that the registry accepts.
     valid: Vec<String>,
 }
 
-type Shared = Arc<Mutex<TokenServerLog>>;
+impl Tokens {
+    fn issue(&mut self) -> Response {
+        if let Some(status) = self.failures.pop() {
+            return answer(status, &[], "no tokens today");
+        }
+        self.issued += 1;
+        let token = format!("token-{}", self.issued);
+        self.valid.push(token.clone());
+        let body = json!({ "token": token, "expires_in": 300 });
+        answer(200, &[], body.to_string())
+    }
 
-fn seen(method: &Method, uri: &Uri, headers: &HeaderMap, body: String) -> ReceivedRequest {
-    let authorization = headers.get("authorization");
-    ReceivedRequest {
-        method: method.clone(),
-        uri: uri.clone(),
-        authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
-        body,
+    /// The response of the registry.
+    fn open(&self, asked: &ScriptedRequest, realm: &str) -> Response {
+        let sent = asked.header("authorization");
+        let token = sent.and_then(|sent| sent.strip_prefix("Bearer "));
+        if !token.is_some_and(|token| self.valid.iter().any(|valid| valid == token)) {
+            let challenge =
+                format!(r#"Bearer realm="{realm}",service="the registry",error="invalid_token""#);
+            return answer(401, &[("WWW-Authenticate", &challenge)], "");
+        }
+        match asked.method.as_str() {
+            "POST" => answer(201, &[], ""),
+            _ if asked.path.ends_with("/tags/list") => answer(200, &[], r#"{"tags":["1"]}"#),
+            _ => answer(200, &[], "{}"),
+        }
     }
 }
 
-async fn give_token(
-    State(office): State<Shared>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: String,
-) -> Response {
-    let mut office = office.lock().unwrap();
-    office.asked.push(seen(&method, &uri, &headers, body));
-    if let Some(status) = office.failures.pop() {
-        return (status, "no tokens today").into_response();
-    }
-    let token = format!("token-{}", office.asked.len());
-    office.valid.push(token.clone());
-    json!({ "token": token, "expires_in": 300 })
-        .to_string()
-        .into_response()
+/// A token server, a registry that uses it, and the requests to both.
+struct Office {
+    tokens: Arc<Mutex<Tokens>>,
+    asked: RequestLog,
+    token_server: TestServer,
+    shown: RequestLog,
+    registry: TestServer,
 }
 
-async fn registry(
-    State((office, realm)): State<(Shared, String)>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
-    let mut office = office.lock().unwrap();
-    let request = seen(&method, &uri, &headers, String::new());
-    let bearer = request.authorization.clone().unwrap_or_default();
-    office.shown.push(request);
-    if !office
-        .valid
-        .iter()
-        .any(|token| bearer == format!("Bearer {token}"))
-    {
-        let challenge =
-            format!(r#"Bearer realm="{realm}",service="the registry",error="invalid_token""#);
-        return (StatusCode::UNAUTHORIZED, [("WWW-Authenticate", challenge)]).into_response();
+impl Office {
+    fn start() -> Self {
+        Self::with_realm(|url| url)
     }
-    if uri.path().ends_with("/tags/list") {
-        return r#"{"tags":["1"]}"#.into_response();
+
+    /// The registry names its token server by another URL.
+    fn with_realm(realm: impl FnOnce(String) -> String) -> Self {
+        let tokens = Arc::<Mutex<Tokens>>::default();
+        let issuing = Arc::clone(&tokens);
+        let (asked, token_server) = scripted(move |_| issuing.lock().unwrap().issue());
+        let realm = realm(token_server.url("token"));
+        let valid = Arc::clone(&tokens);
+        let (shown, registry) = scripted(move |asked| valid.lock().unwrap().open(asked, &realm));
+        Self {
+            tokens,
+            asked,
+            token_server,
+            shown,
+            registry,
+        }
     }
-    if method == "POST" {
-        return StatusCode::CREATED.into_response();
+
+    fn host(&self) -> String {
+        self.registry.host()
     }
-    "{}".into_response()
+
+    fn fails(&self, status: u16, times: usize) {
+        self.tokens.lock().unwrap().failures = vec![status; times];
+    }
 }
 
-/// A token server, a registry that uses it, and their shared state.
-fn office() -> (Shared, TestServer, TestServer) {
-    let office = Shared::default();
-    let tokens = Router::new()
-        .route("/token", any(give_token))
-        .with_state(office.clone());
-    let tokens = serve(tokens);
-    let realm = tokens.url("token");
-    let router = Router::new()
-        .fallback(registry)
-        .with_state((office.clone(), realm));
-    (office, tokens, serve(router))
-}
-
-fn query(seen: &ReceivedRequest) -> Vec<(String, String)> {
-    let url = reqwest::Url::parse(&format!("http://x{}", seen.uri)).unwrap();
+fn query(asked: &ScriptedRequest) -> Vec<(String, String)> {
+    let url = reqwest::Url::parse(&format!("http://x/?{}", asked.query)).unwrap();
     url.query_pairs().into_owned().collect()
 }
 
-fn pair(name: &str, value: &str) -> (String, String) {
-    (name.to_owned(), value.to_owned())
+#[track_caller]
+fn assert_field(asked: &ScriptedRequest, name: &str, value: &str) {
+    let fields = query(asked);
+    let field = (name.to_owned(), value.to_owned());
+    assert!(fields.contains(&field), "{fields:?}");
 }
 
 #[test]
 async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
-    let (office, _tokens, server) = office();
-    let repository = repository(
-        loopback_options(None),
-        &format!("{}/some/app", server.host()),
-    );
+    let office = Office::start();
+    let name = format!("{}/some/app", office.host());
+    let repository = repository(loopback_options(None), &name);
     for _ in 0..3 {
         assert_eq!(repository.tags().await.unwrap(), ["1"]);
     }
-    let office = office.lock().unwrap();
-    assert_eq!(office.asked.len(), 1);
-    let fields = query(&office.asked[0]);
-    assert!(
-        fields.contains(&pair("service", "the registry")),
-        "{fields:?}"
-    );
-    assert!(
-        fields.contains(&pair("scope", "repository:some/app:pull")),
-        "{fields:?}"
-    );
-    assert_eq!(office.asked[0].authorization, None);
+    let asked = office.asked.all();
+    assert_eq!(asked.len(), 1);
+    assert_field(&asked[0], "service", "the registry");
+    assert_field(&asked[0], "scope", "repository:some/app:pull");
+    assert_eq!(asked[0].header("authorization"), None);
 }
 
 #[test]
 async fn many_requests_at_once_wait_for_one_token() {
-    let (office, _tokens, server) = office();
-    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let office = Office::start();
+    let repository = repository(loopback_options(None), &format!("{}/a", office.host()));
     let digest = describe(b"x").digest;
     let looks = (0..20).map(|_| repository.has_blob(&digest));
     for outcome in futures_util::future::join_all(looks).await {
         assert!(outcome.unwrap());
     }
-    assert_eq!(office.lock().unwrap().asked.len(), 1);
+    assert_eq!(office.asked.all().len(), 1);
 }
 
 #[test]
 async fn a_token_that_expired_on_the_way_is_replaced() {
-    let (office, _tokens, server) = office();
-    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let office = Office::start();
+    let repository = repository(loopback_options(None), &format!("{}/a", office.host()));
     repository.tags().await.unwrap();
-    office.lock().unwrap().valid.clear();
+    office.tokens.lock().unwrap().valid.clear();
     repository.tags().await.unwrap();
-    assert_eq!(office.lock().unwrap().asked.len(), 2);
+    assert_eq!(office.asked.all().len(), 2);
 }
 
 #[test]
 async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
-    let (office, _tokens, server) = office();
-    let repository = repository(loopback_options(None), &format!("{}/target", server.host()));
+    let office = Office::start();
+    let repository = repository(loopback_options(None), &format!("{}/target", office.host()));
     let digest = describe(b"x").digest;
     assert!(repository.mount_blob(&digest, "source").await.unwrap());
     repository.tags().await.unwrap();
-    let office = office.lock().unwrap();
-    assert_eq!(office.asked.len(), 1);
-    let fields = query(&office.asked[0]);
-    assert!(
-        fields.contains(&pair("scope", "repository:source:pull")),
-        "{fields:?}"
-    );
-    assert!(
-        fields.contains(&pair("scope", "repository:target:pull,push")),
-        "{fields:?}"
-    );
+    let asked = office.asked.all();
+    assert_eq!(asked.len(), 1);
+    assert_field(&asked[0], "scope", "repository:source:pull");
+    assert_field(&asked[0], "scope", "repository:target:pull,push");
 }
 
 #[test]
 async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry() {
-    let (office, _tokens, server) = office();
+    let office = Office::start();
     let folder = tempfile::tempdir().unwrap();
-    let entry = json!({ "username": "bob", "password": "sesame" });
-    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
-    let options = loopback_options(Some(file));
-    repository(options.clone(), &format!("{}/a", server.host()))
-        .tags()
-        .await
-        .unwrap();
+    let options = loopback_login(folder.path(), &office.host());
+    let repository = repository(options.clone(), &format!("{}/a", office.host()));
+    repository.tags().await.unwrap();
     let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
-    let ping = registry.ping(&server.host()).await.unwrap();
+    let ping = registry.ping(&office.host()).await.unwrap();
     assert_eq!(ping.login, AuthScheme::Token);
 
-    let office = office.lock().unwrap();
+    let asked = office.asked.all();
     assert_eq!(
-        office.asked[0].authorization.as_deref(),
+        asked[0].header("authorization"),
         Some("Basic Ym9iOnNlc2FtZQ==")
     );
-    let shown = office
-        .shown
+    let shown = office.shown.all();
+    let mut shown = shown
         .iter()
-        .filter_map(|request| request.authorization.as_deref());
-    assert!(
-        shown
-            .into_iter()
-            .all(|value| value.starts_with("Bearer token-"))
-    );
+        .filter_map(|asked| asked.header("authorization"));
+    assert!(shown.all(|value| value.starts_with("Bearer token-")));
 }
 
 #[test]
 async fn an_identity_token_is_exchanged_by_a_form() {
-    let (office, _tokens, server) = office();
+    let office = Office::start();
     let folder = tempfile::tempdir().unwrap();
     let entry = json!({ "identitytoken": "a b&c" });
-    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
-    repository(
-        loopback_options(Some(file)),
-        &format!("{}/a", server.host()),
-    )
-    .tags()
-    .await
-    .unwrap();
-    let office = office.lock().unwrap();
-    let asked = &office.asked[0];
-    assert_eq!((asked.method.as_str(), asked.uri.query()), ("POST", None));
+    let file = docker_config(folder.path(), &json!({ "auths": { office.host(): entry } }));
+    let options = loopback_options(Some(file));
+    let repository = repository(options, &format!("{}/a", office.host()));
+    repository.tags().await.unwrap();
+    let asked = office.asked.all();
+    assert_eq!(
+        (asked[0].line().as_str(), asked[0].query.as_str()),
+        ("POST /token", "")
+    );
+    let body = String::from_utf8_lossy(&asked[0].body);
     for field in [
         "grant_type=refresh_token",
         "refresh_token=a+b%26c",
         "scope=repository%3Aa%3Apull",
         "service=the+registry",
     ] {
-        assert!(
-            asked.body.split('&').any(|found| found == field),
-            "{field} in {}",
-            asked.body
-        );
+        let is_sent = body.split('&').any(|found| found == field);
+        assert!(is_sent, "{field} in {body}");
     }
 }
 
 #[test]
 async fn a_token_server_that_stumbles_is_asked_again() {
-    let (office, _tokens, server) = office();
-    office.lock().unwrap().failures = vec![StatusCode::BAD_GATEWAY; 2];
-    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let office = Office::start();
+    office.fails(502, 2);
+    let repository = repository(loopback_options(None), &format!("{}/a", office.host()));
     assert_eq!(repository.tags().await.unwrap(), ["1"]);
 }
 
 #[test]
 async fn a_token_server_that_fails_is_named() {
-    let (office, tokens, server) = office();
-    office.lock().unwrap().failures = vec![StatusCode::INTERNAL_SERVER_ERROR; 99];
-    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let office = Office::start();
+    office.fails(500, 99);
+    let repository = repository(loopback_options(None), &format!("{}/a", office.host()));
     let error = repository.tags().await.unwrap_err();
-    let printed = chain(&error);
-    let (server, realm) = (server.host(), tokens.url("token"));
+    let (server, realm) = (office.host(), office.token_server.url("token"));
     assert_contains!(
-        printed,
+        chain(&error),
         &server,
         &realm,
         "500 Internal Server Error",
         "no tokens today",
     );
-    assert_eq!(
-        office.lock().unwrap().asked.len(),
-        6,
-        "its attempts are not multiplied by ours"
-    );
+    // Its attempts are not multiplied by ours.
+    assert_eq!(office.asked.all().len(), 6);
 }
 
 #[test]
 async fn a_token_server_of_another_site_gets_no_password_unless_it_is_named() {
-    let office = Shared::default();
-    let tokens = serve(
-        Router::new()
-            .route("/token", any(give_token))
-            .with_state(office.clone()),
-    );
-    let other = tokens.host().replace("127.0.0.1", "localhost");
-    let realm = format!("http://{other}/token");
-    let server = serve(
-        Router::new()
-            .fallback(registry)
-            .with_state((office.clone(), realm)),
-    );
+    let office = Office::with_realm(|url| url.replace("127.0.0.1", "localhost"));
+    let other = office.token_server.host().replace("127.0.0.1", "localhost");
     let folder = tempfile::tempdir().unwrap();
-    let entry = json!({ "username": "bob", "password": "sesame" });
-    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
-    let name = format!("{}/a", server.host());
-    let mut options = loopback_options(Some(file));
+    let name = format!("{}/a", office.host());
+    let mut options = loopback_login(folder.path(), &office.host());
     options.insecure.push("localhost".to_owned());
     let refused = repository(options.clone(), &name).tags().await.unwrap_err();
     assert!(
         matches!(&refused, RegistryError::TokenServer { server, .. } if *server == other),
         "{refused:?}"
     );
-    assert!(office.lock().unwrap().asked.is_empty());
+    assert_eq!(office.asked.lines(), [""; 0]);
 
     options.token_servers = vec![other];
     assert_eq!(repository(options, &name).tags().await.unwrap(), ["1"]);
-    assert!(office.lock().unwrap().asked[0].authorization.is_some());
+    assert!(office.asked.all()[0].header("authorization").is_some());
 }
 
 #[test]
 async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() {
-    let (office, _tokens, server) = office();
-    office.lock().unwrap().failures = vec![StatusCode::UNAUTHORIZED; 99];
+    let office = Office::start();
+    office.fails(401, 99);
     let folder = tempfile::tempdir().unwrap();
-    let entry = json!({ "username": "bob", "password": "sesame" });
-    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
-    let repository = repository(
-        loopback_options(Some(file)),
-        &format!("{}/a", server.host()),
-    );
+    let options = loopback_login(folder.path(), &office.host());
+    let repository = repository(options, &format!("{}/a", office.host()));
     let error = repository.tags().await.unwrap_err();
     assert!(
         matches!(error, RegistryError::Denied { status, .. } if status == 401),
@@ -332,9 +269,9 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
 #[test]
 async fn a_token_answer_that_is_none_does_not_show_its_content() {
     for body in ["\"very-secret\"", r#"{"token": "very-secret\n"}"#] {
-        let tokens = serve(Router::new().route("/token", get(move || async move { body })));
-        let state = (Shared::default(), tokens.url("token"));
-        let server = serve(Router::new().fallback(registry).with_state(state));
+        let (_, tokens) = scripted(move |_| answer(200, &[], body));
+        let realm = tokens.url("token");
+        let (_, server) = scripted(move |asked| Tokens::default().open(asked, &realm));
         let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
         let printed = chain(&repository.tags().await.unwrap_err());
         assert_contains!(printed, &tokens.host());
@@ -344,18 +281,17 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
 
 #[test]
 async fn a_token_server_without_tls_must_be_listed_too() {
-    let (office, tokens, server) = office();
+    let office = Office::start();
     let options = RegistryOptions {
-        insecure: vec![server.host()],
+        insecure: vec![office.host()],
         ..loopback_options(None)
     };
-    let error = repository(options, &format!("{}/a", server.host()))
-        .tags()
-        .await
-        .unwrap_err();
+    let repository = repository(options, &format!("{}/a", office.host()));
+    let error = repository.tags().await.unwrap_err();
     let hint = error.diagnosis().hint.unwrap();
-    assert_contains!(hint, &format!("--insecure-registry {}", tokens.host()));
-    assert_eq!(office.lock().unwrap().asked.len(), 0);
+    let listing = format!("--insecure-registry {}", office.token_server.host());
+    assert_contains!(hint, &listing);
+    assert_eq!(office.asked.lines(), [""; 0]);
 }
 
 #[test]

@@ -81,12 +81,16 @@ pub fn options(host: &str) -> RegistryOptions {
     }
 }
 
-/// One file of certificates, and none of the machine's folders.
-pub fn trusting(file: PathBuf) -> CertificateFiles {
-    CertificateFiles {
-        files: vec![file],
-        folders: Vec::new(),
-        is_named: false,
+/// Options that trust only servers with a certificate of this CA.
+pub fn trusting(ca: PathBuf) -> RegistryOptions {
+    RegistryOptions {
+        insecure: Vec::new(),
+        certificates: CertificateFiles {
+            files: vec![ca],
+            folders: Vec::new(),
+            is_named: false,
+        },
+        ..options("unused")
     }
 }
 
@@ -105,6 +109,12 @@ pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
     file
 }
 
+/// A `config.json` with a password of bob for a host.
+pub fn login_config(folder: &Path, host: &str) -> PathBuf {
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    docker_config(folder, &json!({ "auths": { host: entry } }))
+}
+
 /// Options for servers on several ports of loopback: all are insecure, and passwords may be sent to
 /// them.
 pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
@@ -113,6 +123,11 @@ pub fn loopback_options(config_file: Option<PathBuf>) -> RegistryOptions {
         plain_credentials: true,
         ..options("127.0.0.1")
     }
+}
+
+/// The same, with a password of bob for one of them.
+pub fn loopback_login(folder: &Path, host: &str) -> RegistryOptions {
+    loopback_options(Some(login_config(folder, host)))
 }
 
 /// Sets uploads in chunks of 1 MiB.
