@@ -4,16 +4,16 @@
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::routing::get;
 use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::Descriptor;
 use wincimg_oci::document::media_type::OCI_LAYER;
-use wincimg_oci::remote::{BlobSource, HttpError, RegistryError, RegistryOptions};
+use wincimg_oci::remote::{BlobSource, HttpError, RegistryError, RegistryOptions, Repository};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, reads_blob};
+use wincimg_testkit::scripted::{answer, scripted};
 use wincimg_testkit::serve::serve;
 use wincimg_testkit::{chain, describe, noise, options, put, repository};
 
@@ -35,11 +35,12 @@ async fn with_blob(
     (docker, proxy, blob)
 }
 
-fn short_timeouts(host: &str) -> RegistryOptions {
-    RegistryOptions {
+fn short_timeouts(host: &str) -> Repository {
+    let options = RegistryOptions {
         idle_timeout: Duration::from_millis(200),
         ..options(host)
-    }
+    };
+    repository(options, &format!("{host}/a"))
 }
 
 #[test]
@@ -72,16 +73,9 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
     let bytes = Bytes::from(noise(2 * MIB, 2));
     let shared = bytes.clone();
     let blob = describe(&bytes);
-    let path = format!("/v2/a/blobs/{}", blob.digest);
-    let router = Router::new()
-        .route("/v2/", get(|| async { "{}" }))
-        .route(&path, get(move || async move { shared }));
-    let server = serve(router);
-    let proxy = FaultProxy::start(
-        server.host(),
-        first(1, reads_blob, ProxyFault::CutAnswer(MIB)),
-    )
-    .await;
+    let server = serve(Router::new().fallback(async move || shared));
+    let rule = first(1, reads_blob, ProxyFault::CutAnswer(MIB));
+    let proxy = FaultProxy::start(server.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 2);
@@ -90,11 +84,8 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
 #[test]
 async fn a_registry_that_asks_for_patience_gets_it() {
     let wait = vec![("Retry-After", "1".to_owned())];
-    let rule = first(
-        1,
-        reads_blob,
-        ProxyFault::Answer(429, wait, "slow down".into()),
-    );
+    let fault = ProxyFault::Answer(429, wait, "slow down".into());
+    let rule = first(1, reads_blob, fault);
     let bytes = Bytes::from_static(b"in time");
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -172,11 +163,8 @@ async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
     let manifest = r#"{"schemaVersion":2,"config":{},"layers":[]}"#;
     let digest = describe(b"something else").digest.to_string();
     let promised = digest.clone();
-    let answer = move || async move { ([("Docker-Content-Digest", promised)], manifest) };
-    let router = Router::new()
-        .route("/v2/", get(|| async { "{}" }))
-        .route("/v2/a/manifests/{which}", get(answer));
-    let server = serve(router);
+    let (_, server) =
+        scripted(move |_| answer(200, &[("Docker-Content-Digest", &promised)], manifest));
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     for which in ["1", &digest] {
         let error = repository.get_manifest(which).await.unwrap_err();
@@ -194,11 +182,7 @@ async fn a_length_that_lies_is_an_error() {
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let error = repository.get_blob(&blob, 2000).await.unwrap_err();
-    let printed = error.to_string();
-    assert!(
-        printed.contains("1000") && printed.contains("500"),
-        "{printed}"
-    );
+    assert_contains!(error, "1000", "500");
 
     for size in [999, 1001] {
         let lie = Descriptor::new(OCI_LAYER, blob.digest.clone(), size);
@@ -222,16 +206,10 @@ async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
 #[test]
 async fn a_slow_drip_is_progress() {
     let bytes = Bytes::from(noise(400, 11));
-    let rule = first(
-        1,
-        reads_blob,
-        ProxyFault::Drip(20, Duration::from_millis(30)),
-    );
+    let fault = ProxyFault::Drip(20, Duration::from_millis(30));
+    let rule = first(1, reads_blob, fault);
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let repository = repository(
-        short_timeouts(&proxy.host()),
-        &format!("{}/a", proxy.host()),
-    );
+    let repository = short_timeouts(&proxy.host());
     assert_eq!(repository.get_blob(&blob, 500).await.unwrap(), bytes);
     assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
 }
@@ -241,19 +219,13 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
     let bytes = Bytes::from(noise(400, 12));
     let rule = first(1, reads_blob, ProxyFault::Stall(100));
     let (docker, proxy, blob) = with_blob(&bytes, rule).await;
-    let silent = repository(
-        short_timeouts(&proxy.host()),
-        &format!("{}/a", proxy.host()),
-    );
+    let silent = short_timeouts(&proxy.host());
     assert_eq!(silent.get_blob(&blob, 500).await.unwrap(), bytes);
     let reads = proxy.requests("GET", "/blobs/");
     assert_eq!(reads[1].header("range"), Some("bytes=100-"));
 
     let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, ProxyFault::Stall(0))).await;
-    let dead = repository(
-        short_timeouts(&proxy.host()),
-        &format!("{}/a", proxy.host()),
-    );
+    let dead = short_timeouts(&proxy.host());
     let error = dead.get_blob(&blob, 500).await.unwrap_err();
     assert_eq!(error.diagnosis().code, "network/interrupted");
     assert_contains!(chain(&error), &proxy.host());
@@ -262,11 +234,8 @@ async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
 #[test]
 async fn the_time_limit_ends_everything() {
     let bytes = Bytes::from(noise(10_000, 13));
-    let rule = first(
-        99,
-        reads_blob,
-        ProxyFault::Drip(1, Duration::from_millis(50)),
-    );
+    let fault = ProxyFault::Drip(1, Duration::from_millis(50));
+    let rule = first(99, reads_blob, fault);
     let (_docker, proxy, blob) = with_blob(&bytes, rule).await;
     let options = RegistryOptions {
         timeout: Some(Duration::from_millis(600)),
@@ -309,14 +278,8 @@ async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
 
 #[test]
 async fn a_manifest_that_is_too_large_is_not_read() {
-    let router = Router::new()
-        .route("/v2/", get(|| async { "{}" }))
-        .route("/v2/a/manifests/1", get(|| async { vec![b' '; 5 * MIB] }));
-    let server = serve(router);
+    let (_, server) = scripted(|_| answer(200, &[], " ".repeat(5 * MIB)));
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.get_manifest("1").await.unwrap_err();
-    assert!(
-        error.to_string().contains("larger than the limit"),
-        "{error:?}"
-    );
+    assert_contains!(error, "larger than the limit");
 }

@@ -5,7 +5,7 @@ use wincimg_common::progress::Silent;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
-use wincimg_testkit::{describe, in_pieces, loopback_options, noise, options, put, repository};
+use wincimg_testkit::{describe, loopback_options, noise, options, pieces_to, put, repository};
 
 const MIB: usize = 1024 * 1024;
 const GHCR: &str = r#"{"errors":[{"code":"REQUESTED_RANGE_NOT_SATISFIABLE","message":"the request body is too large and exceeds the maximum permissible limit of 4.00MiB"}]}"#;
@@ -93,8 +93,7 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
             _ => ProxyFault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
-        let options = in_pieces(options(&proxy.host()));
-        let repository = repository(options, &format!("{}/a", proxy.host()));
+        let repository = pieces_to(&format!("{}/a", proxy.host()));
         for seed in [1, 2] {
             put(&repository, &Bytes::from(noise(2 * MIB, seed))).await;
         }
@@ -139,8 +138,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
             "PATCH" | "PUT" => answer(status, &[], ""),
             _ => answer(404, &[], ""),
         });
-        let options = in_pieces(loopback_options(None));
-        let repository = repository(options, &format!("{}/a", server.host()));
+        let repository = pieces_to(&format!("{}/a", server.host()));
         for size in [MIB / 2, 2 * MIB] {
             let bytes = Bytes::from(noise(size, 6));
             let digest = describe(&bytes).digest;
@@ -163,8 +161,7 @@ async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
         _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = in_pieces(options(&proxy.host()));
-    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let repository = pieces_to(&format!("{}/a", proxy.host()));
     for seed in [3, 4] {
         let bytes = Bytes::from(noise(2 * MIB, seed));
         let blob = put(&repository, &bytes).await;
@@ -187,8 +184,7 @@ async fn pieces_are_not_smaller_than_the_registry_wants() {
         "PUT" => answer(201, &[], ""),
         _ => answer(404, &[], ""),
     });
-    let options = in_pieces(loopback_options(None));
-    let repository = repository(options, &format!("{}/a", server.host()));
+    let repository = pieces_to(&format!("{}/a", server.host()));
     put(&repository, &Bytes::from(noise(8 * MIB, 4))).await;
     put(&repository, &Bytes::from(noise(3 * MIB, 5))).await;
     let all = log.all();

@@ -14,11 +14,11 @@ use wincimg_oci::document::{Descriptor, Digest, Hasher};
 use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, RegistryError, RegistryOptions};
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, method};
+use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, method, reads_blob};
 use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted};
 use wincimg_testkit::serve::TestServer;
 use wincimg_testkit::{
-    chain, describe, in_pieces, loopback_options, noise, options, put, repository,
+    chain, describe, loopback_options, noise, options, pieces_to, put, repository,
 };
 
 const MIB: usize = 1024 * 1024;
@@ -60,8 +60,7 @@ async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
         }
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = in_pieces(options(&proxy.host()));
-    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let repository = pieces_to(&format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(4 * MIB, 4));
     let blob = put(&repository, &bytes).await;
     let sent: usize = proxy
@@ -79,26 +78,9 @@ async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
     let docker = docker();
     let rule = first(1, method("PATCH"), ProxyFault::CutRequest(MIB / 2));
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = in_pieces(options(&proxy.host()));
-    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let repository = pieces_to(&format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(2 * MIB, 5));
     let blob = put(&repository, &bytes).await;
-    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
-}
-
-#[test]
-async fn a_registry_that_takes_no_pieces_gets_the_whole() {
-    let docker = docker();
-    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
-        "PATCH" => ProxyFault::Answer(405, Vec::new(), String::new()),
-        _ => ProxyFault::Pass,
-    };
-    let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = in_pieces(options(&proxy.host()));
-    let repository = repository(options, &format!("{}/a", proxy.host()));
-    let bytes = Bytes::from(noise(2 * MIB, 6));
-    let blob = put(&repository, &bytes).await;
-    assert_eq!(proxy.requests("PATCH", "").len(), 1);
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
 }
 
@@ -167,9 +149,8 @@ async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
     let bytes = Bytes::from(noise(4 * MIB, 21));
     let from = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = put(&from, &bytes).await;
-    let options = in_pieces(options(&proxy.host()));
-    let from = repository(options.clone(), &format!("{}/a", proxy.host()));
-    let to = repository(options, &format!("{}/b", proxy.host()));
+    let from = pieces_to(&format!("{}/a", proxy.host()));
+    let to = pieces_to(&format!("{}/b", proxy.host()));
     let source = from.blob(&blob);
     let sent = to.put_blob(&blob.digest, blob.size, &source, &Silent);
     sent.await.unwrap();
@@ -181,15 +162,12 @@ async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
 #[test]
 async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
-    let reads_blob =
-        |passed: &ProxiedRequest| passed.method == "GET" && passed.path.contains("/blobs/");
     let rule = first(99, reads_blob, ProxyFault::Flip(MIB / 2));
     let proxy = FaultProxy::start(source.host(), rule).await;
     let from = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = put(&from, &Bytes::from(noise(3 * MIB, 22))).await;
-    let options = options(&target.host());
-    for options in [in_pieces(options.clone()), options] {
-        let to = repository(options, &format!("{}/b", target.host()));
+    let name = format!("{}/b", target.host());
+    for to in [pieces_to(&name), repository(options(&target.host()), &name)] {
         let bytes = from.blob(&blob);
         let sent = to.put_blob(&blob.digest, blob.size, &bytes, &Silent);
         let error = chain(&sent.await.unwrap_err());
@@ -293,8 +271,7 @@ async fn where_pieces_do_not_add_up_the_upload_goes_on_from_the_registrys_offset
             _ => answer(404, &[], ""),
         }
     });
-    let options = in_pieces(loopback_options(None));
-    let repository = repository(options, &format!("{}/a", server.host()));
+    let repository = pieces_to(&format!("{}/a", server.host()));
     put(&repository, &Bytes::from(noise(2 * MIB, 9))).await;
     let all = log.all();
     let ranges = all.iter().filter_map(|it| it.header("content-range"));
@@ -331,8 +308,7 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
                 _ => answer(404, &[], ""),
             }
         });
-        let options = in_pieces(loopback_options(None));
-        let repository = repository(options, &format!("{}/a", server.host()));
+        let repository = pieces_to(&format!("{}/a", server.host()));
         put(&repository, &Bytes::from(noise(size, 10))).await;
         let all = log.all();
         let bodies = all.iter().map(|asked| asked.body.len());
@@ -344,10 +320,7 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
 
 /// Uploads a blob in chunks until no attempt is left.
 async fn fail_to_put(server: &TestServer, blob: Vec<u8>) {
-    let repository = repository(
-        in_pieces(loopback_options(None)),
-        &format!("{}/a", server.host()),
-    );
+    let repository = pieces_to(&format!("{}/a", server.host()));
     let bytes = Bytes::from(blob);
     let blob = describe(&bytes);
     let put = repository.put_blob(&blob.digest, blob.size, &bytes, &Silent);
@@ -398,10 +371,7 @@ fn keeping(gain: usize) -> (RequestLog, TestServer) {
 async fn what_a_registry_keeps_of_broken_chunks_is_progress() {
     const GAIN: usize = MIB / 8;
     let (log, server) = keeping(GAIN);
-    let repository = repository(
-        in_pieces(loopback_options(None)),
-        &format!("{}/a", server.host()),
-    );
+    let repository = pieces_to(&format!("{}/a", server.host()));
     put(&repository, &Bytes::from(noise(2 * MIB, 13))).await;
     assert_eq!(log.count("PATCH", "/up"), 2 * MIB / GAIN);
     assert_eq!(log.count("POST", "/uploads/"), 1);

@@ -130,14 +130,6 @@ pub fn loopback_login(folder: &Path, host: &str) -> RegistryOptions {
     loopback_options(Some(login_config(folder, host)))
 }
 
-/// Sets uploads in chunks of 1 MiB.
-pub fn in_pieces(options: RegistryOptions) -> RegistryOptions {
-    RegistryOptions {
-        chunk_size: 1024 * 1024,
-        ..options
-    }
-}
-
 /// Deterministic bytes that compress badly.
 pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
@@ -161,6 +153,16 @@ pub fn folder_for_holes() -> tempfile::TempDir {
 pub fn repository(options: RegistryOptions, reference: &str) -> Repository {
     let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
     registry.repository(&parse_reference(reference).unwrap())
+}
+
+/// A repository of an insecure host, to which blobs are uploaded in chunks of 1 MiB.
+pub fn pieces_to(reference: &str) -> Repository {
+    let host = reference.split('/').next().unwrap();
+    let options = RegistryOptions {
+        chunk_size: 1024 * 1024,
+        ..options(host)
+    };
+    repository(options, reference)
 }
 
 pub fn describe(bytes: &[u8]) -> Descriptor {
