@@ -1,19 +1,17 @@
 //! Input files in the formats of common tools.
 
-use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 
 use crate::failure::{Fails, Failure};
+use crate::site::wincimg;
 
 const NODES: &str = r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "knoten-ä"},
     "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.17763.973"}}}]}"#;
 
 fn checked(nodes: &[u8]) -> assert_cmd::assert::Assert {
-    let folder = tempfile::tempdir().unwrap();
-    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(folder.path())
-        .args(["check-compat", "--image-build", "17763.973", "--nodes", "-"])
+    let arguments = ["check-compat", "--image-build", "17763.973", "--nodes", "-"];
+    wincimg(&std::env::temp_dir(), &arguments)
         .args(["--format", "json"])
         .write_stdin(nodes)
         .assert()
@@ -81,9 +79,7 @@ fn a_file_in_utf16_is_named_with_what_to_do() {
         &["--config", "defaults.toml", "render", "pause"],
     ] {
         let has_host = words[0] != "convert" && words[0] != "lint";
-        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(folder.path())
-            .args(words)
+        wincimg(folder.path(), words)
             .args(host.iter().filter(|_| has_host))
             .assert()
             .code(3)
@@ -99,9 +95,7 @@ fn a_binary_file_is_refused_as_by_other_commands() {
         ["--host-build", "17763.973", "-f"],
         ["--image-build", "17763.973", "--nodes"],
     ] {
-        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(folder.path())
-            .arg("check-compat")
+        wincimg(folder.path(), &["check-compat"])
             .args(words)
             .arg("list")
             .fails(3, "file/io", &["cannot read list", "byte 4 is not UTF-8"])
@@ -118,9 +112,7 @@ fn lists_have_a_limit() {
         ["--host-build", "17763.973", "-f"],
         ["--image-build", "17763.973", "--nodes"],
     ] {
-        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(folder.path())
-            .arg("check-compat")
+        wincimg(folder.path(), &["check-compat"])
             .args(words)
             .arg("list.json")
             .assert()

@@ -4,29 +4,33 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use assert_cmd::Command;
-
 use crate::failure::Fails;
+use crate::site::{folder_of, wincimg};
 
 /// The output of a refused command.
 fn printed(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(folder)
+    let refused = wincimg(folder, arguments)
         .env_remove("DOCKER_HOST")
         // Such names cause no request: the proxy does not exist.
         .env("HTTPS_PROXY", "http://127.0.0.1:9")
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-    assert!(output.stdout.is_empty(), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
+        .assert()
+        .code(2)
+        .stdout("");
+    String::from_utf8(refused.get_output().stderr.clone()).unwrap()
+}
+
+/// The output of a command that fails in any way.
+fn failed(folder: &Path, arguments: &[&str]) -> String {
+    let failed = wincimg(folder, arguments)
+        .env("HTTPS_PROXY", "http://127.0.0.1:9")
+        .assert()
+        .failure();
+    String::from_utf8(failed.get_output().stderr.clone()).unwrap()
 }
 
 #[test]
 fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in [
+    let folder = folder_of(&[
         ("bad.toml", "name = \"x\"\nbase = \"y\"\nfiels = 1\n"),
         ("flags.toml", "[check-compat]\nstrikt = true\n"),
         ("w.yaml", "kind: Pod\nmetadata:\n\tname: x\n"),
@@ -36,9 +40,7 @@ fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
             "{\"kind\": \"List\",\n \"items\": [{\"metadata\": {\"name\": 7}}]}",
         ),
         ("nodes.yaml", "kind: List\nitems: [\n"),
-    ] {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
+    ]);
     let check = ["check-compat", "--image-build", "17763.973"];
     for (arguments, shown) in [
         (
@@ -89,9 +91,7 @@ fn an_argument_that_is_not_utf8_is_refused_like_any_other() {
         (&["image", "inspect"], 2, "usage"),
         (&["recipe", "list", "--config"], 3, "file/io"),
     ] {
-        Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(folder.path())
-            .args(words)
+        wincimg(folder.path(), words)
             .arg(OsStr::from_bytes(b"Docker\xff"))
             .fails(exit, code, &[]);
     }
@@ -99,15 +99,11 @@ fn an_argument_that_is_not_utf8_is_refused_like_any_other() {
 
 #[test]
 fn an_image_missing_on_docker_hub_gets_a_hint() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let file = folder.path().join(name);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
-    };
-    write("app.tar", "");
-    write("image/oci-layout", "{}");
-    write("sources/Dockerfile", "FROM scratch\n");
+    let folder = folder_of(&[
+        ("app.tar", ""),
+        ("image/oci-layout", "{}"),
+        ("sources/Dockerfile", "FROM scratch\n"),
+    ]);
     let build = ["build", "pause", "--host-build", "17763.973"];
     for (arguments, expected) in [
         (&["inspect", "app.tar"][..], "docker-archive:app.tar"),
@@ -160,26 +156,24 @@ fn an_image_missing_on_docker_hub_gets_a_hint() {
 
 #[test]
 fn a_path_in_a_suggested_command_is_quoted_for_a_shell() {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in [
-        ("docker/Dockerfile", "FROM scratch\n"),
+    let folder = folder_of(&[
+        ("a b/docker/Dockerfile", "FROM scratch\n"),
         (
-            "recipe/recipe.toml",
+            "a b/recipe/recipe.toml",
             "name = \"x\"\nbase = \"nanoserver\"\n",
         ),
-        ("empty/oci-layout", "{\"imageLayoutVersion\": \"1.0.0\"}"),
         (
-            "empty/index.json",
+            "a b/empty/oci-layout",
+            "{\"imageLayoutVersion\": \"1.0.0\"}",
+        ),
+        (
+            "a b/empty/index.json",
             "{\"schemaVersion\": 2, \"manifests\": []}",
         ),
-        ("two/a.csproj", "<Project/>"),
-        ("two/b.csproj", "<Project/>"),
-        ("wincimg.toml", "insecure-registry = [\"repo.lan\"]\n"),
-    ] {
-        let file = folder.path().join("a b").join(name);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
-    }
+        ("a b/two/a.csproj", "<Project/>"),
+        ("a b/two/b.csproj", "<Project/>"),
+        ("a b/wincimg.toml", "insecure-registry = [\"repo.lan\"]\n"),
+    ]);
     let hotfix = ["node", "hotfix", "script", "17763.1158", "--files"];
     for (arguments, expected) in [
         (
@@ -224,44 +218,30 @@ fn a_path_in_a_suggested_command_is_quoted_for_a_shell() {
             "--dotnet 'a b/two/a.csproj'",
         ),
     ] {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(folder.path())
-            .args(arguments)
-            .output()
-            .unwrap();
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{arguments:?}");
+        let printed = failed(folder.path(), arguments);
         assert!(printed.contains(expected), "{arguments:?}: {printed}");
     }
-    let inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(folder.path().join("a b/docker"))
-        .args(["image", "inspect", "oci:none"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8(inspect.stderr).unwrap();
+    let below = folder.path().join("a b/docker");
+    let printed = failed(&below, &["image", "inspect", "oci:none"]);
     assert_contains!(printed, "/a b/wincimg.toml' or WINCIMG_CONFIG");
 }
 
 #[test]
 fn every_name_that_was_mistyped_is_guessed() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let file = folder.path().join(name);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
-    };
-    write(
-        "mine.toml",
-        "name = \"mine\"\nbase = \"nanoserver\"\n[variables]\nport = {}\n",
-    );
-    write("key.toml", "name = \"x\"\nbase = \"y\"\nfiels = 1\n");
-    write("flag.toml", "[build]\ntga = \"x\"\n");
-    write("command.toml", "[biuld]\ntag = \"x\"\n");
-    write(
-        "shop/Dockerfile",
-        "ARG VERSION\nFROM scratch AS compile\nFROM r.example/base:1 AS final\n",
-    );
-    write("workloads.yaml", "kind: Pod\n");
+    let folder = folder_of(&[
+        (
+            "mine.toml",
+            "name = \"mine\"\nbase = \"nanoserver\"\n[variables]\nport = {}\n",
+        ),
+        ("key.toml", "name = \"x\"\nbase = \"y\"\nfiels = 1\n"),
+        ("flag.toml", "[build]\ntga = \"x\"\n"),
+        ("command.toml", "[biuld]\ntag = \"x\"\n"),
+        (
+            "shop/Dockerfile",
+            "ARG VERSION\nFROM scratch AS compile\nFROM r.example/base:1 AS final\n",
+        ),
+        ("workloads.yaml", "kind: Pod\n"),
+    ]);
     let build =
         |arguments: &[&'static str]| [&["build", "--host-build", "17763.973"], arguments].concat();
     let check = |arguments: &[&'static str]| {
@@ -291,14 +271,7 @@ fn every_name_that_was_mistyped_is_guessed() {
         (check(&["--workloads", "workload.yaml"]), "workloads.yaml?"),
         (vec!["lint", "shop/Dockerfle"], "shop/Dockerfile?"),
     ] {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .current_dir(folder.path())
-            .env("HTTPS_PROXY", "http://127.0.0.1:9")
-            .args(&arguments)
-            .output()
-            .unwrap();
-        let printed = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{arguments:?}");
+        let printed = failed(folder.path(), &arguments);
         assert!(printed.contains(expected), "{arguments:?}: {printed}");
     }
 }

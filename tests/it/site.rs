@@ -52,10 +52,7 @@ impl Site {
     }
 
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
-        path
+        write(self.folder.path(), name, content)
     }
 
     pub(crate) fn text(&self, name: &str) -> String {
@@ -138,6 +135,30 @@ impl Site {
     pub(crate) fn requests(&self) -> usize {
         self.registry.with(|stored| stored.requests().len())
     }
+}
+
+/// `wincimg` with these arguments in a folder.
+pub(crate) fn wincimg(folder: &Path, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+/// Writes a file in a folder, and creates the folders above it.
+pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// A folder with files.
+pub(crate) fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        write(folder.path(), name, text);
+    }
+    folder
 }
 
 /// Adds a base with contents to the demo registry's bases, under one more tag.
