@@ -9,15 +9,11 @@ use predicates::str::contains;
 use serde_json::Value;
 
 use crate::failure::{Fails, note};
-use crate::site::answer_of;
+use crate::site::{answer_of, folder_of, wincimg};
 
-fn wincimg() -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+fn check_compat() -> Command {
     // An empty folder, so that no local wincimg.toml applies.
-    command
-        .current_dir(std::env::temp_dir())
-        .arg("check-compat");
-    command
+    wincimg(&std::env::temp_dir(), &["check-compat"])
 }
 
 const NODES: &str = r#"{"apiVersion":"v1","kind":"List","items":[
@@ -29,8 +25,9 @@ const NODES: &str = r#"{"apiVersion":"v1","kind":"List","items":[
 
 #[test]
 fn the_line_of_2020_02_is_found_and_the_fix_names_the_kb() {
-    let (code, report) =
-        answer_of(wincimg().args(["--host-build", "17763.973", "--image-build", "17763.1158"]));
+    let (code, report) = answer_of(
+        check_compat().args(["--host-build", "17763.973", "--image-build", "17763.1158"]),
+    );
     assert_eq!(code, 1);
     assert_eq!(report["compatible"], false);
     let check = &report["checks"][0];
@@ -48,7 +45,7 @@ fn a_limit_of_yaml_is_no_message_for_programmers() {
     let anchors = (0..1_000_001).map(|number| format!("- &a{number} x\n"));
     let anchors = anchors.collect::<Vec<_>>().concat();
     for text in ["kind: &x [*x]\n", &anchors] {
-        let output = wincimg()
+        let output = check_compat()
             .args(["--nodes", "-", "--image-build", "17763.1158"])
             .write_stdin(text)
             .output()
@@ -65,7 +62,7 @@ fn a_limit_of_yaml_is_no_message_for_programmers() {
 
 #[test]
 fn hyper_v_isolation_runs_older_images() {
-    wincimg()
+    check_compat()
         .args(["--host-build", "20348.2402", "--image-build", "17763.5696"])
         .args(["--isolation", "hyperv"])
         .assert()
@@ -76,14 +73,14 @@ fn hyper_v_isolation_runs_older_images() {
 #[test]
 fn newer_hosts_run_images_back_to_the_last_ltsc_release() {
     let (code, report) =
-        answer_of(wincimg().args(["--host-build", "26100.2314", "--image-build", "20348.1"]));
+        answer_of(check_compat().args(["--host-build", "26100.2314", "--image-build", "20348.1"]));
     assert_eq!(code, 0);
     assert_eq!(report["checks"][0]["rule"], "downlevel-ltsc");
 }
 
 #[test]
 fn nodes_come_from_kubectls_output_on_stdin() {
-    wincimg()
+    check_compat()
         .args(["--nodes", "-", "--image-build", "17763.1158"])
         .write_stdin(NODES)
         .assert()
@@ -101,7 +98,7 @@ fn a_windows_node_without_a_version_is_unknown_and_no_error() {
     let nodes = r#"{"kind":"List","items":[{"metadata":{"name":"w"},
         "status":{"nodeInfo":{"operatingSystem":"windows","kernelVersion":"?"}}}]}"#;
     let (code, report) = answer_of(
-        wincimg()
+        check_compat()
             .args(["--nodes", "-", "--image-build", "17763.1158"])
             .write_stdin(nodes),
     );
@@ -111,7 +108,7 @@ fn a_windows_node_without_a_version_is_unknown_and_no_error() {
     assert_eq!(report["checks"][0]["host"]["name"], "w");
     assert_eq!(report["checks"][0]["host"]["build"], Value::Null);
     // The verdict is also the beginning of the rule.
-    wincimg()
+    check_compat()
         .args(["--nodes", "-", "--image-build", "17763.1158"])
         .write_stdin(nodes)
         .assert()
@@ -120,7 +117,7 @@ fn a_windows_node_without_a_version_is_unknown_and_no_error() {
 
 #[test]
 fn the_matrix_fits_the_terminal_however_many_images_there_are() {
-    let mut command = wincimg();
+    let mut command = check_compat();
     command.args(["--host-build", "20348.2402", "--on", "2024-06-01"]);
     for revision in 0..120 {
         command.args(["--image-build", &format!("20348.{revision}")]);
@@ -149,7 +146,7 @@ fn many_hosts_are_shown_by_build() {
         .unwrap();
     }
     nodes.push_str("]}");
-    wincimg()
+    check_compat()
         .args(["--nodes", "-", "--image-build", "17763.973"])
         .write_stdin(nodes)
         .assert()
@@ -163,7 +160,7 @@ fn many_hosts_are_shown_by_build() {
 #[test]
 fn markdown_and_junit_carry_the_same_answer() {
     let run = |format| {
-        let output = wincimg()
+        let output = check_compat()
             .args(["--host-build", "17763.973", "--image-build", "17763.1158"])
             .args(["--on", "2024-06-01", "--format", format])
             .output()
@@ -178,7 +175,7 @@ fn markdown_and_junit_carry_the_same_answer() {
 fn a_report_goes_to_a_file_in_one_piece() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.json");
-    wincimg()
+    check_compat()
         .args(["--host-build", "20348.1", "--image-build", "20348.1"])
         .args(["--format", "json", "--output"])
         .arg(&file)
@@ -193,7 +190,7 @@ fn a_report_goes_to_a_file_in_one_piece() {
 #[test]
 fn a_report_for_a_dash_goes_to_stdout() {
     let folder = tempfile::tempdir().unwrap();
-    wincimg()
+    check_compat()
         .current_dir(folder.path())
         .args(["--host-build", "20348.1", "--image-build", "20348.1"])
         .args(["--output", "-", "--report", "json:-"])
@@ -208,7 +205,7 @@ fn a_file_is_for_one_report() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("out")).unwrap();
     let check = || {
-        let mut command = wincimg();
+        let mut command = check_compat();
         command
             .current_dir(folder.path())
             .args(["--host-build", "20348.1", "--image-build", "20348.1"]);
@@ -231,7 +228,7 @@ fn a_file_is_for_one_report() {
 fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let report = |to: &std::path::Path| {
-        wincimg()
+        check_compat()
             .args(["--host-build", "20348.1", "--image-build", "20348.1"])
             .args(["--format", "json", "--output"])
             .arg(to)
@@ -276,7 +273,7 @@ fn bad_input_is_reported_with_its_place_and_exit_code_2() {
         ("", None, &[]),
         ("nodes", Some(1), &["1"]),
     ] {
-        let failure = wincimg()
+        let failure = check_compat()
             .args(["--nodes", "-"])
             .args(image)
             .write_stdin(input)
@@ -286,23 +283,23 @@ fn bad_input_is_reported_with_its_place_and_exit_code_2() {
         assert!(!failure.hint.is_empty(), "{failure:#?}");
         assert!(failure.stderr.lines().count() <= 4, "{failure:#?}");
     }
-    wincimg()
+    check_compat()
         .args(["--host-build", "1776.3"])
         .args(image)
         .assert()
         .code(2)
         .stderr(contains("\"1776.3\"").and(contains("17763.973")));
-    wincimg()
+    check_compat()
         .args(["--host-build", "20348.1", "--on", "yesterday"])
         .args(image)
         .assert()
         .code(2)
         .stderr(contains("\"yesterday\"").and(contains("YYYY-MM-DD")));
-    wincimg().assert().code(2).stderr(contains("hint: "));
-    wincimg()
+    check_compat().assert().code(2).stderr(contains("hint: "));
+    check_compat()
         .args(["--host-build", "20348.1", "--images", "built.json"])
         .fails(2, "usage", &["--images"]);
-    wincimg()
+    check_compat()
         .args(["--nodes", "/nowhere/nodes.json"])
         .args(image)
         .fails(3, "file/io", &["/nowhere/nodes.json"]);
@@ -311,7 +308,7 @@ fn bad_input_is_reported_with_its_place_and_exit_code_2() {
 #[test]
 fn a_cluster_without_windows_nodes_is_distinguished_from_an_empty_list() {
     let refused = |items: &str, code: &str| {
-        wincimg()
+        check_compat()
             .args(["--nodes", "-", "--image-build", "20348.1"])
             .write_stdin(format!(r#"{{"kind":"List","items":[{items}]}}"#))
             .fails(2, code, &["stdin"]);
@@ -326,7 +323,7 @@ fn a_file_of_40_mb_that_is_not_a_node_list_is_refused_at_its_first_bad_byte() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{{\"kind\": \"List\", \"items\": [").unwrap();
     file.as_file().set_len(40 << 20).unwrap();
-    wincimg()
+    check_compat()
         .arg("--nodes")
         .arg(file.path())
         .args(["--image-build", "20348.1"])
@@ -341,7 +338,7 @@ fn defaults_come_from_the_folders_wincimg_toml() {
     let folder = tempfile::tempdir().unwrap();
     let write = |text: &str| std::fs::write(folder.path().join("wincimg.toml"), text).unwrap();
     let run = |arguments: &[&str]| {
-        wincimg()
+        check_compat()
             .current_dir(folder.path())
             .args(arguments)
             .assert()
@@ -386,7 +383,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
     let checked = |format: &str, day: &str| {
-        let output = wincimg()
+        let output = check_compat()
             .args(["--host-build", "26100.33296", "--strict"])
             .args([
                 "--image-build", "26100.33296", "--on", day, "--format", format,
@@ -430,55 +427,51 @@ fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
 
 #[test]
 fn a_kustomization_is_said_to_be_built_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write(
-        "kustomization.yaml",
-        "resources: [pod.yaml]\npatches: [{path: ./patch.yaml}, {patch: 'kind: Pod'}]\n",
-    );
-    let pod = "kind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: a/b:1}]}\n";
-    write("pod.yaml", pod);
-    let patch = "kind: Pod\nmetadata: {name: patched}\nspec: {nodeSelector: {pool: a}}\n";
-    write("patch.yaml", patch);
+    let folder = folder_of(&[
+        (
+            "kustomization.yaml",
+            "resources: [pod.yaml]\npatches: [{path: ./patch.yaml}, {patch: 'kind: Pod'}]\n",
+        ),
+        (
+            "pod.yaml",
+            "kind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: a/b:1}]}\n",
+        ),
+        (
+            "patch.yaml",
+            "kind: Pod\nmetadata: {name: patched}\nspec: {nodeSelector: {pool: a}}\n",
+        ),
+    ]);
     let build = format!(
         "kubectl kustomize {} | wincimg check-compat --host-build 20348.1 -f -",
         folder.path().display()
     );
-    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["check-compat", "--offline", "--host-build", "20348.1", "-f"])
-        .arg(folder.path())
+    let check = || {
+        let mut command = check_compat();
+        command.args(["--offline", "--host-build", "20348.1", "-f"]);
+        command.arg(folder.path());
+        command
+    };
+    check()
         .assert()
         .code(1)
         .stdout(contains("default/p ").and(contains("patched").not()))
         .stderr(contains(&build).and(note(&["patch.yaml"])));
     // Reports say what is not checked, with --quiet, too.
-    let check = || {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.args(["check-compat", "--offline", "--host-build", "20348.1", "-q"]);
-        command.arg("-f").arg(folder.path());
-        command
-    };
-    let output = check().args(["--format", "json"]).output().unwrap();
+    let output = check().args(["-q", "--format", "json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["skipped"][0]["kind"], "Kustomization", "{report}");
     let file = report["skipped"][0]["file"].as_str().unwrap();
     assert_contains!(file, "kustomization.yaml");
     std::fs::remove_file(folder.path().join("pod.yaml")).unwrap();
-    let failure = check().fails(2, "usage", &[]);
+    let failure = check().arg("-q").fails(2, "usage", &[]);
     assert_contains!(failure.hint, &build);
 }
 
 #[test]
 fn a_file_in_place_of_an_image_is_not_looked_up() {
-    let folder = tempfile::tempdir().unwrap();
-    for name in ["a.yaml", "b.yaml"] {
-        std::fs::write(folder.path().join(name), "kind: Pod\n").unwrap();
-    }
-    let failure = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(folder.path())
-        .args([
-            "check-compat", "--host-build", "20348.1", "-f", "a.yaml", "b.yaml",
-        ])
+    let folder = folder_of(&[("a.yaml", "kind: Pod\n"), ("b.yaml", "kind: Pod\n")]);
+    let failure = wincimg(folder.path(), &["check-compat", "--host-build", "20348.1"])
+        .args(["-f", "a.yaml", "b.yaml"])
         .fails(2, "usage", &["b.yaml"]);
     assert_contains!(failure.hint, "-f b.yaml", "'*.yaml'");
 }

@@ -1,5 +1,8 @@
 //! End-to-end tests of `wincimg lint`.
 
+use std::path::Path;
+use std::process::Output;
+
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -9,6 +12,7 @@ use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
 use crate::failure::{Fails, Failure, note, warning};
+use crate::site::{each, folder_of, wincimg, write};
 
 /// A Dockerfile whose lines all look right, and of which five are wrong.
 const IIS: &str = "\
@@ -31,48 +35,30 @@ ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]
 ";
 
 fn lint(dockerfile: &str) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     // An empty folder, so that no local wincimg.toml applies.
-    command
-        .current_dir(std::env::temp_dir())
-        .args(["lint", "-"])
-        .write_stdin(dockerfile);
+    let mut command = wincimg(&std::env::temp_dir(), &["lint", "-"]);
+    command.write_stdin(dockerfile);
     command
 }
 
 fn json_of(command: &mut Command, format: &str) -> (i32, Value) {
     let output = command.args(["--format", format]).output().unwrap();
-    (
-        output.status.code().unwrap(),
-        serde_json::from_slice(&output.stdout).unwrap(),
-    )
+    let report = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code().unwrap(), report)
 }
 
 #[test]
 fn a_file_that_looks_right_is_taken_apart() {
     let (code, report) = json_of(&mut lint(IIS), "json");
     assert_eq!(code, 1);
-    let found: Vec<(u64, &str)> = report["findings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|finding| {
-            assert_eq!(finding["file"], "-");
-            (
-                finding["line"].as_u64().unwrap(),
-                finding["rule"].as_str().unwrap(),
-            )
-        })
-        .collect();
+    let findings = &report["findings"];
+    assert_eq!(each(findings, "file"), ["-"; 6]);
+    assert_eq!(each(findings, "line"), [1, 2, 5, 5, 5, 5]);
     assert_eq!(
-        found,
+        each(findings, "rule"),
         [
-            (1, "floating-base"),
-            (2, "trailing-backslash"),
-            (5, "shutdown-value-type"),
-            (5, "shutdown-value-unit"),
-            (5, "shutdown-pair"),
-            (5, "reg-add-force")
+            "floating-base", "trailing-backslash", "shutdown-value-type", "shutdown-value-unit",
+            "shutdown-pair", "reg-add-force",
         ]
     );
     let copy = &report["findings"][1];
@@ -123,26 +109,27 @@ fn the_shell_can_be_given() {
             contains("-:2: error[quotes-under-powershell]: ")
                 .and(contains("\n  fix: RUN tool.exe \\\"a b\\\"\n")),
         );
-    lint("FROM team/base:1\nRUN tool.exe \\\"a b\\\"\n")
-        .assert()
-        .code(0);
-    lint("FROM team/base:1\nRUN tool.exe \\\"a b\\\"\n")
+    let escaped = "FROM team/base:1\nRUN tool.exe \\\"a b\\\"\n";
+    lint(escaped).assert().code(0);
+    lint(escaped)
         .args(["--shell", "cmd"])
         .assert()
         .code(1)
         .stdout(contains("fix: RUN tool.exe \"a b\"\n"));
 }
 
+/// Tags `team/base:1`, an image with PowerShell as its shell.
+fn tag_powershell(registry: &FakeRegistry) {
+    let shell = json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
+    let base = registry.image_with(&json!({"os": "windows", "architecture": "amd64",
+        "os.version": "10.0.17763.973", "config": shell}));
+    registry.tag("team/base", "1", &base);
+}
+
 #[test]
 fn a_base_image_tells_its_shell_and_its_version() {
     let registry = FakeRegistry::start();
-    let powershell =
-        json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
-    let image = |version: &str| {
-        registry.image_with(&json!({"os": "windows", "architecture": "amd64",
-            "os.version": version, "config": powershell}))
-    };
-    registry.tag("team/base", "1", &image("10.0.17763.973"));
+    tag_powershell(&registry);
     let base = format!("{}/team/base:1", registry.host());
     let file = "FROM team/base:1\nRUN tool.exe \"a b\"\n";
     let with_base = |base: &str| {
@@ -255,15 +242,9 @@ fn sarif_names_rules_places_and_replacements() {
 
 #[test]
 fn several_files_are_distinguished_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a b.Dockerfile"), "FROM x\n").unwrap();
-    std::fs::write(folder.path().join("other"), IIS).unwrap();
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    let output = command
-        .current_dir(folder.path())
-        .args(["lint", "a b.Dockerfile", "other", "--format", "sarif"])
-        .output()
-        .unwrap();
+    let folder = folder_of(&[("a b.Dockerfile", "FROM x\n"), ("other", IIS)]);
+    let files = ["a b.Dockerfile", "other", "--format", "sarif"];
+    let output = lint_in(folder.path(), &files);
     let log: Value = serde_json::from_slice(&output.stdout).unwrap();
     let uri = |index: usize| {
         let place = &log["runs"][0]["results"][index]["locations"][0]["physicalLocation"];
@@ -279,36 +260,26 @@ fn several_files_are_distinguished_by_name() {
 
 #[test]
 fn what_cannot_be_read_is_said_with_its_name() {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command
-        .current_dir(std::env::temp_dir())
-        .args(["lint", "no/such/Dockerfile"])
-        .fails(3, "file/io", &["no/such/Dockerfile"]);
+    let folder = std::env::temp_dir();
+    wincimg(&folder, &["lint", "no/such/Dockerfile"]).fails(3, "file/io", &["no/such/Dockerfile"]);
     let utf16: Vec<u8> = "\u{feff}FROM x\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command
-        .current_dir(std::env::temp_dir())
-        .args(["lint", "-"])
+    wincimg(&folder, &["lint", "-"])
         .write_stdin(utf16)
         .fails(3, "failed", &["UTF-8"])
         .advises(&["UTF-8"]);
     for no_dockerfile in ["", "image: web\n", "FORM windows\nRUN dir\n"] {
         lint(no_dockerfile).fails(3, "failed", &["-", "FROM"]);
     }
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command.arg("lint").assert().code(2);
+    wincimg(&folder, &["lint"]).assert().code(2);
 }
 
 #[test]
 fn the_registries_of_bases_are_asked_where_that_is_wanted() {
     let registry = FakeRegistry::start();
-    let shell = json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
-    let base = registry.image_with(&json!({"os": "windows", "architecture": "amd64",
-        "os.version": "10.0.17763.973", "config": shell}));
-    registry.tag("team/base", "1", &base);
+    tag_powershell(&registry);
     let host = registry.host();
     let file = format!("FROM {host}/team/base:1\nRUN tool.exe \"a b\"\n");
     let resolve = |file: &str| {
@@ -346,16 +317,11 @@ fn the_registries_of_bases_are_asked_where_that_is_wanted() {
 
 #[test]
 fn a_toml_file_is_not_taken_for_a_dockerfile() {
-    let folder = tempfile::tempdir().unwrap();
     let recipe = "base = \"nanoserver\"\nfrom = \"x\"\n";
     // Detected by name, whatever the content, and by content, whatever the name.
     for (name, text) in [("image.toml", "FROM x\nRUN dir\n"), ("Dockerfile", recipe)] {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(folder.path())
-            .args(["lint", name])
+        let folder = folder_of(&[(name, text)]);
+        wincimg(folder.path(), &["lint", name])
             .fails(3, "failed", &[name, "TOML"])
             .advises(&[&format!("wincimg build {name} --dry-run")]);
     }
@@ -368,21 +334,8 @@ fn what_a_recipe_does_without_windows_is_a_note_and_no_finding() {
     assert!(note(&["[iis]"]).eval(&printed), "{printed}");
 }
 
-/// A folder with Dockerfiles, and a command in it.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    folder
-}
-
-fn lint_in(folder: &std::path::Path, arguments: &[&str]) -> std::process::Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command.current_dir(folder).arg("lint").args(arguments);
-    command.output().unwrap()
+fn lint_in(folder: &Path, arguments: &[&str]) -> Output {
+    wincimg(folder, &["lint"]).args(arguments).output().unwrap()
 }
 
 const BASE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
@@ -390,7 +343,7 @@ const BASE: &str = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
 #[test]
 fn a_source_that_the_folder_excludes_is_a_warning() {
     let text = format!("{BASE}COPY bin/a.exe C:/\nCOPY b.exe c.exe C:/\n");
-    let folder = folder(&[
+    let folder = folder_of(&[
         ("Dockerfile", &text),
         (".dockerignore", "bin/\nc.exe\n"),
         ("bin/a.exe", "x"),
@@ -438,7 +391,7 @@ fn several_matches_of_a_pattern_require_a_folder() {
 #[test]
 fn folders_and_patterns_name_files_in_a_fixed_order() {
     let wrong = format!("{BASE}RUN cd C:/a\n");
-    let folder = folder(&[
+    let folder = folder_of(&[
         ("b/Dockerfile", &wrong),
         ("a/x.Dockerfile", &wrong),
         ("a/Dockerfile.dockerignore", "x"),
@@ -467,11 +420,8 @@ fn rules_are_selected_ignored_and_explained() {
     let text = format!("{BASE}RUN cd C:/a\nENV A = b\n");
     let rules = |arguments: &[&str]| {
         let (_, report) = json_of(lint(&text).args(arguments), "json");
-        let findings = report["findings"].as_array().unwrap().clone();
-        let names = findings
-            .iter()
-            .map(|it| it["rule"].as_str().unwrap().to_owned());
-        names.collect::<Vec<_>>()
+        let names = each(&report["findings"], "rule").into_iter();
+        names.cloned().collect::<Vec<_>>()
     };
     assert_eq!(rules(&[]), ["lost-with-line", "spaced-equals"]);
     assert_eq!(
@@ -484,7 +434,7 @@ fn rules_are_selected_ignored_and_explained() {
         .assert()
         .code(2)
         .stderr(contains("did you mean spaced-equals?"));
-    let folder = folder(&[]);
+    let folder = folder_of(&[]);
     let page = lint_in(folder.path(), &["--explain", "eaten-backslash"]);
     let page = String::from_utf8(page.stdout).unwrap();
     assert!(
@@ -509,7 +459,7 @@ fn rules_are_selected_ignored_and_explained() {
 #[test]
 fn fixes_are_written_and_what_is_left_is_reported() {
     let text = format!("{BASE}RUN cd C:/a\r\nENV A = b\r\nCMD a.exe b\n");
-    let folder = folder(&[("Dockerfile", &text)]);
+    let folder = folder_of(&[("Dockerfile", &text)]);
     let path = folder.path().join("Dockerfile");
     let output = lint_in(folder.path(), &["Dockerfile", "--fix"]);
     assert_eq!(output.status.code(), Some(1));
@@ -532,21 +482,21 @@ fn a_dockerfile_that_cannot_be_read_is_no_success() {
     let marked: Vec<u16> = std::iter::once(0xfeff).chain(BASE.encode_utf16()).collect();
     let utf16: Vec<u8> = marked.iter().flat_map(|it| it.to_le_bytes()).collect();
     for (content, code) in [(latin, 3), (utf16, 3), (vec![0x89, b'P', b'N', b'G'], 0)] {
-        let folder = folder(&[("a/Dockerfile", BASE)]);
-        std::fs::write(folder.path().join("Dockerfile"), content).unwrap();
+        let folder = folder_of(&[("a/Dockerfile", BASE)]);
+        write(folder.path(), "Dockerfile", content);
         let output = lint_in(folder.path(), &["."]);
         assert_eq!(output.status.code(), Some(code));
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(warning(&["not UTF-8"]).eval(&told), "{told}");
     }
-    let folder = folder(&[("Dockerfile", &format!("{BASE}RUN cd C:/a\n"))]);
-    std::fs::write(folder.path().join("x.Dockerfile"), b"FROM a\n# \xe9").unwrap();
+    let folder = folder_of(&[("Dockerfile", &format!("{BASE}RUN cd C:/a\n"))]);
+    write(folder.path(), "x.Dockerfile", b"FROM a\n# \xe9");
     assert_eq!(lint_in(folder.path(), &["."]).status.code(), Some(1));
 }
 
 #[test]
 fn a_folder_of_which_every_file_is_skipped_is_no_success() {
-    let folder = folder(&[("Dockerfile.txt", ""), ("web/Containerfile", "a note\n")]);
+    let folder = folder_of(&[("Dockerfile.txt", ""), ("web/Containerfile", "a note\n")]);
     for place in [".", "*/Containerfile"] {
         let output = lint_in(folder.path(), &[place, "--format", "json"]);
         assert_eq!(output.status.code(), Some(3), "{output:?}");
@@ -561,7 +511,7 @@ fn a_folder_of_which_every_file_is_skipped_is_no_success() {
 fn a_named_file_that_is_no_dockerfile_does_not_end_the_check_of_others() {
     let wrong = format!("{BASE}RUN cd C:/a\n");
     let template = "{{ template \"base\" . }}\nRUN dir\n";
-    let folder = folder(&[("base.tmpl", template), ("sound", BASE), ("wrong", &wrong)]);
+    let folder = folder_of(&[("base.tmpl", template), ("sound", BASE), ("wrong", &wrong)]);
     for (files, code, found) in [
         (["base.tmpl", "wrong"], 1, 1),
         (["wrong", "base.tmpl"], 1, 1),
