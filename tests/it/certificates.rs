@@ -1,12 +1,13 @@
 //! Accepted certificates: Debian's `docker-registry` with certificates of all kinds.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustls::pki_types::pem::PemObject as _;
 use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 
 use crate::failure::Failure;
+use crate::site::wincimg;
 
 const TLS: Setup = Setup {
     tls: true,
@@ -19,14 +20,21 @@ const TLS: Setup = Setup {
 
 /// Requests a missing image: a 404 shows that the connection is accepted.
 fn ask(registry: &DockerRegistry, home: &Path, flags: &[&str]) -> Failure {
-    let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command.current_dir(home).env("HOME", home);
+    let image = format!("{}/no/such:image", registry.host());
+    let mut command = wincimg(home, &["inspect", &image, "--format", "json"]);
+    command.env("HOME", home).args(flags);
     for variable in ["SSL_CERT_FILE", "WINCIMG_CONFIG", "DOCKER_CONFIG"] {
         command.env_remove(variable);
     }
-    let image = format!("{}/no/such:image", registry.host());
-    let command = command.args(["inspect", &image, "--format", "json"]);
-    Failure::of(&command.args(flags).output().unwrap())
+    Failure::of(&command.output().unwrap())
+}
+
+/// Puts a registry's CA into a host's folder, and returns the folder.
+fn put_ca(registry: &DockerRegistry, folder: &Path) -> PathBuf {
+    let folder = folder.join(registry.host());
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(registry.ca(), folder.join("ca.crt")).unwrap();
+    folder
 }
 
 #[track_caller]
@@ -54,16 +62,9 @@ fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
     let home = tempfile::tempdir().unwrap();
     let refused = is_refused(ask(&registry, home.path(), &[]));
     assert_contains!(refused.stderr, "no trusted CA signed it");
-    let printed = refused.hint;
-    let place = |flag: &str| {
-        printed
-            .find(flag)
-            .unwrap_or_else(|| panic!("{flag}: {printed}"))
-    };
-    assert!(
-        place("--ca-file FILE") < place("--insecure-registry"),
-        "{printed}"
-    );
+    let hint = refused.hint;
+    let place = hint.find("--ca-file FILE").unwrap();
+    assert!(place < hint.find("--insecure-registry").unwrap(), "{hint}");
 
     let ca = registry.ca().display().to_string();
     is_trusted(ask(&registry, home.path(), &["--ca-file", &ca]));
@@ -129,9 +130,7 @@ fn a_ca_with_the_name_of_a_server_vouches_for_others_in_a_hosts_folder_alone() {
     let place = format!("DIR/{}/ca.crt", registry.host());
     refused.advises(&["--certs-dir DIR", &place]);
 
-    let folder = home.path().join("certs").join(registry.host());
-    fs::create_dir_all(&folder).unwrap();
-    fs::copy(registry.ca(), folder.join("ca.crt")).unwrap();
+    put_ca(&registry, &home.path().join("certs"));
     is_trusted(ask(&registry, home.path(), &["--certs-dir", "certs"]));
     let both = ["--certs-dir", "certs", "--ca-file", &ca];
     is_trusted(ask(&registry, home.path(), &both));
@@ -149,18 +148,13 @@ fn a_hosts_folder_is_for_that_host_alone() {
     let registry = DockerRegistry::start(TLS);
     let other = DockerRegistry::start(TLS);
     let home = tempfile::tempdir().unwrap();
-    let mine = |place: &str| {
-        let folder = home.path().join(place).join(registry.host());
-        fs::create_dir_all(&folder).unwrap();
-        fs::copy(registry.ca(), folder.join("ca.crt")).unwrap();
-    };
-    mine("certs");
+    put_ca(&registry, &home.path().join("certs"));
     let named = ["--certs-dir", "certs"];
     is_trusted(ask(&registry, home.path(), &named));
     is_refused(ask(&other, home.path(), &named));
     // The folders of podman and skopeo.
     is_refused(ask(&registry, home.path(), &[]));
-    mine(".config/containers/certs.d");
+    put_ca(&registry, &home.path().join(".config/containers/certs.d"));
     is_trusted(ask(&registry, home.path(), &[]));
     is_refused(ask(&other, home.path(), &[]));
 }
@@ -173,9 +167,7 @@ fn a_registry_with_a_challenge_is_reported() {
     };
     let registry = DockerRegistry::start(setup);
     let home = tempfile::tempdir().unwrap();
-    let folder = home.path().join("certs").join(registry.host());
-    fs::create_dir_all(&folder).unwrap();
-    fs::copy(registry.ca(), folder.join("ca.crt")).unwrap();
+    let folder = put_ca(&registry, &home.path().join("certs"));
     let flags = ["--certs-dir", "certs", "--timeout", "60s"];
     ask(&registry, home.path(), &flags).is("network/unreachable", &[]);
     registry.identify(&folder);

@@ -8,35 +8,31 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use wincimg_testkit::component;
 use wincimg_testkit::powershell::syntax_errors;
 
+use crate::site::{folder_of, json_of, wincimg, write};
+
 /// A folder with a candidate of each kind.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let file = folder.path().join(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
-    };
-    write(
-        "shop/Dockerfile",
-        "ARG VERSION=1.4\nFROM mcr.microsoft.com/windows/servercore:ltsc2019 AS compile\n\
-         FROM mcr.microsoft.com/windows/nanoserver:1809 AS final\nARG VERSION\nARG TOKEN\n",
-    );
-    write(
-        "mine.toml",
-        "name = \"mine\"\nbase = \"nanoserver\"\n\
-         [variables]\nport = { type = \"integer\", default = \"80\", description = \"where it listens\" }\n\
-         debug = { type = \"boolean\", default = \"false\" }\n",
-    );
-    write("layout/oci-layout", "{}");
-    write("my image/oci-layout", "{}");
-    write("other/deeper/oci-layout", "{}");
-    write("saved.tar", "");
-    write("notes.txt", "");
-    folder
+    folder_of(&[
+        (
+            "shop/Dockerfile",
+            "ARG VERSION=1.4\nFROM mcr.microsoft.com/windows/servercore:ltsc2019 AS compile\n\
+             FROM mcr.microsoft.com/windows/nanoserver:1809 AS final\nARG VERSION\nARG TOKEN\n",
+        ),
+        (
+            "mine.toml",
+            "name = \"mine\"\nbase = \"nanoserver\"\n\
+             [variables]\nport = { type = \"integer\", default = \"80\", description = \"where it listens\" }\n\
+             debug = { type = \"boolean\", default = \"false\" }\n",
+        ),
+        ("layout/oci-layout", "{}"),
+        ("my image/oci-layout", "{}"),
+        ("other/deeper/oci-layout", "{}"),
+        ("saved.tar", ""),
+        ("notes.txt", ""),
+    ])
 }
 
 fn kubeconfig(server: &str) -> String {
@@ -52,10 +48,8 @@ fn kubeconfig(server: &str) -> String {
 
 /// The candidates for the last word.
 fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(folder)
+    let output = wincimg(folder, &["--", "wincimg"])
         .env("WINCIMG_COMPLETE", words.len().to_string())
-        .args(["--", "wincimg"])
         .args(words)
         .output()
         .unwrap();
@@ -165,16 +159,14 @@ fn contexts_are_offered_without_a_request() {
     fs::write(&config, kubeconfig(&address)).unwrap();
     let ask = |words: &[&str]| {
         let started = Instant::now();
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        let mut command = wincimg(folder.path(), &["--", "wincimg"]);
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
             command.env(name, &address);
         }
         let output = command
-            .current_dir(folder.path())
             .env("KUBECONFIG", &config)
             .env("DOCKER_HOST", address.replace("http", "tcp"))
             .env("WINCIMG_COMPLETE", words.len().to_string())
-            .args(["--", "wincimg"])
             .args(words)
             .output()
             .unwrap();
@@ -205,16 +197,13 @@ fn contexts_are_offered_without_a_request() {
 fn names_that_would_break_lines_are_not_offered() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["fine", "two\nlines", "a\tb", "c\x1b[2J"] {
-        fs::create_dir_all(folder.path().join(name)).unwrap();
-        fs::write(folder.path().join(name).join("oci-layout"), "{}").unwrap();
+        write(&folder.path().join(name), "oci-layout", "{}");
     }
     assert_eq!(offered(folder.path(), &["inspect", ""]), ["oci:fine"]);
 }
 
 fn script_for(shell: &str) -> String {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(std::env::temp_dir())
-        .args(["completions", shell])
+    let output = wincimg(&std::env::temp_dir(), &["completions", shell])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -223,12 +212,8 @@ fn script_for(shell: &str) -> String {
 
 #[test]
 fn scripts_exist_for_programs_too() {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(std::env::temp_dir())
-        .args(["completions", "bash", "--format", "json"])
-        .output()
-        .unwrap();
-    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut command = wincimg(&std::env::temp_dir(), &["completions", "bash"]);
+    let reported = json_of(&mut command);
     assert_eq!(reported["shell"], "bash");
     assert_eq!(reported["script"], script_for("bash"));
 }
@@ -377,20 +362,13 @@ const TABS: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn bash_completes() {
+fn bash_and_zsh_complete() {
     let folder = folder();
-    let mut bash = Terminal::start("bash", folder.path());
-    for (line, expected) in TABS {
-        assert_eq!(bash.arguments(line), expected, "{line:?}");
-    }
-}
-
-#[test]
-fn zsh_completes() {
-    let folder = folder();
-    let mut zsh = Terminal::start("zsh", folder.path());
-    for (line, expected) in TABS {
-        assert_eq!(zsh.arguments(line), expected, "{line:?}");
+    for shell in ["bash", "zsh"] {
+        let mut terminal = Terminal::start(shell, folder.path());
+        for (line, expected) in TABS {
+            assert_eq!(terminal.arguments(line), expected, "{shell}: {line:?}");
+        }
     }
 }
 
@@ -422,8 +400,7 @@ fn names_like_commands_are_completed_as_words() {
         ("fish", "oci:ev"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join(NAME)).unwrap();
-        fs::write(folder.path().join(NAME).join("oci-layout"), "{}").unwrap();
+        write(&folder.path().join(NAME), "oci-layout", "{}");
         let mut terminal = Terminal::start(shell, folder.path());
         let arguments = terminal.arguments(&format!("wincimg inspect {typed}\tx"));
         let expected = format!("<inspect><oci:{NAME}><x>");

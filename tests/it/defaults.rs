@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use wincimg_demo::{DemoRegistry, add_base_images};
 use wincimg_testkit::harness::skip;
-use wincimg_windows::version::WindowsVersion;
+
+use crate::site::{HOSTS, wincimg};
 
 /// A folder with a `wincimg.toml`, a node of 17763.973, and a registry with base images.
 struct Folder {
@@ -18,10 +18,8 @@ struct Folder {
 impl Folder {
     fn new(defaults: &str) -> Self {
         let registry = DemoRegistry::start().unwrap();
-        let versions = [(17763, 973), (20348, 2402)];
-        let versions = versions.map(|(build, revision)| WindowsVersion::new(build, revision));
         registry
-            .with(|stored| add_base_images(stored, "windows/nanoserver", &versions))
+            .with(|stored| add_base_images(stored, "windows/nanoserver", &HOSTS))
             .unwrap();
         let folder = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -46,9 +44,7 @@ impl Folder {
 
     /// Runs it in a folder below.
     fn run_in(&self, below: &str, arguments: &[&str]) -> assert_cmd::assert::Assert {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        let folder = self.folder.path().join(below);
-        command.current_dir(folder).args(arguments);
+        let mut command = wincimg(&self.folder.path().join(below), arguments);
         command
             .env("DOCKER_CONFIG", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path().join("settings"))
@@ -264,14 +260,8 @@ fn a_list_for_a_flag_that_is_not_repeatable_is_a_mistake() {
 #[test]
 fn a_file_in_a_folder_above_counts_and_the_nearest_one_alone() {
     let folder = Folder::new("[check-compat]\nhost-build = \"20348.1\"\n");
-    let below = folder.folder.path().join("a/b");
-    fs::create_dir_all(&below).unwrap();
-    let check = || {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(&below).env_remove("WINCIMG_CONFIG");
-        command.args(["check-compat", "--image-build", "20348.1"]);
-        command.assert()
-    };
+    fs::create_dir_all(folder.folder.path().join("a/b")).unwrap();
+    let check = || folder.run_in("a/b", &["check-compat", "--image-build", "20348.1"]);
     check().code(0);
     folder.write(
         "a/wincimg.toml",
@@ -338,8 +328,7 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
 
     let named = [&plan[..], &["--config", "wincimg.toml"]].concat();
     folder.run(&named).code(0).stderr("");
-    let mut by_variable = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    by_variable.current_dir(folder.folder.path()).args(plan);
+    let mut by_variable = wincimg(folder.folder.path(), &plan);
     by_variable
         .env("DOCKER_CONFIG", folder.folder.path())
         .env("WINCIMG_CONFIG", folder.folder.path().join("wincimg.toml"));
@@ -531,13 +520,8 @@ fn a_checkout_runs_nothing_and_stays_in_its_folder() {
 #[test]
 fn the_file_of_another_user_in_a_parent_folder_is_not_read() {
     let folder = Folder::new("unheard-of = 7");
-    let below = folder.folder.path().join("checkout");
-    fs::create_dir(&below).unwrap();
-    let images = || {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(&below).env_remove("WINCIMG_CONFIG");
-        command.args(["images"]).assert()
-    };
+    fs::create_dir(folder.folder.path().join("checkout")).unwrap();
+    let images = || folder.run_in("checkout", &["images"]);
     images().code(2).stderr(contains("unheard-of"));
     let file = folder.folder.path().join("wincimg.toml");
     if std::os::unix::fs::chown(file, Some(12345), None).is_err() {

@@ -18,6 +18,7 @@ use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, Failure, line, warning};
+use crate::site::{json_of, wincimg};
 use crate::terminal::{on_terminal, rows};
 
 /// A registry with base images, and an empty one to mirror to.
@@ -76,23 +77,21 @@ impl Pair {
     }
 
     fn mirror(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(std::env::temp_dir()).arg("mirror");
+        let mut command = mirror(arguments);
         command.args(self.flags());
-        command.args(arguments);
         command
     }
 
     fn report(&self, arguments: &[&str]) -> Value {
-        let output = self
-            .mirror(arguments)
-            .args(["--format", "json"])
-            .output()
-            .unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{printed}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        json_of(&mut self.mirror(arguments))
     }
+}
+
+/// `wincimg mirror` without flags for registries.
+fn mirror(arguments: &[&str]) -> Command {
+    let mut command = wincimg(&std::env::temp_dir(), &["mirror"]);
+    command.args(arguments);
+    command
 }
 
 #[test]
@@ -104,50 +103,40 @@ fn a_base_image_for_each_host_is_mirrored_and_found_there() {
     let report = pair.report(&arguments);
     let images = report["images"].as_array().unwrap();
     assert_eq!(images.len(), 2);
-    let mirror = format!("{}/mcr", pair.target.host());
+    let mirrored = format!("{}/mcr", pair.target.host());
     assert_eq!(
         images[0]["target"],
-        format!("{mirror}/windows/nanoserver:10.0.17763.973")
+        format!("{mirrored}/windows/nanoserver:10.0.17763.973")
     );
     assert_eq!(
         images[1]["target"],
-        format!("{mirror}/windows/nanoserver:10.0.17763.1158")
+        format!("{mirrored}/windows/nanoserver:10.0.17763.1158")
     );
     assert_eq!(images[0]["source_digest"], images[0]["digest"]);
     // Two configurations, two layers of their own, one shared.
     assert_eq!(report["totals"]["copied_blobs"], 5);
 
-    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["base", "resolve", "nanoserver", "--host-build", "17763.973"])
-        .args([
-            "--base-registry",
-            &mirror,
-            "--insecure-registry",
-            &pair.target.host(),
-        ])
+    let resolve = ["base", "resolve", "nanoserver", "--host-build", "17763.973"];
+    wincimg(&std::env::temp_dir(), &resolve)
+        .args(["--base-registry", &mirrored])
+        .args(["--insecure-registry", &pair.target.host()])
         .args(["--registry-config", NO_CREDENTIALS])
         .assert()
         .code(0)
         .stdout(contains(format!(
-            "{mirror}/windows/nanoserver:10.0.17763.973@sha256:"
+            "{mirrored}/windows/nanoserver:10.0.17763.973@sha256:"
         )));
 
     // A mirror of the mirror is a registry of bases, too.
     let next = format!("{}/next", pair.target.host());
-    let mut again = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    let mut again = mirror(&arguments);
     again
-        .arg("mirror")
-        .args(&arguments)
-        .args(["--base-registry", &mirror, "--to", &next])
+        .args(["--base-registry", &mirrored, "--to", &next])
         .args(["--insecure-registry", &pair.target.host()])
-        .args(["--registry-config", NO_CREDENTIALS, "--dry-run"])
-        .args(["--format", "json"]);
-    let output = again.output().unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        .args(["--registry-config", NO_CREDENTIALS, "--dry-run"]);
     assert_eq!(
-        report["images"][0]["target"],
-        format!("{next}/windows/nanoserver:10.0.17763.973"),
-        "{output:?}"
+        json_of(&mut again)["images"][0]["target"],
+        format!("{next}/windows/nanoserver:10.0.17763.973")
     );
 }
 
@@ -220,11 +209,8 @@ fn a_host_without_a_base_image_stops_no_other() {
     pair.mirror(&all)
         .arg("--all-or-nothing")
         .fails(1, "base/nothing-fits", &["20348.1"]);
-    let output = pair
-        .mirror(&all)
-        .args(["--format", "json"])
-        .output()
-        .unwrap();
+    let output = pair.mirror(&all).args(["--format", "json"]).output();
+    let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_contains!(said, "for host 20348.1");
@@ -305,12 +291,6 @@ fn a_mirrored_index_keeps_its_images_unless_told() {
 
 #[test]
 fn wrong_usage_is_reported_before_any_registry_is_asked() {
-    let mirror = |arguments: &[&str]| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(std::env::temp_dir()).arg("mirror");
-        command.args(arguments);
-        command
-    };
     let refused = |arguments: &[&str], code: &str, values: &[&str]| -> Failure {
         mirror(arguments).fails(2, code, values)
     };
@@ -454,8 +434,7 @@ fn images_of_an_index_in_an_index_are_mirrored() {
     ];
     let nested = source.index_without_platforms(&[&indexes[0], &indexes[1]]);
     source.tag("app", "1.0", &nested);
-    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["image", "mirror", &format!("{}/app:1.0", source.host())])
+    mirror(&[&format!("{}/app:1.0", source.host())])
         .args(["--to", &target.host(), "--no-facts"])
         .args(["--insecure-registry", &source.host()])
         .args(["--insecure-registry", &target.host()])
