@@ -11,34 +11,46 @@ use wincimg_testkit::scripted::{answer, scripted};
 
 use crate::failure::Fails;
 use crate::fake_catalog::FakeCatalog;
+use crate::site::{answer_of, wincimg};
 
 fn doctor(arguments: &[&str]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command.current_dir(std::env::temp_dir()).arg("doctor");
+    let mut command = wincimg(&std::env::temp_dir(), &["doctor", "--timeout", "5s"]);
     command
         .env_remove("DOCKER_HOST")
-        .env_remove("DOCKER_CONTEXT");
-    // Nothing outside this machine is reachable: the proxy does not exist.
-    command
+        .env_remove("DOCKER_CONTEXT")
+        // Nothing outside this machine is reachable: the proxy does not exist.
         .env("HTTPS_PROXY", format!("http://127.0.0.1:{}", free_port()))
-        .env("NO_PROXY", "127.0.0.1,localhost,0.0.0.0");
-    command.args(["--timeout", "5s"]).args(arguments);
+        .env("NO_PROXY", "127.0.0.1,localhost,0.0.0.0")
+        .args(arguments);
+    command
+}
+
+/// The doctor with a registry of bases and without credentials.
+fn with_base(base: &FakeRegistry, arguments: &[&str]) -> Command {
+    let mut command = doctor(arguments);
+    command
+        .args(["--insecure-registry", &base.host()])
+        .args(["--base-registry", &base.host()]);
+    if !arguments.contains(&"--registry-config") {
+        command.args(["--registry-config", NO_CREDENTIALS]);
+    }
     command
 }
 
 /// The exit code, and the registry checks about a subject.
-fn checks(arguments: &[&str], subject: &str) -> (i32, Vec<Value>) {
-    let output = doctor(arguments)
-        .args(["--format", "json"])
-        .output()
-        .unwrap();
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+fn checks_of(command: &mut Command, subject: &str) -> (i32, Vec<Value>) {
+    let (code, document) = answer_of(command);
     let about = document["checks"].as_array().unwrap().iter();
     let about = about.filter(|check| check["subject"] == subject).cloned();
-    (output.status.code().unwrap(), about.collect())
+    (code, about.collect())
 }
 
-/// A healthy base registry, so that all problems come from the subject of a test.
+/// The same with a healthy registry of bases, so that all problems come from the subject.
+fn checks(arguments: &[&str], subject: &str) -> (i32, Vec<Value>) {
+    checks_of(&mut with_base(&good_base(), arguments), subject)
+}
+
+/// A healthy base registry.
 fn good_base() -> FakeRegistry {
     let registry = FakeRegistry::start();
     registry.publish("windows/nanoserver", &["10.0.17763.973"], "10.0.17763.973");
@@ -48,36 +60,13 @@ fn good_base() -> FakeRegistry {
 #[test]
 fn a_registry_that_is_well_is_ok_in_every_line() {
     let base = good_base();
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-    ];
-    let (code, checks) = checks(arguments.as_flattened(), &base.host());
+    let (code, checks) = checks_of(&mut with_base(&base, &[]), &base.host());
     assert_eq!(code, 0, "{checks:#?}");
-    let findings: Vec<(&str, &str)> = checks
-        .iter()
-        .map(|check| {
-            (
-                check["check"].as_str().unwrap(),
-                check["finding"].as_str().unwrap(),
-            )
-        })
-        .collect();
-    let [
-        ("registry", registry),
-        ("credentials", _),
-        ("base images", images),
-    ] = findings[..]
-    else {
-        panic!("{findings:#?}");
-    };
-    assert_contains!(registry, "HTTP");
-    assert!(
-        images.contains("nanoserver") && images.contains('1'),
-        "{images}"
-    );
-    let output = doctor(arguments.as_flattened()).output().unwrap();
+    let names: Vec<&Value> = checks.iter().map(|check| &check["check"]).collect();
+    assert_eq!(names, ["registry", "credentials", "base images"]);
+    assert_contains!(checks[0]["finding"], "HTTP");
+    assert_contains!(checks[2]["finding"], "nanoserver", '1');
+    let output = with_base(&base, &[]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let is_well = |line: &str| line.starts_with("ok       ") || line.starts_with("skipped  ");
     assert!(text.lines().all(is_well), "{text}");
@@ -86,21 +75,14 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
 
 #[test]
 fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_fix() {
-    let base = good_base();
     let server = FakeRegistry::start();
     // An address that leads to this machine but is not among its own.
     let other = server.host().replace("127.0.0.1", "0.0.0.0");
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-        ["--registry", &other],
-    ];
-    let (code, checks) = checks(arguments.as_flattened(), &other);
+    let (code, checks) = checks(&["--registry", &other], &other);
     assert_eq!(code, 1);
     assert_eq!(checks[0]["check"], "registry");
-    let fix = checks[0]["fix"].as_str().unwrap();
-    assert_contains!(fix, &format!("--insecure-registry {other}"));
+    let listing = format!("--insecure-registry {other}");
+    assert_contains!(checks[0]["fix"], &listing);
 }
 
 #[test]
@@ -108,14 +90,8 @@ fn a_server_that_is_not_a_registry_is_named_as_one() {
     let (_, missing) = scripted(|_| answer(404, &[], "no such page"));
     let (_, portal) = scripted(|_| Html("<html>Sign in</html>").into_response());
     for other in [missing, portal] {
-        let (base, host) = (good_base(), other.host());
-        let arguments = [
-            ["--registry-config", NO_CREDENTIALS],
-            ["--insecure-registry", &base.host()],
-            ["--base-registry", &base.host()],
-            ["--insecure-registry", &host],
-        ];
-        let (code, checks) = checks(arguments.as_flattened(), &host);
+        let host = other.host();
+        let (code, checks) = checks(&["--insecure-registry", &host], &host);
         assert_eq!(code, 1);
         let fix = checks[0]["fix"].as_str().unwrap();
         assert!(fix.contains("/v2/") && !fix.contains("tag"), "{fix}");
@@ -124,19 +100,12 @@ fn a_server_that_is_not_a_registry_is_named_as_one() {
 
 #[test]
 fn a_registry_that_is_not_running_is_a_problem() {
-    let base = good_base();
     let nobody = format!("127.0.0.1:{}", free_port());
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-        ["--insecure-registry", &nobody],
-    ];
-    let (code, checks) = checks(arguments.as_flattened(), &nobody);
+    let (code, checks) = checks(&["--insecure-registry", &nobody], &nobody);
     assert_eq!(code, 1);
     assert_eq!(checks.len(), 1);
     assert_eq!(checks[0]["state"], "problem");
-    assert!(checks[0]["fix"].as_str().unwrap().contains("HTTPS_PROXY"));
+    assert_contains!(checks[0]["fix"], "HTTPS_PROXY");
 }
 
 #[test]
@@ -146,12 +115,8 @@ fn a_broken_credential_file_is_the_thing_to_fix() {
     let config = folder.path().join("config.json");
     std::fs::write(&config, "{").unwrap();
     let config = config.to_str().unwrap();
-    let arguments = [
-        ["--registry-config", config],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-    ];
-    let (code, checks) = checks(arguments.as_flattened(), &base.host());
+    let mut command = with_base(&base, &["--registry-config", config]);
+    let (code, checks) = checks_of(&mut command, &base.host());
     assert_eq!(code, 1);
     assert_eq!(checks[0]["check"], "credentials");
     let fix = checks[0]["fix"].as_str().unwrap();
@@ -167,15 +132,13 @@ fn a_mirror_without_base_images_says_how_to_fill_it() {
         ["--insecure-registry", &base.host()],
         ["--base-registry", &prefix],
     ];
-    let (code, checks) = checks(arguments.as_flattened(), &prefix);
+    let (code, checks) = checks_of(&mut doctor(arguments.as_flattened()), &prefix);
     assert_eq!(code, 1);
-    let fix = checks[0]["fix"].as_str().unwrap();
-    assert_contains!(fix, "wincimg image mirror base:nanoserver");
+    assert_contains!(checks[0]["fix"], "wincimg image mirror base:nanoserver");
 }
 
 #[test]
 fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
-    let base = good_base();
     let setup = Setup {
         tls: true,
         password: true,
@@ -185,13 +148,11 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
     let host = registry.host();
     let with_password = |password: &str| {
         let config = registry.docker_config(&host, password);
-        let arguments = [
-            ["--registry-config", config.to_str().unwrap()],
-            ["--insecure-registry", &base.host()],
-            ["--insecure-registry", &host],
-            ["--base-registry", &base.host()],
-        ];
-        checks(arguments.as_flattened(), &host)
+        let config = ["--registry-config", config.to_str().unwrap()];
+        checks(
+            &[&config[..], &["--insecure-registry", &host]].concat(),
+            &host,
+        )
     };
     let (code, good) = with_password(PASSWORD);
     assert_eq!(code, 0, "{good:#?}");
@@ -202,7 +163,7 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
     assert_eq!(code, 1);
     assert_eq!(bad[0]["check"], "credentials");
     assert!(!bad[0]["finding"].as_str().unwrap().contains("a guess"));
-    assert!(bad[0]["fix"].as_str().unwrap().contains("wincimg login"));
+    assert_contains!(bad[0]["fix"], "wincimg login");
 }
 
 #[test]
@@ -210,22 +171,16 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
     let base = good_base();
     let setup = Setup {
         tls: true,
-        password: false,
         ..Setup::default()
     };
     let registry = DockerRegistry::start(setup);
     let host = registry.host();
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-        ["--registry", &host],
-    ];
-    let (code, untrusted) = checks(arguments.as_flattened(), &host);
+    let mut command = with_base(&base, &["--registry", &host]);
+    let (code, untrusted) = checks_of(&mut command, &host);
     assert_eq!(code, 1);
-    assert_contains!(untrusted[0]["fix"].as_str().unwrap(), "--ca-file FILE");
+    assert_contains!(untrusted[0]["fix"], "--ca-file FILE");
 
-    doctor(arguments.as_flattened())
+    with_base(&base, &["--registry", &host])
         .env("SSL_CERT_FILE", registry.ca())
         .assert()
         .code(0);
@@ -233,58 +188,41 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
 
 #[test]
 fn a_catalog_that_is_named_has_to_answer() {
-    let base = good_base();
     let catalog = FakeCatalog::start();
     catalog.publish("Some update (KB4549949)", &[("a.msu", Vec::new())]);
     let address = format!("http://{}/", catalog.host);
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-        ["--catalog", &address],
-    ];
-    let (code, unlisted) = checks(arguments.as_flattened(), &address);
+    let named = ["--catalog", &address];
+    let (code, unlisted) = checks(&named, &address);
     assert_eq!(code, 1);
     assert_eq!(unlisted[0]["check"], "update catalog");
-    let fix = unlisted[0]["fix"].as_str().unwrap();
-    assert_contains!(fix, &format!("--insecure-registry {}", catalog.host));
+    let listing = format!("--insecure-registry {}", catalog.host);
+    assert_contains!(unlisted[0]["fix"], &listing);
 
-    let listed = [&arguments[..], &[["--insecure-registry", &catalog.host]]].concat();
-    let (code, answers) = checks(listed.as_flattened(), &address);
+    let listed = [&named[..], &["--insecure-registry", &catalog.host]].concat();
+    let (code, answers) = checks(&listed, &address);
     assert_eq!(
         code, 0,
         "the catalog's host is not a registry: {answers:#?}"
     );
     assert_eq!(answers[0]["state"], "ok", "{answers:#?}");
-    let finding = answers[0]["finding"].as_str().unwrap();
-    assert_contains!(finding, "KB4549949");
+    assert_contains!(answers[0]["finding"], "KB4549949");
 
     let nobody = format!("http://127.0.0.1:{}/", free_port());
-    let arguments = [
-        &arguments[..3],
-        &[["--catalog", &nobody], ["--insecure-registry", "127.0.0.1"]],
-    ];
-    let (code, silent) = checks(arguments.concat().as_flattened(), &nobody);
+    let listed = ["--catalog", &nobody, "--insecure-registry", "127.0.0.1"];
+    let (code, silent) = checks(&listed, &nobody);
     assert_eq!(code, 1);
-    assert!(silent[0]["fix"].as_str().unwrap().contains("--catalog"));
+    assert_contains!(silent[0]["fix"], "--catalog");
 }
 
 #[test]
 fn an_error_that_a_catalog_answers_is_not_the_networks() {
     const REDIRECT: &[(&str, &str)] = &[("location", "http://elsewhere.lan/")];
-    let base = good_base();
     for (status, headers) in [(302, REDIRECT), (500, &[]), (403, &[]), (404, &[])] {
         let (_, server) = scripted(move |_| answer(status, headers, ""));
         let host = server.host();
         let address = format!("http://{host}/");
-        let arguments = [
-            ["--registry-config", NO_CREDENTIALS],
-            ["--insecure-registry", &base.host()],
-            ["--base-registry", &base.host()],
-            ["--insecure-registry", &host],
-            ["--catalog", &address],
-        ];
-        let (code, checks) = checks(arguments.as_flattened(), &address);
+        let arguments = ["--insecure-registry", &host, "--catalog", &address];
+        let (code, checks) = checks(&arguments, &address);
         assert_eq!(code, 1);
         let fix = checks[0]["fix"].as_str().unwrap();
         assert!(fix.contains("answers") && !fix.contains("DNS"), "{fix}");
@@ -293,33 +231,19 @@ fn an_error_that_a_catalog_answers_is_not_the_networks() {
 
 #[test]
 fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
-    let base = good_base();
-    let arguments = [
-        ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host()],
-        ["--base-registry", &base.host()],
-    ];
     let microsofts = "https://www.catalog.update.microsoft.com/";
-    let (code, catalog) = checks(arguments.as_flattened(), microsofts);
+    let (code, catalog) = checks(&[], microsofts);
     assert_eq!(code, 0, "{catalog:#?}");
     assert_eq!(catalog[0]["state"], "skipped", "{catalog:#?}");
-    let finding = catalog[0]["finding"].as_str().unwrap();
-    assert_contains!(finding, "--catalog");
+    assert_contains!(catalog[0]["finding"], "--catalog");
 }
 
 /// The result of a trial push, one line for each check of the repository.
-fn trial(host: &str, more: &[&str]) -> (i32, Vec<String>) {
-    let base = good_base();
+fn trial(host: &str) -> (i32, Vec<String>) {
     let repository = format!("{host}/team/trial");
-    let mut arguments = vec![
-        "--registry-config", NO_CREDENTIALS, "--insecure-registry", host, "--registry",
-        &repository, "--push",
+    let arguments = [
+        "--insecure-registry", host, "--registry", &repository, "--push",
     ];
-    arguments.extend(more);
-    let base_host = base.host();
-    arguments.extend([
-        "--insecure-registry", &base_host, "--base-registry", &base_host,
-    ]);
     let (code, found) = checks(&arguments, &repository);
     let line = |check: &Value| {
         let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
@@ -339,7 +263,7 @@ fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
     let docker = DockerRegistry::start(Setup::default());
     let mut known = Vec::new();
     for _ in 0..2 {
-        let (code, lines) = trial(&docker.host(), &[]);
+        let (code, lines) = trial(&docker.host());
         assert_eq!(code, 0, "{lines:#?}");
         known.push(lines[0].clone());
         let is_well = |(line, check): (&String, &str)| {
@@ -369,8 +293,8 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
         }
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let (_, healthy) = trial(&docker.host(), &[]);
-    let (code, lines) = trial(&proxy.host(), &[]);
+    let (_, healthy) = trial(&docker.host());
+    let (code, lines) = trial(&proxy.host());
     assert_eq!(code, 1);
     for (line, check) in [(1, "upload"), (2, "mount")] {
         let is_ok = lines[line].starts_with(&format!("ok {check}: "));
@@ -397,7 +321,7 @@ async fn a_trial_push_that_is_refused_is_a_problem_with_its_fix() {
         _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let (code, lines) = trial(&proxy.host(), &[]);
+    let (code, lines) = trial(&proxy.host());
     assert_eq!((code, lines.len()), (1, 2), "{lines:#?}");
     assert!(lines[1].starts_with("problem upload: "), "{lines:#?}");
     assert!(
@@ -425,10 +349,7 @@ fn a_trial_push_needs_a_repository() {
 /// The age of the table of updates is mentioned where an answer depends on it, and nowhere else.
 #[test]
 fn the_table_of_updates_and_programs_are_looked_at() {
-    let base = good_base();
-    let output = doctor(&["--registry-config", NO_CREDENTIALS])
-        .args(["--insecure-registry", &base.host()])
-        .args(["--base-registry", &base.host()])
+    let output = with_base(&good_base(), &[])
         .env("PATH", "/nowhere")
         .env("WINELOADER", "/nowhere/wine")
         .output()
@@ -444,8 +365,7 @@ fn the_table_of_updates_and_programs_are_looked_at() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let is_stale = said.contains("to read newer ones: wincimg node hotfix resolve --latest");
     let warns = |arguments: &[&str]| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        let output = command.args(arguments).output().unwrap();
+        let output = wincimg(&std::env::temp_dir(), arguments).output().unwrap();
         String::from_utf8_lossy(&output.stderr).contains("KB numbers are known up to")
     };
     assert_eq!(warns(&["hotfix", "resolve", "--latest", "17763"]), is_stale);
