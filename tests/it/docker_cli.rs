@@ -656,10 +656,7 @@ async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
     let (code, checks) = doctor();
     assert_eq!(code, 1);
     let fix = checks[1]["fix"].as_str().unwrap();
-    assert!(
-        fix.contains("insecure-registries") && fix.contains("Restart-Service"),
-        "{fix}"
-    );
+    assert_contains!(fix, "insecure-registries", "Restart-Service");
 }
 
 #[test(multi_thread = 2)]

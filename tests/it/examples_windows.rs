@@ -162,10 +162,10 @@ fn a_site_of_dotnet_framework_has_its_own_pool_site_and_certificate() {
     );
     let printed = build(&site, &["--dry-run"]).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
-    assert!(
-        printed.contains("\"Blob\" = REG_BINARY of 472 bytes\n")
-            && printed.contains("\"SystemDefaultTlsVersions\" = REG_DWORD 1\n"),
-        "{printed}"
+    assert_contains!(
+        printed,
+        "\"Blob\" = REG_BINARY of 472 bytes\n",
+        "\"SystemDefaultTlsVersions\" = REG_DWORD 1\n"
     );
     let config = layers.iter().rev().find_map(|layer| layer.get(CONFIG));
     let config = elements(std::str::from_utf8(config.unwrap()).unwrap());

@@ -284,10 +284,7 @@ fn one_odd_node_does_not_stop_the_rest() {
     let odd = &report["images"][0]["builds"][0];
     assert_eq!(odd["nodes"], json!(["win-old"]));
     let problem = odd["problem"]["problem"].as_str().unwrap();
-    assert!(
-        problem.contains("17763.1158") && problem.contains("17763.973"),
-        "{problem}"
-    );
+    assert_contains!(problem, "17763.1158", "17763.973");
     assert_eq!(odd["problem"]["code"], "tag/several");
     let hint = odd["problem"]["hint"].as_str().unwrap();
     let versions: Vec<Value> = index_of(&site, "apps/web", "1")
@@ -431,10 +428,7 @@ fn entries_of_other_platforms_stay_and_labels_reach_the_image() {
     let tag = report["images"][0]["builds"][0]["image"].as_str().unwrap();
     let (_, shown) = answer_of(&mut site.with_no_bases(&["inspect", tag]));
     let shown = shown.to_string();
-    assert!(
-        shown.contains("\"team\":\"web\"") && shown.contains("\"tier\":\"1\""),
-        "{shown}"
-    );
+    assert_contains!(shown, "\"team\":\"web\"", "\"tier\":\"1\"");
 }
 
 #[test]
@@ -810,10 +804,7 @@ fn every_form_of_the_report_says_what_is_missing() {
     let region = &results[3]["locations"][0]["physicalLocation"]["region"];
     assert_eq!(region["startLine"], 8);
     let page = site.text("r.html");
-    assert!(
-        page.contains(&tag) && page.contains("default-src 'none'"),
-        "{page}"
-    );
+    assert_contains!(page, &tag, "default-src 'none'");
     assert_eq!(page.matches("<tr><td>").count(), 4);
 }
 

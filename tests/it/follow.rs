@@ -550,10 +550,7 @@ fn what_is_missing_is_said_and_tried_again() {
     assert_eq!(warning["reason"], "ImagesMissing");
     assert_eq!(warning["regarding"]["uid"], "uid-of-win-b");
     let note = warning["note"].as_str().unwrap();
-    assert!(
-        note.contains("17134.1") && note.contains("wincimg fleet check"),
-        "{note}"
-    );
+    assert_contains!(note, "17134.1", "wincimg fleet check");
     let failures = replica.metric("image_failures_total");
     replica.until("another try", || {
         replica.metric("image_failures_total") > failures

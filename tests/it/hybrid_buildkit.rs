@@ -81,10 +81,7 @@ async fn steps_for_windows_run_in_buildkit_and_not_again() {
     let built = json_of(&output);
     let said = stderr(&output);
     assert_contains!(said, "lines 5 to 8 run on Windows");
-    assert!(
-        said.contains("v0.13.2") && said.contains("experimental"),
-        "{said}"
-    );
+    assert_contains!(said, "v0.13.2", "experimental");
     let image = &built["images"][0];
     assert_eq!(image["engine"], "hybrid");
     assert_eq!(image["os_version"], "10.0.17763.973");

@@ -371,10 +371,7 @@ fn a_terminal_is_asked_and_does_not_show_the_password() {
     };
     let printed = at_a_terminal(&format!("User:={USER}\\n|Password:={PASSWORD}\\n"));
     assert!(printed.starts_with("0 True"), "{printed}");
-    assert!(
-        printed.contains(&registry.host()) && printed.contains(USER),
-        "{printed}"
-    );
+    assert_contains!(printed, &registry.host(), USER);
     assert!(!printed.contains(PASSWORD), "{printed}");
     // Ctrl-C at the second prompt.
     let printed = at_a_terminal(&format!("User:={USER}\\n|Password:=sec\\x03"));

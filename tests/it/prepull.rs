@@ -368,10 +368,7 @@ fn a_kustomization_replaces_its_own_files_alone() {
         let failure = run().output().unwrap();
         assert_eq!(failure.status.code(), Some(2), "{}", stderr(&failure));
         let printed = stderr(&failure);
-        assert!(
-            printed.contains(name) && printed.contains("hint: "),
-            "{printed}"
-        );
+        assert_contains!(printed, name, "hint: ");
         assert_eq!(site.text(&file), foreign);
         assert!(!site.path("out/daemonset-prepull-17763.yaml").exists());
         site.write(&file, own);

@@ -106,8 +106,5 @@ fn a_proxy_that_cannot_be_used_is_an_error_and_no_direct_connection() {
     }
     let (code, printed) = inspect("http://usr:s3cr3t@127.0.0.1:9");
     assert_eq!(code, Some(3), "{printed}");
-    assert!(
-        printed.contains("the proxy 127.0.0.1:9 of HTTPS_PROXY"),
-        "{printed}"
-    );
+    assert_contains!(printed, "the proxy 127.0.0.1:9 of HTTPS_PROXY");
 }

@@ -162,9 +162,10 @@ async fn the_page_begins_with_the_answer_and_the_matrix() {
         "until a cell is chosen"
     );
     let foot = browser.text("footer").await;
-    assert!(
-        foot.contains("Checked 2024-06-01 12:00 UTC · ") && foot.contains("aks.json · wincimg "),
-        "{foot}"
+    assert_contains!(
+        foot,
+        "Checked 2024-06-01 12:00 UTC · ",
+        "aks.json · wincimg "
     );
     assert!(browser.text("#todo").await.contains("floating-tag"));
 

@@ -467,10 +467,7 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
     .unwrap();
     let error = Layout::open(dir.path()).await.unwrap_err();
     let version = reason(error);
-    assert!(
-        version.contains("2.0.0") && version.contains("1.0.0"),
-        "{version}"
-    );
+    assert_contains!(version, "2.0.0", "1.0.0");
 }
 
 #[test]

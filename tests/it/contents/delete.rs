@@ -67,10 +67,7 @@ fn what_an_index_lists_is_not_deleted_by_its_digest_alone() {
     let (code, errors) = images.code(&["delete", &name, "--yes"]);
     assert_eq!(code, Some(1), "{errors}");
     let expected = "is also tagged 17763 and in the index of 1";
-    assert!(
-        errors.contains(expected) && errors.contains("--with-digest"),
-        "{errors}"
-    );
+    assert_contains!(errors, expected, "--with-digest");
     let deleted = images.json(&["delete", "oci:one:17763", "--yes"]);
     assert_eq!(deleted["indexes"], json!(["1"]));
     let (code, errors) = images.code(&["digest", "oci:one:1"]);

@@ -105,10 +105,7 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
         "name": found["windows"]["name"]});
     assert_eq!(found["windows"], windows);
     let text = images.text(&["sbom", "oci:web"]);
-    assert!(
-        text.contains("with KB4549949") && text.contains("7 packages"),
-        "{text}"
-    );
+    assert_contains!(text, "with KB4549949", "7 packages");
     assert_contains!(text, r"C:\lib\boot.jar");
 }
 

@@ -138,10 +138,7 @@ fn gzip_takes_the_blob_for_a_whole_one_and_gnu_tar_lists_every_entry() {
     let names = rich_names();
     assert_eq!(lines.len(), names.len());
     for (line, name) in lines.iter().zip(&names) {
-        assert!(
-            line.contains(" 2020-01-29 00:00 ") && line.contains(name),
-            "{line}"
-        );
+        assert_contains!(line, " 2020-01-29 00:00 ", name);
     }
     assert!(lines[4].ends_with("Files/app/files -> ../data") && lines[4].starts_with('l'));
     assert!(lines[7].starts_with("drwxr-xr-x"));

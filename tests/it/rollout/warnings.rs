@@ -348,10 +348,10 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
     assert_contains!(check("text"), "not checked");
     for format in ["markdown", "junit", "html"] {
         let report = check(format);
-        assert!(
-            report.contains("Certificate.cert-manager.io default/")
-                && report.contains("o pod template found; not checked"),
-            "{report}"
+        assert_contains!(
+            report,
+            "Certificate.cert-manager.io default/",
+            "o pod template found; not checked"
         );
         assert!(
             format == "markdown" || !report.contains("default/<web>"),
