@@ -45,13 +45,10 @@ fn a_limit_of_yaml_is_no_message_for_programmers() {
     let anchors = (0..1_000_001).map(|number| format!("- &a{number} x\n"));
     let anchors = anchors.collect::<Vec<_>>().concat();
     for text in ["kind: &x [*x]\n", &anchors] {
-        let output = check_compat()
+        let printed = check_compat()
             .args(["--nodes", "-", "--image-build", "17763.1158"])
             .write_stdin(text)
-            .output()
-            .unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{printed}");
+            .tells(2);
         assert!(printed.contains("alias"), "{printed}");
         assert!(
             !printed.contains("budget") && !printed.contains("weak"),

@@ -246,12 +246,9 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
             "build", "./own", "--host-build", "17763.973", "--engine=docker",
         ],
     );
-    let output = command
+    let printed = command
         .args(["--stage", "one=own/a", "--target=0"])
-        .output()
-        .unwrap();
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{printed}");
+        .tells(2);
 }
 
 #[test(multi_thread = 2)]

@@ -17,7 +17,7 @@ use wincimg_testkit::layout::{blob_in, entries_in};
 use wincimg_testkit::serve::serve;
 
 use crate::failure::{Fails, line, note, warning};
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, json_of};
 
 const HOST: [&str; 2] = ["--host-build", "17763.973"];
 
@@ -61,9 +61,7 @@ fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
 
 /// The output of a build with this exit code.
 fn printed(command: &mut assert_cmd::Command, code: i32) -> String {
-    let output = command.output().unwrap();
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{printed}");
+    let printed = command.tells(code);
     printed
 }
 

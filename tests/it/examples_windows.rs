@@ -109,12 +109,9 @@ fn a_tool_of_another_digest_is_refused() {
         "PK what someone else put there",
     );
     let host = format!("TOOL_HOST=http://{}", server.host());
-    let output = build(&site, &["--build-arg", &host])
+    let printed = build(&site, &["--build-arg", &host])
         .args(["--insecure-registry", &server.host()])
-        .output()
-        .unwrap();
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{printed}");
+        .tells(3);
     assert_contains!(
         printed,
         "887a799421a10441abb7a69e6b42111936637317eb88492a35042a7c83355eed"

@@ -123,12 +123,16 @@ impl Failure {
     }
 }
 
-/// A command that must fail.
+/// A command with an expected exit code.
 pub(crate) trait Fails {
     /// Runs it with `--format json` and asserts the exit code, the error code, and that all of
     /// these values are named.
     #[track_caller]
     fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure;
+
+    /// Runs it, asserts the exit code, and returns stderr.
+    #[track_caller]
+    fn tells(&mut self, exit: i32) -> String;
 }
 
 impl Fails for assert_cmd::Command {
@@ -136,12 +140,22 @@ impl Fails for assert_cmd::Command {
     fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure {
         failed(self.args(JSON).output(), exit, code, values)
     }
+
+    #[track_caller]
+    fn tells(&mut self, exit: i32) -> String {
+        told(self.output(), exit)
+    }
 }
 
 impl Fails for std::process::Command {
     #[track_caller]
     fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure {
         failed(self.args(JSON).output(), exit, code, values)
+    }
+
+    #[track_caller]
+    fn tells(&mut self, exit: i32) -> String {
+        told(self.output(), exit)
     }
 }
 
@@ -153,6 +167,14 @@ fn failed(output: io::Result<Output>, exit: i32, code: &str, values: &[&str]) ->
     let failure = Failure::of(&output);
     assert_eq!(output.status.code(), Some(exit), "{failure:#?}");
     failure.is(code, values)
+}
+
+#[track_caller]
+fn told(output: io::Result<Output>, exit: i32) -> String {
+    let output = output.unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(exit), "{printed}");
+    printed
 }
 
 /// Matches if exactly one line names all of these values.

@@ -365,9 +365,7 @@ fn a_kustomization_replaces_its_own_files_alone() {
         let (own, foreign) = (site.text(&file), "# of somebody else\n");
         site.write(&file, foreign);
         std::fs::remove_file(site.path("out/daemonset-prepull-17763.yaml")).unwrap();
-        let failure = run().output().unwrap();
-        assert_eq!(failure.status.code(), Some(2), "{}", stderr(&failure));
-        let printed = stderr(&failure);
+        let printed = run().tells(2);
         assert_contains!(printed, name, "hint: ");
         assert_eq!(site.text(&file), foreign);
         assert!(!site.path("out/daemonset-prepull-17763.yaml").exists());

@@ -14,6 +14,7 @@ use wincimg_testkit::harness::skip;
 use wincimg_testkit::noise;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first};
 
+use crate::failure::Fails;
 use crate::hostile::run_and_check;
 use crate::site::Site;
 
@@ -278,15 +279,12 @@ fn publish_two(
     );
     let runtime = Runtime::new().unwrap();
     let proxy = runtime.block_on(FaultProxy::start(docker.host(), rule));
-    let output = site
+    let printed = site
         .build(".")
         .args(["--host-build", "17763.973", "--host-build", "20348.2402"])
         .args(["--tag", "1", "--push", "--registry", &proxy.host()])
         .args(flags)
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{printed}");
+        .tells(0);
     let index = run_and_check(site.command(&[
         "inspect",
         "--registry",

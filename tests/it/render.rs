@@ -193,9 +193,7 @@ fn what_no_dockerfile_has_is_refused_with_a_hint() {
         let recipe = format!("name = \"app\"\nbase = \"servercore\"\n{keys}\n");
         fs::write(site.path("app/recipe.toml"), recipe).unwrap();
         for arguments in [&["./app"][..], &["./app", "--format", "json"]] {
-            let output = render(&site, arguments).output().unwrap();
-            assert_eq!(output.status.code(), Some(2), "{keys}: {output:?}");
-            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            let printed = render(&site, arguments).tells(2);
             assert_contains!(printed, hint);
         }
     }

@@ -521,9 +521,7 @@ fn endless(trial: &TrySetup) {
 async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let trial = trial().await;
     endless(&trial);
-    let limited = trial.attempt(&["--timeout", "25s"]).output().unwrap();
-    let printed = String::from_utf8_lossy(&limited.stderr);
-    assert_eq!(limited.status.code(), Some(3), "{printed}");
+    let printed = trial.attempt(&["--timeout", "25s"]).tells(3);
     assert_contains!(printed, "--timeout");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 

@@ -101,11 +101,8 @@ fn a_real_daemon_exports_the_image_that_it_loaded() {
 fn a_daemon_that_does_not_run_is_reported_with_what_to_do() {
     let images = Images::new();
     let mut command = images.command(&["ls", "docker-daemon:app:1"]);
-    let output = command
+    let errors = command
         .args(["--docker-host", "unix:///nowhere/docker.sock"])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{errors}");
+        .tells(3);
     assert_contains!(errors, "start the daemon");
 }

@@ -423,9 +423,7 @@ fn a_layer_with_a_path_longer_than_any_of_windows_is_refused() {
         &["ls", "oci:deep", "--recursive"][..],
         &["diff", "oci:flat", "oci:deep"][..],
     ] {
-        let output = images.command(words).output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{words:?}: {errors}");
+        let errors = images.command(words).tells(3);
         assert_contains!(errors, "is too long: it has more than 4096 bytes");
     }
 }
@@ -433,12 +431,7 @@ fn a_layer_with_a_path_longer_than_any_of_windows_is_refused() {
 #[test]
 fn ls_names_what_is_like_a_missing_path() {
     let images = versions();
-    let output = images
-        .command(&["ls", "oci:one", r"C:\app\a.tx"])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let errors = images.command(&["ls", "oci:one", r"C:\app\a.tx"]).tells(1);
     assert_contains!(errors, r"did you mean C:\app\A.TXT?");
     let missing = r"HKLM\SOFTWARE\No";
     images
@@ -945,9 +938,7 @@ fn a_version_that_only_the_configuration_has_selects_an_image() {
     let digest = images.json(&[&["digest", "oci:both"][..], &chosen].concat());
     assert_eq!(digest["digest"], listed["digest"]);
     let windows = ["digest", "oci:both", "--platform", "windows/amd64"];
-    let several = images.command(&windows).output().unwrap();
-    assert_eq!(several.status.code(), Some(2), "{several:?}");
-    let errors = String::from_utf8_lossy(&several.stderr);
+    let errors = images.command(&windows).tells(2);
     assert_contains!(errors, &format!("--platform {platform}"));
 
     let absent = ["--platform", "windows/amd64:26100"];
@@ -1190,9 +1181,7 @@ fn a_link_is_not_copied_without_a_word() {
         &["cp", r"oci:one:C:\app\out", "to"][..],
         &["export", "oci:one", "--path", r"C:\APP\OUT", "-o", "to"],
     ] {
-        let output = images.command(arguments).output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{errors}");
+        let errors = images.command(arguments).tells(1);
         assert_contains!(errors, "wincimg image ls oci:one");
         assert!(!images.path("to").exists());
     }
@@ -1239,9 +1228,7 @@ fn an_image_of_another_system_is_refused() {
         &["diff", "oci:one", "oci:other"],
         &["scan", "oci:other"],
     ] {
-        let output = images.command(arguments).output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
+        let errors = images.command(arguments).tells(2);
         assert_contains!(errors, "is for linux/amd64, not for Windows");
     }
 }

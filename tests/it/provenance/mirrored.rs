@@ -15,7 +15,7 @@ use wincimg_testkit::layout::json_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, put, repository};
 
-use crate::failure::line;
+use crate::failure::{Fails, line};
 use crate::site::{Site, json_of, stderr};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -212,9 +212,7 @@ fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported(
         ["push", "oci:layout", &*there],
     ] {
         let mut command = site.with_no_bases(&words);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        let printed = stderr(&output);
+        let printed = command.tells(0);
         let deep = |line: &&str| line.starts_with("warning: ") && line.contains("text/deep");
         let warnings = printed.lines().filter(deep).count();
         // The layout has no more than it got.
@@ -233,9 +231,7 @@ fn a_copy_without_its_documents_is_an_error() {
     attach_lost(&site, &built);
     let there = format!("{}/promoted:1", site.host());
     let mut copy = site.with_no_bases(&["copy", &image, &there]);
-    let output = copy.output().unwrap();
-    assert_eq!(output.status.code(), Some(3));
-    let printed = stderr(&output);
+    let printed = copy.tells(3);
     assert_contains!(printed, "text/lost", "--no-referrers");
     let output = site.command(&["inspect", &there, "--sbom"]).output();
     let output = output.unwrap();
@@ -306,9 +302,7 @@ fn an_archive_without_the_documents_of_its_image_says_so() {
     let (image, _) = signed_image(&site);
     for (words, expected) in [(&[][..], KINDS.len() - 1), (&["--no-referrers"][..], 0)] {
         let mut command = site.with_no_bases(&["copy", &image, "docker-archive:app.tar"]);
-        let output = command.args(words).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        let printed = stderr(&output);
+        let printed = command.args(words).tells(0);
         // The signature of the SBOM is not listed apart from it.
         let warnings = printed.matches("cannot contain it").count();
         assert_eq!(warnings, expected, "{printed}");
