@@ -202,10 +202,8 @@ fn the_images_of_an_index_join_those_of_a_registry_and_of_a_layout() {
             json_of(command.args(more))
         };
         let first = join(&["--platform", "windows/amd64:17763"]);
-        assert_eq!(
-            (&first["kept"], &first["artifacts"]),
-            (&json!([]), &1.into())
-        );
+        assert_eq!(first["kept"], json!([]));
+        assert_eq!(first["artifacts"], 1);
         let second = join(&["--platform", "windows/amd64:20348"]);
         assert_eq!(second["kept"], json!(["windows/amd64:10.0.17763.973"]));
         let all = join(&[]);

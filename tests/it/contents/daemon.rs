@@ -11,9 +11,7 @@ impl Images {
     fn archive(&self, name: &str, saved_as: &str) -> PathBuf {
         let file = self.path(&format!("{name}.tar"));
         let target = format!("docker-archive:{}:{saved_as}", file.display());
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(self.folder.path());
-        run(command.args(["copy", &format!("oci:{name}"), &target]));
+        run(&mut self.command(&["copy", &format!("oci:{name}"), &target]));
         file
     }
 }
@@ -67,14 +65,11 @@ fn a_real_daemon_exports_the_image_that_it_loaded() {
     let file = images.archive("linux", "app:1.4");
     daemon.must(&["load", "--input", file.to_str().unwrap()]);
 
-    let wincimg = |arguments: &[&str]| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(images.folder.path()).args(arguments);
-        command.args(["--docker-host", &daemon.host()]);
-        command.output().unwrap()
+    let told = |arguments: &[&str], code: i32| {
+        let mut command = images.command(arguments);
+        command.args(["--docker-host", &daemon.host()]).tells(code)
     };
-    let output = wincimg(&["copy", "docker-daemon:app:1.4", "oci:back"]);
-    assert!(output.status.success(), "{output:?}");
+    told(&["copy", "docker-daemon:app:1.4", "oci:back"], 0);
     let index = json_in(&images.path("back/index.json"));
     let entry = &index["manifests"][0];
     assert_eq!(
@@ -87,13 +82,9 @@ fn a_real_daemon_exports_the_image_that_it_loaded() {
         stand_in.image.config().digest().to_string()
     );
 
-    let output = wincimg(&["image", "ls", "docker-daemon:app:1.4"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2));
+    let errors = told(&["ls", "docker-daemon:app:1.4"], 2);
     assert_contains!(errors, "docker-daemon:app:1.4 is for linux/amd64");
-    let output = wincimg(&["image", "ls", "docker-daemon:none:1"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{errors}");
+    let errors = told(&["ls", "docker-daemon:none:1"], 3);
     assert_contains!(errors, "none:1");
 }
 

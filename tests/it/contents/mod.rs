@@ -31,6 +31,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, note};
+use crate::site::{wincimg, write};
 
 const VENDOR: &str = r"HKLM\SOFTWARE\Vendor";
 const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
@@ -116,6 +117,10 @@ impl Images {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        write(self.folder.path(), name, text);
     }
 
     async fn sink(&self, name: &str) -> Sink {
@@ -402,10 +407,8 @@ fn ls_selects_levels_and_shows_layers_and_rights_on_request() {
 
     let plain = images.json(&["ls", "oci:two", r"C:\app"]);
     let file = &plain["entries"][0];
-    assert_eq!(
-        (&file["path"], &file["layer"]),
-        (&json!(r"C:\app\a.txt"), &json!(3))
-    );
+    assert_eq!(file["path"], r"C:\app\a.txt");
+    assert_eq!(file["layer"], 3);
     assert_eq!(file["security"], Value::Null);
     let with_rights = images.json(&["ls", "oci:two", r"C:\app", "--acl"]);
     let security = with_rights["entries"][0]["security"].as_str().unwrap();
@@ -679,10 +682,8 @@ fn configuration_is_compared_by_variable_and_label() {
         row("added", "Entrypoint"),
     ]);
     assert_eq!(settings, expected);
-    assert_eq!(
-        (&image["files"], &image["registry"]),
-        (&json!([]), &json!([]))
-    );
+    assert_eq!(image["files"], json!([]));
+    assert_eq!(image["registry"], json!([]));
 }
 
 #[test]
@@ -855,10 +856,8 @@ fn annotations_of_two_indexes_are_compared() {
     let text = images.text(&["diff", "oci:one", "oci:two"]);
     assert_contains!(text, "~ annotations team: web → api", "identical");
     let same = images.json(&["diff", "oci:one", "oci:one"]);
-    assert_eq!(
-        (&same["identical"], &same["index"]),
-        (&json!(true), &json!([]))
-    );
+    assert_eq!(same["identical"], true);
+    assert_eq!(same["index"], json!([]));
 }
 
 /// An index whose entries state this version, whatever the configurations have; `BuildKit` writes
@@ -1207,10 +1206,8 @@ fn files_that_differ_in_their_rights_differ() {
     let found = images.json(&["diff", "oci:one", "oci:two"]);
     let files = found["images"][0]["files"].as_array().unwrap();
     assert_eq!(files.len(), 1, "{files:?}");
-    assert_eq!(
-        (&files[0]["path"], &files[0]["differs"]),
-        (&json!(r"C:\d\f.txt"), &json!(["rights"]))
-    );
+    assert_eq!(files[0]["path"], r"C:\d\f.txt");
+    assert_eq!(files[0]["differs"], json!(["rights"]));
 }
 
 #[test]
@@ -1308,10 +1305,9 @@ fn a_layer_says_of_a_file_what_the_whole_image_says() {
     assert_eq!(layers.len(), 1);
     let mut files = layers[0]["files"].as_array().unwrap().clone();
     let again = files.pop().unwrap();
-    assert_eq!(
-        (&again["path"], &again["change"], &again["differs"]),
-        (&json!(r"C:\d\same.txt"), &json!("rewritten"), &json!([]))
-    );
+    assert_eq!(again["path"], r"C:\d\same.txt");
+    assert_eq!(again["change"], "rewritten");
+    assert_eq!(again["differs"], json!([]));
     assert_eq!(json!(files), image["files"]);
     let differs = files.iter().map(|file| file["differs"].clone());
     let expected = json!([
@@ -1405,10 +1401,8 @@ fn waste_is_what_later_layers_delete_or_write_again() {
     };
     // Replaced a.txt, deleted b.txt and old\one.
     let one = waste("one");
-    assert_eq!(
-        (&one["bytes"], &one["of"]),
-        (&json!(12 + 5 + 1), &json!(12 + 5 + 5000 + 1 + 4 + 20 + 2))
-    );
+    assert_eq!(one["bytes"], json!(12 + 5 + 1));
+    assert_eq!(one["of"], json!(12 + 5 + 5000 + 1 + 4 + 20 + 2));
     assert_eq!(one["layers"], json!([2, 3]));
     let first = json!({"path": r"C:\app\a.txt", "size": 12, "layer": 2, "by": 3, "deleted": false});
     assert_eq!(one["files"][0], first);
@@ -1443,9 +1437,9 @@ fn of_two_images_of_one_version_the_digest_is_advised() {
     let images = [features(json!(["win32k"])), features(json!([]))];
     let index = server.index(&[(&images[0], Some(version)), (&images[1], Some(version))]);
     server.tag("app", "1.0", &index);
-    let listed = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["image", "ls", &format!("{}/app:1.0", server.host())])
-        .args(["--insecure-registry", &server.host()])
+    let name = format!("{}/app:1.0", server.host());
+    let listed = Images::new()
+        .command(&["ls", &name, "--insecure-registry", &server.host()])
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&listed.stderr);

@@ -55,27 +55,20 @@ pub(super) fn scanned() -> Images {
         ("CVE-2024-0003", "Important", "Yes", "10.0.17763.5820"),
         ("CVE-2024-0004", "Moderate", "No", "10.0.17763.5820"),
     ];
-    fs::write(
-        images.path("apr.json"),
-        document("2024-Apr", "2024-04-09", &april),
-    )
-    .unwrap();
-    fs::write(
-        images.path("may.json"),
-        document("2024-May", "2024-05-14", &may),
-    )
-    .unwrap();
+    images.write("apr.json", document("2024-Apr", "2024-04-09", &april));
+    images.write("may.json", document("2024-May", "2024-05-14", &may));
     images
 }
 
 impl Images {
     fn scan(&self, arguments: &[&str]) -> Output {
-        let mut command = self.command(&["scan"]);
+        self.scan_command(arguments).output().unwrap()
+    }
+
+    fn scan_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&["scan", "--cache-dir", "cache"]);
+        command.args(arguments);
         command
-            .args(arguments)
-            .arg("--cache-dir")
-            .arg(self.path("cache"));
-        command.output().unwrap()
     }
 
     fn scan_json(&self, arguments: &[&str]) -> Value {
@@ -93,9 +86,7 @@ fn cves(report: &Value) -> Vec<&str> {
 #[test]
 fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
     let images = scanned();
-    let none = images.scan(&["oci:web"]);
-    let errors = String::from_utf8_lossy(&none.stderr);
-    assert_eq!(none.status.code(), Some(3), "{errors}");
+    let errors = images.scan_command(&["oci:web"]).tells(3);
     assert_contains!(errors, "--msrc https://api.msrc.microsoft.com/");
 
     let first = images.scan_json(&["oci:web", "--msrc", "apr.json", "--msrc", "may.json"]);
@@ -106,19 +97,13 @@ fn what_the_documents_fix_later_is_missing_and_the_table_serves_offline() {
         image["summary"],
         json!({"critical": 1, "important": 1, "moderate": 1, "low": 0, "unrated": 0})
     );
-    assert_eq!(
-        (&image["exploited"], &image["known"]),
-        (&json!(1), &json!(true))
-    );
+    assert_eq!(image["exploited"], 1);
+    assert_eq!(image["known"], true);
     let fix = &image["missing"][0];
-    assert_eq!(
-        (&fix["fixed_in"], &fix["kb"]),
-        (&json!("17763.5820"), &json!("KB5037765"))
-    );
-    assert_eq!(
-        (&first["table"]["newest"], &first["table"]["documents"]),
-        (&json!("2024-May"), &json!(2))
-    );
+    assert_eq!(fix["fixed_in"], "17763.5820");
+    assert_eq!(fix["kb"], "KB5037765");
+    assert_eq!(first["table"]["newest"], "2024-May");
+    assert_eq!(first["table"]["documents"], 2);
     assert!(first["table"]["age_days"].as_i64().unwrap() > 500);
 
     let sarif = images.scan(&["oci:web", "-o", "web.sarif"]);
@@ -213,10 +198,8 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
     let report = images.scan_json(&["oci:web", "--ignore", "CVE-2024-0002"]);
     let ignored = &report["images"][0]["ignored"];
     assert_eq!(ignored.as_array().unwrap().len(), 1);
-    assert_eq!(
-        (&ignored[0]["cve"], &ignored[0]["vex"]),
-        (&json!("CVE-2024-0002"), &Value::Null)
-    );
+    assert_eq!(ignored[0]["cve"], "CVE-2024-0002");
+    assert_eq!(ignored[0]["vex"], Value::Null);
     assert_eq!(cves(&report), ["CVE-2024-0003", "CVE-2024-0004"]);
     // What is not rated may be of any severity.
     let june = document(
@@ -224,7 +207,7 @@ fn the_exit_code_follows_the_severity_and_what_is_ignored() {
         "2024-06-11",
         &[("CVE-2024-0005", "", "No", "10.0.17763.5936")],
     );
-    fs::write(images.path("jun.json"), june).unwrap();
+    images.write("jun.json", june);
     images.put("late", &image("17763.5820", vec![bottom()]));
     let late = |least: &str| {
         let arguments = ["oci:late", "--msrc", "jun.json", "--fail-on", least];
@@ -256,10 +239,8 @@ fn what_contains_no_windows_lacks_no_updates_and_a_wrong_version_is_named() {
     assert_contains!(text, "contains no Windows");
     let report = images.scan_json(&["oci:hpc"]);
     let image = &report["images"][0];
-    assert_eq!(
-        (&image["windows"], &image["known"]),
-        (&json!(false), &json!(false))
-    );
+    assert_eq!(image["windows"], false);
+    assert_eq!(image["known"], false);
 
     let output = scan("oci:odd");
     assert_eq!(output.status.code(), Some(1));
@@ -292,8 +273,8 @@ pub(super) fn vex(images: &Images) {
             "threats": [{"category": "impact", "details": "No printer."}],
         }],
     });
-    fs::write(images.path("web.vex.json"), of_image.to_string()).unwrap();
-    fs::write(images.path("csaf.json"), of_windows.to_string()).unwrap();
+    images.write("web.vex.json", of_image.to_string());
+    images.write("csaf.json", of_windows.to_string());
 }
 
 #[test]
@@ -343,21 +324,21 @@ fn what_vex_settles_is_ignored_and_said_with_its_reason() {
     let suppressed = results.filter(|it| it["suppressions"][0]["kind"] == "external");
     assert_eq!(suppressed.count(), 2);
 
-    fs::write(images.path("apr.json"), "{}").unwrap();
-    let output = images.scan(&["oci:web", "--vex", "apr.json"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{errors}");
+    images.write("apr.json", "{}");
+    let errors = images
+        .scan_command(&["oci:web", "--vex", "apr.json"])
+        .tells(2);
     assert_contains!(errors, "cannot use apr.json as VEX");
 }
 
 #[test]
 fn an_empty_document_is_named_as_such() {
     let images = scanned();
-    fs::write(images.path("empty.json"), "\n").unwrap();
+    images.write("empty.json", "\n");
     for flag in ["--msrc", "--vex"] {
-        let output = images.scan(&["oci:web", flag, "empty.json"]);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
+        let errors = images
+            .scan_command(&["oci:web", flag, "empty.json"])
+            .tells(2);
         assert_contains!(errors, "it is empty", &format!("hint: {flag} takes "));
     }
 }
@@ -380,7 +361,7 @@ fn vex_that_names_the_digest_of_an_index_counts_for_its_tag() {
                 "status": "fixed",
             }],
         });
-        fs::write(images.path("listed.json"), document.to_string()).unwrap();
+        images.write("listed.json", document.to_string());
         let flags = ["--msrc", "apr.json", "--vex", "listed.json"];
         let report = images.scan_json(&[&["oci:listed:1"][..], &flags].concat());
         cves(&report).len()
@@ -421,7 +402,7 @@ fn a_document_may_be_xml() {
   </vuln:Vulnerability>
 </cvrf:cvrfdoc>
 "#;
-    fs::write(images.path("jun.xml"), xml).unwrap();
+    images.write("jun.xml", xml);
     let report = images.scan_json(&["oci:web", "--msrc", "jun.xml"]);
     assert_eq!(cves(&report), ["CVE-2024-0005"]);
     let fix = &report["images"][0]["missing"][0];
@@ -443,15 +424,13 @@ fn check_compat_counts_what_images_lack_if_the_table_is_there() {
     let images = scanned();
     let node = json!({"kind": "Node", "metadata": {"name": "n"}, "status": {"nodeInfo":
         {"operatingSystem": "windows", "kernelVersion": "10.0.17763.5820"}}});
-    fs::write(images.path("nodes.json"), node.to_string()).unwrap();
+    images.write("nodes.json", node.to_string());
     let check = |format: &str| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(images.folder.path())
-            .args([
-                "check-compat", "oci:web", "oci:new", "--nodes", "nodes.json",
-            ])
-            .args(["--format", format, "--cache-dir", "cache"]);
+        let words = [
+            "check-compat", "oci:web", "oci:new", "--nodes", "nodes.json",
+        ];
+        let mut command = wincimg(images.folder.path(), &words);
+        command.args(["--format", format, "--cache-dir", "cache"]);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     assert!(!check("text").contains("security"), "{}", check("text"));
@@ -501,13 +480,12 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
     assert_eq!(output.status.code(), Some(0), "{errors}");
     // A gate does not let it pass.
     for severity in ["low", "exploited"] {
-        let output = images.scan(&["oci:new", "--fail-on", severity]);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{errors}");
+        let errors = images
+            .scan_command(&["oci:new", "--fail-on", severity])
+            .tells(1);
         assert!(errors.contains("fails --fail-on"), "{errors}");
     }
-    let bad = images.path("bad.json");
-    fs::write(&bad, "<cvrfdoc/>").unwrap();
+    images.write("bad.json", "<cvrfdoc/>");
     let output = images.scan(&["oci:web", "--msrc", "bad.json"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -534,26 +512,16 @@ fn a_version_without_a_revision_is_unknown_and_not_clean() {
 #[test]
 fn a_damaged_table_is_named_and_replaced() {
     let images = scanned();
-    let table = images.path("cache").join("security-updates.tsv");
-    fs::create_dir_all(images.path("cache")).unwrap();
-    fs::write(&table, "junk\n").unwrap();
-    let named = |output: &Output| {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let is_named = errors.contains("warning: ") && errors.contains("security-updates.tsv");
-        assert!(is_named && errors.contains("--msrc"), "{errors}");
-    };
-    let alone = images.scan(&["oci:web"]);
-    assert_eq!(alone.status.code(), Some(3), "{alone:?}");
-    named(&alone);
-    let repaired = images.scan(&["oci:web", "--msrc", "apr.json"]);
-    assert_eq!(repaired.status.code(), Some(0), "{repaired:?}");
-    named(&repaired);
-    let again = images.scan(&["oci:web"]);
-    let errors = String::from_utf8_lossy(&again.stderr);
-    assert!(
-        again.status.success() && !errors.contains("warning"),
-        "{errors}"
-    );
+    images.write("cache/security-updates.tsv", "junk\n");
+    for (arguments, code) in [
+        (&["oci:web"][..], 3),
+        (&["oci:web", "--msrc", "apr.json"], 0),
+    ] {
+        let errors = images.scan_command(arguments).tells(code);
+        assert_contains!(errors, "warning: ", "security-updates.tsv", "--msrc");
+    }
+    let errors = images.scan_command(&["oci:web"]).tells(0);
+    assert!(!errors.contains("warning"), "{errors}");
 }
 
 #[test]
@@ -563,7 +531,7 @@ fn runs_at_once_lose_no_document() {
     let runs = months.map(|month| {
         let file = format!("{month}.json");
         let text = document(&format!("2024-{month}"), "2024-04-09", &[]);
-        fs::write(images.path(&file), text).unwrap();
+        images.write(&file, text);
         let mut command = images.command(&["scan", "oci:web", "--msrc", &file]);
         command.arg("--cache-dir").arg(images.path("new"));
         command.stdout(Stdio::null()).spawn().unwrap()
