@@ -38,10 +38,7 @@ fn end(child: Child) -> Output {
 
 #[test]
 fn twenty_logins_at_once_are_all_kept() {
-    let registry = DockerRegistry::start(Setup {
-        password: true,
-        ..Setup::default()
-    });
+    let registry = DockerRegistry::start(Setup::PASSWORD);
     let runtime = Runtime::new().unwrap();
     let hosts: Vec<FaultProxy> = (0..20)
         .map(|_| runtime.block_on(FaultProxy::start(registry.host(), |_| ProxyFault::Pass)))
@@ -79,7 +76,7 @@ fn twenty_logins_at_once_are_all_kept() {
 async fn indexes_of_one_base_at_once_are_one() {
     const VERSION: &str = "10.0.17763.973";
     let site = Site::new();
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let base = format!("{}/base:{VERSION}", docker.host());
     let bottom = bottom_layer(&made_system("%SystemRoot%"), &made_software());
     let image = image_of(VERSION, vec![bottom.tar()]);

@@ -9,15 +9,6 @@ use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
 use crate::failure::Failure;
 use crate::site::wincimg;
 
-const TLS: Setup = Setup {
-    tls: true,
-    self_signed: false,
-    nameless: false,
-    named_ca: false,
-    asks_clients: false,
-    password: false,
-};
-
 /// Requests a missing image: a 404 shows that the connection is accepted.
 fn ask(registry: &DockerRegistry, home: &Path, flags: &[&str]) -> Failure {
     let image = format!("{}/no/such:image", registry.host());
@@ -58,7 +49,7 @@ fn counts_for_itself_alone(registry: &DockerRegistry, other: &DockerRegistry) {
 
 #[test]
 fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
-    let registry = DockerRegistry::start(TLS);
+    let registry = DockerRegistry::start(Setup::TLS);
     let home = tempfile::tempdir().unwrap();
     let refused = is_refused(ask(&registry, home.path(), &[]));
     assert_contains!(refused.stderr, "no trusted CA signed it");
@@ -79,7 +70,7 @@ fn a_ca_that_is_named_vouches_and_the_hint_names_the_flag_first() {
 fn a_self_signed_certificate_is_accepted_exactly_as_it_is() {
     let setup = Setup {
         self_signed: true,
-        ..TLS
+        ..Setup::TLS
     };
     let registry = DockerRegistry::start(setup);
     let other = DockerRegistry::start(setup);
@@ -94,7 +85,7 @@ fn a_certificate_in_a_file_counts_for_its_names_and_without_one_in_a_hosts_folde
     let setup = Setup {
         self_signed: true,
         nameless: true,
-        ..TLS
+        ..Setup::TLS
     };
     let registry = DockerRegistry::start(setup);
     let other = DockerRegistry::start(setup);
@@ -120,7 +111,7 @@ fn a_certificate_in_a_file_counts_for_its_names_and_without_one_in_a_hosts_folde
 fn a_ca_with_the_name_of_a_server_vouches_for_others_in_a_hosts_folder_alone() {
     let setup = Setup {
         named_ca: true,
-        ..TLS
+        ..Setup::TLS
     };
     let registry = DockerRegistry::start(setup);
     let home = tempfile::tempdir().unwrap();
@@ -138,15 +129,15 @@ fn a_ca_with_the_name_of_a_server_vouches_for_others_in_a_hosts_folder_alone() {
 
 #[test]
 fn a_certificate_that_is_no_cas_vouches_for_no_other() {
-    let registry = DockerRegistry::start(TLS);
-    let other = DockerRegistry::start(TLS);
+    let registry = DockerRegistry::start(Setup::TLS);
+    let other = DockerRegistry::start(Setup::TLS);
     counts_for_itself_alone(&registry, &other);
 }
 
 #[test]
 fn a_hosts_folder_is_for_that_host_alone() {
-    let registry = DockerRegistry::start(TLS);
-    let other = DockerRegistry::start(TLS);
+    let registry = DockerRegistry::start(Setup::TLS);
+    let other = DockerRegistry::start(Setup::TLS);
     let home = tempfile::tempdir().unwrap();
     put_ca(&registry, &home.path().join("certs"));
     let named = ["--certs-dir", "certs"];
@@ -163,7 +154,7 @@ fn a_hosts_folder_is_for_that_host_alone() {
 fn a_registry_with_a_challenge_is_reported() {
     let setup = Setup {
         asks_clients: true,
-        ..TLS
+        ..Setup::TLS
     };
     let registry = DockerRegistry::start(setup);
     let home = tempfile::tempdir().unwrap();
@@ -179,7 +170,7 @@ fn a_registry_with_a_challenge_is_reported() {
 
 #[test]
 fn what_is_no_certificate_is_named() {
-    let registry = DockerRegistry::start(TLS);
+    let registry = DockerRegistry::start(Setup::TLS);
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("empty.pem"), "nothing").unwrap();
     for (flags, code, file) in [

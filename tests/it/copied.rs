@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use wincimg_oci::document::sha256;
 use wincimg_testkit::component;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 
 use crate::build::joined::{add_linux, platforms, published};
 use crate::failure::{Fails, note};
@@ -25,7 +25,7 @@ fn line(command: &mut Command) -> String {
 #[test]
 fn a_layout_has_the_digest_of_its_push_and_keeps_it() {
     let site = Site::new();
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     for (name, hosts) in [("one", &ONE[..]), ("two", &TWO)] {
         let layout = format!("oci:{name}");

@@ -139,12 +139,7 @@ fn a_mirror_without_base_images_says_how_to_fill_it() {
 
 #[test]
 fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
-    let setup = Setup {
-        tls: true,
-        password: true,
-        ..Setup::default()
-    };
-    let registry = DockerRegistry::start(setup);
+    let registry = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let host = registry.host();
     let with_password = |password: &str| {
         let config = registry.docker_config(&host, password);
@@ -169,11 +164,7 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
 #[test]
 fn a_certificate_is_verified_unless_the_registry_is_listed() {
     let base = good_base();
-    let setup = Setup {
-        tls: true,
-        ..Setup::default()
-    };
-    let registry = DockerRegistry::start(setup);
+    let registry = DockerRegistry::start(Setup::TLS);
     let host = registry.host();
     let mut command = with_base(&base, &["--registry", &host]);
     let (code, untrusted) = checks_of(&mut command, &host);
@@ -260,7 +251,7 @@ fn trial(host: &str) -> (i32, Vec<String>) {
 
 #[test]
 fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let mut known = Vec::new();
     for _ in 0..2 {
         let (code, lines) = trial(&docker.host());
@@ -280,7 +271,7 @@ fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
 
 #[test(multi_thread)]
 async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let rule = |passed: &ProxiedRequest| {
         let docker_format = passed.header("content-type") == Some(wincimg_testkit::DOCKER_MANIFEST);
         match passed.method.as_str() {
@@ -315,7 +306,7 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
 
 #[test(multi_thread)]
 async fn a_trial_push_that_is_refused_is_a_problem_with_its_fix() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
         "POST" => ProxyFault::Answer(403, Vec::new(), r#"{"error":"read only"}"#.to_owned()),
         _ => ProxyFault::Pass,

@@ -21,7 +21,7 @@ use wincimg_inspect::facts_provider::FactsSource;
 use wincimg_oci::document::{Artifact, Descriptor, History, ManifestFormat, media_type, sha256};
 use wincimg_oci::reference::parse_reference;
 use wincimg_registry::RegistryData;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::{base_at, no_registry, put_at, registry, sink};
 use wincimg_testkit::mirror_fixture::FOREIGN;
@@ -168,8 +168,8 @@ async fn what_one_machine_indexes_builds_everywhere_know() {
 
 #[test(multi_thread)]
 async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
-    let upstream = DockerRegistry::start(Setup::default());
-    let own = DockerRegistry::start(Setup::default());
+    let upstream = DockerRegistry::plain();
+    let own = DockerRegistry::plain();
     let (front, mirror) = (
         FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await,
         FaultProxy::start(own.host(), |_| ProxyFault::Pass).await,
@@ -307,8 +307,8 @@ async fn what_cannot_be_read_is_read_once() {
     // Its layers can be read, but have no registry.
     let no_base = StandIn::new(ManifestFormat::Oci, VERSION, &[(2_000_000, 1)]);
     for (base, problem) in [(unreadable, Some("cannot read layer 1")), (no_base, None)] {
-        let upstream = DockerRegistry::start(Setup::default());
-        let own = DockerRegistry::start(Setup::default());
+        let upstream = DockerRegistry::plain();
+        let own = DockerRegistry::plain();
         let front = FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await;
         let mirror = FaultProxy::start(own.host(), |_| ProxyFault::Pass).await;
         publish(&base, &upstream.host()).await;
@@ -373,8 +373,8 @@ async fn a_layer_whose_transfer_broke_is_read_again_by_the_next_run() {
 
 #[test(multi_thread)]
 async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
-    let upstream = DockerRegistry::start(Setup::default());
-    let own = DockerRegistry::start(Setup::default());
+    let upstream = DockerRegistry::plain();
+    let own = DockerRegistry::plain();
     let drip = ProxyFault::Drip(4_000, Duration::from_millis(20));
     let front = FaultProxy::start(upstream.host(), move |passed| {
         if reads_blob(passed) {
@@ -411,7 +411,7 @@ async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
 #[test(multi_thread)]
 async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
     let source = FakeRegistry::start();
-    let own = DockerRegistry::start(Setup::default());
+    let own = DockerRegistry::plain();
     let base = base();
     let reference = publish(&base, &source.host()).await;
     let refused = base.image.digest().to_string().replace(':', "-");

@@ -17,11 +17,7 @@ use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use crate::failure::{Fails, Failure, line, note};
 
 fn locked() -> DockerRegistry {
-    DockerRegistry::start(Setup {
-        tls: true,
-        password: true,
-        ..Setup::default()
-    })
+    DockerRegistry::start(Setup::TLS_AND_PASSWORD)
 }
 
 /// `wincimg` with this home folder.

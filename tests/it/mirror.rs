@@ -17,7 +17,7 @@ use wincimg_oci::mirror::{MirrorOptions, mirror};
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::mirror_fixture::{
     FOREIGN, MirrorFixture, NEW, OLD, client, dry_run, foreign_base, index_of, mirror_to, only,
     whole,
@@ -239,7 +239,7 @@ async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
 
 #[test]
 async fn within_one_registry_everything_is_mounted() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let registry = client(&[&docker.host()]);
     let image = parse_reference(&format!("{}/app/one:1", docker.host())).unwrap();
     let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000, 1), (6_000, 2)]);

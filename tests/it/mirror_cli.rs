@@ -12,7 +12,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
 use wincimg_testkit::NO_CREDENTIALS;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
@@ -30,8 +30,8 @@ struct Pair {
 impl Pair {
     /// Starts both registries.
     fn start() -> Self {
-        let source = DockerRegistry::start(Setup::default());
-        let target = DockerRegistry::start(Setup::default());
+        let source = DockerRegistry::plain();
+        let target = DockerRegistry::plain();
         Self { source, target }
     }
 

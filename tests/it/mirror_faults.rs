@@ -10,7 +10,7 @@ use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::mirror_fixture::{
     FOREIGN, MirrorFixture, NEW, OLD, client, foreign_base, mirror_to, whole,
 };
@@ -192,8 +192,8 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
 
 #[test]
 async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
-    let upstream = DockerRegistry::start(Setup::default());
-    let own = DockerRegistry::start(Setup::default());
+    let upstream = DockerRegistry::plain();
+    let own = DockerRegistry::plain();
     // The tag moves to another image after the first request.
     let front = FaultProxy::start(upstream.host(), |_| ProxyFault::Pass).await;
     let registry = client(&[&front.host(), &own.host()]);

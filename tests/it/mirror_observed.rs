@@ -17,7 +17,7 @@ use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::BlobObserver;
 use wincimg_oci::store::Sink;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::image_locations::registry;
 use wincimg_testkit::mirror_fixture::{OLD, client, whole};
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, reads_blob};
@@ -73,8 +73,8 @@ struct Observed {
 /// Mirrors a layer with faults of its first download and its first upload.
 async fn observe(observer: Observer, download: ProxyFault, upload: ProxyFault) -> Observed {
     static IMAGE: OnceLock<StandIn> = OnceLock::new();
-    let upstream = DockerRegistry::start(Setup::default());
-    let own = DockerRegistry::start(Setup::default());
+    let upstream = DockerRegistry::plain();
+    let own = DockerRegistry::plain();
     let image = IMAGE.get_or_init(|| StandIn::new(ManifestFormat::Docker, OLD, &[(SIZE, 1)]));
     let layer = image.layers[0].clone();
     let digest = layer.0.digest.to_string();

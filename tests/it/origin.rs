@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wincimg_oci::document::ManifestFormat;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::windows_base::StandIn;
 
@@ -186,7 +186,7 @@ fn inspect_prefers_the_annotations_of_the_base() {
 /// the name, compares its layers with the lowest of the image, and reads the new base by name.
 #[test(multi_thread)]
 async fn crane_and_update_find_the_base_in_a_real_registry() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     wincimg_testkit::windows_base::put_nanoserver(&host, "10.0.17763.973").await;
     let site = site();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::Repository;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
@@ -82,7 +82,7 @@ async fn a_registry_that_knows_subjects_is_asked() {
 
 #[test]
 async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let (image, ours, theirs) = Box::pin(attached_and_found(&repository)).await;
     let tag = image.digest.to_string().replace(':', "-");
@@ -104,7 +104,7 @@ async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
 
 #[test]
 async fn what_two_attach_at_once_is_listed_both() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let (manifest, _) = push_image(&repository, "1").await;
     let image = image_of(&manifest);
@@ -125,7 +125,7 @@ async fn what_two_attach_at_once_is_listed_both() {
 
 #[test]
 async fn a_list_that_is_overwritten_is_written_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     let plain = repository(options(&host), &format!("{host}/a"));
     let (manifest, _) = push_image(&plain, "1").await;
@@ -160,7 +160,7 @@ async fn a_list_that_is_overwritten_is_written_again() {
 
 #[test]
 async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let (manifest, _) = push_image(&repository, "1").await;
     let image = image_of(&manifest);
@@ -176,7 +176,7 @@ async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
 
 #[test]
 async fn what_the_registry_deleted_is_not_attached_until_it_is_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let (image, ours, theirs) = Box::pin(attached_and_found(&repository)).await;
     // A registry that cleans up deletes what has no tag, but not the list.

@@ -5,7 +5,7 @@ use std::fs;
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
 use wincimg_oci::remote::RegistryOptions;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::image_locations::skopeo;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
 use wincimg_testkit::{
@@ -14,13 +14,9 @@ use wincimg_testkit::{
 
 use crate::registry_faults::SmallDisk;
 
-fn plain() -> DockerRegistry {
-    DockerRegistry::start(Setup::default())
-}
-
 #[test]
 async fn what_is_pushed_exists_and_reads_back() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     let repository = repository(options(&host), &format!("{host}/some/app"));
     for bytes in [Bytes::from(noise(3_000_000, 1)), Bytes::new()] {
@@ -34,7 +30,7 @@ async fn what_is_pushed_exists_and_reads_back() {
 
 #[test]
 async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let (manifest, _) = push_image(&repository, "1.0").await;
     let digest = describe(&manifest).digest;
@@ -54,7 +50,7 @@ async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
 
 #[test]
 async fn a_missing_manifest_is_an_error_only_when_read() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     assert_eq!(repository.head_manifest("none").await.unwrap(), None);
     let error = repository.get_manifest("none").await.unwrap_err();
@@ -65,7 +61,7 @@ async fn a_missing_manifest_is_an_error_only_when_read() {
 
 #[test]
 async fn tags_are_listed_and_an_unknown_repository_is_an_error() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     let known = repository(options(&host), &format!("{host}/a"));
     for tag in ["1.0", "2.0", "latest"] {
@@ -80,7 +76,7 @@ async fn tags_are_listed_and_an_unknown_repository_is_an_error() {
 
 #[test]
 async fn a_large_blob_goes_up_in_pieces() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let options = RegistryOptions {
         chunk_size: 1_000_000,
@@ -110,7 +106,7 @@ async fn a_large_blob_goes_up_in_pieces() {
 
 #[test]
 async fn a_blob_is_mounted_from_another_repository() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     let source = repository(options(&host), &format!("{host}/source"));
     let target = repository(options(&host), &format!("{host}/target"));
@@ -122,7 +118,7 @@ async fn a_blob_is_mounted_from_another_repository() {
 
 #[test]
 async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let target = repository(options(&proxy.host()), &format!("{}/target", proxy.host()));
     let bytes = Bytes::from_static(b"nowhere yet");
@@ -134,8 +130,8 @@ async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
 
 #[test]
 async fn a_blob_streams_from_one_registry_to_another() {
-    let one = plain();
-    let two = plain();
+    let one = DockerRegistry::plain();
+    let two = DockerRegistry::plain();
     let source = repository(options(&one.host()), &format!("{}/a", one.host()));
     let target = repository(options(&two.host()), &format!("{}/b", two.host()));
     let bytes = Bytes::from(noise(5_000_000, 3));
@@ -150,7 +146,7 @@ async fn a_blob_streams_from_one_registry_to_another() {
 
 #[test]
 async fn a_download_goes_on_from_what_an_earlier_one_left() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(1_000_000, 4));
@@ -175,7 +171,7 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
 
 #[test]
 async fn a_wrong_beginning_is_thrown_away() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let bytes = Bytes::from(noise(1_000_000, 5));
     let blob = put(&repository, &bytes).await;
@@ -192,7 +188,7 @@ async fn a_wrong_beginning_is_thrown_away() {
 
 #[test]
 async fn two_downloads_of_one_file_are_one() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(1_000_000, 6));
@@ -210,7 +206,7 @@ async fn two_downloads_of_one_file_are_one() {
 #[cfg(unix)]
 #[test]
 async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = put(&repository, &Bytes::from(noise(1_000_000, 8))).await;
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +225,7 @@ async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
 #[test(multi_thread)]
 async fn skopeo_reads_what_was_pushed_and_we_read_what_skopeo_pushed() {
     let skopeo = |arguments: &[&str]| skopeo(&component("skopeo"), arguments);
-    let docker = plain();
+    let docker = DockerRegistry::plain();
     let host = docker.host();
     let ours = repository(options(&host), &format!("{host}/ours"));
     let (manifest, layer) = push_image(&ours, "1").await;

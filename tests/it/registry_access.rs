@@ -26,11 +26,7 @@ fn secure_options(host: &str) -> RegistryOptions {
 
 #[test]
 async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
-    let setup = Setup {
-        tls: true,
-        ..Setup::default()
-    };
-    let docker = DockerRegistry::start(setup);
+    let docker = DockerRegistry::start(Setup::TLS);
     let host = docker.host();
     let error = repository(secure_options(&host), &format!("{host}/a"))
         .head_manifest("1")
@@ -60,7 +56,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
 
 #[test]
 async fn a_registry_on_this_machine_needs_no_flag_for_plain_http() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     for name in ["127.0.0.1", "localhost"] {
         let host = docker.host().replace("127.0.0.1", name);
         let own = secure_options(&host);
@@ -81,11 +77,7 @@ async fn ssl_cert_file_names_a_ca() {
         .await;
         return;
     }
-    let setup = Setup {
-        tls: true,
-        ..Setup::default()
-    };
-    let docker = DockerRegistry::start(setup);
+    let docker = DockerRegistry::start(Setup::TLS);
     let ca = docker.ca();
     wincimg_testkit::in_child(
         "ssl_cert_file_names_a_ca",
@@ -96,7 +88,7 @@ async fn ssl_cert_file_names_a_ca() {
 
 #[test]
 async fn plain_http_is_refused_with_the_flag_that_allows_it() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     // An address that leads to this machine but is not among its own.
     let host = docker.host().replace("127.0.0.1", "0.0.0.0");
     let secure = secure_options(&host);
@@ -114,17 +106,9 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
     );
 }
 
-fn locked(tls: bool) -> DockerRegistry {
-    DockerRegistry::start(Setup {
-        tls,
-        password: true,
-        ..Setup::default()
-    })
-}
-
 #[test]
 async fn a_password_from_docker_config_opens_a_locked_registry() {
-    let docker = locked(true);
+    let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let host = docker.host();
     let options = RegistryOptions {
         config_file: Some(docker.docker_config(&host, PASSWORD)),
@@ -142,7 +126,7 @@ async fn a_password_from_docker_config_opens_a_locked_registry() {
 
 #[test]
 async fn a_refusal_says_which_credential_from_where_was_tried() {
-    let docker = locked(true);
+    let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let host = docker.host();
     let nobody = repository(options(&host), &format!("{host}/a"));
     let error = nobody.tags().await.unwrap_err();
@@ -185,7 +169,7 @@ async fn a_wrong_password_is_tried_once() {
 
 #[test]
 async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
-    let docker = locked(false);
+    let docker = DockerRegistry::start(Setup::PASSWORD);
     let seen = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let host = seen.host();
     let careful = RegistryOptions {
@@ -215,7 +199,7 @@ async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
 
 #[test]
 async fn a_missing_configuration_is_named() {
-    let docker = locked(true);
+    let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let host = docker.host();
     let options = RegistryOptions {
         config_file: Some("/nonexistent/config.json".into()),
@@ -242,7 +226,7 @@ async fn a_credential_helper_is_asked_and_named() {
         assert_contains!(ping.credential, "\"bob\"", "docker-credential-test (");
         return;
     }
-    let docker = locked(true);
+    let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let folder = tempfile::tempdir().unwrap();
     let helper = folder.path().join("docker-credential-test");
     let answer = json!({ "ServerURL": "x", "Username": "bob", "Secret": PASSWORD });
@@ -278,7 +262,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
         assert_eq!(registry.ping(&host).await.unwrap().login, AuthScheme::Basic);
         return;
     }
-    let docker = locked(true);
+    let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let file = docker.docker_config(&docker.host(), PASSWORD);
     wincimg_testkit::in_child(
         "docker_config_names_the_folder_of_the_configuration",

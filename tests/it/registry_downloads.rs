@@ -11,7 +11,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::Descriptor;
 use wincimg_oci::document::media_type::OCI_LAYER;
 use wincimg_oci::remote::{BlobSource, HttpError, RegistryError, RegistryOptions, Repository};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, reads_blob};
 use wincimg_testkit::scripted::{answer, scripted};
 use wincimg_testkit::serve::serve;
@@ -19,16 +19,12 @@ use wincimg_testkit::{chain, describe, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 
-fn docker() -> DockerRegistry {
-    DockerRegistry::start(Setup::default())
-}
-
 /// A registry with one blob behind a proxy with a rule.
 async fn with_blob(
     bytes: &Bytes,
     rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
 ) -> (DockerRegistry, FaultProxy, Descriptor) {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let direct = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = put(&direct, bytes).await;
     let proxy = FaultProxy::start(docker.host(), rule).await;
@@ -254,7 +250,7 @@ async fn the_time_limit_ends_everything() {
 
 #[test]
 async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let proxy =
         FaultProxy::start(docker.host(), |_| ProxyFault::Hide("docker-content-digest")).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));

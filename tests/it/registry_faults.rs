@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use wincimg_testkit::component;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::harness::skip;
 use wincimg_testkit::noise;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first};
@@ -183,7 +183,7 @@ fn a_push_through_faults_ends_with_the_image_or_a_clear_error() {
     let runtime = Runtime::new().unwrap();
     let mut counts = BTreeMap::new();
     for (name, rule, expected) in cells() {
-        let docker = DockerRegistry::start(Setup::default());
+        let docker = DockerRegistry::plain();
         let proxy = runtime.block_on(FaultProxy::start(docker.host(), rule));
         let started = Instant::now();
         let target = format!("{}/own:1", proxy.host());
@@ -251,7 +251,7 @@ impl Drop for SmallDisk {
 #[test]
 fn a_registry_on_a_full_disk_is_sent_little_and_its_reason_is_shown() {
     let (site, _) = site();
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let disk = SmallDisk::mount(docker.storage(), LAYER / 2);
     let runtime = Runtime::new().unwrap();
     let proxy = runtime.block_on(FaultProxy::start(docker.host(), |_| ProxyFault::Pass));
@@ -299,7 +299,7 @@ fn publish_two(
 
 #[test]
 fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let revisions = docker
         .storage()
         .join("docker/registry/v2/repositories/own/_manifests/revisions/sha256");
@@ -317,7 +317,7 @@ fn images_that_a_cleaner_deletes_before_their_index_are_published_again() {
 
 #[test]
 fn an_index_that_cannot_be_seen_yet_is_published_again_and_no_other_build_is_blamed() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let (mut is_published, mut was_hidden) = (false, false);
     let hides = move |passed: &ProxiedRequest| {
         is_published |= puts_manifest(passed) && passed.header("content-type") == Some(INDEX);

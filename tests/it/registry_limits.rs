@@ -2,17 +2,13 @@
 
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::{describe, loopback_options, noise, options, pieces_to, put, repository};
 
 const MIB: usize = 1024 * 1024;
 const GHCR: &str = r#"{"errors":[{"code":"REQUESTED_RANGE_NOT_SATISFIABLE","message":"the request body is too large and exceeds the maximum permissible limit of 4.00MiB"}]}"#;
-
-fn docker() -> DockerRegistry {
-    DockerRegistry::start(Setup::default())
-}
 
 fn length(passed: &ProxiedRequest) -> usize {
     let length = passed.header("content-length");
@@ -28,7 +24,7 @@ fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
 async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
     let contents = [1, 2].map(|seed| Bytes::from(noise(40 * MIB, seed)));
     for hidden in [None, Some(403), Some(405)] {
-        let docker = docker();
+        let docker = DockerRegistry::plain();
         let rule = move |passed: &ProxiedRequest| match passed.method.as_str() {
             "PATCH" if length(passed) > 4 * MIB => ProxyFault::Answer(416, Vec::new(), GHCR.into()),
             "GET" if hidden.is_some() && passed.path.contains("/uploads/") => {
@@ -60,7 +56,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
         ProxyFault::AnswerEarly(413, page()),
         ProxyFault::AnswerAndCut(413, page()),
     ] {
-        let docker = docker();
+        let docker = DockerRegistry::plain();
         let refused = refusal.clone();
         let rule = move |passed: &ProxiedRequest| match length(passed) {
             0..=5_000_000 => ProxyFault::Pass,
@@ -87,7 +83,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
 #[test]
 async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
     for status in [400, 404, 405, 411, 415, 501] {
-        let docker = docker();
+        let docker = DockerRegistry::plain();
         let rule = move |passed: &ProxiedRequest| match passed.method.as_str() {
             "PATCH" => ProxyFault::Answer(status, Vec::new(), String::new()),
             _ => ProxyFault::Pass,
@@ -109,7 +105,7 @@ async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end(
     let contents = [(MIB, 1), (2 * MIB, 2), (40 * MIB, 3)];
     let contents = contents.map(|(size, seed)| Bytes::from(noise(size, seed)));
     for status in [404, 405, 415, 501] {
-        let docker = docker();
+        let docker = DockerRegistry::plain();
         let rule = move |passed: &ProxiedRequest| match (passed.method.as_str(), length(passed)) {
             ("PUT", 1..) if passed.path.contains("/uploads/") => {
                 ProxyFault::Answer(status, Vec::new(), String::new())
@@ -151,7 +147,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
 
 #[test]
 async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     // The registry accepts chunks but loses them.
     let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
         "PATCH" => {

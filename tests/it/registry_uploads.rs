@@ -12,7 +12,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::media_type::OCI_LAYER;
 use wincimg_oci::document::{Descriptor, Digest, Hasher};
 use wincimg_oci::remote::{BlobReader, BlobSource, HttpError, RegistryError, RegistryOptions};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first, method, reads_blob};
 use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted};
@@ -22,10 +22,6 @@ use wincimg_testkit::{
 };
 
 const MIB: usize = 1024 * 1024;
-
-fn docker() -> DockerRegistry {
-    DockerRegistry::start(Setup::default())
-}
 
 fn impatient(host: &str) -> RegistryOptions {
     RegistryOptions {
@@ -50,7 +46,7 @@ async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
 
 #[test]
 async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let mut patches = 0;
     let rule = move |passed: &ProxiedRequest| {
         patches += usize::from(passed.method == "PATCH");
@@ -75,7 +71,7 @@ async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
 
 #[test]
 async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let rule = first(1, method("PATCH"), ProxyFault::CutRequest(MIB / 2));
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = pieces_to(&format!("{}/a", proxy.host()));
@@ -86,7 +82,7 @@ async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
 
 #[test]
 async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let rule = first(1, method("PUT"), ProxyFault::LoseAnswer);
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -96,7 +92,7 @@ async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
 
 #[test]
 async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let bytes = Bytes::from_static(b"these");
     let wrong = describe(b"those");
@@ -123,7 +119,7 @@ impl BlobSource for TruncatedSource {
 
 #[test]
 async fn a_source_that_fails_is_distinguished_from_a_network_that_does() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
     let blob = describe(b"longer than that");
     for (source, reason) in [
@@ -144,7 +140,7 @@ async fn a_source_that_fails_is_distinguished_from_a_network_that_does() {
 /// Both go through one proxy: the blob is read with `GET` and sent with `PATCH`.
 #[test]
 async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let bytes = Bytes::from(noise(4 * MIB, 21));
     let from = repository(options(&docker.host()), &format!("{}/a", docker.host()));
@@ -218,7 +214,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
         }
         return;
     }
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     wincimg_testkit::in_child(
         "a_large_blob_goes_up_and_down_in_little_memory",
         &docker.host(),
@@ -228,7 +224,7 @@ async fn a_large_blob_goes_up_and_down_in_little_memory() {
 
 #[test]
 async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let rule = first(1, method("PUT"), ProxyFault::StallRequest(MIB));
     let proxy = FaultProxy::start(docker.host(), rule).await;
     let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
@@ -240,7 +236,7 @@ async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere(
 
 #[test]
 async fn an_upload_that_cannot_end_is_cancelled() {
-    let docker = docker();
+    let docker = DockerRegistry::plain();
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let blob = describe(b"longer than that");
@@ -450,7 +446,7 @@ async fn what_cuts_connections_after_some_bytes_ends_no_upload() {
     let size = SIZE as u64;
     let source = GeneratedSource(size);
     for after in [20 * MIB, 40 * MIB, 150 * MIB] {
-        let docker = docker();
+        let docker = DockerRegistry::plain();
         let (port, sent) = cutter(docker.host(), after).await;
         let repository = repository(loopback_options(None), &format!("127.0.0.1:{port}/a"));
         let put = repository.put_blob(&digest, size, &source, &Silent);

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use wincimg_common::progress::Silent;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::options;
 use wincimg_testkit::rounds::Rounds;
@@ -19,7 +19,7 @@ use crate::site::{Site, json_of};
 
 #[test(multi_thread)]
 async fn a_push_is_five_round_trips_deep_and_less_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     for version in ["10.0.17763.973", "10.0.20348.2402"] {
         put_nanoserver(&docker.host(), version).await;
     }

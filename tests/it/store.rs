@@ -20,7 +20,7 @@ use wincimg_oci::document::{
 use wincimg_oci::layout::Layout;
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Location, Sink, Source, StoreError};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::image_locations::{
     OS_VERSION, base, base_at, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
 };
@@ -71,7 +71,7 @@ async fn skopeo_reads_the_layouts_we_write() {
 #[test]
 async fn we_read_the_layouts_that_skopeo_writes() {
     let program = wincimg_testkit::component("skopeo");
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&docker.host());
     let reference = format!("{}/windows/nanoserver:1809", docker.host());
@@ -112,7 +112,7 @@ async fn we_read_the_layouts_that_skopeo_writes() {
 
 #[test]
 async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&docker.host());
     for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
@@ -530,7 +530,7 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
     assert!(layout.index().await.unwrap().manifests.is_empty());
 
     // Nor can clients of a registry get it elsewhere.
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let target = sink(
         &format!("{}/app:b", docker.host()),
         &registry(&docker.host()),
@@ -551,7 +551,7 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
         assert!(try_copy(from, to, &registry).await.is_err());
         return;
     }
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let image = StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(400_000, 1)]);
     let layer = image.layers[0].0.digest.clone();
     let name = layer.to_string();
@@ -598,7 +598,7 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
 
 #[test]
 async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let image = StandIn::new(ManifestFormat::Oci, OS_VERSION, &[(400_000, 1)]);
     let layer = image.layers[0].0.digest.to_string();
     let (reached, stalled) = tokio::sync::oneshot::channel();
@@ -651,7 +651,7 @@ async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
 
 #[test]
 async fn a_damaged_layout_is_not_pushed() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let registry = registry(&docker.host());
     let dir = tempfile::tempdir().unwrap();
     let from = format!("oci:{}:a", path(&dir, "from"));

@@ -8,7 +8,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Sink;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -43,7 +43,7 @@ fn command(host: &str, arguments: &[&str]) -> Command {
 
 /// A registry with some images.
 fn registry() -> DockerRegistry {
-    let server = DockerRegistry::start(Setup::default());
+    let server = DockerRegistry::plain();
     let host = server.host();
     let registry = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

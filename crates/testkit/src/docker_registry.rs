@@ -32,6 +32,29 @@ pub struct Setup {
     pub password: bool,
 }
 
+impl Setup {
+    const PLAIN: Self = Self {
+        tls: false,
+        self_signed: false,
+        nameless: false,
+        named_ca: false,
+        asks_clients: false,
+        password: false,
+    };
+    pub const TLS: Self = Self {
+        tls: true,
+        ..Self::PLAIN
+    };
+    pub const PASSWORD: Self = Self {
+        password: true,
+        ..Self::PLAIN
+    };
+    pub const TLS_AND_PASSWORD: Self = Self {
+        password: true,
+        ..Self::TLS
+    };
+}
+
 /// A registry that runs until it is dropped.
 pub struct DockerRegistry {
     process: Child,
@@ -41,6 +64,10 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
+    pub fn plain() -> Self {
+        Self::start(Setup::PLAIN)
+    }
+
     pub fn start(setup: Setup) -> Self {
         let program = component("docker-registry");
         let folder = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use wincimg_oci::reference::{Reference, parse_reference};
 use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::{Sink, Source};
 
-use super::docker_registry::{DockerRegistry, Setup};
+use super::docker_registry::DockerRegistry;
 use super::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use super::serve::{TestServer, serve};
 use super::windows_base::{StandIn, layer};
@@ -37,8 +37,8 @@ impl MirrorFixture {
     pub async fn with_rule(
         rule: impl FnMut(&ProxiedRequest) -> ProxyFault + Send + 'static,
     ) -> Self {
-        let upstream = DockerRegistry::start(Setup::default());
-        let own = DockerRegistry::start(Setup::default());
+        let upstream = DockerRegistry::plain();
+        let own = DockerRegistry::plain();
         let proxy = FaultProxy::start(own.host(), rule).await;
         let registry = client(&[&upstream.host(), &proxy.host(), "127.0.0.1"]);
         Self {

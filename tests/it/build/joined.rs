@@ -7,7 +7,7 @@ use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_common::progress::Silent;
 use wincimg_demo::add_base_images;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::{options, repository};
 use wincimg_windows::version::WindowsVersion;
 
@@ -220,7 +220,7 @@ fn builds_that_join_a_layout_at_once_take_turns() {
 
 #[test]
 fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check() {
-    let registry = DockerRegistry::start(Setup::default());
+    let registry = DockerRegistry::plain();
     let site = Site::new();
     let bases = ["26100.1742".parse::<WindowsVersion>().unwrap()];
     site.registry

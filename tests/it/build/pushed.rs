@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::config_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault, first};
 use wincimg_testkit::serve::serve;
@@ -90,7 +90,7 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
 /// by tag, and its configuration are cached, so that a second push does not request them.
 #[test(multi_thread)]
 async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     put_nanoserver(&docker.host(), "10.0.17763.973").await;
     let proxy = FaultProxy::start(docker.host(), |_| ProxyFault::Pass).await;
     let host = proxy.host();
@@ -114,7 +114,7 @@ async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {
 /// As where another build that pushes the same layer has not finished.
 #[test(multi_thread)]
 async fn a_layer_that_the_registry_loses_is_pushed_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     put_nanoserver(&docker.host(), "10.0.17763.973").await;
     let is_asked_for = |passed: &ProxiedRequest| {
         passed.method == "HEAD" && passed.path.starts_with("/v2/pause/blobs/")

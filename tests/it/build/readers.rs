@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use wincimg_testkit::component;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::blob_in;
 
 use super::interrupted::large_context;
@@ -28,7 +28,7 @@ pub(super) fn run(program: &Path, arguments: &[&str]) -> String {
 #[test]
 fn docker_registry_and_skopeo_take_what_is_pushed() {
     let skopeo = component("skopeo");
-    let registry = DockerRegistry::start(Setup::default());
+    let registry = DockerRegistry::plain();
     let site = Site::new();
     let target = registry.host();
     let mut command = site.build("pause");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_oci::document::{ManifestFormat, sha256};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::noise;
 use wincimg_testkit::windows_base::put_nanoserver;
 
@@ -412,7 +412,7 @@ fn an_index_gives_the_layers_of_its_images() {
 /// Distribution preserves the annotation in Docker's manifests byte for byte.
 #[test(multi_thread)]
 async fn distribution_takes_the_note_and_the_layer_back() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     put_nanoserver(&docker.host(), "10.0.17763.973").await;
     let site = site();
     let host = docker.host();

@@ -2,7 +2,7 @@
 
 use wincimg_common::progress::Silent;
 use wincimg_oci::remote::RegistryClient;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::options;
 
 use super::*;
@@ -69,7 +69,7 @@ fn what_an_index_lists_is_not_deleted_by_its_digest_alone() {
 
 #[test]
 fn a_registry_loses_the_tag_and_the_digest_only_if_nothing_else_has_it() {
-    let registry = DockerRegistry::start(Setup::default());
+    let registry = DockerRegistry::plain();
     let host = registry.host();
     let images = Images::new();
     block_on(async {

@@ -7,7 +7,7 @@ use predicates::str::contains;
 use serde_json::json;
 use tempfile::TempDir;
 use wincimg_registry::regfile;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::windows_base::{StandIn, put_index};
 use wincimg_testkit::{component, options};
 
@@ -60,7 +60,7 @@ struct Built {
 
 impl Built {
     fn start() -> Self {
-        let registry = DockerRegistry::start(Setup::default());
+        let registry = DockerRegistry::plain();
         let host = registry.host();
         run(async {
             let client = RegistryClient::new(options(&host), Arc::new(Silent)).unwrap();

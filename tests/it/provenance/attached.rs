@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::json_in;
 use wincimg_testkit::{options, repository};
 
@@ -69,7 +69,7 @@ fn documents_are_attached_once_where_the_registry_lists_them() {
 
 #[test]
 fn a_document_that_the_registry_deleted_is_attached_again() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     let (site, host) = (with_packages(), docker.host());
     let first = push(&site, &host);
     let image = first["images"][0]["reference"].as_str().unwrap();
@@ -100,7 +100,7 @@ fn a_document_that_the_registry_deleted_is_attached_again() {
 
 #[test]
 fn documents_are_attached_once_where_a_tag_has_to_list_them() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     attached_once(&with_packages(), &docker.host());
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
 use wincimg_oci::document::{Artifact, Descriptor, sha256};
 use wincimg_oci::remote::Repository;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::json_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, put, repository};
@@ -114,7 +114,7 @@ fn all_attached_documents_are_copied_once() {
 
 #[test]
 fn it_goes_to_a_registry_that_lists_it_under_a_tag() {
-    let docker = DockerRegistry::start(Setup::default());
+    let docker = DockerRegistry::plain();
     assert_mirrored(&Site::new(), &docker.host());
 }
 

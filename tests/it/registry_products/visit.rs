@@ -75,11 +75,7 @@ pub fn run_distribution() -> VisitResult {
     let mut outcomes = [(true, Some(true)); 5];
     let mut printed = String::new();
     for size in [SMALL, LARGE] {
-        let docker = DockerRegistry::start(Setup {
-            tls: true,
-            password: true,
-            ..Setup::default()
-        });
+        let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
         let running = RegistryHost::start(&[&MCR]);
         seed(&running, &MCR, "windows/nanoserver", size, 1);
         let trusted = running.trusting(&docker.ca());

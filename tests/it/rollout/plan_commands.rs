@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use assert_cmd::assert::Assert;
 use wincimg_demo::{DemoRegistry, add_base_images};
 use wincimg_testkit::component;
-use wincimg_testkit::docker_registry::{DockerRegistry, Setup};
+use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_windows::version::WindowsVersion;
 
 use super::what_if::node;
@@ -34,7 +34,7 @@ impl PlanSetup {
         let python = component("python3");
         let world = Self {
             bases: DemoRegistry::start().unwrap(),
-            target: DockerRegistry::start(Setup::default()),
+            target: DockerRegistry::plain(),
             vendor: FakeRegistry::start(),
             setup: CatalogSetup::with_april_2020().0,
         };

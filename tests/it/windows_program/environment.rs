@@ -38,10 +38,7 @@ async fn what_is_known_of_a_base_is_kept_in_local_application_data() {
 fn credentials_are_kept_in_the_user_s_profile() {
     let exe = Exe::find();
     // wine's crypt32 rejects an explicit CA, so there is no TLS here.
-    let registry = DockerRegistry::start(Setup {
-        password: true,
-        ..Setup::default()
-    });
+    let registry = DockerRegistry::start(Setup::PASSWORD);
     let folder = tempfile::tempdir().unwrap();
     let host = registry.host();
     let plain = ["--insecure-registry", &host, "--plain-credentials"];
