@@ -106,10 +106,7 @@ impl SimulatedRegistry {
             set(&mut answer, WWW_AUTHENTICATE, &realm);
             return answer;
         };
-        let mut text = format!("Bearer realm=\"https://{host}{path}\"");
-        if let Some(service) = service {
-            text += &format!(",service=\"{service}\"");
-        }
+        let mut text = format!("Bearer realm=\"https://{host}{path}\",service=\"{service}\"");
         let placeholder = self.find(|quirk| match quirk {
             Quirk::PlaceholderScope(scope) => Some(scope.to_owned()),
             _ => None,
@@ -120,7 +117,7 @@ impl SimulatedRegistry {
             Some((repository, _)) => Some(format!("repository:{repository}:pull,push")),
             None => placeholder,
         };
-        if let (Some(scope), Some(_)) = (scope, service) {
+        if let Some(scope) = scope {
             text += &format!(",scope=\"{scope}\"");
         }
         if insufficient {

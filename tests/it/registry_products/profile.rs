@@ -22,6 +22,23 @@ pub struct Profile {
     pub rows: &'static [Row],
 }
 
+impl Profile {
+    /// A registry with passwords that is no different from `distribution`.
+    pub const fn at(name: &'static str, host: &'static str) -> Self {
+        Self {
+            name,
+            host,
+            api: host,
+            prefix: "me",
+            login: Login::Password,
+            user: "me",
+            key: host,
+            flags: &[],
+            rows: &[],
+        }
+    }
+}
+
 /// A difference, and its source.
 pub type Row = (Quirk, &'static str);
 
@@ -36,7 +53,7 @@ pub enum Login {
     Token {
         host: &'static str,
         path: &'static str,
-        service: Option<&'static str>,
+        service: &'static str,
     },
 }
 

@@ -10,33 +10,25 @@ const MIB: u64 = 1 << 20;
 
 /// The registry of Microsoft's base images, used by the others.
 pub static MCR: Profile = Profile {
-    name: "Microsoft Artifact Registry (MCR)",
-    host: "mcr.microsoft.com",
-    api: "mcr.microsoft.com",
     prefix: "",
     login: Login::Open,
     user: "",
     key: "",
-    flags: &[],
     rows: &[(
         Quirk::BlobsFrom("westus.data.mcr.microsoft.com"),
         "https://github.com/microsoft/containerregistry/blob/main/docs/client-firewall-rules.md",
     )],
+    ..Profile::at("Microsoft Artifact Registry (MCR)", "mcr.microsoft.com")
 };
 
 pub static DOCKER_HUB: Profile = Profile {
-    name: "Docker Hub",
-    host: "docker.io",
     api: "registry-1.docker.io",
-    prefix: "me",
     login: Login::Token {
         host: "auth.docker.io",
         path: "/token",
-        service: Some("registry.docker.io"),
+        service: "registry.docker.io",
     },
-    user: "me",
     key: "https://index.docker.io/v1/",
-    flags: &[],
     rows: &[
         (
             Quirk::TokenAnswer(
@@ -62,21 +54,15 @@ pub static DOCKER_HUB: Profile = Profile {
             "https://github.com/plexsystems/sinker/issues/21",
         ),
     ],
+    ..Profile::at("Docker Hub", "docker.io")
 };
 
 pub static GHCR: Profile = Profile {
-    name: "GitHub (GHCR)",
-    host: "ghcr.io",
-    api: "ghcr.io",
-    prefix: "me",
     login: Login::Token {
         host: "ghcr.io",
         path: "/token",
-        service: Some("ghcr.io"),
+        service: "ghcr.io",
     },
-    user: "me",
-    key: "ghcr.io",
-    flags: &[],
     rows: &[
         (
             Quirk::PlaceholderScope("repository:user/image:pull"),
@@ -103,17 +89,11 @@ pub static GHCR: Profile = Profile {
             "https://github.com/google/go-containerregistry/pull/1102",
         ),
     ],
+    ..Profile::at("GitHub (GHCR)", "ghcr.io")
 };
 
 pub static ECR: Profile = Profile {
-    name: "Amazon ECR",
-    host: "123456789012.dkr.ecr.eu-central-1.amazonaws.com",
-    api: "123456789012.dkr.ecr.eu-central-1.amazonaws.com",
-    prefix: "me",
-    login: Login::Password,
     user: "AWS",
-    key: "123456789012.dkr.ecr.eu-central-1.amazonaws.com",
-    flags: &[],
     rows: &[
         (
             Quirk::CreateFirst,
@@ -146,21 +126,19 @@ pub static ECR: Profile = Profile {
             "https://github.com/google/go-containerregistry/issues/681",
         ),
     ],
+    ..Profile::at(
+        "Amazon ECR",
+        "123456789012.dkr.ecr.eu-central-1.amazonaws.com",
+    )
 };
 
 pub static ACR: Profile = Profile {
-    name: "Azure Container Registry",
-    host: "contoso.azurecr.io",
-    api: "contoso.azurecr.io",
-    prefix: "me",
     login: Login::Token {
         host: "contoso.azurecr.io",
         path: "/oauth2/token",
-        service: Some("contoso.azurecr.io"),
+        service: "contoso.azurecr.io",
     },
     user: "00000000-0000-0000-0000-000000000000",
-    key: "contoso.azurecr.io",
-    flags: &[],
     rows: &[
         (
             Quirk::RefreshToken,
@@ -187,21 +165,17 @@ pub static ACR: Profile = Profile {
             "https://github.com/Azure/acr/issues/749",
         ),
     ],
+    ..Profile::at("Azure Container Registry", "contoso.azurecr.io")
 };
 
 pub static ARTIFACT_REGISTRY: Profile = Profile {
-    name: "Google Artifact Registry, gcr.io",
-    host: "europe-docker.pkg.dev",
-    api: "europe-docker.pkg.dev",
     prefix: "project/me",
     login: Login::Token {
         host: "europe-docker.pkg.dev",
         path: "/v2/token",
-        service: Some("europe-docker.pkg.dev"),
+        service: "europe-docker.pkg.dev",
     },
     user: "oauth2accesstoken",
-    key: "europe-docker.pkg.dev",
-    flags: &[],
     rows: &[
         (
             Quirk::TokenRefused(403),
@@ -220,21 +194,16 @@ pub static ARTIFACT_REGISTRY: Profile = Profile {
             "https://github.com/containerd/containerd/issues/1318",
         ),
     ],
+    ..Profile::at("Google Artifact Registry, gcr.io", "europe-docker.pkg.dev")
 };
 
 pub static QUAY: Profile = Profile {
-    name: "Quay",
-    host: "quay.io",
-    api: "quay.io",
-    prefix: "me",
     login: Login::Token {
         host: "quay.io",
         path: "/v2/auth",
-        service: Some("quay.io"),
+        service: "quay.io",
     },
     user: "me+robot",
-    key: "quay.io",
-    flags: &[],
     rows: &[
         (
             Quirk::PublicReads,
@@ -253,21 +222,16 @@ pub static QUAY: Profile = Profile {
             "https://github.com/openshift/oc-mirror/issues/253",
         ),
     ],
+    ..Profile::at("Quay", "quay.io")
 };
 
 pub static HARBOR: Profile = Profile {
-    name: "Harbor",
-    host: "harbor.example.com",
-    api: "harbor.example.com",
-    prefix: "me",
     login: Login::Token {
         host: "harbor.example.com",
         path: "/service/token",
-        service: Some("harbor-registry"),
+        service: "harbor-registry",
     },
     user: "robot$me",
-    key: "harbor.example.com",
-    flags: &[],
     rows: &[
         (
             Quirk::TokenAnswer(
@@ -284,40 +248,30 @@ pub static HARBOR: Profile = Profile {
             "https://github.com/goharbor/harbor/issues/6405",
         ),
     ],
+    ..Profile::at("Harbor", "harbor.example.com")
 };
 
 pub static GITLAB: Profile = Profile {
-    name: "GitLab",
-    host: "registry.gitlab.com",
-    api: "registry.gitlab.com",
     prefix: "me/project",
     login: Login::Token {
         host: "gitlab.com",
         path: "/jwt/auth",
-        service: Some("container_registry"),
+        service: "container_registry",
     },
-    user: "me",
-    key: "registry.gitlab.com",
-    flags: &[],
     rows: &[(
         Quirk::LastScopeAlone,
         "https://github.com/estesp/manifest-tool/issues/53",
     )],
+    ..Profile::at("GitLab", "registry.gitlab.com")
 };
 
 pub static ARTIFACTORY: Profile = Profile {
-    name: "JFrog Artifactory",
-    host: "artifactory.example.com",
-    api: "artifactory.example.com",
     prefix: "docker-virtual",
     login: Login::Token {
         host: "artifactory.example.com",
         path: "/artifactory/api/docker/docker-virtual/v2/token",
-        service: Some("artifactory.example.com:443"),
+        service: "artifactory.example.com:443",
     },
-    user: "me",
-    key: "artifactory.example.com",
-    flags: &[],
     rows: &[
         (
             Quirk::Unchallenged(403),
@@ -340,31 +294,18 @@ pub static ARTIFACTORY: Profile = Profile {
             "https://github.com/jfrog/artifactory-docker-examples/issues/168",
         ),
     ],
+    ..Profile::at("JFrog Artifactory", "artifactory.example.com")
 };
 
 pub static NEXUS: Profile = Profile {
-    name: "Sonatype Nexus",
-    host: "nexus.example.com",
-    api: "nexus.example.com",
-    prefix: "me",
-    login: Login::Password,
-    user: "me",
-    key: "nexus.example.com",
-    flags: &[],
     rows: &[(
         Quirk::NextLink(NextLink::Below("/repository/docker-hosted")),
         "https://github.com/sonatype/nexus-public/issues/1011",
     )],
+    ..Profile::at("Sonatype Nexus", "nexus.example.com")
 };
 
 pub static ZOT: Profile = Profile {
-    name: "zot",
-    host: "zot.example.com",
-    api: "zot.example.com",
-    prefix: "me",
-    login: Login::Password,
-    user: "me",
-    key: "zot.example.com",
     flags: &["--manifest-format", "oci"],
     rows: &[
         (
@@ -376,21 +317,15 @@ pub static ZOT: Profile = Profile {
             "https://github.com/regclient/regclient/issues/961",
         ),
     ],
+    ..Profile::at("zot", "zot.example.com")
 };
 
 pub static GITEA: Profile = Profile {
-    name: "Gitea",
-    host: "gitea.example.com",
-    api: "gitea.example.com",
-    prefix: "me",
     login: Login::Token {
         host: "gitea.example.com",
         path: "/v2/token",
-        service: Some("container_registry"),
+        service: "container_registry",
     },
-    user: "me",
-    key: "gitea.example.com",
-    flags: &[],
     rows: &[
         (Quirk::TokenAnswer(r#"{"token":"T"}"#), GITEA_CODE),
         (Quirk::ScopeStar, GITEA_CODE),
@@ -399,17 +334,10 @@ pub static GITEA: Profile = Profile {
         (Quirk::CountedRange, GITEA_CODE),
         (Quirk::NextLink(NextLink::AfterTags), GITEA_CODE),
     ],
+    ..Profile::at("Gitea", "gitea.example.com")
 };
 
 pub static DISTRIBUTION_2: Profile = Profile {
-    name: "distribution 2.8",
-    host: "registry.example.com",
-    api: "registry.example.com",
-    prefix: "me",
-    login: Login::Password,
-    user: "me",
-    key: "registry.example.com",
-    flags: &[],
     rows: &[
         (
             Quirk::Location(UploadLocation::State),
@@ -420,17 +348,10 @@ pub static DISTRIBUTION_2: Profile = Profile {
             "https://github.com/distribution/distribution/issues/1936",
         ),
     ],
+    ..Profile::at("distribution 2.8", "registry.example.com")
 };
 
 pub static DISTRIBUTION_3: Profile = Profile {
-    name: "distribution 3",
-    host: "registry3.example.com",
-    api: "registry3.example.com",
-    prefix: "me",
-    login: Login::Password,
-    user: "me",
-    key: "registry3.example.com",
-    flags: &[],
     rows: &[
         (
             Quirk::Location(UploadLocation::State),
@@ -441,6 +362,7 @@ pub static DISTRIBUTION_3: Profile = Profile {
             "https://github.com/distribution/distribution/issues/4844",
         ),
     ],
+    ..Profile::at("distribution 3", "registry3.example.com")
 };
 
 /// All profiles, in the page's order.
