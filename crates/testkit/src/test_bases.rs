@@ -206,6 +206,19 @@ pub fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
     }
 }
 
+pub fn delete_value(key: &str, name: &str) -> RegistryEdit {
+    RegistryEdit::DeleteValue {
+        key: key.parse().unwrap(),
+        name: name.to_owned(),
+    }
+}
+
+pub fn delete_key(key: &str) -> RegistryEdit {
+    RegistryEdit::DeleteKey {
+        key: key.parse().unwrap(),
+    }
+}
+
 pub fn create(key: &str) -> RegistryEdit {
     RegistryEdit::CreateKey {
         key: key.parse().unwrap(),

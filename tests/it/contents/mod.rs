@@ -25,8 +25,8 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::{no_registry, registry};
 use wincimg_testkit::programs::{component, python_with_regipy};
 use wincimg_testkit::test_bases::{
-    FILE, LayerTar, USER_FOLDER, bottom_layer, delta_hive, image_of, made_software, made_system,
-    set,
+    FILE, LayerTar, USER_FOLDER, bottom_layer, delete_key, delete_value, delta_hive, image_of,
+    made_software, made_system, set,
 };
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -87,15 +87,12 @@ fn rewrite() -> Vec<u8> {
         .file("Files/app/new.txt", b"new", None)
         .file("Files/app/a.txt", &[b'a'; 12], Some(FILE))
         .file("Files/Windows/.wh.win.ini", b"", None);
-    let delete = |key: &str| RegistryEdit::DeleteKey {
-        key: key.parse().unwrap(),
-    };
     with_hive(
         tar,
         &[
             set(VENDOR, "Name", RegistryData::sz("two")),
-            delete(&format!(r"{VENDOR}\Sub")),
-            delete(r"HKLM\SOFTWARE\Microsoft\long"),
+            delete_key(&format!(r"{VENDOR}\Sub")),
+            delete_key(r"HKLM\SOFTWARE\Microsoft\long"),
         ],
     )
 }

@@ -63,14 +63,9 @@ fn with_packages() -> Images {
     let first = with_hive(tar, &edits);
     let mut edits = uninstall("{A}", "Agent", "1.1");
     let key = |id: &str| format!(r"{UNINSTALL}\{id}");
-    edits.push(RegistryEdit::DeleteKey {
-        key: key("{B}").parse().unwrap(),
-    });
+    edits.push(delete_key(&key("{B}")));
     edits.push(set(&key("{D}"), "DisplayVersion", RegistryData::sz("4.1")));
-    edits.push(RegistryEdit::DeleteValue {
-        key: key("{E}").parse().unwrap(),
-        name: "DisplayName".to_owned(),
-    });
+    edits.push(delete_value(&key("{E}"), "DisplayName"));
     let second = with_hive(LayerTar::default(), &edits);
     let images = Images::new();
     images.put("web", &image("17763.1158", vec![bottom(), first, second]));

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use wincimg_registry::hive::{Hive, edits, merge};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit, Root, regfile};
 use wincimg_testkit::programs::place_of_sample;
+use wincimg_testkit::test_bases::{create, delete_key, delete_value, set};
 
+use super::hive_of;
 use super::sample::DELTA;
-use super::{hive_of, path, set};
 
 /// Deterministic pseudorandom numbers (`SplitMix64`).
 struct Random(u64);
@@ -109,17 +110,9 @@ fn hives() -> Vec<Vec<u8>> {
     let small = vec![
         set(&key("a"), "text", RegistryData::sz("some text")),
         set(&key(r"a\ключ"), "число", RegistryData::dword(7)),
-        RegistryEdit::DeleteValue {
-            key: path(&key("a")),
-            name: "gone".into(),
-        },
-        RegistryEdit::DeleteKey {
-            key: path(&key("b")),
-        },
-        RegistryEdit::CreateKey {
-            key: path(&key("c")),
-            mode: KeyMode::Replace,
-        },
+        delete_value(&key("a"), "gone"),
+        delete_key(&key("b")),
+        create(&key("c")),
     ];
     let big = vec![set(
         &key("big"),
@@ -128,7 +121,7 @@ fn hives() -> Vec<Vec<u8>> {
     )];
     let many = (0..520)
         .map(|number| RegistryEdit::CreateKey {
-            key: path(&key(&number.to_string())),
+            key: key(&number.to_string()).parse().unwrap(),
             mode: KeyMode::Merge,
         })
         .collect();

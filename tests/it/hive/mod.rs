@@ -12,26 +12,12 @@ mod rules;
 mod sample;
 mod structure;
 
-use wincimg_registry::hive::{FileTime, unfitted_hives};
-use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
+use wincimg_registry::RegistryEdit;
 use wincimg_testkit::kernel_rules::check;
-
-fn path(text: &str) -> KeyPath {
-    text.parse().unwrap()
-}
-
-fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
-    RegistryEdit::SetValue {
-        key: path(key),
-        name: name.into(),
-        data,
-    }
-}
+use wincimg_testkit::test_bases::delta_hive;
 
 fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = unfitted_hives(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
-    assert_eq!(hives.len(), 1, "one root touched, one hive");
-    sound(hives.remove(0).bytes)
+    sound(delta_hive(edits))
 }
 
 /// A new hive, checked against the rules of Windows' kernel.

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use serde_json::{Value as Json, json};
 use wincimg_registry::hive::{FileTime, Hive, Key, set_value};
-use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit, TypedData};
+use wincimg_registry::{DataType, RegistryData, RegistryEdit, TypedData};
 use wincimg_testkit::kernel_rules::check;
 use wincimg_testkit::programs::{component, python_with_regipy};
-use wincimg_testkit::test_bases::{made_software, real_system};
+use wincimg_testkit::test_bases::{create, delete_key, made_software, real_system, set};
 
-use super::{hive_of, path, set};
+use super::hive_of;
 
 const TOP: &str = r"HKLM\SOFTWARE\Example";
 
@@ -42,13 +42,8 @@ fn edits() -> Vec<RegistryEdit> {
             RegistryData::sz("значение 😀"),
         ),
         set(&format!(r"{TOP}\😀"), "ｆｕｌｌ", RegistryData::dword(1)),
-        RegistryEdit::CreateKey {
-            key: path(&format!(r"{TOP}\new")),
-            mode: KeyMode::Replace,
-        },
-        RegistryEdit::DeleteKey {
-            key: path(&format!(r"{TOP}\gone")),
-        },
+        create(&format!(r"{TOP}\new")),
+        delete_key(&format!(r"{TOP}\gone")),
     ];
     for number in 0..600 {
         let key = format!(r"{TOP}\many\key {number}");

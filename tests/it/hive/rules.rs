@@ -2,12 +2,13 @@
 //! violation is reported by rule.
 
 use wincimg_registry::hive::{FileTime, empty_hive};
-use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
+use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::kernel_rules::check;
+use wincimg_testkit::test_bases::{create, delete_key, delete_value, set};
 
+use super::hive_of;
 use super::sample::sample;
 use super::structure::Raw;
-use super::{hive_of, path, set};
 
 /// A hive with every kind of record: long data, a deleted key and value, a new tree, an index.
 fn rich() -> Vec<RegistryEdit> {
@@ -16,17 +17,9 @@ fn rich() -> Vec<RegistryEdit> {
         set(&key("a"), "text", RegistryData::sz("some text")),
         set(&key("a"), "number", RegistryData::dword(7)),
         set(&key("a"), "long", RegistryData::binary(vec![7; 40_000])),
-        RegistryEdit::DeleteValue {
-            key: path(&key("a")),
-            name: "old".into(),
-        },
-        RegistryEdit::DeleteKey {
-            key: path(&key("gone")),
-        },
-        RegistryEdit::CreateKey {
-            key: path(&key("new")),
-            mode: KeyMode::Replace,
-        },
+        delete_value(&key("a"), "old"),
+        delete_key(&key("gone")),
+        create(&key("new")),
         set(&key(r"new\below"), "", RegistryData::sz("x")),
     ];
     for name in ["ß", "µ", "ſ", "ı", "Ÿ", "ÿ2", "ﬁ", "Ж", "ё", "😀", "_", "^"] {
@@ -62,12 +55,15 @@ fn the_delta_hive_that_windows_wrote_keeps_every_rule() {
     assert_eq!((sound.deleted_keys, sound.deleted_values), (2, 3));
 }
 
-/// Changes a hive, corrects its checksum, and returns the violated rule.
-fn broken(whole: &Raw, change: impl FnOnce(&mut Raw)) -> String {
-    let mut raw = whole.clone();
-    change(&mut raw);
-    raw.seal();
-    check(&raw.0).expect_err("a rule is broken")
+/// Tells whether a hive with a change, and then the right checksum, violates a rule.
+fn refusals(whole: &Raw) -> impl Fn(&str, &dyn Fn(&mut Raw)) {
+    move |rule: &str, change: &dyn Fn(&mut Raw)| {
+        let mut raw = whole.clone();
+        change(&mut raw);
+        raw.seal();
+        let printed = check(&raw.0).expect_err("a rule is broken");
+        assert!(printed.starts_with(rule), "{rule}: {printed}");
+    }
 }
 
 impl Raw {
@@ -99,10 +95,7 @@ impl Raw {
 #[test]
 fn a_base_block_or_a_bin_that_is_not_whole_is_refused() {
     let whole = Raw(hive_of(&rich()));
-    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let printed = broken(&whole, change);
-        assert!(printed.starts_with(rule), "{rule}: {printed}");
-    };
+    let refused = refusals(&whole);
     refused("the sequence numbers differ", &|raw| raw.0[4] ^= 2);
     refused("version", &|raw| raw.0[24] = 7);
     refused("the size of the bins", &|raw| raw.0[41] ^= 1);
@@ -131,10 +124,7 @@ fn a_key_that_contradicts_those_around_it_is_refused() {
     let [a, new, below, gone] = ["a", "new", "below", "gone"].map(|name| whole.named(name));
     let root = whole.header(36);
     let list = whole.u32(a, 28);
-    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let printed = broken(&whole, change);
-        assert!(printed.starts_with(rule), "{rule}: {printed}");
-    };
+    let refused = refusals(&whole);
     refused("no nk record", &|raw| raw.put(a, 0, b"nx"));
     refused("a cell has two owners", &|raw| {
         // Make a key its own subkey.
@@ -209,10 +199,7 @@ fn a_value_that_contradicts_its_data_is_refused() {
     };
     let [long, number, old, text] = ["long", "number", "old", "text"].map(value);
     let big = whole.u32(long, 8);
-    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let printed = broken(&whole, change);
-        assert!(printed.starts_with(rule), "{rule}: {printed}");
-    };
+    let refused = refusals(&whole);
     refused("no vk record", &|raw| raw.put(text, 0, b"vx"));
     refused("a value list is not in its cell", &|raw| {
         raw.word(a, 36, 999);
@@ -252,10 +239,7 @@ fn descriptors_that_are_no_ring_or_no_descriptors_are_refused() {
     let first = whole.u32(root, 44);
     let second = whole.u32(first, 4);
     assert_ne!(first, second, "two descriptors at least");
-    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
-        let printed = broken(&whole, change);
-        assert!(printed.starts_with(rule), "{rule}: {printed}");
-    };
+    let refused = refusals(&whole);
     refused("no sk record", &|raw| raw.put(second, 0, b"sx"));
     refused("a descriptor does not point back", &|raw| {
         raw.word(second, 8, second);

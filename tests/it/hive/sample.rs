@@ -7,8 +7,9 @@ use wincimg_registry::security::{Ace, ace_flags};
 use wincimg_registry::testing::read_descriptor;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_testkit::programs;
+use wincimg_testkit::test_bases::{create, delete_key, delete_value, set};
 
-use super::{hive_of, path, set};
+use super::hive_of;
 
 /// The delta hive of a Windows sandbox.
 pub(super) const DELTA: &str = "hives/System_Delta";
@@ -36,17 +37,12 @@ fn ours() -> Vec<u8> {
             "Start",
             RegistryData::dword(4),
         ),
-        RegistryEdit::DeleteValue {
-            key: path(r"HKLM\SYSTEM\CurrentControlSet\Services\XboxNetApiSvc"),
-            name: "displayname".into(),
-        },
-        RegistryEdit::DeleteKey {
-            key: path(r"HKLM\SYSTEM\CurrentControlSet\Services\XBOXGIP"),
-        },
-        RegistryEdit::CreateKey {
-            key: path(r"HKLM\SYSTEM\CurrentControlSet\Services\xboxgipsvc"),
-            mode: KeyMode::Replace,
-        },
+        delete_value(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\XboxNetApiSvc",
+            "displayname",
+        ),
+        delete_key(r"HKLM\SYSTEM\CurrentControlSet\Services\XBOXGIP"),
+        create(r"HKLM\SYSTEM\CurrentControlSet\Services\xboxgipsvc"),
         set(
             r"HKLM\SYSTEM\CurrentControlSet\Services\xboxgipsvc",
             "",

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_registry::{DataType, KeyMode, RegistryData, RegistryEdit};
+use wincimg_registry::{DataType, RegistryData};
+use wincimg_testkit::test_bases::{create, delete_key, delete_value, set};
 
+use super::hive_of;
 use super::sample::sample;
-use super::{hive_of, path, set};
 
 const NOWHERE: u32 = u32::MAX;
 
@@ -121,40 +122,16 @@ fn theirs() -> Raw {
 /// A hive with every kind of change in the sample.
 fn ours() -> Raw {
     let services = r"HKLM\SYSTEM\CurrentControlSet\Services";
-    let key = |name: &str| path(&format!(r"{services}\{name}"));
+    let key = |name: &str| format!(r"{services}\{name}");
     Raw(hive_of(&[
-        set(
-            &format!(r"{services}\cexecsvc"),
-            "Seconds",
-            RegistryData::dword(30),
-        ),
-        set(
-            &format!(r"{services}\x"),
-            "text",
-            RegistryData::sz("a longer text"),
-        ),
-        set(
-            &format!(r"{services}\x"),
-            "",
-            RegistryData::new(DataType::SZ, [0, 0]),
-        ),
-        set(&format!(r"{services}\x"), "none", RegistryData::binary([])),
-        RegistryEdit::DeleteValue {
-            key: key("x"),
-            name: "gone".into(),
-        },
-        RegistryEdit::DeleteKey {
-            key: key("XBOXGIP"),
-        },
-        RegistryEdit::CreateKey {
-            key: key("new"),
-            mode: KeyMode::Replace,
-        },
-        set(
-            &format!(r"{services}\new\below"),
-            "a",
-            RegistryData::qword(1),
-        ),
+        set(&key("cexecsvc"), "Seconds", RegistryData::dword(30)),
+        set(&key("x"), "text", RegistryData::sz("a longer text")),
+        set(&key("x"), "", RegistryData::new(DataType::SZ, [0, 0])),
+        set(&key("x"), "none", RegistryData::binary([])),
+        delete_value(&key("x"), "gone"),
+        delete_key(&key("XBOXGIP")),
+        create(&key("new")),
+        set(&key(r"new\below"), "a", RegistryData::qword(1)),
     ]))
 }
 

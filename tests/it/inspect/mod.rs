@@ -27,7 +27,7 @@ use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::NO_CREDENTIALS;
-use wincimg_testkit::test_bases::{gzip, set, tar_of};
+use wincimg_testkit::test_bases::{create, delete_key, gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
 /// `wincimg` in an empty folder, so that no local wincimg.toml applies.

@@ -4,7 +4,7 @@ use predicates::Predicate as _;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_inspect::{BEGINNING, SMALL_LAYER};
-use wincimg_registry::{KeyMode, Root};
+use wincimg_registry::Root;
 use wincimg_testkit::programs::sample;
 use wincimg_windows::shutdown::edits;
 
@@ -184,15 +184,10 @@ fn with_base() -> StandIn {
         set(app, "Start", RegistryData::dword(2)),
     ]));
     let mut ours = edits(20).to_vec();
-    ours.push(RegistryEdit::DeleteKey {
-        key: r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack"
-            .parse()
-            .unwrap(),
-    });
-    ours.push(RegistryEdit::CreateKey {
-        key: app.parse().unwrap(),
-        mode: KeyMode::Replace,
-    });
+    ours.push(delete_key(
+        r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack",
+    ));
+    ours.push(create(app));
     empty().files(&bottom).files(&docker).files(&deltas(&ours))
 }
 

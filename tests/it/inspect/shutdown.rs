@@ -61,10 +61,7 @@ fn a_layer_above_can_take_a_time_away() {
     let found = shutdown_of(&[&edits(30), &[delete_key]]);
     assert_eq!(found["process"], json!(null));
     assert_eq!(found["service"]["layer"], 2);
-    let replaced = RegistryEdit::CreateKey {
-        key: r"HKLM\SYSTEM\CurrentControlSet\Services".parse().unwrap(),
-        mode: wincimg_registry::KeyMode::Replace,
-    };
+    let replaced = create(r"HKLM\SYSTEM\CurrentControlSet\Services");
     let found = shutdown_of(&[&edits(30), &[replaced]]);
     assert_eq!(found["process"], json!(null));
 }

@@ -3,9 +3,9 @@
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
-use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::portable_executable::with_version;
-use wincimg_testkit::test_bases::delta_hive;
+use wincimg_testkit::test_bases::{create, delete_key, delete_value, delta_hive};
 
 use super::*;
 use crate::failure::line;
@@ -110,17 +110,8 @@ fn files_that_servicing_changes_are_not_hidden() {
 #[test]
 fn keys_whose_value_differs_between_the_bases_are_not_hidden() {
     const ABOVE: &str = r"HKLM\SOFTWARE\Microsoft";
-    let key = KEY.parse().unwrap();
-    let above: KeyPath = ABOVE.parse().unwrap();
     let servicing = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\x";
-    let delete = RegistryEdit::DeleteValue {
-        key,
-        name: "Version".to_owned(),
-    };
-    let replace = RegistryEdit::CreateKey {
-        key: above.clone(),
-        mode: KeyMode::Replace,
-    };
+    let delete = delete_value(KEY, "Version");
     let number = RegistryData::dword(1);
     for (edits, place, conflict) in [
         (
@@ -129,12 +120,8 @@ fn keys_whose_value_differs_between_the_bases_are_not_hidden() {
             "value",
         ),
         (vec![set(KEY, "own", number.clone()), delete], KEY, "value"),
-        (
-            vec![RegistryEdit::DeleteKey { key: above }],
-            ABOVE,
-            "changed-below",
-        ),
-        (vec![replace], ABOVE, "changed-below"),
+        (vec![delete_key(ABOVE)], ABOVE, "changed-below"),
+        (vec![create(ABOVE)], ABOVE, "changed-below"),
         (vec![set(servicing, "a", number)], servicing, "servicing"),
     ] {
         assert_eq!(
