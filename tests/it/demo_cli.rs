@@ -8,6 +8,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
+use crate::site::each;
+
 fn wincimg() -> Command {
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
 }
@@ -39,8 +41,7 @@ fn the_demonstration_exists_for_programs_too() {
     let reported = command.args(["demo", "--format", "json"]).assert().code(0);
     let reported: Value = serde_json::from_slice(&reported.get_output().stdout).unwrap();
     let steps = reported["steps"].as_array().unwrap();
-    let codes: Vec<_> = steps.iter().map(|step| &step["exit_code"]).collect();
-    assert_eq!(codes, [0, 0, 0, 0, 0, 1]);
+    assert_eq!(each(&reported["steps"], "exit_code"), [0, 0, 0, 0, 0, 1]);
     let command = steps[0]["command"].as_str().unwrap();
     assert!(command.starts_with("wincimg image base resolve nanoserver"));
     assert_eq!(steps[0]["result"]["match"], "exact");

@@ -21,7 +21,7 @@ use wincimg_testkit::windows_base::StandIn;
 use wincimg_testkit::windows_stand_in::WindowsStandIn;
 
 use crate::failure::Failure;
-use crate::site::{Site, add_base, stderr};
+use crate::site::{Site, add_base, each, stderr};
 
 /// Writes what it sees to a file of its own, or fails.
 const PROGRAM: &str = r#"
@@ -182,26 +182,14 @@ async fn steps_for_windows_run_there_and_not_again() {
     ];
 
     let planned = json_of(&build(&site, &[&arguments[..], &["--dry-run"]].concat()));
-    let steps = planned["plans"][0]["steps"].as_array().unwrap();
-    let steps: Vec<(u64, &str)> = steps
-        .iter()
-        .map(|step| {
-            (
-                step["line"].as_u64().unwrap(),
-                step["engine"].as_str().unwrap(),
-            )
-        })
-        .collect();
-    let on_windows = [6, 8, 9, 12];
-    let expected = [2, 3, 4, 5, 6, 8, 9, 11, 12, 13, 14].map(|line| {
-        let engine = if on_windows.contains(&line) {
-            "windows"
-        } else {
-            "direct"
-        };
-        (line, engine)
+    let steps = &planned["plans"][0]["steps"];
+    let lines = [2, 3, 4, 5, 6, 8, 9, 11, 12, 13, 14];
+    assert_eq!(each(steps, "line"), lines);
+    let engines = lines.map(|line| match line {
+        6 | 8 | 9 | 12 => "windows",
+        _ => "direct",
     });
-    assert_eq!(steps, expected);
+    assert_eq!(each(steps, "engine"), engines);
     assert!(windows.builds().is_empty());
 
     let output = build(&site, &arguments);
@@ -309,11 +297,7 @@ async fn files_come_from_a_stage_that_windows_built() {
     assert_eq!(layers.len(), 3);
 
     let planned = json_of(&build(&site, &[&arguments[..], &["--dry-run"]].concat()));
-    let steps = planned["plans"][0]["steps"].as_array().unwrap();
-    let engines: Vec<&str> = steps
-        .iter()
-        .map(|it| it["engine"].as_str().unwrap())
-        .collect();
+    let engines = each(&planned["plans"][0]["steps"], "engine");
     assert_eq!(engines, ["windows", "windows", "direct", "direct"]);
 
     let of_image = ["--docker-host", &daemon, "--registry", &host, "--push"];

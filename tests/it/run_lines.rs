@@ -25,6 +25,7 @@ use wincimg_testkit::windows_base::StandIn;
 use crate::base_permissions::{DATA, entries_of, layer_with_data};
 use crate::failure::{Failure, note};
 use crate::inside::{Machine, VERSION, publish};
+use crate::site::each;
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 
@@ -734,12 +735,7 @@ async fn a_plan_lists_what_is_left_of_its_files_and_what_goes_of_the_base() {
     let plan = ["build", "./app", "--dry-run", "--host-build", "17763.973"];
     let plan = [&plan[..], &["--base-registry", &host]].concat();
     let shown = &bench.machine.json(&plan)["plans"][0];
-    let files = shown["content"].as_array().unwrap();
-    let paths: Vec<&str> = files
-        .iter()
-        .map(|it| it["path"].as_str().unwrap())
-        .collect();
-    assert_eq!(paths, [r"C:\d\sub2\b.txt"]);
+    assert_eq!(each(&shown["content"], "path"), [r"C:\d\sub2\b.txt"]);
     let deleted = r"C:\inetpub\wwwroot\iisstart.png";
     assert_eq!(shown["deleted"], serde_json::json!([deleted]));
     let text = bench.machine.run(&plan).success();

@@ -9,7 +9,7 @@ use wincimg_testkit::component;
 use wincimg_testkit::layout::{blob_in, config_in};
 
 use super::readers::run;
-use crate::site::{Site, json_of};
+use crate::site::{Site, each, json_of};
 
 #[test]
 fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
@@ -246,10 +246,8 @@ fn a_zstd_layer_makes_an_image_in_ocis_words_that_skopeo_takes() {
     let oci = |what: &str| format!("application/vnd.oci.image.{what}");
     assert_eq!(manifest["mediaType"], oci("manifest.v1+json"));
     assert_eq!(manifest["config"]["mediaType"], oci("config.v1+json"));
-    let layers = manifest["layers"].as_array().unwrap();
-    let types: Vec<_> = layers.iter().map(|layer| &layer["mediaType"]).collect();
     assert_eq!(
-        types,
+        each(&manifest["layers"], "mediaType"),
         [&oci("layer.v1.tar+gzip"), &oci("layer.v1.tar+zstd")]
     );
 }

@@ -8,7 +8,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::Updates;
 
 use crate::failure::{Fails, note};
-use crate::site::{Site, add_base, json_of, stderr};
+use crate::site::{Site, add_base, each, json_of, stderr};
 
 fn newest(build: u32) -> String {
     let update = Updates::embedded().newest_published(build).unwrap();
@@ -50,14 +50,13 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
         "{printed}"
     );
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let builds = answer["builds"].as_array().unwrap();
-    let from: Vec<&Value> = builds.iter().map(|build| &build["from"]).collect();
+    let builds = &answer["builds"];
     let files = [
         "./all/b/recipe.toml",
         "./all/broken/Dockerfile",
         "./all/web/Dockerfile",
     ];
-    assert_eq!(from, files);
+    assert_eq!(each(builds, "from"), files);
     assert_eq!(builds[0]["images"][0]["reference"], "oci:./shop-1:1");
     assert_eq!(builds[1]["error"]["line"], 2);
     assert_eq!(builds[2]["images"][0]["reference"], "oci:./web-1:1");

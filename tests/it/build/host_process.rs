@@ -6,7 +6,7 @@ use wincimg_testkit::layout::{blob_in, config_in, entries_in};
 use super::index::nodes;
 use super::joined::{add_linux, platforms, published};
 use crate::failure::Fails;
-use crate::site::{Site, answer_of, json_of, stderr};
+use crate::site::{Site, answer_of, each, json_of, stderr};
 
 const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
      [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n";
@@ -184,10 +184,8 @@ fn microsofts_base_can_be_named() {
     let image = &built["images"][0];
     let base = image["base"]["reference"].as_str().unwrap();
     assert_contains!(base, &format!("{PUBLISHED}:v1.0.0@sha256:"));
-    let layers = image["layers"].as_array().unwrap();
-    let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
-    assert_eq!(from, [&json!("base"), &json!("recipe")]);
-    let files = files_of(&site, &layers[1]);
+    assert_eq!(each(&image["layers"], "from"), ["base", "recipe"]);
+    let files = files_of(&site, &image["layers"][1]);
     let named: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(named, ["Hives", "Files", "Files/agent.exe"]);
 

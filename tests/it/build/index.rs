@@ -240,13 +240,9 @@ fn hosts_of_a_build_share_the_newest_image_that_is_newer_than_none_of_them() {
     ];
     let built = json_of(&mut pushed_for(&site, &of_cluster));
     let images = built["images"].as_array().unwrap();
-    let versions: Vec<&str> = images
-        .iter()
-        .map(|image| image["os_version"].as_str().unwrap())
-        .collect();
     let shared = "10.0.17763.2300";
     assert_eq!(
-        versions,
+        each(&built["images"], "os_version"),
         [shared, shared, "10.0.20348.2402", "10.0.26100.1742"]
     );
     assert_eq!(images[0]["base"]["match"], "nearest");

@@ -15,7 +15,7 @@ use wincimg_testkit::serve::serve;
 use wincimg_testkit::windows_base::put_nanoserver;
 
 use crate::failure::{Fails, line, warning};
-use crate::site::{Site, json_of};
+use crate::site::{Site, each, json_of};
 
 #[test]
 fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
@@ -33,10 +33,8 @@ fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
     assert_eq!(image["base"]["os_version"], "10.0.17763.973");
     assert_eq!(image["pushed"], true);
     assert_eq!(built["index"], Value::Null);
-    let layers = image["layers"].as_array().unwrap();
-    let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
-    assert_eq!(from, ["base", "recipe"]);
-    assert!(layers[1]["size"].as_u64().unwrap() < 96 * 1024);
+    assert_eq!(each(&image["layers"], "from"), ["base", "recipe"]);
+    assert!(image["layers"][1]["size"].as_u64().unwrap() < 96 * 1024);
 }
 
 #[test]
@@ -46,19 +44,9 @@ fn several_hosts_become_several_images_and_an_index() {
     command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
     command.args(["--registry", &site.host(), "--push", "--tag", "1.0"]);
     let built = json_of(&mut command);
-    let references: Vec<_> = built["images"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| image["reference"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(
-        references,
-        [
-            format!("{}/pause:1.0-10.0.17763.973", site.host()),
-            format!("{}/pause:1.0-10.0.20348.2402", site.host()),
-        ]
-    );
+    let references =
+        ["17763.973", "20348.2402"].map(|build| format!("{}/pause:1.0-10.0.{build}", site.host()));
+    assert_eq!(each(&built["images"], "reference"), references.each_ref());
     assert_eq!(
         built["index"]["reference"],
         format!("{}/pause:1.0", site.host())

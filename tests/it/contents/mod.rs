@@ -31,7 +31,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, note};
-use crate::site::{wincimg, write};
+use crate::site::{each, wincimg, write};
 
 const VENDOR: &str = r"HKLM\SOFTWARE\Vendor";
 const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
@@ -1405,13 +1405,8 @@ fn waste_is_what_later_layers_delete_or_write_again() {
     assert_eq!(one["files"][0], first);
     let two = waste("two");
     assert_eq!(two["bytes"], 12 + 5 + 5000 + 1 + 4);
-    assert!(
-        two["files"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|file| file["deleted"] == true)
-    );
+    let deleted = each(&two["files"], "deleted");
+    assert!(deleted.iter().all(|&it| it == true));
 
     for (limit, code) in [("18B", 0), ("17", 1), ("1%", 0), ("0.1%", 1)] {
         let output = inspect("one", &["--max-waste", limit]);

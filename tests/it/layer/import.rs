@@ -1,6 +1,5 @@
 //! Layers as Windows imports them: those of every shipped recipe, and of any tree.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use flate2::read::GzDecoder;
@@ -15,7 +14,7 @@ use wincimg_testkit::layout::blob_in;
 
 use super::windows_import::{Imported, LayerPlacement, import};
 use super::{TIMESTAMP, options, path};
-use crate::site::{Site, json_of};
+use crate::site::{Site, each, json_of};
 
 fn imported(site: &Site, layer: &Value, place: LayerPlacement) -> Imported {
     let blob = fs::File::open(blob_in(&site.path("layout"), &layer["digest"])).unwrap();
@@ -53,16 +52,9 @@ fn windows_imports_the_layers_of_every_recipe_that_ships() {
     site.write("site/index.html", "<p>");
     site.write("site/deep/er/x.json", "{}");
     let shipped = json_of(assert_cmd::cargo::cargo_bin_cmd!("wincimg").arg("images"));
-    let names: BTreeSet<&str> = shipped["images"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| image["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        names,
-        BTreeSet::from(["app", "iis", "node-builder", "pause"])
-    );
+    let mut names = each(&shipped["images"], "name");
+    names.sort_by_key(|name| name.as_str());
+    assert_eq!(names, ["app", "iis", "node-builder", "pause"]);
     for recipe in [
         &["pause"][..],
         &["app", "--set", "program=server.exe"],

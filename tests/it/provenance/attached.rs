@@ -7,7 +7,7 @@ use wincimg_testkit::{options, repository};
 
 use super::{build_to_layout, document_in, with_packages};
 use crate::failure::Fails;
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, each, json_of, stderr};
 
 const ALL: [&str; 5] = ["--sbom", "spdx", "--sbom", "cyclonedx", "--provenance"];
 
@@ -109,8 +109,8 @@ fn a_layout_lists_them_next_to_the_image_and_is_read_as_before() {
     let site = with_packages();
     let built = build_to_layout(&site, &ALL);
     let index = json_in(&site.path("layout/index.json"));
-    let entries = index["manifests"].as_array().unwrap();
-    let types: Vec<&Value> = entries.iter().map(|entry| &entry["artifactType"]).collect();
+    let entries = &index["manifests"];
+    let types = each(entries, "artifactType");
     let expected = [
         Value::Null,
         json!("application/spdx+json"),

@@ -13,6 +13,7 @@ use super::*;
 
 use crate::api::windows_node;
 use crate::failure::Fails;
+use crate::site::each;
 
 #[test]
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
@@ -164,10 +165,7 @@ fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries
         let (code, report) =
             answer_of(wincimg().args(source).arg("--nodes").arg(&file).arg(&image));
         assert_eq!(code, 1, "{report}");
-        let checks = report["checks"].as_array().unwrap().iter();
-        let rules: Vec<&str> = checks
-            .map(|check| check["rule"].as_str().unwrap())
-            .collect();
+        let rules = each(&report["checks"], "rule");
         assert_eq!(rules, ["build-match", "missing-manifest"], "{report}");
     }
 }

@@ -13,6 +13,7 @@ use super::what_if::node;
 use super::*;
 use crate::build::joined::push_linux;
 use crate::fake_catalog::setup::{CatalogSetup, FILE};
+use crate::site::each;
 
 /// The bases for both sides of the update of 2020-02, and for another release.
 const BASES: [WindowsVersion; 3] = [
@@ -209,16 +210,15 @@ fn everything_starts_once_the_printed_commands_are_typed() {
         .stdout
         .clone();
     let report: Value = serde_json::from_slice(&output).unwrap();
-    let actions = report["plan"]["actions"].as_array().unwrap();
-    let kinds: Vec<_> = actions.iter().map(|action| &action["kind"]).collect();
+    let actions = &report["plan"]["actions"];
     assert_eq!(
-        kinds,
+        each(actions, "kind"),
         [
             "pin", "pin", "pin", "pin", "pin", "rebuild", "rebuild", "patch"
         ],
         "{report}"
     );
-    let selectors: Vec<_> = actions.iter().map(|it| &it["node_selector"]).collect();
+    let selectors = each(actions, "node_selector");
     let to_2022 = json!({"node.kubernetes.io/windows-build": "10.0.20348"});
     let to_linux = json!({"kubernetes.io/os": "linux"});
     assert_eq!(selectors[..4], [&to_2022; 4]);
