@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use predicates::str::contains;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use wincimg_registry::RegistryData;
@@ -20,9 +21,12 @@ use wincimg_testkit::wine::succeed;
 
 use crate::base_permissions::{entries_of, layer_with_data};
 use crate::chocolatey::zip;
-use crate::failure::Failure;
+use crate::failure::{Fails, Failure};
 use crate::inside::VERSION;
 use crate::run_lines::{Bench, files_of, key_of};
+use crate::site::{answer_of, json_of, wincimg, write};
+
+const SERVER: &str = "Files/Program Files/Contoso/server.exe";
 
 const SOURCE: &str = r"<Wix xmlns='http://schemas.microsoft.com/wix/2006/wi'>
 <Product Name='Contoso Server' Id='{10000000-0000-0000-0000-000000000001}' Language='1033'
@@ -54,6 +58,28 @@ fn make_of(folder: &Path, source: &str) -> Vec<u8> {
         .args(["-a", "x64", "-o", "a.msi", "a.wxs"]);
     succeed(&mut wixl).unwrap();
     fs::read(folder.join("a.msi")).unwrap()
+}
+
+/// Changes a package by a query.
+fn change(package: &Path, query: &str) {
+    let mut build = Command::new(component("msibuild"));
+    succeed(build.arg(package).args(["-q", query])).unwrap();
+}
+
+/// A bench whose `a.msi` has a custom action, if one is given.
+async fn bench_with(action: &str) -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make(folder.path(), action));
+    bench
+}
+
+/// The findings of these rules in the folder `context`.
+fn lint(folder: &Path, rules: &[&str]) -> Vec<Value> {
+    let (_, report) = answer_of(&mut wincimg(folder, &["lint", "context"]));
+    let mut findings = report["findings"].as_array().unwrap().clone();
+    findings.retain(|it| rules.iter().any(|rule| it["rule"] == *rule));
+    findings
 }
 
 const ACTION: &str = "<CustomAction Id='Configure' FileKey='MainFile' ExeCommand='--configure' \
@@ -120,7 +146,7 @@ RUN msiexec /i C:\a.msi /qn";
             let bench = if is_indexed { bench.indexed() } else { bench };
             bench.write("a.msi", make_searching(folder.path(), more));
             let files = files_of(&bench.layers(line)[1]);
-            assert!(files.contains_key("Files/Program Files/Contoso/server.exe"));
+            assert!(files.contains_key(SERVER));
         }
     }
     let bench = Bench::new().await;
@@ -141,9 +167,7 @@ RUN msiexec /i C:\a.msi /qn";
 
 #[test(multi_thread)]
 async fn what_only_windows_can_install_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new().await.indexed();
-    bench.write("a.msi", make(folder.path(), ACTION));
+    let bench = bench_with(ACTION).await;
     bench.write("b.msi", "not a package");
     let mut dialogs = transform();
     dialogs.add_table("Dialog", &[("Dialog", 0x2D48)]);
@@ -228,7 +252,7 @@ RUN msiexec /i C:\a.msi /qn";
     let done = bench.build_lines(&again, &[]).success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
     assert_contains!(printed, "Contoso Server is already installed: nothing");
-    assert!(files_of(&bench.built()[1]).contains_key("Files/Program Files/Contoso/server.exe"));
+    assert!(files_of(&bench.built()[1]).contains_key(SERVER));
     for (line, code, value) in [
         (r"msiexec /i C:\b.msi /qn", "dockerfile/fails", "1638"),
         (
@@ -242,22 +266,21 @@ RUN msiexec /i C:\a.msi /qn";
             .is(code, &[value]);
     }
     let entries = "[[msi]]\nfile = \"a.msi\"\n[[msi]]\nfile = \"b.msi\"\n";
-    let refused = bench.build_recipe(&format!("{HEAD}{entries}"), &["--format", "json"]);
-    Failure::of(refused.failure().get_output()).is("recipe/msi", &["1638"]);
+    bench
+        .recipe_refused(&format!("{HEAD}{entries}"))
+        .is("recipe/msi", &["1638"]);
 }
 
 #[test(multi_thread)]
 async fn a_log_exists_and_only_windows_writes_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new().await.indexed();
-    bench.write("a.msi", make(folder.path(), ""));
+    let bench = bench_with("").await;
     let install = r"COPY a.msi C:/
 RUN msiexec /i C:\a.msi /qn /l*v C:\i.log && type C:\i.log";
     let more = r"RUN powershell Get-Content C:\i.log
 RUN del C:\i.log";
     let layers = bench.layers(&format!("{install}\n{more}"));
     let files = files_of(&layers[1]);
-    assert!(files.contains_key("Files/Program Files/Contoso/server.exe"));
+    assert!(files.contains_key(SERVER));
     assert!(!files.contains_key("Files/i.log"));
     for (line, code, value) in [
         (
@@ -315,7 +338,7 @@ async fn a_line_may_handle_the_exit_code_of_a_package() {
         let layers = bench.layers(&format!("COPY *.msi C:/\n{instructions}"));
         let files = files_of(&layers[1]);
         assert!(files.contains_key("Files/x.txt"), "{instructions}");
-        let server = files.get("Files/Program Files/Contoso/server.exe");
+        let server = files.get(SERVER);
         assert_eq!(server.is_some(), is_installed, "{instructions}");
     }
     for (instructions, code, value) in [
@@ -348,9 +371,8 @@ async fn a_line_may_handle_the_exit_code_of_a_package() {
 fn lint_knows_that_a_package_fails() {
     let folder = tempfile::tempdir().unwrap();
     let context = folder.path().join("context");
-    fs::create_dir(&context).unwrap();
     write_conditional(folder.path(), &|name, bytes| {
-        fs::write(context.join(name), bytes).unwrap();
+        write(&context, name, bytes);
     });
     for (line, found) in [
         (r"msiexec /i C:\needs.msi /qn", "failing-run Needs X"),
@@ -366,21 +388,14 @@ fn lint_knows_that_a_package_fails() {
         ),
     ] {
         let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\nCOPY *.msi C:/\n";
-        fs::write(context.join("Dockerfile"), format!("{base}RUN {line}\n")).unwrap();
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(folder.path());
-        let words = ["lint", "context", "--format", "json"];
-        let output = command.args(words).output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let own = |it: &&Value| it["rule"] == "failing-run" || it["rule"] == "refused-package";
-        let mut findings = report["findings"].as_array().unwrap().iter().filter(own);
+        write(&context, "Dockerfile", format!("{base}RUN {line}\n"));
+        let findings = lint(folder.path(), &["failing-run", "refused-package"]);
         let Some((rule, text)) = found.split_once(' ') else {
-            assert_eq!(findings.next(), None, "{line}");
+            assert!(findings.is_empty(), "{line}");
             continue;
         };
-        let finding = findings.next().unwrap();
-        assert_eq!(finding["rule"], rule, "{line}");
-        let message = finding["message"].as_str().unwrap();
+        assert_eq!(findings[0]["rule"], rule, "{line}");
+        let message = findings[0]["message"].as_str().unwrap();
         assert_contains!(message, text);
     }
 }
@@ -389,11 +404,8 @@ fn lint_knows_that_a_package_fails() {
 fn lint_names_the_action_that_stops_a_build() {
     let folder = tempfile::tempdir().unwrap();
     let package = make(folder.path(), ACTION);
-    let write = |name: &str, content: &[u8]| {
-        let path = folder.path().join("context").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    };
+    let context = folder.path().join("context");
+    let write = |name: &str, content: &[u8]| write(&context, name, content);
     write("a.msi", &package);
     write("setup/own.msi", &make(folder.path(), ""));
     write("setup/A.msi", &package);
@@ -408,15 +420,8 @@ fn lint_names_the_action_that_stops_a_build() {
     let refused = |instructions: &str| {
         let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
         write("Dockerfile", format!("{base}{instructions}\n").as_bytes());
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command.current_dir(folder.path());
-        let words = ["lint", "context", "--format", "json"];
-        let output = command.args(words).output().unwrap();
-        assert!(output.status.success(), "{instructions}: {output:?}");
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let findings = report["findings"].as_array().unwrap().clone();
-        let own = |it: &Value| it["rule"] == "refused-package";
-        let messages = findings.into_iter().filter(own).map(|it| {
+        let findings = lint(folder.path(), &["refused-package"]);
+        let messages = findings.iter().map(|it| {
             assert_eq!(it["severity"], "note");
             it["message"].as_str().unwrap().to_owned()
         });
@@ -488,14 +493,11 @@ async fn a_feature_that_the_package_does_not_have_is_an_error() {
         bench
             .refused(&format!("COPY a.msi C:/\n{line}"))
             .is(code, &[value]);
-        let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        inspect.current_dir(folder.path());
-        let printed = succeed(inspect.args(["inspect", "a.msi", property])).unwrap_err();
-        assert_contains!(printed, value);
+        let mut inspect = wincimg(folder.path(), &["inspect", "a.msi", property]);
+        inspect.assert().failure().stderr(contains(value));
     }
     let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\nfeatures = [\"complete\"]\n");
-    let refused = bench.build_recipe(&entry, &["--format", "json"]);
-    Failure::of(refused.failure().get_output()).is("recipe/msi", &[named]);
+    bench.recipe_refused(&entry).is("recipe/msi", &[named]);
 }
 
 #[test(multi_thread)]
@@ -559,8 +561,9 @@ async fn a_recipe_installs_a_package_like_a_dockerfile() {
     bench.write("b.msi", &package);
     let documents = ["--sbom", "spdx", "--sbom", "cyclonedx"];
     let misspelt = entry.replace("[\"Configure\"]", "[\"Configure\", \"Typo\"]");
-    let refused = bench.build_recipe(&format!("{HEAD}{misspelt}"), &["--format", "json"]);
-    Failure::of(refused.failure().get_output()).is("recipe/msi", &["\"Typo\", an action"]);
+    bench
+        .recipe_refused(&format!("{HEAD}{misspelt}"))
+        .is("recipe/msi", &["\"Typo\", an action"]);
     let done = bench.build_recipe(&format!("{HEAD}{entry}"), &documents);
     let done = done.success();
     let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
@@ -583,10 +586,7 @@ async fn a_recipe_installs_a_package_like_a_dockerfile() {
     assert_eq!(key(r"\Contoso"), [r#""Dir"="C:\\own\\""#]);
     // The second has the files alone.
     let files = files_of(&layers[1]);
-    assert_eq!(
-        files["Files/Program Files/Contoso/server.exe"],
-        b"a server\n"
-    );
+    assert_eq!(files[SERVER], b"a server\n");
     assert!(!files.keys().any(|name| name.contains("Installer")));
     let purl = "pkg:generic/Contoso%20Server@1.2.3?product_code=%7B10000000-0000-0000-0000-000000000001%7D";
     assert_eq!(documents_with(&bench.layout(), purl).len(), 2);
@@ -599,19 +599,15 @@ async fn a_package_needs_windows_installer_unless_only_its_files_are_added() {
     let bench = Bench::without_programs().await.indexed();
     bench.write("a.msi", &package);
     let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
-    let refused = bench.build_recipe(&entry, &["--format", "json"]);
-    let failure = Failure::of(refused.failure().get_output());
-    failure
+    bench
+        .recipe_refused(&entry)
         .is("recipe/msi", &["no Windows Installer"])
         .names(&["a.msi"]);
     bench
         .build_recipe(&format!("{entry}extract = true\n"), &[])
         .success();
     let files = files_of(&bench.built()[0]);
-    assert_eq!(
-        files["Files/Program Files/Contoso/server.exe"],
-        b"a server\n"
-    );
+    assert_eq!(files[SERVER], b"a server\n");
 }
 
 #[test(multi_thread)]
@@ -644,24 +640,19 @@ async fn a_package_is_downloaded_and_pinned_as_other_files() {
     let bench = Bench::new().await.indexed();
     let url = server.url("/a.msi");
     let entry = format!("{HEAD}[[msi]]\nurl = \"{url}\"\nfeatures = [\"Complete\"]\n");
-    let refused = bench.build_recipe(&entry, &["--format", "json"]);
-    Failure::of(refused.failure().get_output()).is("download/not-pinned", &[&url]);
+    bench
+        .recipe_refused(&entry)
+        .is("download/not-pinned", &[&url]);
     bench.build_recipe(&entry, &["--update-lock"]).success();
     // The lock file pins it now.
     bench.build_recipe(&entry, &[]).success();
     let files = files_of(&bench.built()[0]);
-    assert_eq!(
-        files["Files/Program Files/Contoso/server.exe"],
-        b"a server\n"
-    );
+    assert_eq!(files[SERVER], b"a server\n");
 }
 
 #[test(multi_thread)]
 async fn a_line_that_installs_a_package_becomes_an_entry_of_a_recipe() {
-    let folder = tempfile::tempdir().unwrap();
-    let package = make(folder.path(), "");
-    let bench = Bench::new().await.indexed();
-    bench.write("a.msi", &package);
+    let bench = bench_with("").await;
     let recipe =
         bench.convert("COPY a.msi C:/temp/\nRUN msiexec /i C:\\temp\\a.msi /qn INSTALLDIR=C:\\own");
     let expected = "[[msi]]\nlayer = \"run-4\"\nfile = \"a.msi\"\nsource = 'C:\\temp'\n\
@@ -765,10 +756,7 @@ async fn a_line_that_does_more_than_install_becomes_a_recipe() {
 
 #[test(multi_thread)]
 async fn a_transform_changes_the_package() {
-    let folder = tempfile::tempdir().unwrap();
-    let package = make(folder.path(), "");
-    let bench = Bench::new().await.indexed();
-    bench.write("a.msi", &package);
+    let bench = bench_with("").await;
     bench.write("own.mst", transform().bytes());
     let line = r"RUN msiexec /i C:\in\a.msi /qn TRANSFORMS=own.mst";
     let layers = bench.layers(&format!("COPY a.msi own.mst C:/in/\n{line}"));
@@ -813,15 +801,14 @@ async fn rights_of_a_package_are_those_of_its_objects() {
         "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('c','own','Registry','D:P(A;CI;KA;;;BA)(A;CI;KR;;;BU)')",
         "INSERT INTO `MsiLockPermissionsEx` (`MsiLockPermissionsEx`,`LockObject`,`Table`,`SDDLText`) VALUES ('d','si','ServiceInstall','D:(A;;GA;;;BA)')",
     ] {
-        let mut build = Command::new(component("msibuild"));
-        succeed(build.arg(&file).args(["-q", query])).unwrap();
+        change(&file, query);
     }
     let bench = Bench::new().await.indexed();
     bench.write("a.msi", fs::read(&file).unwrap());
     let recipe = round_trip(&bench, "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn");
     assert!(!recipe.contains("[[access]]"), "{recipe}");
     let entries = entries_of(&bench.built()[1]);
-    let (descriptor, _) = &entries["Files/Program Files/Contoso/server.exe"];
+    let (descriptor, _) = &entries[SERVER];
     let descriptor = descriptor.as_deref().unwrap();
     assert!(
         descriptor.ends_with("D:PAI(A;;FA;;;BA)(A;;0x1200a9;;;WD)"),
@@ -858,11 +845,10 @@ async fn a_cabinet_may_be_beside_its_package() {
         .is("dockerfile/not-understood", &[r"C:\in\own.cab"]);
     bench.write("own.cab", cabinet);
     let layers = bench.layers(&format!("COPY a.msi own.cab C:/in/\n{line}"));
-    let server = "Files/Program Files/Contoso/server.exe";
-    assert_eq!(files_of(&layers[1])[server], b"a server\n");
+    assert_eq!(files_of(&layers[1])[SERVER], b"a server\n");
     let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
     bench.build_recipe(&entry, &[]).success();
-    assert_eq!(files_of(&bench.built()[0])[server], b"a server\n");
+    assert_eq!(files_of(&bench.built()[0])[SERVER], b"a server\n");
     // What it says is damaged is not laid.
     bench.write("own.cab", "no cabinet");
     bench.build_recipe(&entry, &[]).failure();
@@ -998,8 +984,8 @@ async fn a_runtime_is_pinned_by_the_table() {
         if let Some(content) = content {
             bench.write(RUNTIME, content);
         }
-        let refused = bench.build_recipe(&text, &["--format", "json"]);
-        Failure::of(refused.failure().get_output())
+        bench
+            .recipe_refused(&text)
             .is("recipe/invalid", &[RUNTIME, problem, "pip download"]);
     }
 }
@@ -1031,9 +1017,7 @@ async fn a_runtime_is_installed_from_its_archive() {
 
 #[test(multi_thread)]
 async fn an_action_is_left_out_on_request() {
-    let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new().await.indexed();
-    bench.write("a.msi", make(folder.path(), ACTION));
+    let bench = bench_with(ACTION).await;
     let text = "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn";
     bench.refused(text).is("dockerfile/needs-windows", &[]);
     let options = ["Configure", "Typo"].map(|name| ["--skip-custom-action", name]);
@@ -1049,10 +1033,7 @@ async fn an_action_is_left_out_on_request() {
         "{printed}"
     );
     let files = files_of(&bench.built()[1]);
-    assert_eq!(
-        files["Files/Program Files/Contoso/server.exe"],
-        b"a server\n"
-    );
+    assert_eq!(files[SERVER], b"a server\n");
     // Another name leaves it in.
     let done = bench.build_lines(text, &["--skip-custom-action", "Other"]);
     done.failure();
@@ -1074,20 +1055,12 @@ fn a_small_package_cannot_make_long_texts_without_end() {
         folder.path(),
         &source.replace("<ServiceInstall", &format!("{values}<ServiceInstall")),
     );
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    let inspect = command
-        .current_dir(folder.path())
-        .args(["image", "inspect", "a.msi"]);
-    let output = inspect.args(["--format", "json"]).output().unwrap();
-    Failure::of(&output).is("failed", &["16777216"]);
+    wincimg(folder.path(), &["image", "inspect", "a.msi"]).fails(3, "failed", &["16777216"]);
 }
 
 /// The notes of a plan.
 fn notes_of(folder: &Path) -> Vec<String> {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    command.current_dir(folder);
-    let printed = succeed(command.args(["inspect", "a.msi", "--format", "json"])).unwrap();
-    let plan: Value = serde_json::from_str(&printed).unwrap();
+    let plan = json_of(&mut wincimg(folder, &["inspect", "a.msi"]));
     let notes = plan["notes"].as_array().unwrap().iter();
     notes.map(|it| it.as_str().unwrap().to_owned()).collect()
 }
@@ -1121,10 +1094,8 @@ fn a_note_says_that_attributes_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), "");
     assert_eq!(notes_of(folder.path()), Vec::<String>::new());
-    let mut build = Command::new(component("msibuild"));
-    build.arg(folder.path().join("a.msi"));
     let query = "UPDATE `File` SET `Attributes`=519 WHERE `File`='MainFile'";
-    succeed(build.args(["-q", query])).unwrap();
+    change(&folder.path().join("a.msi"), query);
     let left_out =
         r"read-only, hidden and system are left out: C:\Program Files\Contoso\server.exe";
     assert_eq!(notes_of(folder.path()), [left_out]);
@@ -1143,8 +1114,7 @@ async fn a_moved_file_may_be_named_by_its_path() {
         "INSERT INTO `MoveFile` (`FileKey`,`Component_`,`SourceFolder`,`DestFolder`,`Options`) VALUES ('m','Main','OLD','INSTALLDIR',1)",
         "INSERT INTO `InstallExecuteSequence` (`Action`,`Sequence`) VALUES ('MoveFiles',3800)",
     ] {
-        let mut build = Command::new(component("msibuild"));
-        succeed(build.arg(&file).args(["-q", query])).unwrap();
+        change(&file, query);
     }
     let bench = Bench::new().await.indexed();
     bench.write("a.msi", fs::read(&file).unwrap());
@@ -1165,15 +1135,11 @@ async fn a_moved_file_may_be_named_by_its_path() {
 fn inspect_shows_what_a_package_would_install() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), ACTION);
-    let inspect = |arguments: &[&str]| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(folder.path())
-            .arg("inspect")
-            .args(arguments);
-        succeed(&mut command).unwrap()
+    let inspect = |argument: &str| {
+        let mut command = wincimg(folder.path(), &["inspect", "a.msi", argument]);
+        String::from_utf8(command.unwrap().stdout).unwrap()
     };
-    let text = inspect(&["a.msi", r"INSTALLDIR=C:\own"]);
+    let text = inspect(r"INSTALLDIR=C:\own");
     assert_contains!(
         text,
         "  product       Contoso Server 1.2.3 (Contoso Ltd.)\n",
@@ -1181,7 +1147,7 @@ fn inspect_shows_what_a_package_would_install() {
         "  service       ContosoSvc\n",
         "  needs Windows Configure (type 3090) runs C:\\own\\server.exe --configure, if NOT Installed\n"
     );
-    let json: Value = serde_json::from_str(&inspect(&["a.msi", "--format", "json"])).unwrap();
+    let json = json_of(&mut wincimg(folder.path(), &["inspect", "a.msi"]));
     assert_eq!(json["product"]["version"], "1.2.3");
     assert_eq!(
         json["files"][0]["path"],
@@ -1189,6 +1155,6 @@ fn inspect_shows_what_a_package_would_install() {
     );
     assert_eq!(json["refused"][0]["name"], "Configure");
     fs::write(folder.path().join("own.mst"), transform().bytes()).unwrap();
-    let text = inspect(&["a.msi", "TRANSFORMS=own.mst"]);
+    let text = inspect("TRANSFORMS=own.mst");
     assert_contains!(text, "  service       OwnSvc\n");
 }

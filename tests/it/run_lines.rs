@@ -124,9 +124,13 @@ impl Bench {
         self.write("Dockerfile", text);
     }
 
+    fn write_instructions(&self, instructions: &str) {
+        self.write_dockerfile(&format!("# escape=`\nFROM {BASE}\n{instructions}\n"));
+    }
+
     /// Builds a Dockerfile with these instructions on the base.
     fn build(&self, instructions: &str) -> Assert {
-        self.build_file(&format!("# escape=`\nFROM {BASE}\n{instructions}\n"))
+        self.build_lines(instructions, &[])
     }
 
     fn build_file(&self, text: &str) -> Assert {
@@ -144,9 +148,15 @@ impl Bench {
         self.build_of("./app/recipe.toml", more)
     }
 
+    /// The error of a recipe next to the Dockerfile.
+    pub(crate) fn recipe_refused(&self, text: &str) -> Failure {
+        let done = self.build_recipe(text, &["--format", "json"]);
+        Failure::of(done.failure().get_output())
+    }
+
     /// Converts a Dockerfile with these instructions, and returns the recipe.
     pub(crate) fn convert(&self, instructions: &str) -> String {
-        self.write_dockerfile(&format!("# escape=`\nFROM {BASE}\n{instructions}\n"));
+        self.write_instructions(instructions);
         let host = self.server.host();
         let arguments = ["convert", "./app", "--host-build", "17763.973"];
         let registry = ["--base-registry", &host];
@@ -155,7 +165,7 @@ impl Bench {
     }
 
     fn build_of(&self, image: &str, more: &[&str]) -> Assert {
-        let _ = fs::remove_dir_all(self.machine.0.path().join("out"));
+        let _ = fs::remove_dir_all(self.layout());
         let host = self.server.host();
         let arguments = [
             "build", image, "--output", "oci:out", "--host-build", "17763.973", "--base-registry",
@@ -172,8 +182,8 @@ impl Bench {
 
     /// Builds a Dockerfile with these instructions and options.
     pub(crate) fn build_lines(&self, instructions: &str, more: &[&str]) -> Assert {
-        let text = format!("# escape=`\nFROM {BASE}\n{instructions}\n");
-        self.build_with(&text, more)
+        self.write_instructions(instructions);
+        self.build_of("./app", more)
     }
 
     /// The layout that a build writes.
@@ -182,18 +192,14 @@ impl Bench {
     }
 
     pub(crate) fn built(&self) -> Vec<PathBuf> {
-        layers_in(&self.machine.0.path().join("out"))[1..].to_vec()
+        layers_in(&self.layout())[1..].to_vec()
     }
 
     /// The error of a Dockerfile; nothing may be left of the build.
     pub(crate) fn refused(&self, instructions: &str) -> Failure {
-        let text = format!("# escape=`\nFROM {BASE}\n{instructions}\n");
-        let done = self.build_with(&text, &["--format", "json"]).failure();
-        assert!(
-            !self.machine.0.path().join("out").exists(),
-            "{instructions}"
-        );
-        Failure::of(done.get_output())
+        let done = self.build_lines(instructions, &["--format", "json"]);
+        assert!(!self.layout().exists(), "{instructions}");
+        Failure::of(done.failure().get_output())
     }
 }
 
