@@ -7,6 +7,7 @@ use std::fs;
 use std::process::{Command, Output};
 use std::sync::{Arc, OnceLock};
 
+use predicates::str::contains;
 use serde_json::Value;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
@@ -84,6 +85,14 @@ pub(crate) fn site() -> Site {
     site.write("app/site/a.txt", "a");
     site.write("app/late.txt", "late");
     site
+}
+
+/// The same with a daemon, and the hosts of both.
+fn started() -> (Site, WindowsStandIn, [String; 2]) {
+    let site = site();
+    let windows = WindowsStandIn::start(site.registry.clone());
+    let hosts = [site.host(), windows.host()];
+    (site, windows, hosts)
 }
 
 fn build(site: &Site, arguments: &[&str]) -> Output {
@@ -168,9 +177,7 @@ pub(crate) fn only(path: &str, text: &str) -> BTreeMap<String, String> {
 
 #[test(multi_thread = 2)]
 async fn steps_for_windows_run_there_and_not_again() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     let text = format!(
         "{FROM}\nARG COLOUR=red\nENV A=$COLOUR\nCOPY site C:/site/\nRUN mkdir C:\\data\n\
          RUN [\"/Files/tool\", \"one\"]\n# a comment\nENV A=second\nRUN [\"/Files/tool\", \\\n  \"two\"]\n\
@@ -261,9 +268,7 @@ async fn steps_for_windows_run_there_and_not_again() {
 
 #[test(multi_thread = 2)]
 async fn files_come_from_a_stage_that_windows_built() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     site.write(
         "app/Dockerfile",
         format!(
@@ -308,9 +313,7 @@ async fn files_come_from_a_stage_that_windows_built() {
 
 #[test(multi_thread = 2)]
 async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one_layer() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     site.write(
         "app/Dockerfile",
         format!(
@@ -335,9 +338,7 @@ async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one
 
 #[test(multi_thread = 2)]
 async fn a_file_is_copied_into_a_folder_that_windows_made() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     site.write(
         "app/Dockerfile",
         format!(
@@ -358,9 +359,7 @@ async fn a_file_is_copied_into_a_folder_that_windows_made() {
 
 #[test(multi_thread = 2)]
 async fn results_are_found_for_an_image_of_another_name() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     site.write(
         "app/Dockerfile",
         format!(
@@ -388,9 +387,7 @@ async fn results_are_found_for_an_image_of_another_name() {
 
 #[test(multi_thread = 2)]
 async fn windows_goes_on_from_an_image_in_a_folder() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
     json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
     site.write(
@@ -415,9 +412,7 @@ async fn windows_goes_on_from_an_image_in_a_folder() {
 
 #[test(multi_thread = 2)]
 async fn a_failed_step_is_named_by_its_line_and_what_is_below_is_kept() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let (host, daemon) = (site.host(), windows.host());
+    let (site, windows, [host, daemon]) = started();
     let dockerfile = |last: &str| {
         let text = format!(
             "{FROM}\nCOPY site C:/site/\nRUN [\"/Files/tool\", \"one\"]\nCOPY late.txt C:/\n\
@@ -441,10 +436,9 @@ async fn a_failed_step_is_named_by_its_line_and_what_is_below_is_kept() {
 
     // The lines of the program stay lines, and the checks of a pull request get the line.
     let annotated = |format: &str| {
-        let mut command = site.command(&["build", "./app", "--host-build", "17763.973"]);
-        command.args(["--base-registry", &format!("{host}/mcr")]);
-        let output = command.args(arguments).args(["--format", format]).output();
-        let output = output.unwrap();
+        let mut command = site.build("./app");
+        command.args(["--host-build", "17763.973", "--format", format]);
+        let output = command.args(arguments).output().unwrap();
         assert_contains!(stderr(&output), "\n    | cannot install\n");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -504,9 +498,7 @@ async fn output_image(location: &str) -> (Source, Image) {
 
 #[test(multi_thread = 2)]
 async fn without_a_registry_the_images_between_steps_are_in_the_daemon() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let daemon = windows.host();
+    let (site, windows, [_, daemon]) = started();
     let text = format!(
         "{FROM}\nENV A=1\nCOPY site C:/site/\nRUN mkdir C:\\data\nRUN [\"/Files/tool\", \"one\"]\n\
          RUN [\"/Files/tool\", \"two\"]\nCOPY late.txt C:/late.txt\n\
@@ -520,14 +512,9 @@ async fn without_a_registry_the_images_between_steps_are_in_the_daemon() {
     let rehearsal = [&arguments[..], &["--dry-run"]].concat();
     let planned = json_of(&build(&site, &rehearsal));
     assert_eq!(planned["plans"][0]["step_images"], place);
-    let mut shown = site.command(&["build", "./app", "--host-build", "17763.973"]);
-    shown.args(["--base-registry", &format!("{}/mcr", site.host())]);
-    let shown = shown.args(&rehearsal).output().unwrap();
-    assert!(
-        String::from_utf8_lossy(&shown.stdout).contains(place),
-        "{}",
-        stderr(&shown)
-    );
+    let mut shown = site.build("./app");
+    let shown = shown.args(["--host-build", "17763.973"]).args(&rehearsal);
+    shown.assert().success().stdout(contains(place));
     assert!(windows.builds().is_empty() && windows.loads().is_empty());
 
     let built = json_of(&build(&site, &arguments));
@@ -593,9 +580,7 @@ async fn without_a_registry_the_images_between_steps_are_in_the_daemon() {
 
 #[test(multi_thread = 2)]
 async fn a_base_in_a_folder_is_loaded_whole() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let daemon = windows.host();
+    let (site, windows, [_, daemon]) = started();
     site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
     json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
     site.write(
@@ -623,9 +608,7 @@ async fn a_base_in_a_folder_is_loaded_whole() {
 
 #[test(multi_thread = 2)]
 async fn without_a_registry_a_base_that_the_daemon_cannot_pull_is_refused_with_the_ways_out() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    let daemon = windows.host();
+    let (site, windows, [_, daemon]) = started();
     let version = "10.0.17763.973";
     let image = Image::empty(ManifestFormat::Docker, Platform::windows(version)).unwrap();
     let gone = sha256(b"gone");

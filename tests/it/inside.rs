@@ -34,7 +34,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::failure::{Failure, line, note, warning};
-use crate::site::each;
+use crate::site::{each, run_by, write};
 
 pub(crate) const VERSION: &str = "10.0.17763.973";
 pub(crate) const NAME: &str = "windows/nanoserver";
@@ -47,6 +47,13 @@ fn base() -> StandIn {
     let upper = upper_layer(&[set(ENVIRONMENT, "Path", path)]);
     let bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
     image_of(VERSION, vec![bottom.tar(), upper.tar()])
+}
+
+/// A registry with the base, and its reference.
+async fn published() -> (FakeRegistry, String) {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    (server, reference)
 }
 
 /// Publishes the base in a registry under its version, and returns its reference.
@@ -79,15 +86,26 @@ impl Machine {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Assert {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        let mut command = Command::from(self.command(arguments));
+        command.timeout(Duration::from_mins(1)).assert()
+    }
+
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = self.without_cache(arguments);
+        command.arg("--cache-dir").arg(self.cache());
+        command
+    }
+
+    /// The command with the cache of its user, below this folder.
+    fn without_cache(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
             .current_dir(self.0.path())
             .env("DOCKER_CONFIG", self.0.path())
+            .env("XDG_CACHE_HOME", self.0.path())
             .args(arguments)
-            .args(["--insecure-registry", "127.0.0.1", "--cache-dir"])
-            .arg(self.cache())
-            .timeout(Duration::from_mins(1));
-        command.assert()
+            .args(["--insecure-registry", "127.0.0.1"]);
+        command
     }
 
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
@@ -251,8 +269,7 @@ async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
 
 #[test(multi_thread)]
 async fn a_key_and_a_file_that_a_base_lacks_have_one_code() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
+    let (_server, reference) = published().await;
     let machine = Machine::new();
     for (flag, missing) in [("--registry", r"HKLM\SYSTEM\Nope"), ("--path", r"C:\Nope")] {
         let show = ["base", "show", &reference, flag, missing];
@@ -387,13 +404,8 @@ async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
     publish(&base(), &upstream.host()).await;
     let machine = Machine::new();
     let reference = format!("{}/{NAME}:{VERSION}", front.host());
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["mirror", &reference, "--to", &own.host()])
-        .args(["--insecure-registry", "127.0.0.1", "--cache-dir"])
-        .arg(machine.cache())
-        .env("DOCKER_CONFIG", machine.0.path())
-        .spawn()
-        .unwrap();
+    let mirror = ["mirror", &reference, "--to", &own.host()];
+    let mut child = machine.command(&mirror).spawn().unwrap();
     while front.requests("GET", "/blobs/").is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -452,8 +464,7 @@ pub(crate) async fn attach(reference: &str, base: &StandIn, facts: &[u8]) {
 
 #[test(multi_thread)]
 async fn an_index_that_the_cache_cannot_keep_is_no_success() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
+    let (_server, reference) = published().await;
     let machine = Machine::new();
     fs::create_dir(machine.cache()).unwrap();
     fs::write(machine.cache().join("bases"), "not a folder").unwrap();
@@ -584,8 +595,7 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
 
 #[test(multi_thread)]
 async fn an_index_that_arrives_slowly_holds_up_no_build_that_does_not_need_it() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
+    let (server, reference) = published().await;
     let here = Machine::new();
     here.run(&["base", "index", &reference, "--push"]).success();
     let [index] = here.kept().try_into().unwrap();
@@ -635,11 +645,10 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
     let base = image_of(VERSION, vec![bottom.tar(), upper.tar()]);
     publish(&base, &host).await;
     let machine = Machine::new();
-    fs::create_dir(machine.0.path().join("web")).unwrap();
     let recipe = format!(
         "name = \"web\"\nbase = \"{NAME}\"\n[iis.app_pool]\nsettings = \"processModel.idleTimeout=00:00:00\"\n"
     );
-    fs::write(machine.0.path().join("web/recipe.toml"), recipe).unwrap();
+    write(machine.0.path(), "web/recipe.toml", recipe);
     let common = ["--host-build", "17763.973", "--base-registry", &host];
     let run = |first: &[&str]| machine.run(&[first, &common].concat());
     run(&["build", "./web", "--dry-run", "-v"])
@@ -666,48 +675,38 @@ async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
 
 #[test(multi_thread)]
 async fn a_damaged_file_goes_and_is_made_again() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
+    let (_server, reference) = published().await;
     let machine = Machine::new();
     machine.run(&["base", "show", &reference]).success();
     let [file] = machine.kept().try_into().unwrap();
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    machine
-        .run(&["base", "show", &reference])
-        .success()
-        .stderr(warning(&[&file.display().to_string()]))
+    let show = || machine.run(&["base", "show", &reference]).success();
+    let is_told = || warning(&[&file.display().to_string()]);
+    show()
+        .stderr(is_told())
         .stdout(contains(FactsSource::Layers.to_string()));
     assert_eq!(fs::read(&file).unwrap(), whole);
-    machine
-        .run(&["base", "show", &reference])
-        .success()
-        .stdout(contains(FactsSource::Cache.to_string()));
+    show().stdout(contains(FactsSource::Cache.to_string()));
     // Another version of the program wrote it.
     let mut newer = whole.clone();
     newer[b"wincimg-base".len()] += 1;
     fs::write(&file, &newer).unwrap();
-    machine
-        .run(&["base", "show", &reference])
-        .success()
-        .stderr(warning(&[&file.display().to_string()]))
+    show()
+        .stderr(is_told())
         .stdout(contains(FactsSource::Layers.to_string()));
     assert_eq!(fs::read(&file).unwrap(), whole);
     // Damage in a part that is read later.
     let mut damaged = whole.clone();
     damaged[200] ^= 0x55;
     fs::write(&file, &damaged).unwrap();
-    machine
-        .run(&["base", "show", &reference])
-        .success()
-        .stderr(warning(&[]));
+    show().stderr(warning(&[]));
     assert_eq!(fs::read(&file).unwrap(), whole);
 }
 
 #[test(multi_thread)]
 async fn a_cache_that_cannot_be_written_is_a_warning() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
+    let (server, reference) = published().await;
     let machine = Machine::new();
     fs::write(machine.cache(), "a file where the folder would be").unwrap();
     machine
@@ -729,26 +728,13 @@ async fn a_cache_that_cannot_be_written_is_a_warning() {
 
 #[test(multi_thread)]
 async fn any_number_of_processes_share_a_cache() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
+    let (_server, reference) = published().await;
     let machine = Machine::new();
-    let run = || {
-        std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .args([
-                "base", "show", &reference, "--insecure-registry", "127.0.0.1",
-            ])
-            .arg("--cache-dir")
-            .arg(machine.cache())
-            .env("DOCKER_CONFIG", machine.0.path())
-            .output()
-            .unwrap()
-    };
     std::thread::scope(|scope| {
-        let runs: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
-        for run in runs {
-            let output = run.join().unwrap();
-            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{printed}");
+        for _ in 0..4 {
+            scope.spawn(|| {
+                machine.run(&["base", "show", &reference]).success();
+            });
         }
     });
     assert_eq!(machine.kept().len(), 1);
@@ -756,31 +742,19 @@ async fn any_number_of_processes_share_a_cache() {
 
 #[test(multi_thread)]
 async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named() {
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(
-        folder.path().join("wincimg.toml"),
-        "cache-dir = \"theirs\"\n",
-    )
-    .unwrap();
+    let (_server, reference) = published().await;
+    let machine = Machine::new();
+    let folder = machine.0.path();
+    fs::write(folder.join("wincimg.toml"), "cache-dir = \"theirs\"\n").unwrap();
     let show = |config: &[&str]| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(folder.path())
-            .env("DOCKER_CONFIG", folder.path())
-            .env("XDG_CACHE_HOME", folder.path().join("mine"))
-            .args([
-                "base", "show", &reference, "--insecure-registry", "127.0.0.1",
-            ])
-            .args(config);
-        command.assert().success()
+        let command = machine.without_cache(&[&["base", "show", &reference], config].concat());
+        Command::from(command).assert().success()
     };
     show(&[]).stderr(warning(&["cache-dir", "wincimg.toml"]));
-    assert!(folder.path().join("mine/wincimg/bases").is_dir());
-    assert!(!folder.path().join("theirs").exists());
+    assert!(folder.join("wincimg/bases").is_dir());
+    assert!(!folder.join("theirs").exists());
     show(&["--config", "wincimg.toml"]);
-    assert!(folder.path().join("theirs/bases").is_dir());
+    assert!(folder.join("theirs/bases").is_dir());
 }
 
 /// What is in a cache is trusted, so nobody else may write there.
@@ -788,21 +762,15 @@ async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named()
 async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     const STRANGER: u32 = 12_345;
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
-    let folder = tempfile::tempdir().unwrap();
-    let cache = folder.path().join("wincimg");
+    let (_server, reference) = published().await;
+    let machine = Machine::new();
+    let folder = machine.0.path();
+    let cache = folder.join("wincimg");
     fs::create_dir(&cache).unwrap();
     let own = fs::metadata(&cache).unwrap().uid();
     let show = |more: &[&str]| {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .env("DOCKER_CONFIG", folder.path())
-            .env("XDG_CACHE_HOME", folder.path())
-            .args(["base", "show", &reference])
-            .args(["--insecure-registry", "127.0.0.1"])
-            .args(more);
-        command.assert().success()
+        let command = machine.without_cache(&[&["base", "show", &reference], more].concat());
+        Command::from(command).assert().success()
     };
     let is_used = || fs::read_dir(&cache).unwrap().next().is_some();
     let named = cache.to_str().unwrap();
@@ -830,14 +798,14 @@ async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
     show(&[]).stderr(warning(&[named, "--cache-dir"]));
     fs::remove_dir(&bases).unwrap();
     for (mode, is_open) in [(0o777, true), (0o1777, false)] {
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
         let shown = show(&[]);
         assert_eq!(
             shown.get_output().stderr.starts_with(b"warning: the cache"),
             is_open
         );
     }
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     show(&["--cache-dir", named]).stderr(warning(&[named]).not());
     assert!(is_used());
     // In the group of its number, a user is alone.
@@ -850,26 +818,22 @@ async fn a_cache_that_others_can_change_is_not_used_unless_it_is_named() {
 #[test(multi_thread)]
 async fn the_default_cache_is_its_users_whatever_the_umask() {
     use std::os::unix::fs::PermissionsExt;
-    let server = FakeRegistry::start();
-    let reference = publish(&base(), &server.host()).await;
-    let folder = tempfile::tempdir().unwrap();
+    let (_server, reference) = published().await;
+    let machine = Machine::new();
+    let folder = machine.0.path();
     for _ in 0..2 {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", "umask 0; exec \"$@\"", "sh"])
-            .arg(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .args(["base", "show", &reference])
-            .args(["--insecure-registry", "127.0.0.1"])
-            .env("DOCKER_CONFIG", folder.path())
-            .env("XDG_CACHE_HOME", folder.path().join("a/b"));
-        let shown = command.assert().success();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "umask 0; exec \"$@\"", "sh"]);
+        let mut command = run_by(shell, &machine.without_cache(&["base", "show", &reference]));
+        command.env("XDG_CACHE_HOME", folder.join("a/b"));
+        let shown = Command::from(command).assert().success();
         shown.stderr(warning(&["the cache"]).not());
     }
     for name in ["a", "a/b", "a/b/wincimg"] {
-        let found = fs::metadata(folder.path().join(name)).unwrap();
+        let found = fs::metadata(folder.join(name)).unwrap();
         assert_eq!(found.permissions().mode() & 0o777, 0o700, "{name}");
     }
-    assert!(folder.path().join("a/b/wincimg/bases").is_dir());
+    assert!(folder.join("a/b/wincimg/bases").is_dir());
 }
 
 /// The base as an OCI layout.
@@ -995,12 +959,11 @@ async fn lines_of_a_dockerfile_see_what_is_inside_the_base() {
     let base = image_of(VERSION, vec![bottom.tar(), upper.tar()]);
     let reference = publish(&base, &host).await;
     let machine = Machine::new();
-    fs::create_dir(machine.0.path().join("app")).unwrap();
     let lines = r#"FROM mcr.microsoft.com/windows/nanoserver:1809
 USER ContainerAdministrator
 RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
 "#;
-    fs::write(machine.0.path().join("app/Dockerfile"), lines).unwrap();
+    write(machine.0.path(), "app/Dockerfile", lines);
     let build = [
         "build", "./app", "--host-build", "17763.973", "--base-registry", &host, "--dry-run",
     ];
@@ -1044,12 +1007,8 @@ async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
     let bottom = bottom_layer(&system, &made_software());
     let reference = publish(&image_of(VERSION, vec![bottom.tar()]), &host).await;
     let machine = Machine::new();
-    fs::create_dir(machine.0.path().join("app")).unwrap();
-    fs::write(
-        machine.0.path().join("app/recipe.toml"),
-        format!("name = \"app\"\nbase = \"{NAME}\"\npath = ['C:\\app']\n"),
-    )
-    .unwrap();
+    let recipe = format!("name = \"app\"\nbase = \"{NAME}\"\npath = ['C:\\app']\n");
+    write(machine.0.path(), "app/recipe.toml", recipe);
     let common = ["--host-build", "17763.973", "--base-registry", &host];
     let build = ["build", "./app", "--output", "oci:out"];
     let twice = ["layer 1", ENVIRONMENT, "\"PATH\""];
