@@ -15,7 +15,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::api::windows_node;
 use crate::failure::{Fails, warning};
-use crate::site::{Site, answer_of, stderr};
+use crate::site::{Site, answer_of, block_on, stderr};
 
 const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
     [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";
@@ -95,8 +95,7 @@ fn states(report: &Value, image: usize) -> Vec<String> {
 /// The entries of an index.
 fn index_of(site: &Site, name: &str, tag: &str) -> Vec<Value> {
     let repository = repository(options(&site.host()), &format!("{}/{name}", site.host()));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let raw = runtime.block_on(repository.get_manifest(tag)).unwrap();
+    let raw = block_on(repository.get_manifest(tag)).unwrap();
     let index: Value = serde_json::from_slice(&raw.bytes).unwrap();
     index["manifests"].as_array().unwrap().clone()
 }

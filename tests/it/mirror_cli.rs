@@ -18,7 +18,7 @@ use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, Failure, line, warning};
-use crate::site::{json_of, wincimg};
+use crate::site::{block_on, json_of, wincimg};
 use crate::terminal::{on_terminal, rows};
 
 /// A registry with base images, and an empty one to mirror to.
@@ -50,8 +50,7 @@ impl Pair {
         let options = wincimg_testkit::options(&self.source.host());
         let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
         let reference = format!("{}/windows/nanoserver:{tag}", self.source.host());
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let place = reference.parse().unwrap();
             let sink = Sink::create(&place, &registry).await.unwrap();
             put_index(ManifestFormat::Docker, images, &sink, Some(tag)).await;
@@ -326,10 +325,7 @@ fn manifests_are_converted_when_asked() {
     let target = format!("{}/mcr/windows/nanoserver", pair.target.host());
     let repository =
         wincimg_testkit::repository(wincimg_testkit::options(&pair.target.host()), &target);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let index = runtime
-        .block_on(repository.get_manifest("10.0.17763.973"))
-        .unwrap();
+    let index = block_on(repository.get_manifest("10.0.17763.973")).unwrap();
     assert_eq!(index.media_type, ManifestFormat::Oci.index());
     let index: Value = serde_json::from_slice(&index.bytes).unwrap();
     assert_eq!(

@@ -8,7 +8,7 @@ use wincimg_testkit::{options, repository};
 use crate::failure::{Fails, warning};
 use crate::fleet::{command, fleet, site, write_nodes};
 use crate::kube_schema::unknown_by_kind;
-use crate::site::{Site, stderr};
+use crate::site::{Site, block_on, stderr};
 
 const HOST_PROCESS: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"a.exe\"]\n\
     [[files]]\ncontent = \"x\"\nto = 'C:\\a.exe'\n";
@@ -59,8 +59,7 @@ fn pulled(object: &Value) -> Vec<String> {
 fn pinned(site: &Site, name: &str, tag: &str) -> String {
     let place = format!("{}/{name}", site.host());
     let repository = repository(options(&site.host()), &place);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let raw = runtime.block_on(repository.get_manifest(tag)).unwrap();
+    let raw = block_on(repository.get_manifest(tag)).unwrap();
     format!("{place}@{}", raw.digest)
 }
 

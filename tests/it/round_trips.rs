@@ -15,7 +15,7 @@ use wincimg_testkit::rounds::Rounds;
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::put_nanoserver;
 
-use crate::site::{Site, json_of};
+use crate::site::{Site, block_on, json_of};
 
 #[test(multi_thread)]
 async fn a_push_is_five_round_trips_deep_and_less_again() {
@@ -69,8 +69,7 @@ fn tokens_for_many_repositories_are_fetched_at_once() {
             let repository = registry.repository(&parse_reference(&reference).unwrap());
             async move { repository.tags().await }
         });
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let tags = runtime.block_on(try_join_all(lists)).unwrap();
+        let tags = block_on(try_join_all(lists)).unwrap();
         assert_eq!(tags, vec![["1"]; 20]);
     });
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::runtime::Runtime;
 use wincimg_demo::{DemoRegistry, RegistryState, add_base_images};
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::version::WindowsVersion;
@@ -159,6 +160,11 @@ pub(crate) fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
         write(folder.path(), name, text);
     }
     folder
+}
+
+/// Runs asynchronous work to its end.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    Runtime::new().unwrap().block_on(work)
 }
 
 /// Adds a base with contents to the demo registry's bases, under one more tag.

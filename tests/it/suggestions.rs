@@ -13,6 +13,7 @@ use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::Failure;
+use crate::site::block_on;
 
 /// The error of a command.
 fn failure(host: &str, arguments: &[&str]) -> Failure {
@@ -46,8 +47,7 @@ fn registry() -> DockerRegistry {
     let server = DockerRegistry::plain();
     let host = server.host();
     let registry = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         for name in [
             "shop/web:1.4",
             "shop/web:2.0-rc1",

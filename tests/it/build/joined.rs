@@ -13,7 +13,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::index::nodes;
 use crate::failure::Fails;
-use crate::site::{Site, each, json_of};
+use crate::site::{Site, block_on, each, json_of};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -54,10 +54,6 @@ pub(crate) fn published_as(site: &Site, tag: &str) -> Value {
     let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
     let raw = block_on(repository.get_manifest(tag)).unwrap();
     serde_json::from_slice(&raw.bytes).unwrap()
-}
-
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
 pub(crate) fn platforms(index: &Value) -> Vec<String> {

@@ -31,7 +31,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, note};
-use crate::site::{each, wincimg, write};
+use crate::site::{block_on, each, wincimg, write};
 
 const VENDOR: &str = r"HKLM\SOFTWARE\Vendor";
 const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
@@ -157,10 +157,6 @@ impl Images {
             .map(|(path, kind, size)| (shown(path), kind, size))
             .collect()
     }
-}
-
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
 /// Runs a command that has to succeed.

@@ -62,7 +62,7 @@ impl Built {
     fn start() -> Self {
         let registry = DockerRegistry::plain();
         let host = registry.host();
-        run(async {
+        block_on(async {
             let client = RegistryClient::new(options(&host), Arc::new(Silent)).unwrap();
             for (version, seed) in [("10.0.17763.973", 1), ("10.0.20348.2402", 2)] {
                 let base = StandIn::new(ManifestFormat::Docker, version, &[(20_000, seed)]);

@@ -30,6 +30,8 @@ use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::test_bases::{create, delete_key, gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
+use crate::site::block_on;
+
 /// `wincimg` in an empty folder, so that no local wincimg.toml applies.
 fn wincimg(verb: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
@@ -93,10 +95,6 @@ fn no_registry() -> RegistryClient {
     RegistryClient::new(wincimg_testkit::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
 }
 
-fn run<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Runtime::new().unwrap().block_on(work)
-}
-
 /// The files of a layer, in the tar's order.
 type Files = Vec<(String, Vec<u8>)>;
 
@@ -157,7 +155,7 @@ impl LayoutImage {
     fn new(image: &StandIn) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = format!("oci:{}:app", folder.path().display());
-        run(async {
+        block_on(async {
             let sink = Sink::create(&place.parse().unwrap(), &no_registry())
                 .await
                 .unwrap();

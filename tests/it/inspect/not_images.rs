@@ -50,7 +50,7 @@ fn an_image_for_linux_is_shown_without_a_registry() {
 fn mixed() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("oci:{}:app", folder.path().display());
-    run(async {
+    block_on(async {
         let sink = Sink::create(&place.parse().unwrap(), &no_registry())
             .await
             .unwrap();
@@ -124,7 +124,7 @@ fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
 fn what_is_no_image_is_refused_by_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("oci:{}", folder.path().display());
-    run(async {
+    block_on(async {
         let sink = Sink::create(&place.parse().unwrap(), &no_registry())
             .await
             .unwrap();
@@ -343,7 +343,7 @@ fn a_layer_that_no_runtime_unpacks_is_an_error_and_shown_all_the_same() {
 fn a_mirrored_layer_that_no_runtime_unpacks_is_an_error() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
     let place = format!("{}/app:1", source.host());
-    run(async {
+    block_on(async {
         let client = RegistryClient::new(options(&source.host()), Arc::new(Silent)).unwrap();
         let sink = Sink::create(&place.parse().unwrap(), &client).await;
         let sink = sink.unwrap();

@@ -118,7 +118,7 @@ fn warnings_are_part_of_the_text_too() {
 fn an_image_can_be_asked_for_its_times_alone() {
     let image = windows().files(&deltas(&edits(45)));
     let layout = LayoutImage::new(&image);
-    let times = run(async {
+    let times = block_on(async {
         let place = layout.place.parse().unwrap();
         let source = wincimg_oci::store::Source::open(&place, &no_registry())
             .await

@@ -7,7 +7,7 @@ use wincimg_testkit::{options, repository};
 
 use super::{build_to_layout, document_in, with_packages};
 use crate::failure::Fails;
-use crate::site::{Site, each, json_of, stderr};
+use crate::site::{Site, block_on, each, json_of, stderr};
 
 const ALL: [&str; 5] = ["--sbom", "spdx", "--sbom", "cyclonedx", "--provenance"];
 
@@ -75,9 +75,8 @@ fn a_document_that_the_registry_deleted_is_attached_again() {
     let image = first["images"][0]["reference"].as_str().unwrap();
     let documents = &first["images"][0]["documents"];
     let bill = documents[0]["digest"].as_str().unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
     let place = repository(options(&host), image);
-    runtime.block_on(place.delete_manifest(bill)).unwrap();
+    block_on(place.delete_manifest(bill)).unwrap();
 
     let command = |words: &[&str]| {
         let mut command = site.with_no_bases(words);

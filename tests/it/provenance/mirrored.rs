@@ -16,7 +16,7 @@ use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, put, repository};
 
 use crate::failure::{Fails, line};
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, block_on, json_of, stderr};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -36,8 +36,7 @@ fn signed_image(site: &Site) -> (String, Value) {
     let built = json_of(command.args(["--sbom", "spdx", "--provenance"]));
     let image = &built["images"][0];
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let bill = image["documents"][0]["digest"].as_str().unwrap();
         let raw = place.get_manifest(bill).await.unwrap();
         let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
@@ -134,8 +133,7 @@ fn a_copy_has_all_attached_documents_and_signatures_too() {
     }
     let built = &built["images"][0];
     let place = repository(options(&site.host()), &format!("{}/promoted", site.host()));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let image = built["digest"].as_str().unwrap();
         let tag = format!("{}.sig", image.replace(':', "-"));
         assert!(place.find_manifest(&tag).await.unwrap().is_some());
@@ -267,9 +265,8 @@ fn an_artifact_of_an_unknown_format_is_an_error_and_the_others_are_copied() {
     index["manifests"].as_array_mut().unwrap().insert(0, entry);
     fs::write(layout.join("index.json"), index.to_string()).unwrap();
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
     let put = place.put_manifest(digest.as_ref(), OLD, old);
-    runtime.block_on(put).unwrap();
+    block_on(put).unwrap();
 
     for (source, name) in [(&*image, "first"), ("oci:layout:1", "second")] {
         let there = format!("{}/{name}:1", site.host());
@@ -331,8 +328,7 @@ fn what_is_about_other_bytes_stays_and_is_reported() {
 /// Attaches an artifact whose content is missing.
 fn attach_lost(site: &Site, built: &Value) {
     let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let image = built["images"][0]["digest"].as_str().unwrap();
         let raw = place.get_manifest(image).await.unwrap();
         let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);

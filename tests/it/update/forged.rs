@@ -4,13 +4,13 @@ use std::fs;
 
 use predicates::prelude::*;
 use predicates::str::contains;
-use tokio::runtime::Runtime;
 use wincimg_inspect::base::{Extent, LayerPosition, assemble, collect_layer};
 use wincimg_testkit::layout::layers_in;
 
 use super::*;
 use crate::failure::{Fails, note, warning};
 use crate::inside::attach;
+use crate::site::block_on;
 
 /// A layer with another version of a file that servicing changes.
 fn serviced() -> Vec<u8> {
@@ -49,7 +49,7 @@ fn attached_to(site: &Site, version: &str, index: &[u8]) -> String {
     let reference = format!("{}/{NANO}:{version}", site.host());
     let base = base(version);
     let attaching = attach(&reference, &base, index);
-    Runtime::new().unwrap().block_on(attaching);
+    block_on(attaching);
     reference
 }
 
