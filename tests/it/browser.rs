@@ -133,6 +133,12 @@ impl Browser {
         panic!("never came true: {script}");
     }
 
+    /// Waits for this number of matching elements.
+    pub async fn wait_for_count(&self, selector: &str, count: u64) {
+        let script = format!("return document.querySelectorAll('{selector}').length === {count}");
+        self.wait_for(&script).await;
+    }
+
     /// The text of the first element.
     pub async fn text(&self, selector: &str) -> String {
         let element = json!({"script": "return document.querySelector(arguments[0]).innerText", "args": [selector]});

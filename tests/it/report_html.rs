@@ -211,18 +211,12 @@ async fn tables_filter_and_explain() {
     );
 
     browser.type_into("#find-image", "web").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody td').length === 4")
-        .await;
+    browser.wait_for_count("tbody td", 4).await;
     assert_eq!(browser.text("#shown").await, "4 of 4 nodes, 1 of 3 images");
     browser.type_into("#find-node", "2022").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody tr').length === 2")
-        .await;
+    browser.wait_for_count("tbody tr", 2).await;
     browser.click("#filters button[type=reset]").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody td').length === 12")
-        .await;
+    browser.wait_for_count("tbody td", 12).await;
     browser.click("#levels button").await;
     assert_eq!(
         browser.count("tbody td").await,
@@ -233,9 +227,7 @@ async fn tables_filter_and_explain() {
     assert_eq!(browser.text("#shown").await, "Nothing fits the filter.");
     browser.click("#levels button:nth-child(2)").await;
     browser.type_into("#find-workload", "cache").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody td').length === 2")
-        .await;
+    browser.wait_for_count("tbody td", 2).await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -273,9 +265,7 @@ async fn workloads_and_nodes_can_be_linked_to() {
         .await;
     assert!(browser.text("#details").await.starts_with("akswin2200000"));
     browser.click("#views a[href='#workloads']").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody tr').length === 5")
-        .await;
+    browser.wait_for_count("tbody tr", 5).await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -523,18 +513,14 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
 
     // Every node separately, one page at a time.
     browser.click("#grouped").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody tr').length === 50")
-        .await;
+    browser.wait_for_count("tbody tr", 50).await;
     assert!(browser.text("#pages").await.contains("rows 1–50 of 2000"));
     browser
         .click("#pages button[aria-label='later rows']")
         .await;
     assert!(browser.text("#pages").await.contains("rows 51–100 of 2000"));
     browser.type_into("#find-node", "akswin0007cf").await;
-    browser
-        .wait_for("return document.querySelectorAll('tbody tr').length === 1")
-        .await;
+    browser.wait_for_count("tbody tr", 1).await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 

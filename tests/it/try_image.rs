@@ -19,7 +19,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::wine::succeed;
 
 use crate::failure::{Fails, line, note, warning};
-use crate::site::Site;
+use crate::site::{Site, json_of};
 
 const VERSION: &str = "10.0.17763.973";
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
@@ -132,15 +132,8 @@ fn utf16(text: &str) -> String {
     hex::encode(units.flat_map(u16::to_le_bytes).collect::<Vec<_>>())
 }
 
-fn strings(value: &Value) -> Vec<String> {
-    let mut all: Vec<String> = value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|text| text.as_str().unwrap().to_owned())
-        .collect();
-    all.sort();
-    all
+fn holds(list: &Value, text: &str) -> bool {
+    list.as_array().unwrap().contains(&json!(text))
 }
 
 /// Writes a recipe with special characters, and the input of its program.
@@ -259,7 +252,7 @@ async fn what_a_recipe_says_is_what_its_program_sees() {
     let fingerprint = String::from_utf8(fingerprint.stdout).unwrap();
     let (_, sha1) = fingerprint.trim().split_once('=').unwrap();
     let sha1 = sha1.replace(':', "").to_lowercase();
-    assert!(strings(&seen["store ROOT"]).contains(&sha1), "{sha1}");
+    assert!(holds(&seen["store ROOT"], &sha1), "{sha1}");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 }
 
@@ -286,8 +279,8 @@ fn has_registry_and_files(seen: &Value) {
         "04000000"
     );
     assert_eq!(seen[r"key HKLM\SOFTWARE\Classes\.txt"], Value::Null);
-    assert!(strings(&seen[r"folder C:\Users"]).contains(&"ContainerUser".to_owned()));
-    assert!(strings(&seen[r"folder C:\Users\ContainerUser"]).contains(&"own.txt".to_owned()));
+    assert!(holds(&seen[r"folder C:\Users"], "ContainerUser"));
+    assert!(holds(&seen[r"folder C:\Users\ContainerUser"], "own.txt"));
     let notes = hex::encode("größer\r\n");
     assert_eq!(seen[r"file C:\windows\system32\notes\GRÖßER.TXT"], notes);
     assert_eq!(
@@ -485,9 +478,9 @@ fn without_a_sandbox_a_program_does_not_run() {
     );
     site.built_layer();
     let run = |path: &str| {
-        let mut command = site.command(&["try", "oci:layout"]);
+        let mut command = site.with_no_bases(&["try", "oci:layout"]);
         command.env("PATH", path);
-        assert_cmd::Command::from(command)
+        command
     };
     run("/nonexistent")
         .fails(3, "wine/sandbox", &["bubblewrap", "not installed"])
@@ -538,26 +531,21 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let ended = trial.attempt(&ended).output().unwrap();
     assert_eq!(ended.status.code(), Some(7), "it ended before");
 
-    let mut asked = trial
-        .command()
-        .args(["try", "oci:out"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut first = [0];
-    std::io::Read::read_exact(asked.stdout.as_mut().unwrap(), &mut first).unwrap();
+    let start = || {
+        let mut command = trial.command();
+        command.args(["try", "oci:out"]).stdout(Stdio::piped());
+        let mut started = command.spawn().unwrap();
+        let printed = started.stdout.as_mut().unwrap();
+        std::io::Read::read_exact(printed, &mut [0]).unwrap();
+        started
+    };
+    let mut asked = start();
     succeed(Command::new("kill").args(["-TERM", &asked.id().to_string()])).unwrap();
     assert_eq!(asked.wait().unwrap().signal(), Some(15));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
     // When killed, it leaves a folder, which the next run removes, and no process.
-    let mut killed = trial
-        .command()
-        .args(["try", "oci:out"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::io::Read::read_exact(killed.stdout.as_mut().unwrap(), &mut first).unwrap();
+    let mut killed = start();
     killed.kill().unwrap();
     killed.wait().unwrap();
     let [left] = trial.left().try_into().unwrap();
@@ -610,12 +598,11 @@ fn without_wine_it_says_what_would_start() {
     );
     site.built_layer();
     let run = |arguments: &[&str]| {
-        let mut command = site.command(&[&["try", "oci:layout"], arguments].concat());
-        let command = command.env("WINELOADER", "/nonexistent/wine");
-        assert_cmd::Command::from(std::mem::replace(command, Command::new("true")))
+        let mut command = site.with_no_bases(&[&["try", "oci:layout"], arguments].concat());
+        command.env("WINELOADER", "/nonexistent/wine");
+        command
     };
-    let shown = run(&["--dry-run", "--format", "json"]).output().unwrap();
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let shown = json_of(&mut run(&["--dry-run"]));
     assert_eq!(shown["command_line"], r#"C:\app.exe "a b""#);
     assert_eq!(shown["working_dir"], r"C:\");
     assert_eq!(shown["user"], "ContainerUser");
@@ -679,12 +666,8 @@ async fn a_hostile_layer_stays_in_its_drive() {
     let host = trial.server.host();
     put_at(&image, &format!("{host}/app:1")).await;
     let mut command = trial.command();
-    command.args([
-        "try",
-        &format!("{host}/app:1"),
-        "--insecure-registry",
-        "127.0.0.1",
-    ]);
+    command.args(["try", &format!("{host}/app:1")]);
+    command.args(["--insecure-registry", "127.0.0.1"]);
     let output = assert_cmd::Command::from(command)
         .timeout(Duration::from_mins(8))
         .output()
