@@ -410,10 +410,7 @@ fn failed_lines_are_annotations_of_a_pull_request() {
         assert_eq!(lines.len(), 2, "{printed}");
         let first = format!("::error file=app/Dockerfile,line=2,endLine=2,title={name}::");
         assert!(lines[0].starts_with(&first), "{printed}");
-        assert!(
-            lines[1].contains("line=3,") && lines[1].contains("choco"),
-            "{printed}"
-        );
+        assert_contains!(lines[1], "line=3,", "choco");
         let report: Value = serde_json::from_str(&run("gitlab")).unwrap();
         assert_eq!(report[0]["check_name"], name);
         assert_eq!(report[0]["location"]["path"], "app/Dockerfile");

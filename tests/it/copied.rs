@@ -318,11 +318,7 @@ fn a_copy_needs_two_places() {
         site.write("recipe.toml", "name = \"a\"\nbase = \"nanoserver\"\n");
         let output = site.command(&words).output().unwrap();
         assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}");
-        assert!(
-            stderr(&output).contains(value),
-            "{words:?}: {}",
-            stderr(&output)
-        );
+        assert_contains!(stderr(&output), value);
     }
 }
 

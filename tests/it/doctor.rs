@@ -292,10 +292,7 @@ async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
         assert!(is_ok && lines[line] != healthy[line], "{lines:#?}");
     }
     assert!(lines[3].starts_with("problem manifest: "), "{lines:#?}");
-    assert!(
-        lines[3].contains("OCI") && lines[3].contains("Docker"),
-        "{lines:#?}"
-    );
+    assert_contains!(lines[3], "OCI", "Docker");
     assert!(lines[3].ends_with("--manifest-format oci"), "{lines:#?}");
     assert!(lines[4].starts_with("ok left behind: "), "{lines:#?}");
     assert!(
@@ -315,10 +312,7 @@ async fn a_trial_push_that_is_refused_is_a_problem_with_its_fix() {
     let (code, lines) = trial(&proxy.host());
     assert_eq!((code, lines.len()), (1, 2), "{lines:#?}");
     assert!(lines[1].starts_with("problem upload: "), "{lines:#?}");
-    assert!(
-        lines[1].contains("read only") && lines[1].contains("wincimg login"),
-        "{lines:#?}"
-    );
+    assert_contains!(lines[1], "read only", "wincimg login");
 }
 
 #[test]

@@ -91,10 +91,7 @@ fn namespace_and_selector_are_the_servers_to_apply() {
     );
     assert_eq!(report["checks"].as_array().unwrap().len(), 1);
     let asked = api.requests_to("/apis/apps/v1/namespaces/shop/deployments");
-    assert!(
-        asked[0].contains("labelSelector=app+in+%28web%29"),
-        "{asked:?}"
-    );
+    assert_contains!(asked[0], "labelSelector=app+in+%28web%29");
     assert!(api.requests_to("/apis/apps/v1/deployments").is_empty());
 }
 
@@ -687,10 +684,7 @@ fn on_a_terminal_a_watch_keeps_a_table() {
         "{table:#?}"
     );
     let change = &table[table.len() - 2];
-    assert!(
-        change.contains(" win-a 17763.973 -> 17763.1158: "),
-        "{table:#?}"
-    );
+    assert_contains!(change, " win-a 17763.973 -> 17763.1158: ");
     assert!(
         table.iter().skip(1).all(|line| line.chars().count() <= 60),
         "{table:#?}"

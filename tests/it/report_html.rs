@@ -339,10 +339,7 @@ async fn keys_and_screen_readers_find_their_way() {
         .await;
     browser.press("\u{E015}\u{E015}\u{E007}").await;
     let details = browser.text("#details").await;
-    assert!(
-        details.contains("akswin22000000"),
-        "down, down, Enter: {details}"
-    );
+    assert_contains!(details, "akswin22000000");
     let stops = browser
         .eval("return [...document.querySelectorAll('#table button, #table a')].filter(b => b.tabIndex === 0).length")
         .await;

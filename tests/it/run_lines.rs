@@ -576,10 +576,7 @@ RUN move C:\in\a.txt C:\a.txt";
     let reported = String::from_utf8(reported).unwrap();
     let first = reported.lines().next().unwrap();
     assert!(first.starts_with("./app/Dockerfile:5: "), "{reported}");
-    assert!(
-        first.contains(r"C:\a.txt") && first.contains(r"C:\in\a.txt"),
-        "{reported}"
-    );
+    assert_contains!(first, r"C:\a.txt", r"C:\in\a.txt");
     // A recipe grants, and does nothing else to rights.
     let lines = r"RUN mkdir C:\d && icacls C:\d /deny Users:W";
     bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));

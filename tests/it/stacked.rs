@@ -137,10 +137,7 @@ async fn a_right_survives_the_next_layer() {
             let rights = |path: &str| seen[path].clone().unwrap();
             let of_folder = rights("files/own");
             let shape = &folder[0].1;
-            assert!(
-                of_folder.contains("(A;OICI;0x1301bf;;;BU)"),
-                "{shape}: {of_folder}"
-            );
+            assert_contains!(of_folder, "(A;OICI;0x1301bf;;;BU)");
             let of_inside = rights(&format!("files/{written}"));
             assert!(
                 of_inside.contains("0x1301bf;;;BU)"),

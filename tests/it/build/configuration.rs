@@ -219,10 +219,7 @@ fn what_a_base_has_for_its_children_is_executed_or_needs_windows() {
         let output = build().args(["--engine", engine]).output().unwrap();
         let printed = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success());
-        assert!(
-            printed.contains("ONBUILD COPY . /app"),
-            "{engine}: {printed}"
-        );
+        assert_contains!(printed, "ONBUILD COPY . /app");
     }
 }
 

@@ -101,10 +101,7 @@ fn what_looks_like_a_secret_is_reported_in_one_line_by_a_dry_run_and_by_a_build(
         let [warning] = warnings[..] else {
             panic!("{printed}");
         };
-        assert!(
-            warning.contains("assets/.env, ") && warning.contains('3'),
-            "{printed}"
-        );
+        assert_contains!(warning, "assets/.env, ", '3');
         assert!(warning.contains(".dockerignore"), "{printed}");
     }
     let own = site

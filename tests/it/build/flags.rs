@@ -137,10 +137,7 @@ fn a_host_is_named_as_people_name_it_and_the_revision_is_told() {
     ] {
         let (plan, said) = plan_of(&site, "pause", &["--host-build", name]);
         let version = newest(build);
-        assert!(
-            plan["host_build"].to_string().contains(&version),
-            "{name}: {plan}"
-        );
+        assert_contains!(plan["host_build"], &version);
         let told = note(&[&version, "newest revision known"]).eval(&said);
         assert!(told, "{name}: {said}");
     }
@@ -173,19 +170,13 @@ fn the_tag_of_the_base_says_the_host_and_a_note_the_nodes() {
             format!("FROM mcr.microsoft.com/windows/nanoserver:{tag}\nENV A=1\n"),
         );
         let (plan, said) = plan_of(&site, "./app", &[]);
-        assert!(
-            plan["host_build"].to_string().contains(&version),
-            "{tag}: {plan}"
-        );
+        assert_contains!(plan["host_build"], &version);
         let told = [&[version.as_str()][..], nodes].concat();
         assert!(note(&told).eval(&said), "{tag}: {said}");
     }
     // A host that is named decides.
     let (plan, _) = plan_of(&site, "./app", &["--host-build", "20348.2402"]);
-    assert!(
-        plan["host_build"].to_string().contains("20348.2402"),
-        "{plan}"
-    );
+    assert_contains!(plan["host_build"], "20348.2402");
     // A base without Windows in its tag says nothing.
     site.write("app/Dockerfile", "FROM repo.lan/own/base:1\nENV A=1\n");
     let unknown = site.build("./app").fails(2, "usage", &["host"]);
@@ -226,16 +217,8 @@ fn a_flag_without_effect_is_refused() {
             "{flags:?}: {}",
             stderr(&output)
         );
-        assert!(
-            stderr(&output).contains(flags[0]),
-            "{flags:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(hint),
-            "{flags:?}: {}",
-            stderr(&output)
-        );
+        assert_contains!(stderr(&output), flags[0]);
+        assert_contains!(stderr(&output), hint);
     }
     for flags in [&["--memory", "2g"][..], &["--memory", "2g", "--dry-run"]] {
         let output = of("Own.Dockerfile", flags).output().unwrap();
@@ -271,11 +254,7 @@ fn a_mistake_is_answered_with_a_right_example() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
-        assert!(
-            stderr(&output).contains(hint),
-            "{line}: {}",
-            stderr(&output)
-        );
+        assert_contains!(stderr(&output), hint);
     }
     // A file of the wrong kind, or in another folder.
     site.write(
@@ -301,11 +280,7 @@ fn a_mistake_is_answered_with_a_right_example() {
     ] {
         let output = site.command(words).output().unwrap();
         assert!(!output.status.success(), "{words:?}");
-        assert!(
-            stderr(&output).contains(hint),
-            "{words:?}: {}",
-            stderr(&output)
-        );
+        assert_contains!(stderr(&output), hint);
     }
 }
 

@@ -119,10 +119,7 @@ fn the_sbom_of_any_image_is_valid_in_both_formats() {
         let bytes = fs::read(images.path(name)).unwrap();
         assert_eq!(problems(&python, format, &bytes), Vec::<String>::new());
         let text = String::from_utf8(bytes).unwrap();
-        assert!(
-            text.contains("pkg:maven/org.example/core@1.2.3"),
-            "{format}"
-        );
+        assert_contains!(text, "pkg:maven/org.example/core@1.2.3");
     }
 }
 

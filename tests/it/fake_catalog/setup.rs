@@ -171,11 +171,7 @@ impl Outcome {
 
     #[track_caller]
     pub fn assert_printed(self, words: &str) -> Self {
-        assert!(
-            self.stderr.contains(words),
-            "{words:?} is not in: {}",
-            self.stderr
-        );
+        assert_contains!(self.stderr, words);
         self
     }
 

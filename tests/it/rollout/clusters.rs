@@ -33,13 +33,7 @@ fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
     assert_eq!(report["summary"]["incompatible"], 4);
     let nowhere = &report["checks"].as_array().unwrap()[18];
     assert_eq!(nowhere["rule"], "no-host-selected");
-    assert!(
-        nowhere["reason"]
-            .as_str()
-            .unwrap()
-            .contains("os=windows:NoSchedule"),
-        "{nowhere}"
-    );
+    assert_contains!(nowhere["reason"], "os=windows:NoSchedule");
 }
 
 #[test]

@@ -186,10 +186,7 @@ fn a_host_that_the_index_cannot_serve_stops_no_other() {
     let served = each(&pushed["images"], "host_build");
     assert_eq!(served.len(), 1, "{pushed:#}");
     assert_ne!(served[0], &odd["host_build"]);
-    assert!(
-        odd["hint"].as_str().unwrap().contains("--no-index"),
-        "{odd}"
-    );
+    assert_contains!(odd["hint"], "--no-index");
 }
 
 #[test]
