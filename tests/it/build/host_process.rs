@@ -6,7 +6,7 @@ use wincimg_testkit::layout::{blob_in, config_in, entries_in};
 use super::index::nodes;
 use super::joined::{add_linux, platforms, published};
 use crate::failure::Fails;
-use crate::site::{Site, answer_of, each, json_of, stderr};
+use crate::site::{Site, answer_of, each, json_of};
 
 const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
      [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n";
@@ -147,12 +147,10 @@ fn what_needs_windows_inside_is_refused_with_the_reason() {
     site.with_bases(&["render", ".", "--host-build", "17763.973"])
         .fails(2, "base/no-windows", &["hostprocess"]);
     site.write("recipe.toml", AGENT);
-    let output = site
+    let printed = site
         .with_bases(&["render", ".", "--host-build", "17763.973"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("contains no Windows"));
+        .tells(2);
+    assert_contains!(printed, "contains no Windows");
 }
 
 #[test]
