@@ -452,8 +452,7 @@ fn a_kustomization_is_said_to_be_built_first() {
         .stdout(contains("default/p ").and(contains("patched").not()))
         .stderr(contains(&build).and(note(&["patch.yaml"])));
     // Reports say what is not checked, with --quiet, too.
-    let output = check().args(["-q", "--format", "json"]).output().unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_, report) = answer_of(check().arg("-q"));
     assert_eq!(report["skipped"][0]["kind"], "Kustomization", "{report}");
     let file = report["skipped"][0]["file"].as_str().unwrap();
     assert_contains!(file, "kustomization.yaml");

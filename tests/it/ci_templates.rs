@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use serde_json::{Value, json};
 
 use crate::failure::Fails;
-use crate::site::{Site, each};
+use crate::site::{Site, each, json_of};
 
 const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/ci");
 const KUBEADM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters/kubeadm.json");
@@ -544,8 +544,7 @@ fn the_build_scripts_take_values_with_spaces_and_quotes() {
         let (code, said) = with_wincimg(&script, site.folder.path(), &environment);
         assert_eq!(code, 0, "{said}");
         assert_eq!(digest_of(&site, &other), digest_of(&site, &name));
-        let mut inspect = site.command(&["inspect", &name, "--format", "json"]);
-        let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+        let found = json_of(&mut site.with_no_bases(&["inspect", &name]));
         let image = &found["images"][0];
         for (label, value) in [
             ("title", "A \"web\" shop"),

@@ -210,8 +210,7 @@ fn the_images_of_an_index_join_those_of_a_registry_and_of_a_layout() {
         assert_eq!((&all["kept"], &all["artifacts"]), (&json!([]), &2.into()));
         assert_eq!(all["digest"], second["digest"]);
         assert_eq!(all["up_to_date"], verb == "push");
-        let mut inspect = site.command(&["inspect", target, "--format", "json"]);
-        let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+        let found = json_of(&mut site.with_no_bases(&["inspect", target]));
         let versions = ["10.0.20348.2402", "10.0.17763.973"];
         assert_eq!(each(&found["images"], "os_version"), versions);
     }

@@ -8,7 +8,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::site::each;
+use crate::site::{each, json_of};
 
 fn wincimg() -> Command {
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
@@ -38,8 +38,7 @@ fn the_demonstration_exists_for_programs_too() {
     fs::write(folder.path().join("wincimg.toml"), "[build]\ntag = \"x\"\n").unwrap();
     let mut command = wincimg();
     command.current_dir(folder.path());
-    let reported = command.args(["demo", "--format", "json"]).assert().code(0);
-    let reported: Value = serde_json::from_slice(&reported.get_output().stdout).unwrap();
+    let reported = json_of(command.arg("demo"));
     let steps = reported["steps"].as_array().unwrap();
     assert_eq!(each(&reported["steps"], "exit_code"), [0, 0, 0, 0, 0, 1]);
     let command = steps[0]["command"].as_str().unwrap();

@@ -10,7 +10,7 @@ use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::test_bases::{gzip, tar_of};
 
 use crate::failure::{Fails, Failure, note};
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, answer_of, json_of, stderr};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 
@@ -827,15 +827,13 @@ fn a_command_is_reported_with_the_line_that_has_it() {
 fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
     let error = |instructions: &str| {
         let site = site(instructions, &["a.txt"]);
-        let output = build(&site, &["--dry-run", "--format", "json"]).output();
-        let output = output.unwrap();
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        (output.status.code(), answer["error"].clone())
+        let (code, answer) = answer_of(&mut build(&site, &["--dry-run"]));
+        (code, answer["error"].clone())
     };
     let (code, failure) = error(
         "RUN dism /online /enable-feature /featurename:A\nCOPY a.txt /a\nRUN choco install b",
     );
-    assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    assert_eq!((code, &failure["kind"]), (4, &json!("windows")));
     assert_eq!(failure["file"], "./app/Dockerfile");
     assert_eq!(failure["line"], 2);
     assert_eq!(failure["command"], failure["lines"][0]["command"]);
@@ -871,10 +869,10 @@ fn every_line_at_fault_is_in_the_error_and_windows_has_an_exit_code() {
             .all(|line| line["hint"].is_string() && line["file"] == "./app/Dockerfile")
     );
     let (code, failure) = error("RUN setx /X A b");
-    assert_eq!((code, &failure["kind"]), (Some(4), &json!("windows")));
+    assert_eq!((code, &failure["kind"]), (4, &json!("windows")));
     // A line that fails there, too, does not depend on the machine.
     let (code, failure) = error("RUN type C:\\none.txt\nRUN setx /X A b");
-    assert_eq!((code, &failure["kind"]), (Some(2), &json!("usage")));
+    assert_eq!((code, &failure["kind"]), (2, &json!("usage")));
     assert_eq!(error("COPY none /x").1["lines"][0]["line"], 2);
     let site = site("RUN dism /online\nENV A=b\nRUN choco install b", &[]);
     let printed = stderr(&build(&site, &["--dry-run"]).output().unwrap());

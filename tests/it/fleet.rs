@@ -15,7 +15,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::api::windows_node;
 use crate::failure::{Fails, warning};
-use crate::site::{Site, answer_of, block_on, stderr};
+use crate::site::{Site, answer_of, block_on, report_of};
 
 const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
     [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";
@@ -235,12 +235,9 @@ fn the_entry_that_a_node_selects_is_checked_in_each_run() {
     assert_eq!(code, 0, "{report:#}");
     assert_eq!(states(&report, 0), ["built", "built"]);
     for what in ["check", "build"] {
-        let mut command = command(&site, what, &["--format", "json"]);
-        let output = command.output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        let (code, report, said) = report_of(&mut command(&site, what, &[]));
+        assert_eq!(code, 0, "{said}");
         assert_contains!(said, "0xc0370112");
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(states(&report, 0), ["current", "current"]);
         let builds = &report["images"][0]["builds"];
         assert_eq!(builds[0]["warnings"], Value::Null);
@@ -452,13 +449,9 @@ fn what_fails_of_one_image_stops_no_other() {
             ("win-d", None, "web"),
         ],
     );
-    let output = command(&site, "build", &["--format", "json"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let printed = stderr(&output);
+    let (code, report, printed) = report_of(&mut command(&site, "build", &[]));
+    assert_eq!(code, 1);
     assert!(warning(&["win-d"]).eval(&printed), "{printed}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["left_out"], json!(["win-d"]));
     let problem = |image: usize| report["images"][image]["problem"]["problem"].to_string();
     assert_contains!(problem(0), "Docker");
@@ -487,14 +480,10 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
          [[image]]\nbuild = \"./web\"\nselector = \"pool in (web, shop)\"\n\
          [[image]]\nbuild = \"pause\"\nname = \"none\"\nselector = \"pool=cache\"\n",
     );
-    let output = command(&site, "check", &["--format", "json"])
-        .output()
-        .unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_, report, printed) = report_of(&mut command(&site, "check", &[]));
     assert_eq!(states(&report, 0).len(), 1);
     assert_eq!(states(&report, 1).len(), 2);
     assert_eq!(states(&report, 2).len(), 0);
-    let printed = stderr(&output);
     assert_contains!(printed, "pool=cache");
     // Reports say so, too.
     let warnings = json!(["no Windows node matches pool=cache"]);

@@ -18,7 +18,7 @@ use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::failure::{Fails, Failure, line, warning};
-use crate::site::{block_on, json_of, wincimg};
+use crate::site::{block_on, json_of, report_of, wincimg};
 use crate::terminal::{on_terminal, rows};
 
 /// A registry with base images, and an empty one to mirror to.
@@ -208,12 +208,9 @@ fn a_host_without_a_base_image_stops_no_other() {
     pair.mirror(&all)
         .arg("--all-or-nothing")
         .fails(1, "base/nothing-fits", &["20348.1"]);
-    let output = pair.mirror(&all).args(["--format", "json"]).output();
-    let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let (code, report, said) = report_of(&mut pair.mirror(&all));
+    assert_eq!(code, 1, "{said}");
     assert_contains!(said, "for host 20348.1");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["images"].as_array().unwrap().len(), 1);
     assert_eq!(report["missing"][0]["host_build"], "20348.1");
     assert_eq!(report["missing"][0]["code"], "base/nothing-fits");

@@ -14,7 +14,7 @@ use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
 use crate::failure::{Fails, Failure, line, warning};
-use crate::site::{Site, json_of};
+use crate::site::{Site, json_of, report_of};
 
 const REGISTRY: &str = "repo.mylan.k8s:8888";
 
@@ -135,13 +135,11 @@ fn without_the_bases_a_script_names_images_of_the_hosts_versions() {
     let site = Site::new();
     let script = [
         "node", "script", "--host-build", "17763.1000", "--registry", "repo.mylan.k8s:8888",
-        "--base-registry", "127.0.0.1:1/mcr", "--format", "json",
+        "--base-registry", "127.0.0.1:1/mcr",
     ];
-    let output = site.with_no_bases(&script).output().unwrap();
-    let warning = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{warning}");
+    let (code, script, warning) = report_of(&mut site.with_no_bases(&script));
+    assert_eq!(code, 0, "{warning}");
     assert_contains!(warning, "--base-registry");
-    let script: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         script["images"][0]["pause"],
         "repo.mylan.k8s:8888/pause:10.0.17763.1000"

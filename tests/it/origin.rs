@@ -220,14 +220,9 @@ async fn crane_and_update_find_the_base_in_a_real_registry() {
             assert_eq!(below["digest"], own["digest"]);
         }
         manifest_of(&base);
-        let mut update = site.command(&["update", &reference, "--host-build", "17763.973"]);
+        let mut update = site.with_no_bases(&["update", &reference, "--host-build", "17763.973"]);
         update.args(["--base-registry", &host, "--insecure-registry", &host]);
-        let output = update
-            .args(["--check", "--format", "json"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let checked = json_of(update.arg("--check"));
         assert!(checked.to_string().contains("\"named\""), "{checked:#}");
     }
 }

@@ -8,7 +8,7 @@ use wincimg_testkit::{options, repository};
 use crate::failure::{Fails, warning};
 use crate::fleet::{command, fleet, site, write_nodes};
 use crate::kube_schema::unknown_by_kind;
-use crate::site::{Site, block_on, stderr};
+use crate::site::{Site, answer_of, block_on, stderr};
 
 const HOST_PROCESS: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"a.exe\"]\n\
     [[files]]\ncontent = \"x\"\nto = 'C:\\a.exe'\n";
@@ -22,9 +22,8 @@ fn published() -> Site {
 
 /// The objects of a list in JSON, each checked against its type.
 fn objects(site: &Site, more: &[&str], code: i32) -> Vec<Value> {
-    let mut command = command(site, "prepull", &[more, &["--format", "json"]].concat());
-    let output = command.assert().code(code);
-    let list: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let (found, list) = answer_of(&mut command(site, "prepull", more));
+    assert_eq!(found, code, "{list}");
     let objects = list["items"].as_array().unwrap().clone();
     for object in &objects {
         assert_eq!(unknown_by_kind(object), [""; 0], "{object:#}");
@@ -307,10 +306,7 @@ fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
         let words = [needs, "1-hostprocess"];
         assert!(warning(&words).eval(&said), "{what}: {said}");
     }
-    let output = command(&site, "check", &["--format", "json"])
-        .output()
-        .unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_, report) = answer_of(&mut command(&site, "check", &[]));
     let said = report["images"][0]["warnings"][0].as_str().unwrap();
     assert_contains!(said, "needs containerd 1.6.18 or newer");
     let failure = command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);

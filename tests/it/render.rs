@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wincimg_testkit::dockerd::Dockerd;
 
 use crate::failure::{Fails, line};
-use crate::site::Site;
+use crate::site::{Site, json_of};
 
 /// `wincimg recipe render` for one host.
 fn render(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
@@ -144,10 +144,7 @@ fn several_hosts_have_a_folder_each() {
 #[test]
 fn json_has_the_text_and_what_goes_with_it() {
     let site = Site::new();
-    let output = render(&site, &["pause", "--format", "json"])
-        .output()
-        .unwrap();
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = json_of(&mut render(&site, &["pause"]));
     let image = &found["images"][0];
     assert_eq!(image["host_build"], "17763.973");
     assert_eq!(image["os_version"], "10.0.17763.973");

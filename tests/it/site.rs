@@ -207,17 +207,24 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
 
 /// Runs a command that must succeed with `--format json` and returns its output.
 pub(crate) fn json_of(command: &mut assert_cmd::Command) -> Value {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let (code, answer, printed) = report_of(command);
+    assert_eq!(code, 0, "{printed}");
+    answer
 }
 
 /// Runs a command with `--format json` and returns its exit code and output.
 pub(crate) fn answer_of(command: &mut assert_cmd::Command) -> (i32, Value) {
+    let (code, answer, _) = report_of(command);
+    (code, answer)
+}
+
+/// The same, with what it says on stderr.
+pub(crate) fn report_of(command: &mut assert_cmd::Command) -> (i32, Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
-    let answer = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
-    (output.status.code().unwrap(), answer)
+    let printed = stderr(&output);
+    let answer =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    (output.status.code().unwrap(), answer, printed)
 }
 
 /// One field of every item of a list.

@@ -139,8 +139,7 @@ fn another_name_keeps_what_others_use() {
     assert!(!first_there.status.success());
     json_of(build(HOST, &both).arg("--join"));
     for (name, versions) in [(&first, 1), (&taken, 2)] {
-        let mut inspect = site.command(&["inspect", name, "--format", "json"]);
-        let found: Value = serde_json::from_slice(&inspect.output().unwrap().stdout).unwrap();
+        let found = json_of(&mut site.with_no_bases(&["inspect", name]));
         assert_eq!(each(&found["images"], "os_version").len(), versions);
     }
 }

@@ -8,7 +8,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::Updates;
 
 use crate::failure::{Fails, note};
-use crate::site::{Site, add_base, each, json_of, stderr};
+use crate::site::{Site, add_base, answer_of, each, json_of, report_of, stderr};
 
 fn newest(build: u32) -> String {
     let update = Updates::embedded().newest_published(build).unwrap();
@@ -38,18 +38,14 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
     site.write("all/b/Dockerfile", from);
     let build = |arguments: &[&str]| {
         let mut command = site.build("./all");
-        let hosts = ["--all", "--host-build", "17763.973", "--format", "json"];
-        command.args(hosts).args(arguments);
-        command.output().unwrap()
+        command.args(["--all", "--host-build", "17763.973"]);
+        command.args(arguments);
+        command
     };
-    let output = build(&["--tag", "1"]);
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{printed}");
-    assert!(
-        note(&["./all/b/Dockerfile", "recipe"]).eval(&printed),
-        "{printed}"
-    );
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (code, answer, printed) = report_of(&mut build(&["--tag", "1"]));
+    assert_eq!(code, 2, "{printed}");
+    let is_noted = note(&["./all/b/Dockerfile", "recipe"]).eval(&printed);
+    assert!(is_noted, "{printed}");
     let builds = &answer["builds"];
     let files = [
         "./all/b/recipe.toml",
@@ -65,7 +61,7 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
         "all/web/Dockerfile.dev",
         "FROM mcr.microsoft.com/windows/nanoserver:1809\n",
     );
-    crate::failure::Failure::of(&build(&["--dry-run"])).is("usage", &["Dockerfile.dev", "web"]);
+    build(&["--dry-run"]).fails(2, "usage", &["Dockerfile.dev", "web"]);
 }
 
 #[test]
@@ -90,9 +86,8 @@ fn no_image_has_the_default_outputs_of_those_built_with_it() {
 #[test]
 fn an_invalid_argument_is_an_error_in_json_too() {
     let site = Site::new();
-    let stage = ["build", "./app", "--stage", "build", "--format", "json"];
-    let output = site.command(&stage).output().unwrap();
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let stage = ["build", "./app", "--stage", "build"];
+    let (_, answer) = answer_of(&mut site.with_no_bases(&stage));
     assert_eq!(answer["error"]["kind"], "usage");
     let message = answer["error"]["message"].as_str().unwrap();
     assert_contains!(message, "NAME=DIR");
@@ -108,14 +103,9 @@ fn an_invalid_argument_is_an_error_in_json_too() {
 
 fn plan_of(site: &Site, image: &str, arguments: &[&str]) -> (Value, String) {
     let mut command = site.build(image);
-    let output = command
-        .args(arguments)
-        .args(["--dry-run", "--format", "json"])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let mut plans: Value = serde_json::from_slice(&output.stdout).unwrap();
-    (plans["plans"][0].take(), stderr(&output))
+    let (code, mut plans, printed) = report_of(command.arg("--dry-run").args(arguments));
+    assert_eq!(code, 0, "{printed}");
+    (plans["plans"][0].take(), printed)
 }
 
 #[test]

@@ -6,7 +6,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use crate::api::windows_node;
 use crate::failure::Fails;
-use crate::site::{Site, each, json_of};
+use crate::site::{Site, each, json_of, report_of};
 
 /// Both sides of the update of 2020-02, and two releases.
 const BASES: [WindowsVersion; 4] = [
@@ -94,14 +94,8 @@ fn a_host_without_a_base_stops_no_other() {
         .fails(1, "base/nothing-fits", &["18363.592"]);
     assert_eq!(sent(&site), Vec::<String>::new());
 
-    let output = pushed_for(&site, &of_cluster)
-        .args(["--tag", "1.4", "--format", "json"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let (built, said) = incomplete(pushed_for(&site, &of_cluster).args(["--tag", "1.4"]));
     assert_contains!(said, "error: no image for host 18363.592 (win-odd): ");
-    let built: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         each(&built["images"], "host_build"),
         ["17763.973", "20348.2402"]
@@ -113,12 +107,7 @@ fn a_host_without_a_base_stops_no_other() {
     assert_eq!(built["index"]["reference"], index.as_str());
 
     // A single one left is published so that the other can join.
-    let output = pushed_for(&site, &of_cluster[..2])
-        .args(["--tag", "1.5", "--format", "json"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let built: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (built, _) = incomplete(pushed_for(&site, &of_cluster[..2]).args(["--tag", "1.5"]));
     assert_eq!(
         built["index"]["reference"],
         format!("{}/pause:1.5", site.host())
@@ -127,10 +116,9 @@ fn a_host_without_a_base_stops_no_other() {
 
 /// Runs a build that leaves a host without an image, and returns its report and messages.
 fn incomplete(command: &mut assert_cmd::Command) -> (Value, String) {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{printed}");
-    (serde_json::from_slice(&output.stdout).unwrap(), printed)
+    let (code, built, printed) = report_of(command);
+    assert_eq!(code, 1, "{printed}");
+    (built, printed)
 }
 
 fn versions_of(site: &Site, repository: &str, tag: &str) -> Vec<String> {

@@ -203,11 +203,7 @@ fn builds_that_join_a_layout_at_once_take_turns() {
             scope.spawn(move || build(host));
         }
     });
-    let inspected = site
-        .command(&["inspect", "oci:out:1.4", "--format", "json"])
-        .output()
-        .unwrap();
-    let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let found = json_of(&mut site.with_no_bases(&["inspect", "oci:out:1.4"]));
     assert_eq!(
         each(&found["images"], "os_version"),
         ["10.0.20348.2402", "10.0.17763.973"]

@@ -1,13 +1,13 @@
 //! Images for another architecture than amd64.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wincimg_oci::document::{Document, Index, ManifestFormat, Verbatim};
 use wincimg_testkit::layout::config_in;
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::api::windows_node;
 use crate::failure::{Fails, Failure};
-use crate::site::{Site, add_base, json_of, stderr};
+use crate::site::{Site, add_base, answer_of, json_of, report_of};
 
 const VERSION: &str = "10.0.26100.1742";
 const REPOSITORY: &str = "mcr/windows/nanoserver";
@@ -192,21 +192,15 @@ fn nodes_of_another_architecture_are_left_out_and_do_not_start_the_image() {
     site.write("nodes.json", list.to_string());
     let mut command = site.build("./app");
     let push = ["--registry", &host, "--push", "--tag", "1.4"];
-    command
-        .args(["--nodes", "nodes.json", "--format", "json"])
-        .args(push);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert_contains!(stderr(&output), "arm-1");
-    let built: Value = serde_json::from_slice(&output.stdout).unwrap();
+    command.args(["--nodes", "nodes.json"]).args(push);
+    let (code, built, printed) = report_of(&mut command);
+    assert_eq!(code, 0, "{printed}");
+    assert_contains!(printed, "arm-1");
     assert_eq!(built["left_out"], json!(["arm-1"]));
     let image = format!("{host}/app:1.4");
-    let check = [
-        "check-compat", &image, "--nodes", "nodes.json", "--format", "json",
-    ];
-    let output = site.command(&check).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let check = ["check-compat", &image, "--nodes", "nodes.json"];
+    let (code, answer) = answer_of(&mut site.with_no_bases(&check));
+    assert_eq!(code, 1, "{answer}");
     let verdict = |name: &str| {
         let mut checks = answer["checks"].as_array().unwrap().iter();
         let check = checks.find(|check| check["host"]["name"] == name).unwrap();

@@ -1,11 +1,11 @@
 //! Registry changes of recipes, read by `inspect` from the built image.
 
 use predicates::Predicate as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::host_process::files_of;
 use crate::failure::{Failure, note};
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, answer_of, json_of, stderr};
 
 #[test]
 fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
@@ -38,11 +38,7 @@ fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
     let linked = r"HKLM\SOFTWARE\WOW6432Node\Policies";
     let is_noted = note(&[linked, r"HKLM\SOFTWARE\Policies"]).eval(&printed);
     assert!(is_noted, "{printed}");
-    let inspected = site
-        .command(&["inspect", "oci:layout:1", "--registry", "--format", "json"])
-        .output()
-        .unwrap();
-    let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let (_, found) = answer_of(&mut site.with_no_bases(&["inspect", "oci:layout:1", "--registry"]));
     let layer = &found["images"][0]["registry"]["layers"][0];
     let policies = r"HKLM\SOFTWARE\Policies\Acme";
     assert_eq!(
@@ -61,11 +57,7 @@ fn the_pause_image_has_what_kubernetes_own_has_in_all_five_hives() {
     let mut command = site.build("pause");
     command.args(["--host-build", "17763.973", "--tag", "1"]);
     let built = json_of(command.args(["--output", "oci:layout"]));
-    let inspected = site
-        .command(&["inspect", "oci:layout:1", "--registry", "--format", "json"])
-        .output()
-        .unwrap();
-    let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let (_, found) = answer_of(&mut site.with_no_bases(&["inspect", "oci:layout:1", "--registry"]));
     let changes = &found["images"][0]["registry"]["layers"][0]["changes"];
     let rpc = r"HKLM\SOFTWARE\Microsoft\Rpc";
     for expected in [

@@ -14,7 +14,7 @@ use wincimg_testkit::noise;
 use wincimg_testkit::windows_base::put_nanoserver;
 
 use crate::failure::{self, Fails};
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, json_of, report_of, stderr};
 
 const RECIPE: &str = "name = \"app\"\nbase = \"nanoserver\"\n\
     [[files]]\nlayer = \"deps\"\nfrom = \"deps\"\nto = 'C:\\deps'\n\
@@ -73,12 +73,10 @@ fn push(site: &Site, more: &[&str]) -> PushedBuild {
     let host = site.host();
     let mut command = site.build(".");
     command.args(["--host-build", "17763.973", "--registry", &host, "--push"]);
-    let output = command.args(more).args(["--format", "json"]).output();
-    let output = output.unwrap();
-    let printed = stderr(&output);
-    assert!(output.status.success(), "{printed}");
+    let (code, built, printed) = report_of(command.args(more));
+    assert_eq!(code, 0, "{printed}");
     PushedBuild {
-        built: serde_json::from_slice(&output.stdout).unwrap(),
+        built,
         printed,
         asked: site.requests_since(before),
     }
@@ -418,14 +416,11 @@ async fn distribution_takes_the_note_and_the_layer_back() {
     let host = docker.host();
     let mut digests = Vec::new();
     for expected in [false, true] {
-        let mut command = site.command(&["build", ".", "--host-build", "17763.973"]);
+        let mut command = site.with_no_bases(&["build", ".", "--host-build", "17763.973"]);
         command.args(["--base-registry", &host, "--registry", &host, "--push"]);
-        command.args(["--insecure-registry", &host]);
-        let output = command.args(["--format", "json"]).output().unwrap();
-        let printed = stderr(&output);
-        assert!(output.status.success(), "{printed}");
+        let (code, built, printed) = report_of(command.args(["--insecure-registry", &host]));
+        assert_eq!(code, 0, "{printed}");
         assert_eq!(printed.contains("unchanged"), expected, "{printed}");
-        let built: Value = serde_json::from_slice(&output.stdout).unwrap();
         digests.push(built["images"][0]["digest"].clone());
     }
     assert_eq!(digests[0], digests[1]);

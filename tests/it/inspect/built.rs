@@ -160,7 +160,7 @@ fn an_image_is_the_same_wherever_it_is() {
     let built = Built::start();
     let skopeo = component("skopeo");
     let tag = "1.0-10.0.17763.973";
-    let (_, there, _) = json_of(&mut built.inspect(tag, &["--registry"]));
+    let (_, there, _) = report_of(&mut built.inspect(tag, &["--registry"]));
     let path = built.folder.path().join("saved").display().to_string();
     for (kind, name) in [("oci", ":web"), ("docker-archive", ":web:1.0")] {
         let place = format!("{kind}:{path}.{kind}{name}");
@@ -173,7 +173,7 @@ fn an_image_is_the_same_wherever_it_is() {
             .unwrap();
         let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "skopeo: {printed}");
-        let (code, here, _) = json_of(&mut inspect(&place, &["--registry"]));
+        let (code, here, _) = report_of(&mut inspect(&place, &["--registry"]));
         assert_eq!(code, 0);
         assert_eq!(here["reference"], json!(place));
         let (here, there) = (&here["images"][0], &there["images"][0]);
@@ -194,7 +194,7 @@ fn an_image_is_the_same_wherever_it_is() {
 fn a_platform_chooses_among_the_images_of_an_index() {
     let built = Built::start();
     let (code, found, _) =
-        json_of(&mut built.inspect("1.0", &["--platform", "windows/amd64:20348"]));
+        report_of(&mut built.inspect("1.0", &["--platform", "windows/amd64:20348"]));
     assert_eq!(code, 0);
     assert_eq!(found["images"].as_array().unwrap().len(), 1);
     assert_eq!(found["images"][0]["os_version"], "10.0.20348.2402");
@@ -217,7 +217,7 @@ fn a_host_among_the_defaults_of_flags_is_no_wish_to_see_the_registry() {
     let host = built.registry.host();
     let defaults = format!("registry = {host:?}\ninsecure-registry = [{host:?}]\n");
     fs::write(built.folder.path().join("wincimg.toml"), defaults).unwrap();
-    let (code, found, printed) = json_of(
+    let (code, found, printed) = report_of(
         wincimg("inspect")
             .current_dir(built.folder.path())
             .args(["--config", "wincimg.toml"])
@@ -251,14 +251,14 @@ fn what_a_registry_does_not_have_is_an_error_with_a_name() {
 fn a_layer_that_a_registry_damaged_is_named_and_the_rest_is_shown() {
     let built = Built::start();
     let tag = "1.0-10.0.17763.973";
-    let (_, found, _) = json_of(&mut built.inspect(tag, &[]));
+    let (_, found, _) = report_of(&mut built.inspect(tag, &[]));
     let digest = found["images"][0]["layers"][1]["digest"].as_str().unwrap();
     let file = built.registry.blob_file(digest);
     let mut bytes = fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xFF;
     fs::write(&file, bytes).unwrap();
-    let (code, found, printed) = json_of(&mut built.inspect(tag, &["--registry"]));
+    let (code, found, printed) = report_of(&mut built.inspect(tag, &["--registry"]));
     assert_eq!(code, 3);
     assert!(
         line(&["error: ", "layer 2", digest]).eval(&printed),

@@ -30,7 +30,7 @@ use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::test_bases::{create, delete_key, gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
-use crate::site::block_on;
+use crate::site::{block_on, report_of};
 
 /// `wincimg` in an empty folder, so that no local wincimg.toml applies.
 fn wincimg(verb: &str) -> Command {
@@ -45,15 +45,6 @@ fn inspect(image: &str, arguments: &[&str]) -> Command {
     let mut command = wincimg("inspect");
     command.arg(image).args(arguments);
     command
-}
-
-/// The exit code, the only JSON document on stdout, and stderr.
-fn json_of(command: &mut Command) -> (i32, Value, String) {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    let printed = String::from_utf8(output.stderr).unwrap();
-    let value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"));
-    (output.status.code().unwrap(), value, printed)
 }
 
 /// The output of a successful command.

@@ -31,7 +31,7 @@ fn linux() -> StandIn {
 #[test]
 fn an_image_for_linux_is_shown_without_a_registry() {
     let layout = LayoutImage::new(&linux());
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0);
     let image = &found["images"][0];
     assert_eq!(image["os"], "linux");
@@ -99,7 +99,7 @@ fn mixed() -> (TempDir, String) {
 #[test]
 fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
     let (_folder, place) = mixed();
-    let (code, found, printed) = json_of(&mut inspect(&place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&place, &[]));
     assert_eq!(code, 3);
     let lost = sha256(b"lost").to_string();
     assert!(line(&["error: ", &lost]).eval(&printed), "{printed}");
@@ -116,7 +116,7 @@ fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
         .stdout(line(&["annotations", title, "= Mixed"]));
     let kinds = ["linux/amd64", "1 attestation", "1 artifact", "1 unreadable"];
     inspect(&place, &[]).assert().stdout(line(&kinds));
-    let (code, found, _) = json_of(&mut inspect(&place, &["--platform", "linux/amd64"]));
+    let (code, found, _) = report_of(&mut inspect(&place, &["--platform", "linux/amd64"]));
     assert_eq!((code, &found["images"][0]["os"]), (0, &json!("linux")));
 }
 
@@ -156,7 +156,7 @@ fn an_image_whose_configuration_has_an_unspecific_type_is_one() {
     let config = image.image.config().clone();
     image.image = Image::new(manifest.unwrap(), config).unwrap();
     let layout = LayoutImage::new(&image);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0, "{printed}");
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
     wincimg("check-compat")
@@ -290,7 +290,7 @@ fn layers_that_were_changed_or_cut_are_distinguished() {
     ];
     for (bytes, values) in cases {
         fs::write(&blob, &bytes).unwrap();
-        let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+        let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
         assert_eq!(code, 3);
         let reported = found["images"][0]["layers"][1]["problems"][0].clone();
         let reported = reported.as_str().unwrap();
@@ -325,7 +325,7 @@ fn with_another_diff_id() -> StandIn {
 #[test]
 fn a_layer_that_no_runtime_unpacks_is_an_error_and_shown_all_the_same() {
     let layout = LayoutImage::new(&with_another_diff_id());
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 3, "{printed}");
     assert!(
         line(&["error: no runtime unpacks layer 2 (sha256:"]).eval(&printed),
@@ -392,7 +392,7 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
         b"no tar at all".to_vec(),
     );
     let layout = LayoutImage::new(&image);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 3);
     assert_contains!(printed, "Software_Delta");
     assert!(line(&["error: ", "layer 3"]).eval(&printed), "{printed}");

@@ -30,7 +30,7 @@ fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
     let mut files = deltas(&edits(20));
     files.push(zeros());
     let layout = LayoutImage::new(&large(&files));
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!((code, printed.as_str()), (0, ""));
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["read"], "part");
@@ -39,7 +39,7 @@ fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
     inspect(&layout.place, &[])
         .assert()
         .stdout(contains("part"));
-    let (_, found, _) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
+    let (_, found, _) = report_of(&mut inspect(&layout.place, &["--layers", "all"]));
     assert_eq!(found["images"][0]["layers"][1]["read"], "whole");
 }
 
@@ -48,14 +48,14 @@ fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let mut files = vec![zeros()];
     files.extend(deltas(&edits(20)));
     let layout = LayoutImage::new(&large(&files));
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
     assert!(note(&["64 MiB"]).eval(&printed), "{printed}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["reason"], "large");
     assert_eq!(image["shutdown"]["seconds"], 5);
     assert_eq!(image["shutdown"]["complete"], false);
-    let (_, found, printed) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
+    let (_, found, printed) = report_of(&mut inspect(&layout.place, &["--layers", "all"]));
     assert_eq!(printed, "");
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
 }
@@ -67,7 +67,7 @@ fn hives_that_begin_within_the_beginning_and_end_after_it_are_not_half_read() {
     files.extend(deltas(&edits(20)));
     files.push(zeros());
     let layout = LayoutImage::new(&large(&files));
-    let (_, found, _) = json_of(&mut inspect(&layout.place, &[]));
+    let (_, found, _) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(found["images"][0]["layers"][1]["reason"], "large");
     assert_eq!(found["images"][0]["shutdown"]["complete"], false);
 }
@@ -77,7 +77,7 @@ fn layers_can_be_left_alone() {
     let image = windows().files(&deltas(&edits(20)));
     let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
-    let (code, found, _) = json_of(&mut inspect(&layout.place, &["--layers", "none"]));
+    let (code, found, _) = report_of(&mut inspect(&layout.place, &["--layers", "none"]));
     assert_eq!(code, 0);
     assert_eq!(found["images"][0]["shutdown"], json!(null));
     assert_eq!(found["images"][0]["layers"][1]["reason"], "not_asked");
@@ -99,7 +99,7 @@ fn files_that_containers_do_not_see_and_a_wrong_label_are_named() {
         .stderr(contains(
             "layer 2: ko-app/app.exe: it and 1 more lie outside Files/",
         ));
-    let (_, found, _) = json_of(&mut inspect(&layout.place, &[]));
+    let (_, found, _) = report_of(&mut inspect(&layout.place, &[]));
     let layer = &found["images"][0]["layers"][1];
     assert_eq!(layer["stored_as"], "plain");
     assert_eq!(layer["warnings"].as_array().unwrap().len(), 1);
@@ -113,7 +113,7 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
         .files(&deltas(&edits(20)));
     let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
     assert!(note(&["foreign", "oci:"]).eval(&printed), "{printed}");
     let image = &found["images"][0];
@@ -131,11 +131,11 @@ fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
         .files(&deltas(&edits(20)));
     let layout = LayoutImage::new(&image);
     std::fs::remove_file(layout.blob(&image, 1)).unwrap();
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
     assert!(line(&["error: ", "layer 1"]).eval(&printed), "{printed}");
     assert_eq!(found["images"][0]["registry"]["over_base"], false);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!((code, printed.as_str()), (0, ""));
     assert_eq!(found["images"][0]["shutdown"]["complete"], true);
 }
@@ -235,7 +235,7 @@ fn a_registry_file_does_what_the_layers_do() {
 #[test]
 fn a_bottom_layer_without_a_registry_is_named_when_it_is_wanted() {
     let layout = LayoutImage::new(&windows().files(&deltas(&edits(20))));
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
     let expected = "caused by: the bottom layer of an image for Windows should have \
                     Files/Windows/System32/config/SYSTEM";
@@ -255,7 +255,7 @@ fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
     let mut damaged = tar;
     *damaged.last_mut().unwrap() = 1;
     std::fs::write(layout.blob(&image, 1), damaged).unwrap();
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 0, "the damage is beyond what is read: {printed}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][0]["read"], "part");
@@ -269,7 +269,7 @@ fn a_hive_that_windows_wrote_is_shown_whole() {
     let hive = std::fs::read(sample("hives/System_Delta")).unwrap();
     let image = windows().files(&vec![file("Hives/System_Delta", hive)]);
     let layout = LayoutImage::new(&image);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0, "{printed}");
     let changes = found["images"][0]["registry"]["layers"][0]["changes"].clone();
     let deleted = changes.as_array().unwrap().iter();

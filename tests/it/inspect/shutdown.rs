@@ -16,7 +16,7 @@ fn shutdown_of(layers: &[&[RegistryEdit]]) -> Value {
 
 fn shutdown_in(image: &StandIn) -> Value {
     let layout = LayoutImage::new(image);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &[]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0, "{printed}");
     found["images"][0]["shutdown"].clone()
 }

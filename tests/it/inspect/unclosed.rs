@@ -180,7 +180,7 @@ fn a_delta_hive_that_was_not_closed_has_its_logs_next_to_it() {
     }
     let image = image_of("10.0.17763.1040", tars.to_vec());
     let layout = LayoutImage::new(&image);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 0, "{printed}");
     let layer = &found["images"][0]["registry"]["layers"][0];
     assert_eq!(layer["changes"][0]["value"], r"C:\b");
@@ -219,7 +219,7 @@ fn inspect_shows_the_registry_with_the_logs_and_a_note() {
         let image = image_of("10.0.17763.1040", vec![bottom(&hive, &logs).tar()]);
         let layout = LayoutImage::new(&image);
         let (code, found, printed) =
-            json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
+            report_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
         assert_eq!(code, 0, "{printed}");
         assert!(
             note(&[&format!("{CONFIG}/SYSTEM"), words]).eval(&printed),
@@ -244,7 +244,8 @@ fn inspect_shows_the_registry_with_the_logs_and_a_note() {
         vec![bottom(&made_system(paths[0]), &[]).tar()],
     );
     let layout = LayoutImage::new(&image);
-    let (code, found, printed) = json_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
+    let (code, found, printed) =
+        report_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
     assert_eq!((code, printed.as_str()), (0, ""));
     assert_eq!(
         found["images"][0]["layers"][0]["unclosed_hives"],

@@ -119,11 +119,7 @@ fn a_layout_lists_them_next_to_the_image_and_is_read_as_before() {
     let digest = &built["images"][0]["digest"];
     assert_eq!(entries[0]["digest"], *digest);
     // Without a tag, the only image is selected.
-    let inspected = site
-        .command(&["inspect", "oci:layout", "--format", "json"])
-        .output()
-        .unwrap();
-    let inspected: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let inspected = json_of(&mut site.with_no_bases(&["inspect", "oci:layout"]));
     assert_eq!(inspected["images"][0]["digest"], *digest);
     build_to_layout(&site, &ALL);
     assert_eq!(json_in(&site.path("layout/index.json")), index);

@@ -56,12 +56,7 @@ fn attached_to(site: &Site, version: &str, index: &[u8]) -> String {
 /// Status, old and new base of an update of an image with a layer, and what it warns of.
 fn outcome(site: &Site, layer: Vec<u8>) -> (Value, String) {
     put(site, "app", "1.4", on(&base(OLD), layer, "RUN it"));
-    let output = update(site, &["--output", "oci:moved", "--format", "json"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8(output.stderr).unwrap();
-    let report: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    let (_, report, printed) = report_of(&mut update(site, &["--output", "oci:moved"]));
     let text = report["updates"][0]
         .to_string()
         .replace(&site.host(), "HOST");

@@ -63,13 +63,9 @@ fn layers_without_hives_get_those_without_changes_where_another_has_some() {
     update(&site, &[])
         .assert()
         .stdout(contains("layer 2, 3, 4"));
-    let output = update(&site, &["--output", "oci:moved", "--format", "json"])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
+    let (code, report, told) = report_of(&mut update(&site, &["--output", "oci:moved"]));
+    assert_eq!(code, 0, "{told}");
     assert_contains!(told, "layer 2 (COPY a.txt C:/app/) gets hives");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let own = &report["updates"][0]["layers"];
     assert_eq!(own[0]["added_hives"].as_array().unwrap().len(), 5);
     assert_eq!(own[1]["added_hives"].as_array().unwrap().len(), 4);

@@ -153,10 +153,8 @@ fn a_repository_that_only_the_image_names_gives_no_new_base() {
         put_with_base(&site, "app", &name);
         let reading = format!("/v2/{strangers}/");
         let before = site.requests();
-        let output = update(&site, &["--format", "json"]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(&format!("--base {name}")), "{said}");
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let (_, report, said) = report_of(&mut update(&site, &[]));
+        assert_contains!(said, &format!("--base {name}"));
         let used = on_of(&report)["reference"].as_str().unwrap().to_owned();
         assert!(
             used.starts_with(&format!("{}/{NANO}:", site.host())),
@@ -215,12 +213,10 @@ fn what_it_says_of_its_base_counts_only_where_its_layers_begin_with_it() {
 fn a_label_that_is_not_a_reference_is_named_and_left_out() {
     let site = site();
     put_with_base(&site, "app", "built by hand");
-    let output = update(&site, &["--format", "json"]).output().unwrap();
-    let noted = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{noted}");
+    let (code, report, noted) = report_of(&mut update(&site, &[]));
+    assert_eq!(code, 0, "{noted}");
     let values = ["org.opencontainers.image.base.name", "built by hand"];
     assert!(note(&values).eval(&noted), "{noted}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["updates"][0]["on"]["found_by"], "layers");
 }
 

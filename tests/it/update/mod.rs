@@ -18,7 +18,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::site::{Site, add_base, answer_of, each, json_of};
+use crate::site::{Site, add_base, answer_of, each, json_of, report_of};
 
 const OLD: &str = "10.0.17763.973";
 const NEW: &str = "10.0.17763.1158";
@@ -109,16 +109,10 @@ fn update(site: &Site, more: &[&str]) -> assert_cmd::Command {
 fn verdict(layer: Vec<u8>) -> Value {
     let site = site();
     put(&site, "app", "1.4", on(&base(OLD), layer, "RUN it"));
-    let output = update(&site, &["--format", "json"]).output().unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let (code, report) = answer_of(&mut update(&site, &[]));
     let update = report["updates"][0].clone();
     let is_refused = update["status"] == "refused";
-    assert_eq!(
-        output.status.code(),
-        Some(i32::from(is_refused)),
-        "{update}"
-    );
+    assert_eq!(code, i32::from(is_refused), "{update}");
     update
 }
 

@@ -7,7 +7,7 @@ use wincimg_registry::RegistryData;
 use super::*;
 use crate::build::joined::{add_linux, platforms, published, published_as};
 use crate::failure::note;
-use crate::site::{answer_of, stderr};
+use crate::site::answer_of;
 
 /// Builds `pause` with a fixed time, so that builds on both bases write the same layer.
 fn pause(site: &Site, host: &str, name: &str) -> Value {
@@ -193,9 +193,8 @@ fn hosts_of_several_builds_get_an_index_with_an_image_each() {
     });
     put(&site, "app", "1.4", on(&base(OLD), app, "COPY a C:/app/"));
     let mut command = update(&site, &["--host-build", "20348.2402", "--push"]);
-    let output = command.args(["--format", "json"]).output().unwrap();
-    assert_contains!(stderr(&output), "app:1.4 will no longer have 17763.973:");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_, report, said) = report_of(&mut command);
+    assert_contains!(said, "app:1.4 will no longer have 17763.973:");
     assert_eq!(report["images"].as_array().unwrap().len(), 2);
     assert_eq!(
         platforms(&published(&site)),
