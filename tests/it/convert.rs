@@ -3,12 +3,11 @@
 
 use std::fs;
 
-use predicates::Predicate as _;
 use serde_json::Value;
 use wincimg_testkit::layout::{blob_in, json_in};
 
 use crate::chocolatey::zip;
-use crate::failure::{Fails, line};
+use crate::failure::{Fails, line, says};
 use crate::site::{Site, answer_of, json_of, stderr};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
@@ -313,7 +312,7 @@ fn every_obstacle_is_reported_once() {
     let first = printed.lines().next().unwrap();
     assert!(first.starts_with("./app/Dockerfile:2: "), "{printed}");
     assert!(first.contains("msbuild"), "{printed}");
-    assert!(line(&["3"]).eval(&stderr(&output)), "{}", stderr(&output));
+    says(&stderr(&output), &line(&["3"]));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::test_bases::{gzip, tar_of};
 
-use crate::failure::{Fails, Failure, note};
+use crate::failure::{Fails, Failure, note, says};
 use crate::site::{Site, answer_of, json_of, stderr};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
@@ -227,7 +227,7 @@ fn what_a_recipe_hides_is_noted() {
         let mut build = site.build(image);
         let output = build.args(["--host-build", "17763.973", "--dry-run"]);
         let printed = stderr(&output.output().unwrap());
-        assert!(note(&hidden).eval(&printed), "{printed}");
+        says(&printed, &note(&hidden));
     }
 }
 
@@ -1140,7 +1140,7 @@ fn every_host_gets_its_base_and_equal_layers_are_one() {
     ])
     .env("SOURCE_DATE_EPOCH", "1580256000");
     let printed = both.tells(0);
-    assert!(note(&["20348"]).eval(&printed), "{printed}");
+    says(&printed, &note(&["20348"]));
     both.args(["--format", "json"]);
     let mut report = || -> Value {
         let output = both.output().unwrap();

@@ -9,14 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
-use predicates::Predicate as _;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use wincimg_testkit::file_server::{FileServer, ResponseFault};
 use wincimg_testkit::layout::{blob_in, entries_in};
 use wincimg_testkit::serve::serve;
 
-use crate::failure::{Fails, line, note, warning};
+use crate::failure::{Fails, line, note, says, warning};
 use crate::site::{Site, json_of};
 
 const HOST: [&str; 2] = ["--host-build", "17763.973"];
@@ -98,8 +97,7 @@ fn a_recipes_file_is_pinned_by_its_digest_and_fetched_once() {
     let content = &dry["plans"][0]["content"][0];
     assert_eq!(*content, json!({"path": r"C:\app\tool.exe", "size": null}));
     let noted = printed(&mut build(&site, &["--dry-run"]), 0);
-    let is_noted = note(&[&server.url("/tools/tool.exe")]).eval(&noted);
-    assert!(is_noted, "{noted}");
+    says(&noted, &note(&[&server.url("/tools/tool.exe")]));
     assert_eq!(server.requests(), [""; 0]);
     for _ in 0..2 {
         assert_eq!(built(&site, &[], "app/tool.exe"), tool());
@@ -127,7 +125,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
     );
     assert_eq!(site.requests(), before);
     let warned = printed(&mut build(&site, &["--dry-run"]), 0);
-    assert!(warning(&[&url, "--update-lock"]).eval(&warned), "{warned}");
+    says(&warned, &warning(&[&url, "--update-lock"]));
     assert_eq!(server.requests(), [""; 0]);
 
     // The first download over plain HTTP cannot be verified, unless the host is listed.
@@ -142,8 +140,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
     );
     let arguments = [&["--update-lock"][..], &insecure].concat();
     let noted = printed(build(&site, &arguments).args(["--output", "oci:first"]), 0);
-    let is_noted = note(&["./app/wincimg.lock", "1", "0"]).eval(&noted);
-    assert!(is_noted, "{noted}");
+    says(&noted, &note(&["./app/wincimg.lock", "1", "0"]));
     let lock = site.text("app/wincimg.lock");
     let entry = format!(
         "[[download]]\nurl = \"{url}\"\nsha256 = \"{}\"\nsize = 800000\n",
@@ -168,7 +165,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
     assert!(!site.path("second").exists());
     let arguments = [&["--update-lock"][..], &elsewhere].concat();
     let noted = printed(build(&site, &arguments).args(["--output", "oci:third"]), 0);
-    assert!(note(&["wincimg.lock", "0", "1"]).eval(&noted), "{noted}");
+    says(&noted, &note(&["wincimg.lock", "0", "1"]));
     assert_eq!(built(&site, &elsewhere, "app/tool.exe"), b"other");
 }
 
@@ -408,10 +405,7 @@ fn without_a_cache_of_its_own_a_build_downloads_all_the_same() {
         .env("XDG_CACHE_HOME", site.path("open"))
         .env("TMPDIR", &temporary);
     let said = printed(&mut command, 0);
-    assert!(
-        warning(&["open/wincimg", "--cache-dir"]).eval(&said),
-        "{said}"
-    );
+    says(&said, &warning(&["open/wincimg", "--cache-dir"]));
     assert_eq!(server.requests(), ["/tools/tool.exe"]);
     for folder in [&open, &temporary] {
         assert_eq!(fs::read_dir(folder).unwrap().count(), 0, "{said}");
@@ -454,9 +448,9 @@ fn a_cache_that_cannot_be_written_is_an_error_only_if_it_is_named() {
     let mut command = build(&site, &["--tag", "1", "--output", "oci:layout"]);
     command.env("XDG_CACHE_HOME", site.path("home"));
     let said = printed(&mut command, 0);
-    assert!(
-        warning(&["the cache is not used", "wincimg/downloads", "--cache-dir"]).eval(&said),
-        "{said}"
+    says(
+        &said,
+        &warning(&["the cache is not used", "wincimg/downloads", "--cache-dir"]),
     );
     build(
         &site,
@@ -603,8 +597,7 @@ fn a_digest_that_a_line_checks_pins_what_it_downloads() {
         ),
     );
     let noted = printed(&mut build(&site, &["--dry-run"]), 0);
-    let is_noted = note(&["Dockerfile:4", &url]).eval(&noted);
-    assert!(is_noted, "{noted}");
+    says(&noted, &note(&["Dockerfile:4", &url]));
     assert_eq!(server.requests(), [""; 0]);
     for _ in 0..2 {
         assert_eq!(built(&site, &[], "tools/tool.exe"), tool());
@@ -613,8 +606,10 @@ fn a_digest_that_a_line_checks_pins_what_it_downloads() {
     let text = build(&site, &["--dry-run"]).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
     let digest = format!("sha256:{}", sha256(&tool()));
-    let is_there = line(&["file ", r"C:\tools\tool.exe", &url, &digest]).eval(&text);
-    assert!(is_there, "{text}");
+    says(
+        &text,
+        &line(&["file ", r"C:\tools\tool.exe", &url, &digest]),
+    );
     let dry = json_of(build(&site, &["--dry-run"]).arg("-q"));
     let entries = &dry["plans"][0]["instructions"]["steps"][1]["layer"]["entries"];
     let file = &entries[1]["content"]["file"]["download"];
@@ -674,14 +669,11 @@ fn a_query_is_not_printed_and_a_lock_file_with_one_is_warned_about() {
         .fails(2, "download/not-pinned", &[&url])
         .hides("SECRET");
     let warned = printed(&mut build(&site, &["--dry-run"]), 0);
-    assert!(warning(&[&url, "--update-lock"]).eval(&warned), "{warned}");
+    says(&warned, &warning(&[&url, "--update-lock"]));
     assert!(!warned.contains("SECRET"), "{warned}");
     let noting = ["--update-lock", "--insecure-registry", &server.host()];
     let noted = printed(build(&site, &noting).args(["--output", "oci:first"]), 0);
-    assert!(
-        warning(&["wincimg.lock", "the query of", &url]).eval(&noted),
-        "{noted}"
-    );
+    says(&noted, &warning(&["wincimg.lock", "the query of", &url]));
     assert!(!noted.contains("SECRET"), "{noted}");
     let again = printed(build(&site, &noting).args(["--output", "oci:second"]), 0);
     assert!(!again.contains("the query of"), "{again}");

@@ -192,6 +192,12 @@ pub(crate) fn warning(values: &[&str]) -> impl Predicate<str> + use<> {
     one_line("warning: ", values)
 }
 
+/// Asserts that a text matches.
+#[track_caller]
+pub(crate) fn says(printed: &str, expected: &impl Predicate<str>) {
+    assert!(expected.eval(printed), "{printed}");
+}
+
 fn one_line(label: &'static str, values: &[&str]) -> impl Predicate<str> + use<> {
     let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
     function(move |printed: &str| {

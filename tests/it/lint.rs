@@ -11,7 +11,7 @@ use wincimg_dockerfile::lint::RULES;
 use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::fake_registry::FakeRegistry;
 
-use crate::failure::{Fails, Failure, note, warning};
+use crate::failure::{Fails, Failure, note, says, warning};
 use crate::site::{each, folder_of, wincimg, write};
 
 /// A Dockerfile whose lines all look right, and of which five are wrong.
@@ -331,7 +331,7 @@ fn a_toml_file_is_not_taken_for_a_dockerfile() {
 fn what_a_recipe_does_without_windows_is_a_note_and_no_finding() {
     let output = lint(SOUND).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(note(&["[iis]"]).eval(&printed), "{printed}");
+    says(&printed, &note(&["[iis]"]));
 }
 
 fn lint_in(folder: &Path, arguments: &[&str]) -> Output {
@@ -487,7 +487,7 @@ fn a_dockerfile_that_cannot_be_read_is_no_success() {
         let output = lint_in(folder.path(), &["."]);
         assert_eq!(output.status.code(), Some(code));
         let told = String::from_utf8(output.stderr).unwrap();
-        assert!(warning(&["not UTF-8"]).eval(&told), "{told}");
+        says(&told, &warning(&["not UTF-8"]));
     }
     let folder = folder_of(&[("Dockerfile", &format!("{BASE}RUN cd C:/a\n"))]);
     write(folder.path(), "x.Dockerfile", b"FROM a\n# \xe9");
@@ -503,7 +503,7 @@ fn a_folder_of_which_every_file_is_skipped_is_no_success() {
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["error"]["message"], "no Dockerfile to check");
         let told = String::from_utf8(output.stderr).unwrap();
-        assert!(warning(&["Containerfile", "no FROM"]).eval(&told), "{told}");
+        says(&told, &warning(&["Containerfile", "no FROM"]));
     }
 }
 

@@ -13,7 +13,7 @@ use wincimg_windows::compat::{HostBuild, Isolation, check};
 use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
-use crate::failure::{Fails, Failure, line, warning};
+use crate::failure::{Fails, Failure, line, says, warning};
 use crate::site::{Site, json_of, report_of};
 
 const REGISTRY: &str = "repo.mylan.k8s:8888";
@@ -321,7 +321,7 @@ fn nodes_whose_containerd_is_of_rke2_are_named() {
     let printed = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{printed}");
     let words = ["w2 and 1 other node", "pause-image", "registries.yaml"];
-    assert!(warning(&words).eval(&printed), "{printed}");
+    says(&printed, &warning(&words));
     let output = script_for_nodes(&nodes[..1]);
     let printed = String::from_utf8(output.stderr).unwrap();
     assert!(!printed.contains("RKE2"), "{printed}");
@@ -576,7 +576,7 @@ fn what_a_script_does_is_reported_without_it() {
 #[test]
 fn mistakes_are_reported_with_what_to_type() {
     let printed = refusal(&["--host-build", "17763"]);
-    assert!(line(&["hint: ", "17763.973"]).eval(&printed), "{printed}");
+    says(&printed, &line(&["hint: ", "17763.973"]));
     let printed = refusal(&[]);
     assert_contains!(printed, "--host-build 17763.973");
     let printed = refusal(&["--host-build", "17763.973", "--base", "nano server"]);

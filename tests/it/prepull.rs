@@ -1,11 +1,10 @@
 //! `wincimg fleet prepull`: the manifests are Kubernetes' own types, name what the registry has, and
 //! are ordered by shared bases.
 
-use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_testkit::{options, repository};
 
-use crate::failure::{Fails, warning};
+use crate::failure::{Fails, says, warning};
 use crate::fleet::{command, fleet, site, write_nodes};
 use crate::kube_schema::unknown_by_kind;
 use crate::site::{Site, answer_of, block_on, stderr};
@@ -304,7 +303,7 @@ fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
         let said = command(&site, what, &[]).tells(0);
         let needs = "needs containerd 1.6.18 or newer, which win-a and 1 more do not have; with ";
         let words = [needs, "1-hostprocess"];
-        assert!(warning(&words).eval(&said), "{what}: {said}");
+        says(&said, &warning(&words));
     }
     let (_, report) = answer_of(&mut command(&site, "check", &[]));
     let said = report["images"][0]["warnings"][0].as_str().unwrap();

@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use predicates::Predicate as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wincimg_testkit::component;
@@ -18,7 +17,7 @@ use wincimg_testkit::test_bases::{
 };
 use wincimg_testkit::wine::succeed;
 
-use crate::failure::{Fails, line, note, warning};
+use crate::failure::{Fails, line, note, says, warning};
 use crate::site::{Site, json_of};
 
 const VERSION: &str = "10.0.17763.973";
@@ -354,10 +353,7 @@ async fn what_a_dockerfile_does_is_what_its_program_sees() {
     let output = trial.attempt(&arguments).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(255), "{printed}");
-    assert!(
-        note(&["3221225781", "0xC0000135"]).eval(&printed),
-        "{printed}"
-    );
+    says(&printed, &note(&["3221225781", "0xC0000135"]));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["arguments"], json!(["seen", "--version", "a b"]));
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
@@ -673,12 +669,9 @@ async fn a_hostile_layer_stays_in_its_drive() {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(note(&["layer 1"]).eval(&printed), "{printed}");
-    assert!(warning(&[" 4 "]).eval(&printed), "{printed}");
-    assert!(
-        line(&["error: ", r"C:\..\..\x"]).eval(&printed),
-        "{printed}"
-    );
+    says(&printed, &note(&["layer 1"]));
+    says(&printed, &warning(&[" 4 "]));
+    says(&printed, &line(&["error: ", r"C:\..\..\x"]));
     assert_eq!(output.status.code(), Some(3), "{printed}");
     for place in ["escaped", "tmp/escaped"] {
         assert!(!trial.path(place).exists());

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use predicates::Predicate as _;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use wincimg_layer::{LayerReader, Limits, TarEntryKind};
@@ -16,7 +15,7 @@ use wincimg_testkit::image_locations::files as files_below;
 use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::noise;
 
-use crate::failure::{Fails, Failure, line};
+use crate::failure::{Fails, Failure, line, says};
 use crate::site::{Site, json_of, stderr};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
@@ -425,7 +424,7 @@ fn recipes_unpack_what_they_name() {
     let shown = build(&site, "./app", &["--dry-run"]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     let unpacked = ["file ", r"C:\tools", "./app/python.zip"];
-    assert!(line(&unpacked).eval(&shown), "{shown}");
+    says(&shown, &line(&unpacked));
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Hosts by name, whole names as tags, and flags without effect.
 
-use predicates::Predicate as _;
 use serde_json::Value;
 use wincimg_oci::document::ManifestFormat;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::release;
 use wincimg_windows::update::Updates;
 
-use crate::failure::{Fails, note};
+use crate::failure::{Fails, note, says};
 use crate::site::{Site, add_base, answer_of, each, json_of, report_of, stderr};
 
 fn newest(build: u32) -> String {
@@ -44,8 +43,7 @@ fn all_recipes_and_dockerfiles_below_a_folder_are_built() {
     };
     let (code, answer, printed) = report_of(&mut build(&["--tag", "1"]));
     assert_eq!(code, 2, "{printed}");
-    let is_noted = note(&["./all/b/Dockerfile", "recipe"]).eval(&printed);
-    assert!(is_noted, "{printed}");
+    says(&printed, &note(&["./all/b/Dockerfile", "recipe"]));
     let builds = &answer["builds"];
     let files = [
         "./all/b/recipe.toml",
@@ -128,8 +126,7 @@ fn a_host_is_named_as_people_name_it_and_the_revision_is_told() {
         let (plan, said) = plan_of(&site, "pause", &["--host-build", name]);
         let version = newest(build);
         assert_contains!(plan["host_build"], &version);
-        let told = note(&[&version, "newest revision known"]).eval(&said);
-        assert!(told, "{name}: {said}");
+        says(&said, &note(&[&version, "newest revision known"]));
     }
     let mut unknown = site.build("pause");
     unknown
@@ -162,7 +159,7 @@ fn the_tag_of_the_base_says_the_host_and_a_note_the_nodes() {
         let (plan, said) = plan_of(&site, "./app", &[]);
         assert_contains!(plan["host_build"], &version);
         let told = [&[version.as_str()][..], nodes].concat();
-        assert!(note(&told).eval(&said), "{tag}: {said}");
+        says(&said, &note(&told));
     }
     // A host that is named decides.
     let (plan, _) = plan_of(&site, "./app", &["--host-build", "20348.2402"]);

@@ -6,10 +6,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use predicates::Predicate as _;
 use wincimg_testkit::{component, noise};
 
-use crate::failure::line;
+use crate::failure::{line, says};
 use crate::site::{Site, run_by, stderr};
 
 /// A folder large enough for a build to take a while.
@@ -191,7 +190,7 @@ fn the_time_limit_ends_what_compresses_within_seconds() {
         assert!(took < Duration::from_secs(8), "{took:?}");
         assert_eq!(output.status.code(), Some(3));
         let printed = stderr(&output);
-        assert!(line(&["hint: ", "--timeout"]).eval(&printed), "{printed}");
+        says(&printed, &line(&["hint: ", "--timeout"]));
     }
 }
 

@@ -1,10 +1,9 @@
 //! Registry changes of recipes, read by `inspect` from the built image.
 
-use predicates::Predicate as _;
 use serde_json::json;
 
 use super::host_process::files_of;
-use crate::failure::{Failure, note};
+use crate::failure::{Failure, note, says};
 use crate::site::{Site, answer_of, json_of, stderr};
 
 #[test]
@@ -36,8 +35,7 @@ fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
     let printed = stderr(&built);
     assert!(built.status.success(), "{printed}");
     let linked = r"HKLM\SOFTWARE\WOW6432Node\Policies";
-    let is_noted = note(&[linked, r"HKLM\SOFTWARE\Policies"]).eval(&printed);
-    assert!(is_noted, "{printed}");
+    says(&printed, &note(&[linked, r"HKLM\SOFTWARE\Policies"]));
     let (_, found) = answer_of(&mut site.with_no_bases(&["inspect", "oci:layout:1", "--registry"]));
     let layer = &found["images"][0]["registry"]["layers"][0];
     let policies = r"HKLM\SOFTWARE\Policies\Acme";

@@ -12,7 +12,7 @@ use wincimg_windows::shutdown::edits;
 
 use super::*;
 
-use crate::failure::{Fails, line};
+use crate::failure::{Fails, line, says};
 use crate::site::each;
 
 fn linux() -> StandIn {
@@ -102,7 +102,7 @@ fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
     let (code, found, printed) = report_of(&mut inspect(&place, &[]));
     assert_eq!(code, 3);
     let lost = sha256(b"lost").to_string();
-    assert!(line(&["error: ", &lost]).eval(&printed), "{printed}");
+    says(&printed, &line(&["error: ", &lost]));
     assert_eq!(found["images"].as_array().unwrap().len(), 1);
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
     let kinds = each(&found["others"], "kind");
@@ -300,10 +300,7 @@ fn layers_that_were_changed_or_cut_are_distinguished() {
                 "{value}: {printed}"
             );
         }
-        assert!(
-            line(&["error: ", "layer 2", "sha256:"]).eval(&printed),
-            "{printed}"
-        );
+        says(&printed, &line(&["error: ", "layer 2", "sha256:"]));
         let image = &found["images"][0];
         assert_eq!(image["registry"]["layers"][0]["layer"], 3);
         assert_eq!(image["shutdown"]["complete"], false);
@@ -395,7 +392,7 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
     let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!(code, 3);
     assert_contains!(printed, "Software_Delta");
-    assert!(line(&["error: ", "layer 3"]).eval(&printed), "{printed}");
+    says(&printed, &line(&["error: ", "layer 3"]));
     let image = &found["images"][0];
     assert_eq!(image["shutdown"]["seconds"], 20);
     assert_eq!(image["layers"][1]["read"], "failed");

@@ -1,6 +1,5 @@
 //! Layers of other tools, layers of every size, and the base's own registry.
 
-use predicates::Predicate as _;
 use predicates::str::contains;
 use serde_json::json;
 use wincimg_inspect::{BEGINNING, SMALL_LAYER};
@@ -10,7 +9,7 @@ use wincimg_windows::shutdown::edits;
 
 use super::*;
 
-use crate::failure::{line, note};
+use crate::failure::{line, note, says};
 
 fn zeros() -> (String, Vec<u8>) {
     file(
@@ -50,7 +49,7 @@ fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let layout = LayoutImage::new(&large(&files));
     let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(note(&["64 MiB"]).eval(&printed), "{printed}");
+    says(&printed, &note(&["64 MiB"]));
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["reason"], "large");
     assert_eq!(image["shutdown"]["seconds"], 5);
@@ -115,7 +114,7 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
     let (code, found, printed) = report_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(note(&["foreign", "oci:"]).eval(&printed), "{printed}");
+    says(&printed, &note(&["foreign", "oci:"]));
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["foreign"], true);
     assert_eq!(image["layers"][1]["reason"], "foreign_bytes");
@@ -133,7 +132,7 @@ fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
     std::fs::remove_file(layout.blob(&image, 1)).unwrap();
     let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--merged"]));
     assert_eq!(code, 3);
-    assert!(line(&["error: ", "layer 1"]).eval(&printed), "{printed}");
+    says(&printed, &line(&["error: ", "layer 1"]));
     assert_eq!(found["images"][0]["registry"]["over_base"], false);
     let (code, found, printed) = report_of(&mut inspect(&layout.place, &["--registry"]));
     assert_eq!((code, printed.as_str()), (0, ""));

@@ -1,6 +1,5 @@
 //! Bases with hives that were not closed: facts and the merged registry have what their logs say.
 
-use predicates::Predicate as _;
 use serde_json::json;
 use wincimg_inspect::base::{BaseFacts, BaseHive, Extent};
 use wincimg_registry::hive::log_writer::{new_log, old_log, set_sequences};
@@ -13,7 +12,7 @@ use wincimg_windows::base_contents::BaseRequirements;
 
 use super::base_facts::{facts_of, real_facts};
 use super::*;
-use crate::failure::note;
+use crate::failure::{note, says};
 
 const CONFIG: &str = "Files/Windows/System32/config";
 
@@ -221,10 +220,7 @@ fn inspect_shows_the_registry_with_the_logs_and_a_note() {
         let (code, found, printed) =
             report_of(&mut inspect(&layout.place, &["--registry", "--merged"]));
         assert_eq!(code, 0, "{printed}");
-        assert!(
-            note(&[&format!("{CONFIG}/SYSTEM"), words]).eval(&printed),
-            "{printed}"
-        );
+        says(&printed, &note(&[&format!("{CONFIG}/SYSTEM"), words]));
         let image = &found["images"][0];
         let file = format!("{CONFIG}/SYSTEM");
         assert_eq!(

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_oci::document::{Artifact, Descriptor, Index, ManifestFormat, Verbatim};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::{options, put, repository};
 
-use crate::failure::note;
+use crate::failure::{note, says};
 use crate::site::{Site, json_of, stderr};
 use crate::terminal::on_terminal;
 
@@ -46,7 +45,7 @@ fn what_a_build_attached_is_printed() {
     );
     let any = inspect(&site, &[&image, "--sbom"]);
     assert!(any.status.success());
-    assert!(note(&["sha256:"]).eval(&stderr(&any)), "{}", stderr(&any));
+    says(&stderr(&any), &note(&["sha256:"]));
 }
 
 #[test]
@@ -158,11 +157,7 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     let reference = format!("{host}/theirs:1");
     let output = inspect(&site, &[&reference, "--sbom=cyclonedx"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(
-        note(&["cosign"]).eval(&stderr(&output)),
-        "{}",
-        stderr(&output)
-    );
+    says(&stderr(&output), &note(&["cosign"]));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed, bill);
     let output = inspect(&site, &[&reference, "--provenance"]);

@@ -5,7 +5,6 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use predicates::Predicate as _;
 use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
 use wincimg_oci::document::{Artifact, Descriptor, sha256};
@@ -15,7 +14,7 @@ use wincimg_testkit::layout::json_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::{options, put, repository};
 
-use crate::failure::{Fails, line};
+use crate::failure::{Fails, line, says};
 use crate::site::{Site, block_on, json_of, stderr};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -347,7 +346,7 @@ fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
     let (report, output) = mirror(&site, &image, &target.host(), &[]);
     assert_eq!(output.status.code(), Some(3));
     let printed = stderr(&output);
-    assert!(line(&["error: ", "1"]).eval(&printed), "{printed}");
+    says(&printed, &line(&["error: ", "1"]));
     assert_contains!(printed, "--no-referrers");
     let failed = outcomes(&report)
         .iter()

@@ -7,7 +7,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 
 use super::*;
 
-use crate::failure::{Fails, note};
+use crate::failure::{Fails, note, says};
 
 const OCI: &str = "application/vnd.oci.image.manifest.v1+json";
 
@@ -216,7 +216,7 @@ fn a_label_that_is_not_a_reference_is_named_and_left_out() {
     let (code, report, noted) = report_of(&mut update(&site, &[]));
     assert_eq!(code, 0, "{noted}");
     let values = ["org.opencontainers.image.base.name", "built by hand"];
-    assert!(note(&values).eval(&noted), "{noted}");
+    says(&noted, &note(&values));
     assert_eq!(report["updates"][0]["on"]["found_by"], "layers");
 }
 
