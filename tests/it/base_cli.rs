@@ -196,8 +196,7 @@ fn a_name_that_is_none_is_wrong_usage() {
 #[test]
 fn a_list_has_one_line_an_image() {
     let registry = microsofts();
-    let output = base(&registry, &["list", "nanoserver"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = base(&registry, &["list", "nanoserver"]).prints();
     insta::assert_snapshot!(text);
     assert_eq!(registry.requests().len(), 1);
 }

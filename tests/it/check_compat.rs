@@ -119,8 +119,7 @@ fn the_matrix_fits_the_terminal_however_many_images_there_are() {
     for revision in 0..120 {
         command.args(["--image-build", &format!("20348.{revision}")]);
     }
-    let output = command.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = command.prints();
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
@@ -157,12 +156,10 @@ fn many_hosts_are_shown_by_build() {
 #[test]
 fn markdown_and_junit_carry_the_same_answer() {
     let run = |format| {
-        let output = check_compat()
+        check_compat()
             .args(["--host-build", "17763.973", "--image-build", "17763.1158"])
             .args(["--on", "2024-06-01", "--format", format])
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
+            .prints()
     };
     insta::assert_snapshot!("markdown", run("markdown"));
     insta::assert_snapshot!("junit", run("junit"));

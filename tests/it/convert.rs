@@ -236,8 +236,7 @@ fn the_recipe_is_written_for_people() {
         "FROM {BASE}\nUSER ContainerAdministrator\nENV NAME=store\nCOPY d C:/store\nRUN echo ready> C:\\store\\state.txt&& mkdir C:\\store\\logs\n\
          EXPOSE 8080\nCMD [\"C:\\\\store\\\\store.exe\"]\n"
     ));
-    let output = convert(&site, &[]).output().unwrap();
-    let recipe = String::from_utf8(output.stdout).unwrap();
+    let recipe = convert(&site, &[]).prints();
     assert_eq!(
         recipe,
         r#"# Makes the same image as ./app/Dockerfile. Paths are relative to the folder of this file.
@@ -375,16 +374,14 @@ fn the_name_is_that_of_the_repository() {
         "app/.git/config",
         "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://example.com/group/Store.git\n",
     );
-    let output = convert(&site, &[]).output().unwrap();
-    let recipe = String::from_utf8(output.stdout).unwrap();
+    let recipe = convert(&site, &[]).prints();
     assert_contains!(recipe, "name = \"store\"");
 }
 
 #[test]
 fn the_help_has_the_exit_code_of_lines_for_windows() {
     let site = Site::new();
-    let output = site.command(&["convert", "--help"]).output().unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
+    let help = site.command(&["convert", "--help"]).prints();
     assert_contains!(help, "4: all of those run on Windows");
 }
 

@@ -360,12 +360,7 @@ fn files_for_pipelines_have_the_keys_of_buildx() {
 
     // A layout's reference works as a source.
     let mut command = site.build("pause");
-    let output = command
-        .args(ONE)
-        .args(["-q", "-o", "oci:own"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
+    let printed = command.args(ONE).args(["-q", "-o", "oci:own"]).prints();
     let there = format!("{}/other:1", site.host());
     line(&mut site.command(&["push", printed.trim(), &there]));
     assert!(fs::exists(site.path("own/index.json")).unwrap());

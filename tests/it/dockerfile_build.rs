@@ -172,8 +172,7 @@ fn a_tag_with_a_digest_decides_on_the_host() {
     let site = Site::new();
     let name = "windows/nanoserver:10.0.17763.973";
     let mirrored = format!("{}/mcr/{name}", site.host());
-    let digest = site.command(&["digest", &mirrored]).output().unwrap();
-    let digest = String::from_utf8(digest.stdout).unwrap();
+    let digest = site.command(&["digest", &mirrored]).prints();
     let base = format!("mcr.microsoft.com/{name}@{}", digest.trim());
     site.write("app/Dockerfile", format!("FROM {base}\nENV A=1\n"));
     let built = json_of(site.build("./app").args(["--output", "oci:out"]));
@@ -1187,8 +1186,7 @@ fn a_plan_without_the_base_has_the_lines_that_need_none_and_names_the_others() {
     assert_eq!(files(&plan), ["x/a.txt"]);
     let lines = ["./app/Dockerfile:5", "./app/Dockerfile:6"];
     assert_eq!(plan["left_out"], json!(lines));
-    let output = build(&site, &["--dry-run"]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = build(&site, &["--dry-run"]).prints();
     for line in lines {
         assert_contains!(text, &format!("\nleft out    {line}\n"));
     }

@@ -66,8 +66,7 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
     assert_eq!(names, ["registry", "credentials", "base images"]);
     assert_contains!(checks[0]["finding"], "HTTP");
     assert_contains!(checks[2]["finding"], "nanoserver", '1');
-    let output = with_base(&base, &[]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = with_base(&base, &[]).prints();
     let is_well = |line: &str| line.starts_with("ok       ") || line.starts_with("skipped  ");
     assert!(text.lines().all(is_well), "{text}");
     assert_contains!(text, "ok       registry ", "skipped  docker daemon ");

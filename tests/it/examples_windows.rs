@@ -94,10 +94,7 @@ fn a_tool_is_downloaded_checked_unpacked_and_found() {
             .any(|line| line.to_lowercase().starts_with("\"path\"=")),
         "{variables:?}"
     );
-    let printed = build(&site, &["--build-arg", &host, "--dry-run"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8(printed.stdout).unwrap();
+    let printed = build(&site, &["--build-arg", &host, "--dry-run"]).prints();
     assert_contains!(printed, "\"PATH\" = REG_SZ \"C:\\\\tool;C:\\\\Windows");
 }
 
@@ -157,8 +154,7 @@ fn a_site_of_dotnet_framework_has_its_own_pool_site_and_certificate() {
         3,
         "the folder and its two files"
     );
-    let printed = build(&site, &["--dry-run"]).output().unwrap();
-    let printed = String::from_utf8(printed.stdout).unwrap();
+    let printed = build(&site, &["--dry-run"]).prints();
     assert_contains!(
         printed,
         "\"Blob\" = REG_BINARY of 472 bytes\n",

@@ -133,6 +133,9 @@ pub(crate) trait Fails {
     /// Runs it, asserts the exit code, and returns stderr.
     #[track_caller]
     fn tells(&mut self, exit: i32) -> String;
+
+    /// Runs it, and returns stdout.
+    fn prints(&mut self) -> String;
 }
 
 impl Fails for assert_cmd::Command {
@@ -145,6 +148,10 @@ impl Fails for assert_cmd::Command {
     fn tells(&mut self, exit: i32) -> String {
         told(self.output(), exit)
     }
+
+    fn prints(&mut self) -> String {
+        String::from_utf8(self.output().unwrap().stdout).unwrap()
+    }
 }
 
 impl Fails for std::process::Command {
@@ -156,6 +163,10 @@ impl Fails for std::process::Command {
     #[track_caller]
     fn tells(&mut self, exit: i32) -> String {
         told(self.output(), exit)
+    }
+
+    fn prints(&mut self) -> String {
+        String::from_utf8(self.output().unwrap().stdout).unwrap()
     }
 }
 

@@ -497,10 +497,7 @@ fn images_are_for_the_nodes_that_their_selectors_choose() {
         ("markdown", "| skipped | no Windows node matches"),
         ("html", "skipped<td>no Windows node matches"),
     ] {
-        let output = command(&site, "check", &["--quiet", "--format", format])
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = command(&site, "check", &["--quiet", "--format", format]).prints();
         assert!(text.contains(skipped), "{text}");
     }
 }

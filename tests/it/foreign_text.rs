@@ -9,6 +9,7 @@ use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::scripted::{answer, scripted};
 
 use crate::api::windows_node;
+use crate::failure::Fails;
 use crate::fake_catalog::setup::CatalogSetup;
 use crate::fake_catalog::{ResponseOverride, msu};
 
@@ -30,8 +31,7 @@ fn a_manifest_has_every_byte_but_moves_no_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let image = format!("{host}/app:odd-index");
     let arguments = ["image", "manifest", &image, "--insecure-registry", &host];
-    let piped = wincimg(&folder, &arguments).output().unwrap();
-    let piped = String::from_utf8(piped.stdout).unwrap();
+    let piped = wincimg(&folder, &arguments).prints();
     assert!(piped.contains(MARK) && piped.contains(steers), "{piped}");
 
     let program = assert_cmd::cargo::cargo_bin!("wincimg");

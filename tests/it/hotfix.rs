@@ -204,13 +204,11 @@ fn every_command_works_with_the_refreshed_table() {
         .assert_code(0);
     let after = simulated();
     assert_eq!(after.status.code(), Some(0), "{after:?}");
-    let base = setup
+    let text = setup
         .program()
         .args(["check-compat", "--host-build", "26100.33296"])
         .args(["--image-build", "26100.33499", "--on", "2026-10-20"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&base.stdout);
+        .prints();
     assert_contains!(text, "26100.33500", "KB5131031");
 }
 
@@ -237,13 +235,11 @@ fn a_table_without_the_last_months_is_reported() {
 #[test]
 fn an_update_that_breaks_something_is_named_with_its_fix() {
     let setup = CatalogSetup::new();
-    let output = setup
+    let text = setup
         .program()
         .args(["check-compat", "--host-build", "14393.9418"])
         .args(["--image-build", "14393.9512", "--on", "2026-09-20"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+        .prints();
     let breaks = ["KB5123099", "Remote Desktop", "KB5129239"];
     assert!(breaks.iter().all(|it| text.contains(it)), "{text}");
     setup

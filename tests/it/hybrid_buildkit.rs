@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use wincimg_testkit::windows_stand_in::WindowsStandIn;
 
-use crate::failure::Failure;
+use crate::failure::{Fails, Failure};
 use crate::hybrid::{FROM, building, instructions, json_of, layers, only, site};
 use crate::site::{Site, stderr};
 
@@ -70,8 +70,7 @@ async fn steps_for_windows_run_in_buildkit_and_not_again() {
     let text = ["build", "./app", "--host-build", "17763.973", "--dry-run"];
     for flag in ["--builder", "--docker-host"] {
         let text = [&text[..], &["--base-registry", &bases, flag, BUILDER]].concat();
-        let shown = site.command(&text).output().unwrap();
-        let shown = String::from_utf8(shown.stdout).unwrap();
+        let shown = site.command(&text).prints();
         let expected = format!("windows: buildkit at {BUILDER}, experimental");
         assert!(shown.lines().any(|line| line == expected), "{shown}");
     }

@@ -97,11 +97,9 @@ fn a_project_gets_a_recipe_that_says_what_to_publish() {
         "tool/Tool.csproj",
         "<Project Sdk=\"Microsoft.NET.Sdk\"><PropertyGroup><OutputType>Exe</OutputType></PropertyGroup></Project>",
     );
-    let output = site
+    let printed = site
         .with_no_bases(&["init", "mytool", "--dotnet", "tool/Tool.csproj"])
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
+        .prints();
     assert_contains!(
         printed,
         "dotnet publish ./tool/Tool.csproj -c Release -r win-x64"

@@ -555,8 +555,7 @@ fn a_line_with_many_mistakes_has_a_small_report() {
 #[test]
 fn github_and_gitlab_get_their_own_formats() {
     let text = format!("{BASE}RUN cd C:/a\nRUN cd C:/a\n");
-    let output = lint(&text).args(["--format", "github"]).output().unwrap();
-    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = lint(&text).args(["--format", "github"]).prints();
     let first = lines.lines().next().unwrap();
     assert!(
         first.starts_with("::error file=-,line=2,endLine=2,title=lost-with-line::this folder ends"),

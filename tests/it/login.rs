@@ -354,16 +354,14 @@ fn a_terminal_is_asked_and_does_not_show_the_password() {
     let home = tempfile::tempdir().unwrap();
     let ca = registry.ca().display().to_string();
     let at_a_terminal = |typed: &str| {
-        let output = Command::new(&python)
+        Command::new(&python)
             .args(["-c", AT_A_TERMINAL, typed])
             .arg(assert_cmd::cargo::cargo_bin!("wincimg"))
             .args(["login", &registry.host(), "--ca-file", &ca])
             .env("HOME", home.path())
             .env_remove("DOCKER_CONFIG")
             .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
+            .prints()
     };
     let printed = at_a_terminal(&format!("User:={USER}\\n|Password:={PASSWORD}\\n"));
     assert!(printed.starts_with("0 True"), "{printed}");

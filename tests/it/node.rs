@@ -191,13 +191,11 @@ fn a_node_without_a_base_is_named() {
 fn the_nodes_of_an_image_are_those_on_which_check_compat_calls_it_startable() {
     let hosts = ["14393.3384", "17763.973", "17763.1158", "20348.2402"];
     let hosts = hosts.iter().flat_map(|host| ["--host-build", host]);
-    let output = Site::new()
+    let text = Site::new()
         .with_no_bases(&["node", "script", "--registry", REGISTRY])
         .args(hosts)
         .args(["--base-registry", "127.0.0.1:1/mcr"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+        .prints();
     let rows = settings(&text).lines();
     let rows: Vec<&str> = rows.filter(|row| row.contains("Revision = ")).collect();
     assert_eq!(rows.len(), 4, "{rows:?}");

@@ -11,6 +11,8 @@ use toml::Table;
 use wincimg_testkit::component;
 use wincimg_testkit::sbom_readers::{problems, python_with_readers};
 
+use crate::failure::Fails;
+
 fn rules() -> Table {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deny.toml");
     std::fs::read_to_string(file).unwrap().parse().unwrap()
@@ -198,13 +200,11 @@ fn crates_for_others_can_be_published_with_all_that_they_need() {
 
 #[test]
 fn whoever_reads_layers_gets_no_installers() {
-    let output = Command::new(env!("CARGO"))
+    let tree = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
         .args(["--package", "wincimg-layer"])
-        .output()
-        .unwrap();
-    let tree = String::from_utf8(output.stdout).unwrap();
+        .prints();
     assert_contains!(tree, "wincimg-registry v");
     assert!(!tree.contains("wincimg-msi v"), "{tree}");
 }

@@ -421,8 +421,7 @@ fn recipes_unpack_what_they_name() {
     let plan = &plan["plans"][0];
     assert_eq!(plan["files"][0]["unpack"], json!({"strip": 1}));
     assert_eq!(plan["content"].as_array().unwrap().len(), 4);
-    let shown = build(&site, "./app", &["--dry-run"]).output().unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = build(&site, "./app", &["--dry-run"]).prints();
     let unpacked = ["file ", r"C:\tools", "./app/python.zip"];
     says(&shown, &line(&unpacked));
 }

@@ -87,10 +87,7 @@ fn every_name_gets_what_was_built() {
     let site = Site::new();
     let names = ["app:1.4", "app:latest", "mirror/web:1.4"];
     let names = names.map(|name| format!("{}/{name}", site.host()));
-    let digest = |name: &str| {
-        let output = site.command(&["digest", name]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
+    let digest = |name: &str| site.command(&["digest", name]).prints().trim().to_owned();
     for hosts in [&[HOST][..], &[HOST, OTHER]] {
         let mut command = site.build("pause");
         for host in hosts {

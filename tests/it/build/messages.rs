@@ -7,6 +7,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 
+use crate::failure::Fails;
 use crate::site::{Site, json_of};
 
 #[test]
@@ -41,11 +42,9 @@ fn a_recipe_that_ships_is_shown_as_its_text_or_as_json() {
 
 #[test]
 fn the_help_has_under_dockers_heading_only_what_is_dockers() {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+    let help = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .args(["build", "--help"])
-        .output()
-        .unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
+        .prints();
     let section = |heading: &str| {
         let (_, rest) = help.split_once(&format!("\n{heading}:\n")).unwrap();
         let next = rest

@@ -23,6 +23,8 @@ use page::{Block, Page};
 use stage::Stage;
 use wincimg_windows::compat::{CompatRule, Concern};
 
+use crate::failure::Fails;
+
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Prefixes of commands that cannot run here, with the reason. Their flags of `wincimg` are checked
@@ -106,9 +108,7 @@ fn hold_flags_against_help(line: &str) {
         .collect();
     let help = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .args(&command)
-        .output()
-        .unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
+        .prints();
     for flag in arguments
         .split_whitespace()
         .filter(|word| word.starts_with("--"))

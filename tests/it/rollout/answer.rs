@@ -3,6 +3,7 @@
 use predicates::prelude::*;
 
 use super::*;
+use crate::failure::Fails;
 use crate::terminal::on_terminal;
 
 /// Nodes of two builds, the first of them labelled.
@@ -125,8 +126,7 @@ fn what_surely_does_not_start_is_said_despite_what_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let pods: [(&str, &[&str], &str); 2] =
         [("old", &["old"], ""), ("half-read", &["old", "secret"], "")];
-    let output = check_pods(&folder, &pods).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = check_pods(&folder, &pods).prints();
     let (_, half_read) = text.split_once("\nshop/half-read ").unwrap();
     let (half_read, _) = half_read.split_once("\n\n").unwrap();
     assert!(
@@ -247,11 +247,9 @@ fn an_outage_comes_before_a_risk_and_both_before_the_matrix() {
             ],
         ),
     ] {
-        let output = check_pods(&folder, &pods)
+        let text = check_pods(&folder, &pods)
             .args(["--plan", "--format", format])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+            .prints();
         let found = places.map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
         assert!(found.is_sorted() && found[0] == 0, "{text}");
         let [down, risk] = ["shop/down start", "shop/risk can land"].map(|part| text.find(part));

@@ -1,6 +1,7 @@
 //! Reports that code hosts and CI systems follow from one day to the next.
 
 use super::*;
+use crate::failure::Fails;
 
 /// `check-compat` in a folder with nodes of Windows 17763.973, and a workload at line 4 of its
 /// manifest, whose image has this version.
@@ -87,12 +88,10 @@ fn cases_of_junit_keep_their_names_from_one_month_to_the_next() {
     let folder = tempfile::tempdir().unwrap();
     for nodes in [2, 50] {
         let names = |host: &str, image: &str, day: &str| -> Vec<String> {
-            let output = check(&folder, nodes, host, image)
+            let text = check(&folder, nodes, host, image)
                 .args(["r.example/other:1", "--on", day, "--format", "junit"])
                 .args(["--workloads", "pod.yaml", "--nodes", "nodes.json"])
-                .output()
-                .unwrap();
-            let text = String::from_utf8(output.stdout).unwrap();
+                .prints();
             assert_contains!(text, "is available");
             let named = text.split(" name=\"").skip(1);
             named

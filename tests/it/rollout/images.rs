@@ -363,13 +363,11 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
     lie["platform"] = json!({"os": "windows", "architecture": "arm64", "os.version": old});
     registry.tag("other", "1.0", &registry.index_of(&[lie]));
     let other = format!("{}/other:1.0", registry.host());
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+    let text = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .args(["image", "inspect", &other])
         .args(["--registry-config", NO_CREDENTIALS])
         .args(["--insecure-registry", &registry.host()])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+        .prints();
     assert_contains!(text, "index entry says windows/arm64");
     for (name, warnings) in [
         (
@@ -396,13 +394,11 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
             !report.to_string().contains("wincimg build"),
             "nothing is built: {report}"
         );
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        let text = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
             .args(["image", "inspect", &image])
             .args(["--registry-config", NO_CREDENTIALS])
             .args(["--insecure-registry", &registry.host()])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+            .prints();
         for warning in warnings {
             assert_contains!(text, warning);
         }

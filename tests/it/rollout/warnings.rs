@@ -249,8 +249,7 @@ fn workloads_offline(text: &str) -> Command {
 fn why_a_pod_is_refused_is_said_once_for_all_of_its_images() {
     let pod = "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a, image: 'a/b:1', \
                securityContext: {windowsOptions: {hostProcess: true}}}, {name: b, image: 'a/c:1'}]}\n";
-    let output = workloads_offline(pod).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = workloads_offline(pod).prints();
     assert_eq!(text.matches("refuses the pod").count(), 1, "{text}");
 }
 
