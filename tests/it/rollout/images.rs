@@ -171,14 +171,17 @@ fn an_entry_that_is_gone_fails_the_pull_of_a_containerd_that_fetches_all_entries
 }
 
 /// What `inspect` says of an image, for a check without its registry.
-fn inspected(registry: &FakeRegistry, image: &str) -> Vec<u8> {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["image", "inspect", image, "--format", "json"])
+fn inspected(registry: &FakeRegistry, image: &str) -> String {
+    inspect(registry, image).args(["--format", "json"]).prints()
+}
+
+fn inspect(registry: &FakeRegistry, image: &str) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command
+        .args(["image", "inspect", image])
         .args(["--registry-config", NO_CREDENTIALS])
-        .args(["--insecure-registry", &registry.host()])
-        .output()
-        .unwrap();
-    output.stdout
+        .args(["--insecure-registry", &registry.host()]);
+    command
 }
 
 #[test]
@@ -363,11 +366,7 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
     lie["platform"] = json!({"os": "windows", "architecture": "arm64", "os.version": old});
     registry.tag("other", "1.0", &registry.index_of(&[lie]));
     let other = format!("{}/other:1.0", registry.host());
-    let text = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .args(["image", "inspect", &other])
-        .args(["--registry-config", NO_CREDENTIALS])
-        .args(["--insecure-registry", &registry.host()])
-        .prints();
+    let text = inspect(&registry, &other).prints();
     assert_contains!(text, "index entry says windows/arm64");
     for (name, warnings) in [
         (
@@ -394,11 +393,7 @@ fn an_index_that_hides_the_image_of_a_host_is_written_again() {
             !report.to_string().contains("wincimg build"),
             "nothing is built: {report}"
         );
-        let text = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .args(["image", "inspect", &image])
-            .args(["--registry-config", NO_CREDENTIALS])
-            .args(["--insecure-registry", &registry.host()])
-            .prints();
+        let text = inspect(&registry, &image).prints();
         for warning in warnings {
             assert_contains!(text, warning);
         }
@@ -489,15 +484,8 @@ fn what_inspect_keeps_of_an_index_is_judged_like_the_index_itself() {
             format!("{name}:1.0")
         };
         let image = format!("{}/{image}", registry.host());
-        let inspected = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-            .args(["image", "inspect", &image, "--format", "json"])
-            .args(["--registry-config", NO_CREDENTIALS])
-            .args(["--insecure-registry", &registry.host()])
-            .output()
-            .unwrap();
-        assert!(inspected.status.success(), "{inspected:?}");
         let file = folder.path().join("images.json");
-        fs::write(&file, inspected.stdout).unwrap();
+        fs::write(&file, inspected(&registry, &image)).unwrap();
         let pod = format!(
             "kind: Pod\nmetadata: {{name: hpc}}\nspec: {{hostNetwork: true, nodeSelector: {{kubernetes.io/os: windows}}, \
              tolerations: [{{operator: Exists}}], securityContext: {{windowsOptions: {{hostProcess: \
@@ -644,12 +632,7 @@ fn an_index_without_end_is_refused_before_its_entries_are_read() {
         assert_eq!(report["checks"][0]["verdict"], "unknown", "{report}");
         let reason = report["checks"][0]["reason"].as_str().unwrap();
         assert!(reason.contains("1000"), "{reason}");
-        let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        inspect.args(["image", "inspect", &reference]);
-        inspect.args(["--registry-config", NO_CREDENTIALS]);
-        inspect
-            .args(registry_flags)
-            .fails(3, "image/document", &["1000", "index"]);
+        inspect(&registry, &reference).fails(3, "image/document", &["1000", "index"]);
         let requests = registry.requests().len() - before;
         assert!(requests < most, "{name}: {requests} requests");
     }
@@ -677,10 +660,7 @@ fn a_long_index_is_read_without_what_is_for_other_systems() {
             .args(["--host-build", "20348.2402", &reference]),
     );
     assert_eq!(code, 0, "{report}");
-    let mut inspect = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-    inspect.args(["image", "inspect", &reference]);
-    inspect.args(["--registry-config", NO_CREDENTIALS]);
-    let (code, found) = answer_of(inspect.args(registry_flags));
+    let (code, found) = answer_of(&mut inspect(&registry, &reference));
     assert_eq!((code, found["images"].as_array().unwrap().len()), (0, 10));
     assert_eq!(found["others"].as_array().unwrap().len(), 190);
     assert!(registry.requests().len() < 100);
