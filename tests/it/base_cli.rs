@@ -91,12 +91,8 @@ fn a_mirrors_prefix_and_whole_repositories_are_understood() {
     );
     let mirror = format!("{}/mcr.microsoft.com", registry.host());
     wincimg(&["resolve", "windows", "--host-build", "17763.973"])
-        .args([
-            "--base-registry",
-            &mirror,
-            "--insecure-registry",
-            &registry.host(),
-        ])
+        .args(["--base-registry", &mirror])
+        .args(["--insecure-registry", &registry.host()])
         .assert()
         .code(0);
     let whole = format!("{mirror}/windows");

@@ -129,12 +129,8 @@ impl BuildKit {
                 "build", "--progress", "plain", "--frontend", "dockerfile.v0",
             ])
             .args(["--opt", "platform=windows/amd64"])
-            .args([
-                "--local",
-                &local("context"),
-                "--local",
-                &local("dockerfile"),
-            ])
+            .args(["--local", &local("context")])
+            .args(["--local", &local("dockerfile")])
             .arg("--output")
             .arg(format!("type=oci,dest={}", archive.display()));
         let output = command.output().unwrap();

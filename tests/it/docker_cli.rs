@@ -174,13 +174,9 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
             "build", "./own", "--host-build", "17763.973", "--engine=docker",
         ],
     );
-    command.args([
-        "--docker-host",
-        &windows.host(),
-        "--registry",
-        &host,
-        "--push",
-    ]);
+    command
+        .args(["--docker-host", &windows.host(), "--registry", &host])
+        .arg("--push");
     command.args([
         "--label=team=web", "--build-arg=A=1", "--target=one", "--format=json",
     ]);
@@ -704,12 +700,9 @@ async fn proxies_and_headers_of_dockers_configuration_count_as_for_docker_build(
     });
     fs::write(docker.path().join("config.json"), config.to_string()).unwrap();
     let mut command = wincimg(&site, &["build", ".", "--host-build", "17763.973"]);
-    command.args([
-        "--docker-host",
-        &windows.host(),
-        "--build-arg",
-        "NO_PROXY=own",
-    ]);
+    command
+        .args(["--docker-host", &windows.host()])
+        .args(["--build-arg", "NO_PROXY=own"]);
     let output = command
         .env("DOCKER_CONFIG", docker.path())
         .output()

@@ -26,14 +26,8 @@ fn push_tools(site: &Site, text: &str) {
     site.write("tools/recipe.toml", recipe);
     site.build("./tools")
         .args(HOSTS)
-        .args([
-            "--registry",
-            &site.host(),
-            "--tag",
-            "1",
-            "--push",
-            "--replace",
-        ])
+        .args(["--registry", &site.host(), "--tag", "1"])
+        .args(["--push", "--replace"])
         .assert()
         .success();
 }

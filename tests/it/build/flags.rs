@@ -264,13 +264,9 @@ fn a_whole_name_is_a_tag() {
     let site = Site::new();
     let host = site.host();
     let mut command = site.build("pause");
-    command.args([
-        "--host-build",
-        "17763.973",
-        "--push",
-        "-t",
-        &format!("{host}/team/web:1.4"),
-    ]);
+    command
+        .args(["--host-build", "17763.973", "--push"])
+        .args(["-t", &format!("{host}/team/web:1.4")]);
     let built = json_of(&mut command);
     assert_eq!(
         built["images"][0]["reference"],

@@ -30,12 +30,8 @@ fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
         let site = Site::new();
         let mut command = site.command(&["build", "pause", "--host-build", "17763.973"]);
         command
-            .args([
-                "--output",
-                "oci:out",
-                "--insecure-registry",
-                &registry.host(),
-            ])
+            .args(["--output", "oci:out"])
+            .args(["--insecure-registry", &registry.host()])
             .args(["--base-registry", &format!("{}/{name}", registry.host())]);
         if let Some(epoch) = epoch {
             command.env("SOURCE_DATE_EPOCH", epoch);
@@ -146,12 +142,8 @@ async fn a_base_in_the_same_registry_that_may_not_be_mounted_is_copied() {
     let host = proxy.host();
     let mut command = site.command(&["build", "pause", "--host-build", "17763.973"]);
     command
-        .args([
-            "--base-registry",
-            &format!("{host}/mcr"),
-            "--registry",
-            &host,
-        ])
+        .args(["--base-registry", &format!("{host}/mcr")])
+        .args(["--registry", &host])
         .args(["--insecure-registry", &host, "--push"]);
     let built = json_of(&mut command.into());
     let layer = built["images"][0]["layers"][0]["digest"].as_str().unwrap();

@@ -164,13 +164,8 @@ fn microsofts_base_can_be_named() {
     json_of(
         site.build("base")
             .args(["--host-build", "17763.973", "--registry", &site.host()])
-            .args([
-                "--name",
-                &format!("mcr/{PUBLISHED}"),
-                "--tag",
-                "v1.0.0",
-                "--push",
-            ]),
+            .args(["--name", &format!("mcr/{PUBLISHED}"), "--tag", "v1.0.0"])
+            .arg("--push"),
     );
     let recipe = AGENT.replace("hostprocess", &format!("{PUBLISHED}:v1.0.0"));
     site.write("recipe.toml", recipe);

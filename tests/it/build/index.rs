@@ -35,13 +35,9 @@ pub(super) fn nodes(versions: &[(&str, &str)]) -> String {
 fn pushed_for(site: &Site, of_cluster: &[(&str, &str)]) -> assert_cmd::Command {
     site.write("nodes.json", nodes(of_cluster));
     let mut command = site.build("pause");
-    command.args([
-        "--nodes",
-        "nodes.json",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]);
+    command
+        .args(["--nodes", "nodes.json", "--registry", &site.host()])
+        .arg("--push");
     command
 }
 
@@ -246,13 +242,12 @@ fn hosts_of_a_build_share_the_newest_image_that_is_newer_than_none_of_them() {
 fn several_hosts_of_one_build_make_one_image_under_the_tag_itself() {
     let site = site();
     let hosts = ["--host-build", "17763.1158", "--host-build", "17763.2300"];
-    let built = json_of(site.build("pause").args(hosts).args([
-        "--registry",
-        &site.host(),
-        "--push",
-        "--tag",
-        "1.4",
-    ]));
+    let built = json_of(
+        site.build("pause")
+            .args(hosts)
+            .args(["--registry", &site.host(), "--push"])
+            .args(["--tag", "1.4"]),
+    );
     assert_eq!(built["index"], Value::Null);
     let reference = format!("{}/pause:1.4", site.host());
     for image in built["images"].as_array().unwrap() {

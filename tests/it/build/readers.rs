@@ -33,13 +33,9 @@ fn docker_registry_and_skopeo_take_what_is_pushed() {
     let target = registry.host();
     let mut command = site.build("pause");
     command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
-    command.args([
-        "--registry",
-        &format!("{target}/k8s"),
-        "--push",
-        "--tag",
-        "3.9",
-    ]);
+    command
+        .args(["--registry", &format!("{target}/k8s"), "--push"])
+        .args(["--tag", "3.9"]);
     command.args(["--insecure-registry", &target]);
     let built = json_of(&mut command);
 

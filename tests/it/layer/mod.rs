@@ -127,12 +127,8 @@ fn gzip_takes_the_blob_for_a_whole_one_and_gnu_tar_lists_every_entry() {
     let mut gzip = Command::new("gzip");
     output_of(gzip.arg("-t").stdin(File::open(&file).unwrap()));
     let mut tar = Command::new("tar");
-    tar.args([
-        "--warning=no-unknown-keyword",
-        "--quoting-style=literal",
-        "--utc",
-        "-tvzf",
-    ]);
+    tar.arg("--warning=no-unknown-keyword")
+        .args(["--quoting-style=literal", "--utc", "-tvzf"]);
     let listing = output_of(tar.arg(&file));
     let lines: Vec<&str> = listing.lines().collect();
     let names = rich_names();

@@ -106,13 +106,8 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
 #[test]
 fn a_pod_that_cannot_be_placed_is_left_out_with_a_word() {
     wincimg()
-        .args([
-            "--nodes",
-            &format!("{CLUSTERS}/aks.json"),
-            "--workloads",
-            "-",
-            "--offline",
-        ])
+        .args(["--nodes", &format!("{CLUSTERS}/aks.json")])
+        .args(["--workloads", "-", "--offline"])
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n")
         .assert()
         .code(0)
@@ -124,13 +119,8 @@ fn a_pod_that_could_land_is_not_green_without_a_known_system() {
     // EKS does not taint its Windows nodes.
     let mut command = wincimg();
     command
-        .args([
-            "--nodes",
-            &format!("{CLUSTERS}/eks.json"),
-            "--workloads",
-            "-",
-            "--offline",
-        ])
+        .args(["--nodes", &format!("{CLUSTERS}/eks.json")])
+        .args(["--workloads", "-", "--offline"])
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n");
     let (code, report) = answer_of(&mut command);
     assert_eq!(code, 1);
@@ -144,12 +134,8 @@ fn a_pod_that_could_land_is_not_green_without_a_known_system() {
 #[test]
 fn what_has_one_cause_on_all_nodes_is_said_once() {
     wincimg()
-        .args([
-            "--nodes",
-            &format!("{CLUSTERS}/kubeadm.json"),
-            "--offline",
-            "a/b:1",
-        ])
+        .args(["--nodes", &format!("{CLUSTERS}/kubeadm.json")])
+        .args(["--offline", "a/b:1"])
         .assert()
         .code(1)
         .stdout(line(&["why: ", "--offline"]).and(line(&["fix: ", "--offline"])));

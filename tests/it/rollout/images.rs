@@ -264,12 +264,9 @@ fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
     }
     let on = |host: &str| {
         let mut command = wincimg();
-        command.args([
-            "--insecure-registry",
-            &registry.host(),
-            "--host-build",
-            host,
-        ]);
+        command
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", host]);
         command.args(
             images
                 .iter()
@@ -294,12 +291,8 @@ fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
     registry.tag("wrong", "1.0", &index);
     let (code, report) = answer_of(
         wincimg()
-            .args([
-                "--insecure-registry",
-                &registry.host(),
-                "--host-build",
-                "26100.1",
-            ])
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--host-build", "26100.1"])
             .arg(format!("{}/wrong:1.0", registry.host())),
     );
     assert_eq!(code, 0, "{report}");
@@ -534,12 +527,8 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
     let locked = served.host();
     let (code, report) = answer_of(
         wincimg()
-            .args([
-                "--insecure-registry",
-                &registry.host(),
-                "--insecure-registry",
-                &locked,
-            ])
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--insecure-registry", &locked])
             .arg(format!("{locked}/secret/app:1"))
             .arg(format!("{}/shop/gone:1", registry.host()))
             .arg(format!("{}/shop/web:1.4", registry.host()))

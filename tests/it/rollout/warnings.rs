@@ -164,12 +164,8 @@ fn a_pod_that_is_more_patient_than_its_image_is_warned_about() {
     let mut command = wincimg();
     command
         .args(["--insecure-registry", &registry.host(), "--workloads", "-"])
-        .args([
-            "--nodes",
-            &format!("{CLUSTERS}/kubeadm.json"),
-            "--simulate",
-            "win-*=17763.5696",
-        ])
+        .args(["--nodes", &format!("{CLUSTERS}/kubeadm.json")])
+        .args(["--simulate", "win-*=17763.5696"])
         .write_stdin(workloads);
     let (code, report) = answer_of(&mut command);
     assert_eq!(code, 0, "{report}");
@@ -208,12 +204,8 @@ fn a_large_image_is_warned_about_where_docker_pulls_it() {
         let mut command = wincimg();
         command
             .args(["--insecure-registry", &registry.host(), "--workloads", "-"])
-            .args([
-                "--nodes",
-                &format!("{CLUSTERS}/{cluster}.json"),
-                "--simulate",
-                "*=17763.5696",
-            ])
+            .args(["--nodes", &format!("{CLUSTERS}/{cluster}.json")])
+            .args(["--simulate", "*=17763.5696"])
             .write_stdin(pod("large") + &pod("index"));
         let (_, report) = answer_of(&mut command);
         problems(&report, &registry).1
