@@ -6,10 +6,11 @@ use std::fs;
 use predicates::Predicate as _;
 use wincimg_testkit::cabinet::cabinet;
 use wincimg_testkit::component;
+use wincimg_testkit::file_server::ResponseFault;
 
 use crate::failure::{Fails, note};
 use crate::fake_catalog::setup::{CatalogSetup, FILE, TITLE};
-use crate::fake_catalog::{ERROR_PAGE, Fault, Listed, ResponseOverride, msu};
+use crate::fake_catalog::{ERROR_PAGE, Listed, ResponseOverride, msu};
 use crate::site::each;
 
 #[test]
@@ -84,10 +85,10 @@ fn a_connection_that_breaks_is_continued_where_it_broke() {
     setup.catalog.fail(
         FILE,
         [
-            Fault::Cut(150_000),
-            Fault::Status(503),
-            Fault::Cut(100_000),
-            Fault::Slow,
+            ResponseFault::Cut(150_000),
+            ResponseFault::Status(503),
+            ResponseFault::Cut(100_000),
+            ResponseFault::Slow,
         ],
     );
     setup.fetch().assert_code(0);
@@ -99,9 +100,10 @@ fn a_connection_that_breaks_is_continued_where_it_broke() {
 
 /// Leaves the first 150,000 bytes of the file, like an interrupted run.
 fn broken_off(setup: &CatalogSetup) {
-    setup
-        .catalog
-        .fail(FILE, [Fault::Cut(150_000), Fault::Status(404)]);
+    setup.catalog.fail(
+        FILE,
+        [ResponseFault::Cut(150_000), ResponseFault::Status(404)],
+    );
     setup
         .fetch()
         .assert_code(3)
@@ -162,7 +164,7 @@ fn pieces_that_do_not_fit_together_are_begun_again_even_if_the_server_does_not_t
 fn a_server_that_lost_the_range_is_asked_for_the_whole() {
     let (setup, bytes) = CatalogSetup::with_april_2020();
     broken_off(&setup);
-    setup.catalog.fail(FILE, [Fault::Status(416)]);
+    setup.catalog.fail(FILE, [ResponseFault::Status(416)]);
     setup.fetch().assert_code(0);
     assert_eq!(fs::read(setup.out().join(FILE)).unwrap(), bytes);
 }
@@ -358,7 +360,7 @@ fn an_update_that_the_catalog_has_only_for_others_is_a_no() {
 #[test]
 fn ten_that_want_the_same_update_at_once_all_get_it() {
     let (setup, bytes) = CatalogSetup::with_april_2020();
-    setup.catalog.fail(FILE, [Fault::Slow]);
+    setup.catalog.fail(FILE, [ResponseFault::Slow]);
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let users: Vec<_> = (0..10).map(|_| scope.spawn(|| setup.fetch())).collect();
         users.into_iter().map(|user| user.join().unwrap()).collect()
@@ -600,7 +602,7 @@ fn links_that_lead_elsewhere_than_into_the_world_are_refused() {
 #[test]
 fn a_fetch_that_takes_too_long_ends() {
     let (setup, _) = CatalogSetup::with_april_2020();
-    setup.catalog.fail(FILE, [Fault::Slow]);
+    setup.catalog.fail(FILE, [ResponseFault::Slow]);
     let began = std::time::Instant::now();
     setup
         .catalog_command(&["fetch", "17763.1158", "--output", "out"])

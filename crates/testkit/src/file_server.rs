@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 
@@ -28,6 +28,8 @@ pub enum ResponseFault {
     Cut(usize),
     /// This number of bytes, and then a long pause.
     Hang(usize),
+    /// Ten pieces with pauses.
+    Slow,
 }
 
 #[derive(Default)]
@@ -116,9 +118,6 @@ impl FileServer {
 impl Files {
     fn answer(&mut self, asked: &ScriptedRequest) -> Response {
         let path = &asked.path;
-        let range = asked.header("range");
-        let start = range.and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-'));
-        let start: usize = start.and_then(|it| it.parse().ok()).unwrap_or_default();
         if let Some(to) = self.redirects.get(path) {
             return (StatusCode::FOUND, [(header::LOCATION, to.clone())]).into_response();
         }
@@ -131,42 +130,64 @@ impl Files {
         };
         let sum: u64 = content.iter().map(|&byte| u64::from(byte)).sum();
         let tag = format!("\"{sum:x}\"");
-        let rest = content.slice(start.min(content.len())..);
-        let mut response = Response::builder()
-            .header(header::CONTENT_TYPE, *kind)
-            .header(header::ETAG, tag)
-            .header(header::CONTENT_LENGTH, rest.len());
-        if start > 0 {
-            let whole = content.len();
-            let range = format!("bytes {start}-{}/{whole}", whole - 1);
-            response = response
-                .status(StatusCode::PARTIAL_CONTENT)
-                .header(header::CONTENT_RANGE, range);
-        }
-        let body = match fault {
-            Some(ResponseFault::Cut(length)) => {
-                let pieces = [
-                    Ok(rest.slice(..length)),
-                    Err(std::io::Error::other("cut by the test")),
-                ];
-                // The bytes before the break have to be sent first.
-                Body::from_stream(stream::iter(pieces).then(|piece| async {
-                    if piece.is_err() {
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
-                    piece
-                }))
-            }
-            Some(ResponseFault::Hang(length)) => {
-                let first = stream::iter([Ok::<_, Infallible>(rest.slice(..length))]);
-                let never = stream::once(async {
-                    tokio::time::sleep(Duration::from_mins(5)).await;
-                    Ok(Bytes::new())
-                });
-                Body::from_stream(first.chain(never))
-            }
-            _ => Body::from(rest),
-        };
-        response.body(body).unwrap()
+        let mut response = send(content, start_of(asked.header("range")), fault);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(*kind));
+        headers.insert(header::ETAG, tag.parse().unwrap());
+        response
     }
+}
+
+/// The first byte that a `Range` asks for.
+pub fn start_of(range: Option<&str>) -> usize {
+    let start = range.and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-'));
+    start.and_then(|it| it.parse().ok()).unwrap_or_default()
+}
+
+/// The answer with a file from this byte on.
+pub fn send(content: &Bytes, start: usize, fault: Option<ResponseFault>) -> Response {
+    let whole = content.len();
+    let rest = content.slice(start.min(whole)..);
+    let mut response = Response::builder().header(header::CONTENT_LENGTH, rest.len());
+    if start > 0 {
+        let range = format!("bytes {start}-{}/{whole}", whole - 1);
+        response = response
+            .status(StatusCode::PARTIAL_CONTENT)
+            .header(header::CONTENT_RANGE, range);
+    }
+    let body = match fault {
+        Some(ResponseFault::Cut(length)) => {
+            let pieces = [
+                Ok(rest.slice(..length.min(rest.len()))),
+                Err(std::io::Error::other("cut by the test")),
+            ];
+            // The bytes before the break have to be sent first.
+            Body::from_stream(stream::iter(pieces).then(|piece| async {
+                if piece.is_err() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                piece
+            }))
+        }
+        Some(ResponseFault::Hang(length)) => {
+            let first = stream::iter([Ok::<_, Infallible>(rest.slice(..length))]);
+            let never = stream::once(async {
+                tokio::time::sleep(Duration::from_mins(5)).await;
+                Ok(Bytes::new())
+            });
+            Body::from_stream(first.chain(never))
+        }
+        Some(ResponseFault::Slow) => {
+            let pieces: Vec<Bytes> = rest
+                .chunks(whole.div_ceil(10))
+                .map(Bytes::copy_from_slice)
+                .collect();
+            Body::from_stream(stream::iter(pieces).then(|piece| async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Ok::<_, Infallible>(piece)
+            }))
+        }
+        _ => Body::from(rest),
+    };
+    response.body(body).unwrap()
 }

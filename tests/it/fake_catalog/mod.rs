@@ -7,9 +7,7 @@ pub mod setup;
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -17,9 +15,9 @@ use axum::extract::State;
 use axum::http::{Method, Request, Response, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures_util::{StreamExt, stream};
 use sha2::Digest as _;
 use wincimg_testkit::cabinet::cabinet;
+use wincimg_testkit::file_server::{ResponseFault, send, start_of};
 use wincimg_testkit::serve;
 use wincimg_testkit::serve::serve_with;
 
@@ -70,18 +68,7 @@ pub struct ServedFile {
     pub etag: Option<String>,
     /// True if `If-Range` is supported.
     pub careful: bool,
-    pub faults: VecDeque<Fault>,
-}
-
-/// Fault of one request for a file.
-#[derive(Clone, Copy)]
-pub enum Fault {
-    /// The connection breaks after this number of bytes.
-    Cut(usize),
-    /// Bytes are sent in small chunks with pauses.
-    Slow,
-    /// A response without a file.
-    Status(u16),
+    pub faults: VecDeque<ResponseFault>,
 }
 
 /// Response for a page.
@@ -149,7 +136,7 @@ impl FakeCatalog {
     }
 
     /// Sets the faults of the next requests for a file.
-    pub fn fail(&self, name: &str, faults: impl IntoIterator<Item = Fault>) {
+    pub fn fail(&self, name: &str, faults: impl IntoIterator<Item = ResponseFault>) {
         self.change_served(name, |served| served.faults.extend(faults));
     }
 
@@ -357,59 +344,19 @@ impl Content {
 impl ServedFile {
     fn send(&mut self, range: Option<&str>, if_range: Option<&str>) -> Response<Body> {
         let fault = self.faults.pop_front();
-        if let Some(Fault::Status(status)) = fault {
+        if let Some(ResponseFault::Status(status)) = fault {
             return plain(status, "not now");
         }
         let same = !self.careful || if_range.is_none() || if_range == self.etag.as_deref();
-        let start = range
-            .filter(|_| same)
-            .and_then(|range| {
-                range
-                    .strip_prefix("bytes=")?
-                    .strip_suffix('-')?
-                    .parse()
-                    .ok()
-            })
-            .unwrap_or(0);
-        let total = self.bytes.len();
-        if start >= total {
+        let start = start_of(range.filter(|_| same));
+        if start >= self.bytes.len() {
             return plain(416, "no such range");
         }
-        let bytes = self.bytes[start..].to_vec();
-        let mut answer = Response::builder()
-            .status(if start > 0 { 206 } else { 200 })
-            .header(header::CONTENT_LENGTH, bytes.len());
-        if start > 0 {
-            let range = format!("bytes {start}-{}/{total}", total - 1);
-            answer = answer.header(header::CONTENT_RANGE, range);
-        }
+        let mut answer = send(&Bytes::from(self.bytes.clone()), start, fault);
         if let Some(etag) = &self.etag {
-            answer = answer.header(header::ETAG, etag);
+            let etag = etag.parse().unwrap();
+            answer.headers_mut().insert(header::ETAG, etag);
         }
-        let body = match fault {
-            Some(Fault::Cut(length)) => {
-                let sent = Bytes::from(bytes[..length.min(bytes.len())].to_vec());
-                let pieces = stream::iter([Ok(sent), Err(io::Error::other("cut"))]);
-                // The bytes before the break must be sent first.
-                Body::from_stream(pieces.then(|piece| async {
-                    if piece.is_err() {
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
-                    piece
-                }))
-            }
-            Some(Fault::Slow) => {
-                let pieces: Vec<Bytes> = bytes
-                    .chunks(total.div_ceil(10))
-                    .map(Bytes::copy_from_slice)
-                    .collect();
-                Body::from_stream(stream::iter(pieces).then(|piece| async {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    Ok::<_, io::Error>(piece)
-                }))
-            }
-            _ => Body::from(bytes),
-        };
-        answer.body(body).unwrap()
+        answer
     }
 }
