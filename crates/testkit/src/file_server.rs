@@ -125,14 +125,14 @@ impl Files {
         if let Some(ResponseFault::Status(status)) = fault {
             return StatusCode::from_u16(status).unwrap().into_response();
         }
-        let Some((content, kind)) = self.content.get(path) else {
+        let Some((content, kind)) = self.content.get(path).cloned() else {
             return (StatusCode::NOT_FOUND, "no such file").into_response();
         };
         let sum: u64 = content.iter().map(|&byte| u64::from(byte)).sum();
         let tag = format!("\"{sum:x}\"");
-        let mut response = send(content, start_of(asked.header("range")), fault);
+        let mut response = send(&content, start_of(asked.header("range")), fault);
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(*kind));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::ETAG, tag.parse().unwrap());
         response
     }
