@@ -1,12 +1,13 @@
 //! Assertions on an error, a note or a warning: its code, and the values that it must name,
 //! independent of the wording.
 
-use std::io;
 use std::process::Output;
 
 use predicates::Predicate;
 use predicates::function::function;
 use serde_json::Value;
+
+use crate::site::stderr;
 
 /// An error, read from the JSON object on stdout.
 #[derive(Debug)]
@@ -123,69 +124,46 @@ impl Failure {
     }
 }
 
-/// A command with an expected exit code.
+/// A command, and what is expected of it.
 pub(crate) trait Fails {
+    /// Runs it with more arguments.
+    fn run_with(&mut self, more: &[&str]) -> Output;
+
     /// Runs it with `--format json` and asserts the exit code, the error code, and that all of
     /// these values are named.
     #[track_caller]
-    fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure;
+    fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure {
+        let output = self.run_with(&["--format", "json"]);
+        let failure = Failure::of(&output);
+        assert_eq!(output.status.code(), Some(exit), "{failure:#?}");
+        failure.is(code, values)
+    }
 
     /// Runs it, asserts the exit code, and returns stderr.
     #[track_caller]
-    fn tells(&mut self, exit: i32) -> String;
+    fn tells(&mut self, exit: i32) -> String {
+        let output = self.run_with(&[]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(exit), "{printed}");
+        printed
+    }
 
     /// Runs it, and returns stdout.
-    fn prints(&mut self) -> String;
+    fn prints(&mut self) -> String {
+        String::from_utf8(self.run_with(&[]).stdout).unwrap()
+    }
 }
 
 impl Fails for assert_cmd::Command {
-    #[track_caller]
-    fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure {
-        failed(self.args(JSON).output(), exit, code, values)
-    }
-
-    #[track_caller]
-    fn tells(&mut self, exit: i32) -> String {
-        told(self.output(), exit)
-    }
-
-    fn prints(&mut self) -> String {
-        String::from_utf8(self.output().unwrap().stdout).unwrap()
+    fn run_with(&mut self, more: &[&str]) -> Output {
+        self.args(more).output().unwrap()
     }
 }
 
 impl Fails for std::process::Command {
-    #[track_caller]
-    fn fails(&mut self, exit: i32, code: &str, values: &[&str]) -> Failure {
-        failed(self.args(JSON).output(), exit, code, values)
+    fn run_with(&mut self, more: &[&str]) -> Output {
+        self.args(more).output().unwrap()
     }
-
-    #[track_caller]
-    fn tells(&mut self, exit: i32) -> String {
-        told(self.output(), exit)
-    }
-
-    fn prints(&mut self) -> String {
-        String::from_utf8(self.output().unwrap().stdout).unwrap()
-    }
-}
-
-const JSON: [&str; 2] = ["--format", "json"];
-
-#[track_caller]
-fn failed(output: io::Result<Output>, exit: i32, code: &str, values: &[&str]) -> Failure {
-    let output = output.unwrap();
-    let failure = Failure::of(&output);
-    assert_eq!(output.status.code(), Some(exit), "{failure:#?}");
-    failure.is(code, values)
-}
-
-#[track_caller]
-fn told(output: io::Result<Output>, exit: i32) -> String {
-    let output = output.unwrap();
-    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(exit), "{printed}");
-    printed
 }
 
 /// Matches if exactly one line names all of these values.
