@@ -5,16 +5,14 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg_common::progress::Silent;
 use wincimg_inspect::bases::BaseImage;
 use wincimg_oci::document::{Image, sha256};
-use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::image_locations::registry;
 use wincimg_testkit::windows_builds::{self, as_shown, base, build_all, id};
 use wincimg_testkit::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg_windows::version::WindowsVersion;
@@ -59,8 +57,7 @@ fn build(site: &Site, arguments: &[&str]) -> Output {
 
 async fn base_of(site: &Site, version: WindowsVersion) -> BaseImage {
     let host = site.host();
-    let client = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
-    base(&client, &format!("{host}/mcr"), version).await
+    base(&registry(&host), &format!("{host}/mcr"), version).await
 }
 
 /// A Windows daemon that builds the recipe.

@@ -5,17 +5,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Output};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use predicates::str::contains;
 use serde_json::Value;
-use wincimg_common::progress::Silent;
 use wincimg_oci::document::{
     Descriptor, Document, History, Image, ManifestFormat, Platform, sha256,
 };
-use wincimg_oci::remote::{RegistryClient, RegistryOptions};
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::image_locations::no_registry;
 use wincimg_testkit::layout::entries_of;
 use wincimg_testkit::test_bases::image_of;
 use wincimg_testkit::windows_base::StandIn;
@@ -485,10 +484,8 @@ async fn a_daemon_that_does_not_run_the_steps_is_told_before_anything_is_pushed(
 
 /// The image of an output.
 async fn output_image(location: &str) -> (Source, Image) {
-    let registry = RegistryClient::new(RegistryOptions::default(), Arc::new(Silent)).unwrap();
-    let source = Source::open(&location.parse().unwrap(), &registry)
-        .await
-        .unwrap();
+    let source = Source::open(&location.parse().unwrap(), &no_registry()).await;
+    let source = source.unwrap();
     let Document::Manifest(manifest) = source.resolve(None).await.unwrap() else {
         panic!("{location} has an index");
     };

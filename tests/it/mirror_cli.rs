@@ -1,19 +1,16 @@
 //! End-to-end tests of `wincimg image mirror` between registries as packaged by Debian.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg_common::progress::Silent;
 use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::Sink;
 use wincimg_testkit::NO_CREDENTIALS;
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
+use wincimg_testkit::image_locations::{registry, sink};
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault, reads_blob};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -47,12 +44,10 @@ impl Pair {
 
     /// `windows/nanoserver` with an index of images.
     fn publish_index(&self, tag: &str, images: &[StandIn]) {
-        let options = wincimg_testkit::options(&self.source.host());
-        let registry = RegistryClient::new(options, Arc::new(Silent)).unwrap();
+        let registry = registry(&self.source.host());
         let reference = format!("{}/windows/nanoserver:{tag}", self.source.host());
         block_on(async {
-            let place = reference.parse().unwrap();
-            let sink = Sink::create(&place, &registry).await.unwrap();
+            let sink = sink(&reference, &registry).await;
             put_index(ManifestFormat::Docker, images, &sink, Some(tag)).await;
         });
     }

@@ -2,15 +2,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use wincimg_common::progress::Silent;
 use wincimg_oci::reference::parse_reference;
-use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::options;
+use wincimg_testkit::image_locations::registry;
 use wincimg_testkit::rounds::Rounds;
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::put_nanoserver;
@@ -63,7 +60,7 @@ fn tokens_for_many_repositories_are_fetched_at_once() {
     let rounds = Rounds::start(server.host());
     // A refusal, a token, the list.
     rounds.check(&[20, 20, 20], || {
-        let registry = RegistryClient::new(options(&rounds.host()), Arc::new(Silent)).unwrap();
+        let registry = registry(&rounds.host());
         let lists = (0..20).map(|number| {
             let reference = format!("{}/r{number}", rounds.host());
             let repository = registry.repository(&parse_reference(&reference).unwrap());

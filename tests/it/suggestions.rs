@@ -1,14 +1,11 @@
 //! Suggestions for images that a registry does not have.
 
 use std::process::Command;
-use std::sync::Arc;
 
 use serde_json::json;
-use wincimg_common::progress::Silent;
 use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::Sink;
 use wincimg_testkit::docker_registry::DockerRegistry;
+use wincimg_testkit::image_locations;
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
@@ -46,7 +43,7 @@ fn command(host: &str, arguments: &[&str]) -> Command {
 fn registry() -> DockerRegistry {
     let server = DockerRegistry::plain();
     let host = server.host();
-    let registry = RegistryClient::new(wincimg_testkit::options(&host), Arc::new(Silent)).unwrap();
+    let registry = image_locations::registry(&host);
     block_on(async {
         for name in [
             "shop/web:1.4",
@@ -55,9 +52,7 @@ fn registry() -> DockerRegistry {
         ] {
             let image = StandIn::new(ManifestFormat::Docker, "10.0.17763.973", &[(1000, 1)]);
             let reference = format!("{host}/{name}");
-            let sink = Sink::create(&reference.parse().unwrap(), &registry)
-                .await
-                .unwrap();
+            let sink = image_locations::sink(&reference, &registry).await;
             let tag = name.split_once(':').unwrap().1;
             put_index(ManifestFormat::Docker, &[image], &sink, Some(tag)).await;
         }

@@ -1,9 +1,7 @@
 //! `image delete`, on layouts and a real registry.
 
-use wincimg_common::progress::Silent;
-use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::docker_registry::DockerRegistry;
-use wincimg_testkit::options;
+use wincimg_testkit::image_locations;
 
 use super::*;
 
@@ -73,12 +71,10 @@ fn a_registry_loses_the_tag_and_the_digest_only_if_nothing_else_has_it() {
     let host = registry.host();
     let images = Images::new();
     block_on(async {
-        let client = RegistryClient::new(options(&host), Arc::new(Silent)).unwrap();
+        let client = image_locations::registry(&host);
         for (tag, layer) in [("1", app()), ("2", patch())] {
             let place = format!("{host}/web:{tag}");
-            let sink = Sink::create(&place.parse().unwrap(), &client)
-                .await
-                .unwrap();
+            let sink = sink(&place, &client).await;
             let image = image("17763.1040", vec![bottom(), layer]);
             image.put(&sink, Some(tag)).await;
             if tag == "2" {

@@ -22,7 +22,7 @@ use wincimg_oci::store::Sink;
 use wincimg_registry::hive::log_writer::set_sequences;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::image_locations::{no_registry, registry};
+use wincimg_testkit::image_locations::{no_registry, registry, sink};
 use wincimg_testkit::programs::{component, python_with_regipy};
 use wincimg_testkit::test_bases::{
     FILE, LayerTar, USER_FOLDER, bottom_layer, delete_key, delete_value, delta_hive, image_of,
@@ -122,8 +122,7 @@ impl Images {
 
     async fn sink(&self, name: &str) -> Sink {
         let place = format!("oci:{name}", name = self.path(name).display());
-        let sink = Sink::create(&place.parse().unwrap(), &no_registry()).await;
-        sink.unwrap()
+        sink(&place, &no_registry()).await
     }
 
     fn put(&self, name: &str, image: &StandIn) {

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use wincimg_registry::regfile;
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::windows_base::{StandIn, put_index};
-use wincimg_testkit::{component, options};
+use wincimg_testkit::{component, image_locations};
 
 use super::*;
 
@@ -62,13 +62,11 @@ impl Built {
         let registry = DockerRegistry::plain();
         let host = registry.host();
         block_on(async {
-            let client = RegistryClient::new(options(&host), Arc::new(Silent)).unwrap();
+            let client = image_locations::registry(&host);
             for (version, seed) in [("10.0.17763.973", 1), ("10.0.20348.2402", 2)] {
                 let base = StandIn::new(ManifestFormat::Docker, version, &[(20_000, seed)]);
                 let place = format!("{host}/windows/nanoserver:{version}");
-                let sink = Sink::create(&place.parse().unwrap(), &client)
-                    .await
-                    .unwrap();
+                let sink = sink(&place, &client).await;
                 put_index(ManifestFormat::Docker, &[base], &sink, Some(version)).await;
             }
         });

@@ -22,11 +22,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use wincimg_common::progress::Silent;
 use wincimg_oci::document::{Descriptor, History, ManifestFormat, sha256};
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::Sink;
 use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::NO_CREDENTIALS;
+use wincimg_testkit::image_locations::{no_registry, put_at, sink};
 use wincimg_testkit::test_bases::{create, delete_key, gzip, set, tar_of};
 use wincimg_testkit::windows_base::StandIn;
 
@@ -79,11 +78,6 @@ fn redacted(text: &str, names: &[(&str, &str)]) -> String {
         text = text.split_off(hex + digest.len());
     }
     out + &text
-}
-
-/// A client for tests without a registry.
-fn no_registry() -> RegistryClient {
-    RegistryClient::new(wincimg_testkit::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
 }
 
 /// The files of a layer, in the tar's order.
@@ -146,12 +140,7 @@ impl LayoutImage {
     fn new(image: &StandIn) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = format!("oci:{}:app", folder.path().display());
-        block_on(async {
-            let sink = Sink::create(&place.parse().unwrap(), &no_registry())
-                .await
-                .unwrap();
-            image.put(&sink, Some("app")).await;
-        });
+        block_on(put_at(image, &place));
         Self { folder, place }
     }
 

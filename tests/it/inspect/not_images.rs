@@ -7,7 +7,6 @@ use predicates::str::contains;
 use serde_json::json;
 use wincimg_oci::document::{Document, Image, Index, Manifest, Platform, Verbatim};
 use wincimg_testkit::fake_registry::FakeRegistry;
-use wincimg_testkit::options;
 use wincimg_windows::shutdown::edits;
 
 use super::*;
@@ -51,9 +50,7 @@ fn mixed() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("oci:{}:app", folder.path().display());
     block_on(async {
-        let sink = Sink::create(&place.parse().unwrap(), &no_registry())
-            .await
-            .unwrap();
+        let sink = sink(&place, &no_registry()).await;
         let (windows, linux) = (windows().files(&deltas(&edits(20))), linux());
         for image in [&windows, &linux] {
             image.put_blobs(&sink, |_| true).await;
@@ -125,9 +122,7 @@ fn what_is_no_image_is_refused_by_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("oci:{}", folder.path().display());
     block_on(async {
-        let sink = Sink::create(&place.parse().unwrap(), &no_registry())
-            .await
-            .unwrap();
+        let sink = sink(&place, &no_registry()).await;
         for (tag, media_type) in [
             ("chart", "application/vnd.cncf.helm.config.v1+json"),
             ("bytes", "application/octet-stream"),
@@ -340,12 +335,7 @@ fn a_layer_that_no_runtime_unpacks_is_an_error_and_shown_all_the_same() {
 fn a_mirrored_layer_that_no_runtime_unpacks_is_an_error() {
     let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
     let place = format!("{}/app:1", source.host());
-    block_on(async {
-        let client = RegistryClient::new(options(&source.host()), Arc::new(Silent)).unwrap();
-        let sink = Sink::create(&place.parse().unwrap(), &client).await;
-        let sink = sink.unwrap();
-        with_another_diff_id().put(&sink, Some("1")).await;
-    });
+    block_on(put_at(&with_another_diff_id(), &place));
     wincimg("mirror")
         .arg(&place)
         .args(["--to", &target.host()])
