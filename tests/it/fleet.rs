@@ -92,6 +92,15 @@ fn states(report: &Value, image: usize) -> Vec<String> {
         .collect()
 }
 
+/// Runs a command, and asserts the exit code and the states of an image's builds.
+#[track_caller]
+fn finds(site: &Site, what: &str, code: i32, image: usize, expected: &[&str]) -> Value {
+    let (found, report) = run(site, what);
+    assert_eq!(found, code, "{report:#}");
+    assert_eq!(states(&report, image), expected, "{report:#}");
+    report
+}
+
 /// The entries of an index.
 fn index_of(site: &Site, name: &str, tag: &str) -> Vec<Value> {
     let repository = repository(options(&site.host()), &format!("{}/{name}", site.host()));
@@ -178,9 +187,7 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
 
     // A file of one of them changes.
     site.write("web/site/index.html", "hello again");
-    let (code, report) = run(&site, "check");
-    assert_eq!(code, 1);
-    assert_eq!(states(&report, 0), ["current", "current"]);
+    let report = finds(&site, "check", 1, 0, &["current", "current"]);
     assert_eq!(states(&report, 1), ["outdated", "outdated"]);
     let reason = |report: &Value| {
         let reason = report["images"][1]["builds"][0]["reason"].as_str();
@@ -188,18 +195,14 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     };
     // The inputs changed, not the base.
     assert!(!reason(&report).contains("10.0."), "{}", reason(&report));
-    let (code, report) = run(&site, "build");
-    assert_eq!(code, 0);
-    assert_eq!(states(&report, 1), ["built", "built"]);
+    finds(&site, "build", 0, 1, &["built", "built"]);
 
     update_node(&site);
     let (_, report) = run(&site, "check");
     assert_eq!(states(&report, 0), ["outdated", "current"]);
     let reason = report["images"][0]["builds"][0]["reason"].as_str().unwrap();
     assert_contains!(reason, "10.0.17763.973", "10.0.17763.1158");
-    let (code, report) = run(&site, "build");
-    assert_eq!(code, 0);
-    assert_eq!(states(&report, 0), ["built", "current"]);
+    finds(&site, "build", 0, 0, &["built", "current"]);
     let check = [
         "check-compat",
         &format!("{}/apps/pause:3.9", site.host()),
@@ -231,9 +234,7 @@ fn the_entry_that_a_node_selects_is_checked_in_each_run() {
     };
     // Of the second node, the first entry's image is reported to fail; it selects that one.
     runtime("2.4.0");
-    let (code, report) = run(&site, "build");
-    assert_eq!(code, 0, "{report:#}");
-    assert_eq!(states(&report, 0), ["built", "built"]);
+    finds(&site, "build", 0, 0, &["built", "built"]);
     for what in ["check", "build"] {
         let (code, report, said) = report_of(&mut command(&site, what, &[]));
         assert_eq!(code, 0, "{said}");
@@ -245,9 +246,7 @@ fn the_entry_that_a_node_selects_is_checked_in_each_run() {
     }
     // This one selects entries of its own build alone.
     runtime("1.7.0");
-    let (code, report) = run(&site, "check");
-    assert_eq!(code, 1, "{report:#}");
-    assert_eq!(states(&report, 0), ["current", "failed"]);
+    let report = finds(&site, "check", 1, 0, &["current", "failed"]);
     let problem = &report["images"][0]["builds"][1]["problem"];
     assert_eq!(problem["code"], "tag/unserved");
     assert_contains!(problem["problem"], "win-b");
@@ -274,9 +273,7 @@ fn one_odd_node_does_not_stop_the_rest() {
     let site = site();
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");
     mixed(&site, 2);
-    let (code, report) = run(&site, "build");
-    assert_eq!(code, 1, "{report:#}");
-    assert_eq!(states(&report, 0), ["failed", "built", "built"]);
+    let report = finds(&site, "build", 1, 0, &["failed", "built", "built"]);
     let odd = &report["images"][0]["builds"][0];
     assert_eq!(odd["nodes"], json!(["win-old"]));
     let problem = odd["problem"]["problem"].as_str().unwrap();
@@ -376,9 +373,7 @@ fn what_serves_a_node_today_is_kept() {
     fleet(&site, "[[image]]\nbuild = \"./web\"\n");
     assert_eq!(run(&site, "build").0, 0);
     mixed(&site, 3);
-    let (code, report) = run(&site, "build");
-    assert_eq!(code, 1);
-    assert_eq!(states(&report, 0), ["current", "failed", "current"]);
+    finds(&site, "build", 1, 0, &["current", "failed", "current"]);
     let versions: Vec<Value> = index_of(&site, "apps/web", "1")
         .iter()
         .map(|entry| entry["platform"]["os.version"].clone())
@@ -508,19 +503,10 @@ fn an_image_without_its_sources_is_put_on_the_base_that_fits() {
     assert_eq!(run(&site, "build").0, 0);
     let image = format!("{}/apps/web:1", site.host());
     fleet(&site, &format!("[[image]]\nupdate = \"{image}\"\n"));
-    let (code, report) = run(&site, "check");
-    assert_eq!(
-        (code, states(&report, 0)),
-        (0, vec!["current".to_owned(); 2]),
-        "{report:#}"
-    );
+    finds(&site, "check", 0, 0, &["current"; 2]);
     update_node(&site);
-    let (code, report) = run(&site, "check");
-    assert_eq!(code, 1);
-    assert_eq!(states(&report, 0), ["outdated", "current"], "{report:#}");
-    let (code, report) = run(&site, "build");
-    assert_eq!(code, 0, "{report:#}");
-    assert_eq!(states(&report, 0), ["built", "current"]);
+    finds(&site, "check", 1, 0, &["outdated", "current"]);
+    let report = finds(&site, "build", 0, 0, &["built", "current"]);
     assert_eq!(report["images"][0]["reference"], image.as_str());
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["complete"]), (0, &json!(true)), "{report:#}");
@@ -540,11 +526,7 @@ async fn a_tag_that_cannot_be_read_is_missing_with_the_reason() {
     let own = format!("\"{}/apps\"", site.host());
     let behind = format!("\"{}/apps\"", proxy.host());
     site.write("fleet.toml", list.replace(&own, &behind));
-    let (code, report) = run(&site, "check");
-    assert_eq!(
-        (code, states(&report, 1)),
-        (1, vec!["missing".to_owned(); 2])
-    );
+    let report = finds(&site, "check", 1, 1, &["missing"; 2]);
     let reason = report["images"][1]["builds"][0]["reason"].as_str().unwrap();
     assert_contains!(reason, "403");
 }
@@ -558,18 +540,8 @@ fn an_update_under_another_tag_has_the_state_of_that_tag() {
         &site,
         &format!("[[image]]\nupdate = \"{image}\"\ntag = \"live\"\n"),
     );
-    let (code, report) = run(&site, "check");
-    assert_eq!(
-        (code, states(&report, 0)),
-        (1, vec!["missing".to_owned(); 2]),
-        "{report:#}"
-    );
-    let (code, report) = run(&site, "build");
-    assert_eq!(
-        (code, states(&report, 0)),
-        (0, vec!["built".to_owned(); 2]),
-        "{report:#}"
-    );
+    finds(&site, "check", 1, 0, &["missing"; 2]);
+    finds(&site, "build", 0, 0, &["built"; 2]);
     let digests = |tag: &str| {
         let entries = index_of(&site, "apps/web", tag).into_iter();
         entries
@@ -578,11 +550,7 @@ fn an_update_under_another_tag_has_the_state_of_that_tag() {
     };
     assert_eq!(digests("live"), digests("1"), "on their bases already");
     let from = site.requests();
-    let (code, report) = run(&site, "build");
-    assert_eq!(
-        (code, states(&report, 0)),
-        (0, vec!["current".to_owned(); 2])
-    );
+    finds(&site, "build", 0, 0, &["current"; 2]);
     assert_eq!(sent(&site, from), Vec::<String>::new());
     update_node(&site);
     assert_eq!(states(&run(&site, "build").1, 0), ["built", "current"]);
@@ -630,11 +598,7 @@ fn a_dockerfile_is_built_again_when_a_file_of_its_folder_changes() {
     assert_eq!(report["images"][0]["reference"], reference.as_str());
     assert_eq!(run(&site, "check").0, 0);
     site.write("shop/app/a.txt", "b");
-    let (code, report) = run(&site, "check");
-    assert_eq!(
-        (code, states(&report, 0)),
-        (1, vec!["outdated".to_owned(); 2])
-    );
+    finds(&site, "check", 1, 0, &["outdated"; 2]);
     // A report in the folder is not part of the image.
     for what in ["build", "check"] {
         let report = ["--report", "json:shop/app/report.json"];
