@@ -101,12 +101,15 @@ fn finds(site: &Site, what: &str, code: i32, image: usize, expected: &[&str]) ->
     report
 }
 
-/// The entries of an index.
-fn index_of(site: &Site, name: &str, tag: &str) -> Vec<Value> {
-    let repository = repository(options(&site.host()), &format!("{}/{name}", site.host()));
+/// A part of every entry of the index of `apps/web`.
+fn entries_of(site: &Site, tag: &str, part: &str) -> Vec<Value> {
+    let repository = repository(options(&site.host()), &format!("{}/apps/web", site.host()));
     let raw = block_on(repository.get_manifest(tag)).unwrap();
     let index: Value = serde_json::from_slice(&raw.bytes).unwrap();
-    index["manifests"].as_array().unwrap().clone()
+    let entries = index["manifests"].as_array().unwrap().iter();
+    entries
+        .map(|entry| entry.pointer(part).unwrap().clone())
+        .collect()
 }
 
 /// Requests with content to the registry since then.
@@ -280,10 +283,7 @@ fn one_odd_node_does_not_stop_the_rest() {
     assert_contains!(problem, "17763.1158", "17763.973");
     assert_eq!(odd["problem"]["code"], "tag/several");
     let hint = odd["problem"]["hint"].as_str().unwrap();
-    let versions: Vec<Value> = index_of(&site, "apps/web", "1")
-        .iter()
-        .map(|entry| entry["platform"]["os.version"].clone())
-        .collect();
+    let versions = entries_of(&site, "1", "/platform/os.version");
     assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.1158"]);
 
     // The hint's command publishes the image of the odd node beside the index.
@@ -374,10 +374,7 @@ fn what_serves_a_node_today_is_kept() {
     assert_eq!(run(&site, "build").0, 0);
     mixed(&site, 3);
     finds(&site, "build", 1, 0, &["current", "failed", "current"]);
-    let versions: Vec<Value> = index_of(&site, "apps/web", "1")
-        .iter()
-        .map(|entry| entry["platform"]["os.version"].clone())
-        .collect();
+    let versions = entries_of(&site, "1", "/platform/os.version");
     assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
 }
 
@@ -411,10 +408,7 @@ fn entries_of_other_platforms_stay_and_labels_reach_the_image() {
     fleet(&site, image);
     let (code, report) = run(&site, "build");
     assert_eq!(code, 0, "{report:#}");
-    let systems: Vec<Value> = index_of(&site, "apps/web", "1")
-        .iter()
-        .map(|entry| entry["platform"]["os"].clone())
-        .collect();
+    let systems = entries_of(&site, "1", "/platform/os");
     assert_eq!(systems, ["linux", "windows", "windows"]);
     let tag = report["images"][0]["builds"][0]["image"].as_str().unwrap();
     let (_, shown) = answer_of(&mut site.with_no_bases(&["inspect", tag]));
@@ -542,12 +536,7 @@ fn an_update_under_another_tag_has_the_state_of_that_tag() {
     );
     finds(&site, "check", 1, 0, &["missing"; 2]);
     finds(&site, "build", 0, 0, &["built"; 2]);
-    let digests = |tag: &str| {
-        let entries = index_of(&site, "apps/web", tag).into_iter();
-        entries
-            .map(|entry| entry["digest"].clone())
-            .collect::<Vec<_>>()
-    };
+    let digests = |tag: &str| entries_of(&site, tag, "/digest");
     assert_eq!(digests("live"), digests("1"), "on their bases already");
     let from = site.requests();
     finds(&site, "build", 0, 0, &["current"; 2]);
