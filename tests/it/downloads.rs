@@ -58,12 +58,6 @@ fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
-/// The output of a build with this exit code.
-fn printed(command: &mut assert_cmd::Command, code: i32) -> String {
-    let printed = command.tells(code);
-    printed
-}
-
 /// A file of the built image.
 fn built(site: &Site, arguments: &[&str], path: &str) -> Vec<u8> {
     let _ = fs::remove_dir_all(site.path("layout"));
@@ -96,7 +90,7 @@ fn a_recipes_file_is_pinned_by_its_digest_and_fetched_once() {
     );
     let content = &dry["plans"][0]["content"][0];
     assert_eq!(*content, json!({"path": r"C:\app\tool.exe", "size": null}));
-    let noted = printed(&mut build(&site, &["--dry-run"]), 0);
+    let noted = build(&site, &["--dry-run"]).tells(0);
     says(&noted, &note(&[&server.url("/tools/tool.exe")]));
     assert_eq!(server.requests(), [""; 0]);
     for _ in 0..2 {
@@ -124,7 +118,7 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         "{hint}"
     );
     assert_eq!(site.requests(), before);
-    let warned = printed(&mut build(&site, &["--dry-run"]), 0);
+    let warned = build(&site, &["--dry-run"]).tells(0);
     says(&warned, &warning(&[&url, "--update-lock"]));
     assert_eq!(server.requests(), [""; 0]);
 
@@ -139,7 +133,9 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         ),
     );
     let arguments = [&["--update-lock"][..], &insecure].concat();
-    let noted = printed(build(&site, &arguments).args(["--output", "oci:first"]), 0);
+    let noted = build(&site, &arguments)
+        .args(["--output", "oci:first"])
+        .tells(0);
     says(&noted, &note(&["./app/wincimg.lock", "1", "0"]));
     let lock = site.text("app/wincimg.lock");
     let entry = format!(
@@ -164,7 +160,9 @@ fn a_file_that_nothing_pins_is_noted_and_refused_when_it_has_changed() {
         .advises(&["wincimg build"]);
     assert!(!site.path("second").exists());
     let arguments = [&["--update-lock"][..], &elsewhere].concat();
-    let noted = printed(build(&site, &arguments).args(["--output", "oci:third"]), 0);
+    let noted = build(&site, &arguments)
+        .args(["--output", "oci:third"])
+        .tells(0);
     says(&noted, &note(&["wincimg.lock", "0", "1"]));
     assert_eq!(built(&site, &elsewhere, "app/tool.exe"), b"other");
 }
@@ -358,12 +356,8 @@ fn two_builds_at_once_fetch_a_file_once() {
     let ended: Vec<String> = std::thread::scope(|scope| {
         let builds = ["one", "two", "three"].map(|name| {
             let site = &site;
-            scope.spawn(move || {
-                printed(
-                    build(site, &[]).args(["--output", &format!("oci:{name}")]),
-                    0,
-                )
-            })
+            let output = format!("oci:{name}");
+            scope.spawn(move || build(site, &[]).args(["--output", &output]).tells(0))
         });
         builds.map(|build| build.join().unwrap()).into()
     });
@@ -404,7 +398,7 @@ fn without_a_cache_of_its_own_a_build_downloads_all_the_same() {
     command
         .env("XDG_CACHE_HOME", site.path("open"))
         .env("TMPDIR", &temporary);
-    let said = printed(&mut command, 0);
+    let said = command.tells(0);
     says(&said, &warning(&["open/wincimg", "--cache-dir"]));
     assert_eq!(server.requests(), ["/tools/tool.exe"]);
     for folder in [&open, &temporary] {
@@ -420,7 +414,7 @@ fn a_cache_that_cannot_be_created_is_an_error_only_if_it_is_named() {
     site.write("home", "");
     let mut command = build(&site, &["--tag", "1", "--output", "oci:layout"]);
     command.env("XDG_CACHE_HOME", site.path("home"));
-    printed(&mut command, 0);
+    command.tells(0);
     assert_eq!(server.requests(), ["/tools/tool.exe"]);
     build(
         &site,
@@ -447,7 +441,7 @@ fn a_cache_that_cannot_be_written_is_an_error_only_if_it_is_named() {
     site.write("home/wincimg/downloads", "");
     let mut command = build(&site, &["--tag", "1", "--output", "oci:layout"]);
     command.env("XDG_CACHE_HOME", site.path("home"));
-    let said = printed(&mut command, 0);
+    let said = command.tells(0);
     says(
         &said,
         &warning(&["the cache is not used", "wincimg/downloads", "--cache-dir"]),
@@ -596,7 +590,7 @@ fn a_digest_that_a_line_checks_pins_what_it_downloads() {
             sha256(&tool())
         ),
     );
-    let noted = printed(&mut build(&site, &["--dry-run"]), 0);
+    let noted = build(&site, &["--dry-run"]).tells(0);
     says(&noted, &note(&["Dockerfile:4", &url]));
     assert_eq!(server.requests(), [""; 0]);
     for _ in 0..2 {
@@ -649,7 +643,7 @@ fn what_depends_on_a_download_is_done_once_it_is_here() {
         )
         .replace('\"', "\\\""),
     );
-    let noted = printed(&mut build(&site, &["--dry-run"]), 0);
+    let noted = build(&site, &["--dry-run"]).tells(0);
     assert_contains!(noted, "Dockerfile:4: ");
     let noting = ["--update-lock", "--insecure-registry", &server.host()];
     assert_eq!(built(&site, &noting, "tool.exe"), tool());
@@ -668,14 +662,18 @@ fn a_query_is_not_printed_and_a_lock_file_with_one_is_warned_about() {
     build(&site, &[])
         .fails(2, "download/not-pinned", &[&url])
         .hides("SECRET");
-    let warned = printed(&mut build(&site, &["--dry-run"]), 0);
+    let warned = build(&site, &["--dry-run"]).tells(0);
     says(&warned, &warning(&[&url, "--update-lock"]));
     assert!(!warned.contains("SECRET"), "{warned}");
     let noting = ["--update-lock", "--insecure-registry", &server.host()];
-    let noted = printed(build(&site, &noting).args(["--output", "oci:first"]), 0);
+    let noted = build(&site, &noting)
+        .args(["--output", "oci:first"])
+        .tells(0);
     says(&noted, &warning(&["wincimg.lock", "the query of", &url]));
     assert!(!noted.contains("SECRET"), "{noted}");
-    let again = printed(build(&site, &noting).args(["--output", "oci:second"]), 0);
+    let again = build(&site, &noting)
+        .args(["--output", "oci:second"])
+        .tells(0);
     assert!(!again.contains("the query of"), "{again}");
 }
 
