@@ -51,10 +51,6 @@ fn build(site: &Site, api: &Api, more: &[&str]) -> Command {
     command
 }
 
-fn failure_of(output: &Output) -> Failure {
-    Failure::of(output)
-}
-
 #[test(multi_thread = 2)]
 async fn steps_run_in_the_pod_of_their_build() {
     let site = site();
@@ -158,7 +154,7 @@ async fn what_keeps_a_builder_away_is_named() {
         format!("{FROM}\nRUN [\"/Files/tool\", \"one\"]\n"),
     );
     let fails = |api: &Api, code: &str, values: &[&str]| {
-        let failure = failure_of(&build(&site, api, &[]).output().unwrap());
+        let failure = Failure::of(&build(&site, api, &[]).output().unwrap());
         failure.is(code, values)
     };
     let nobody = Api::start();
