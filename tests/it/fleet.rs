@@ -112,13 +112,6 @@ fn entries_of(site: &Site, tag: &str, part: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Requests with content to the registry since then.
-fn sent(site: &Site, from: usize) -> Vec<String> {
-    let mut requests = site.requests_since(from);
-    requests.retain(|request| !request.starts_with("GET") && !request.starts_with("HEAD"));
-    requests
-}
-
 /// A list of `count` pause images.
 fn pauses(count: usize) -> String {
     let one = |number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n");
@@ -157,7 +150,7 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["complete"]), (1, &json!(false)));
     assert_eq!(report["summary"]["missing"], 4);
-    assert_eq!(sent(&site, 0), Vec::<String>::new());
+    assert_eq!(site.writes_since(0), Vec::<String>::new());
 
     let (code, report) = run(&site, "build");
     assert_eq!(
@@ -181,7 +174,7 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
         (0, &json!(4)),
         "{report:#}"
     );
-    assert_eq!(sent(&site, before), Vec::<String>::new());
+    assert_eq!(site.writes_since(before), Vec::<String>::new());
     let asked = site.requests_since(before);
     let of_tags = asked.iter().filter(|request| request.contains("/apps/"));
     assert_eq!(of_tags.count(), 2, "{asked:?}");
@@ -389,7 +382,7 @@ fn all_or_nothing_publishes_no_image_that_some_host_lacks() {
     assert_eq!(states(&report, 0), ["failed", "failed", "failed"]);
     let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
     assert_contains!(hint, "wincimg build ./web --host-build ");
-    assert_eq!(sent(&site, before), Vec::<String>::new());
+    assert_eq!(site.writes_since(before), Vec::<String>::new());
 }
 
 #[test]
@@ -540,7 +533,7 @@ fn an_update_under_another_tag_has_the_state_of_that_tag() {
     assert_eq!(digests("live"), digests("1"), "on their bases already");
     let from = site.requests();
     finds(&site, "build", 0, 0, &["current"; 2]);
-    assert_eq!(sent(&site, from), Vec::<String>::new());
+    assert_eq!(site.writes_since(from), Vec::<String>::new());
     update_node(&site);
     assert_eq!(states(&run(&site, "build").1, 0), ["built", "current"]);
     assert_ne!(digests("live"), digests("1"));

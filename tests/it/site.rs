@@ -133,6 +133,13 @@ impl Site {
             .with(|stored| stored.requests()[from..].to_vec())
     }
 
+    /// Those that write.
+    pub(crate) fn writes_since(&self, from: usize) -> Vec<String> {
+        let mut requests = self.requests_since(from);
+        requests.retain(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "));
+        requests
+    }
+
     pub(crate) fn requests(&self) -> usize {
         self.registry.with(|stored| stored.requests().len())
     }

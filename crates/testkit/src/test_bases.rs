@@ -193,7 +193,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Corrects a base block's checksum.
-fn seal(hive: &mut [u8]) {
+pub fn seal(hive: &mut [u8]) {
     let sum = (0..127).fold(0, |sum, word| sum ^ number(hive, 4 * word));
     hive[508..512].copy_from_slice(&sum.to_le_bytes());
 }

@@ -41,12 +41,6 @@ fn pushed_for(site: &Site, of_cluster: &[(&str, &str)]) -> assert_cmd::Command {
     command
 }
 
-fn sent(site: &Site) -> Vec<String> {
-    let mut sent = site.requests_since(0);
-    sent.retain(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "));
-    sent
-}
-
 #[test]
 fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
     let site = site();
@@ -61,7 +55,7 @@ fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
         .arg("--all-or-nothing")
         .fails(1, "tag/several", &["17763.973", "17763.1158"])
         .advises(&["--host-build 17763.973 ", "--no-index"]);
-    assert_eq!(sent(&site), Vec::<String>::new());
+    assert_eq!(site.writes_since(0), Vec::<String>::new());
 
     let built = json_of(command().arg("--no-index"));
     assert_eq!(built["index"], Value::Null);
@@ -88,7 +82,7 @@ fn a_host_without_a_base_stops_no_other() {
     pushed_for(&site, &of_cluster)
         .arg("--all-or-nothing")
         .fails(1, "base/nothing-fits", &["18363.592"]);
-    assert_eq!(sent(&site), Vec::<String>::new());
+    assert_eq!(site.writes_since(0), Vec::<String>::new());
 
     let (built, said) = incomplete(pushed_for(&site, &of_cluster).args(["--tag", "1.4"]));
     assert_contains!(said, "error: no image for host 18363.592 (win-odd): ");
@@ -142,7 +136,7 @@ fn a_host_that_an_index_cannot_serve_stops_no_other() {
     };
     let (planned, _) = incomplete(command().arg("--dry-run"));
     assert_eq!(planned["failed"][0]["nodes"], json!(["win-old"]));
-    assert_eq!(sent(&site), Vec::<String>::new());
+    assert_eq!(site.writes_since(0), Vec::<String>::new());
 
     let (built, printed) = incomplete(&mut command());
     let odd = "error: no image for host 17763.973 (win-old): ";
@@ -201,7 +195,7 @@ fn revisions_of_server_2016_need_an_image_each() {
         .arg("--all-or-nothing")
         .fails(1, "tag/several", &["1.4", "14393.3443", "14393.3630"])
         .advises(&["--host-build 14393.3443 ", "--no-index"]);
-    assert_eq!(sent(&site), Vec::<String>::new());
+    assert_eq!(site.writes_since(0), Vec::<String>::new());
     let built = json_of(command().arg("--no-index"));
     assert_eq!(built["images"].as_array().unwrap().len(), 2);
 }
@@ -273,7 +267,7 @@ fn exact_images_of_one_build_cannot_share_an_index() {
     command_with(&["--all-or-nothing"])
         .fails(1, "tag/several", &["1.4", "17763.1158", "17763.2300"])
         .advises(&["--host-build 17763.1158 ", "--no-index"]);
-    assert_eq!(sent(&site), Vec::<String>::new());
+    assert_eq!(site.writes_since(0), Vec::<String>::new());
     let built = json_of(&mut command_with(&["--no-index"]));
     assert_eq!(
         built["images"][1]["reference"],
@@ -304,12 +298,12 @@ fn tags_may_name_the_release_of_windows() {
         format!("{}/pause:1.4", site.host())
     );
     // One tag cannot hold both revisions.
-    let before = sent(&site).len();
+    let before = site.writes_since(0).len();
     command(&["17763.973", "17763.1158"])
         .arg("--no-index")
         .fails(2, "tag/same", &["1.4-ltsc2019"])
         .advises(&["--tag-style version"]);
-    assert_eq!(sent(&site).len(), before);
+    assert_eq!(site.writes_since(0).len(), before);
 }
 
 #[test]

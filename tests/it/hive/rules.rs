@@ -4,7 +4,7 @@
 use wincimg_registry::hive::{FileTime, empty_hive};
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_testkit::kernel_rules::check;
-use wincimg_testkit::test_bases::{create, delete_key, delete_value, set};
+use wincimg_testkit::test_bases::{create, delete_key, delete_value, seal, set};
 
 use super::hive_of;
 use super::sample::sample;
@@ -60,19 +60,13 @@ fn refusals(whole: &Raw) -> impl Fn(&str, &dyn Fn(&mut Raw)) {
     move |rule: &str, change: &dyn Fn(&mut Raw)| {
         let mut raw = whole.clone();
         change(&mut raw);
-        raw.seal();
+        seal(&mut raw.0);
         let printed = check(&raw.0).expect_err("a rule is broken");
         assert!(printed.starts_with(rule), "{rule}: {printed}");
     }
 }
 
 impl Raw {
-    /// Corrects the checksum.
-    fn seal(&mut self) {
-        let sum = (0..127).fold(0, |sum, word| sum ^ self.header(4 * word));
-        self.0[508..512].copy_from_slice(&sum.to_le_bytes());
-    }
-
     /// Writes into a cell's content.
     fn put(&mut self, cell: u32, at: usize, bytes: &[u8]) {
         let start = 4096 + cell as usize + 4 + at;
