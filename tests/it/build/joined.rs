@@ -1,7 +1,5 @@
 //! A build keeps other entries of a tag, and concurrent builds that join it lose nothing.
 
-use std::future::Future;
-
 use bytes::Bytes;
 use predicates::str::contains;
 use serde_json::{Value, json};
