@@ -237,7 +237,7 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
             "build", "./own", "--host-build", "17763.973", "--engine=docker",
         ],
     );
-    let printed = command
+    command
         .args(["--stage", "one=own/a", "--target=0"])
         .tells(2);
 }

@@ -386,7 +386,7 @@ async fn results_are_found_for_an_image_of_another_name() {
 
 #[test(multi_thread = 2)]
 async fn windows_goes_on_from_an_image_in_a_folder() {
-    let (site, windows, [host, daemon]) = started();
+    let (site, _windows, [host, daemon]) = started();
     site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
     json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
     site.write(
