@@ -638,8 +638,7 @@ fn names_of_arguments_have_no_case() {
     let plan = plan(&site, &[]);
     assert_eq!(files(&plan), ["app/a.txt"]);
     let variables = plan["instructions"]["container"]["Env"].to_string();
-    assert_contains!(variables, "C=12");
-    assert_contains!(variables, "D=app");
+    assert_contains!(variables, "C=12", "D=app");
 }
 
 #[test]

@@ -324,8 +324,7 @@ fn a_layer_that_no_runtime_unpacks_is_an_error_and_shown_all_the_same() {
         "{printed}"
     );
     let stated = format!("the configuration says {}", sha256(b"another tar"));
-    assert_contains!(printed, stated.as_str());
-    assert_contains!(printed, "hint: build the image again");
+    assert_contains!(printed, stated.as_str(), "hint: build the image again");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["read"], "whole");
     assert_eq!(image["shutdown"]["seconds"], 20);
