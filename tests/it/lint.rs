@@ -375,7 +375,7 @@ fn several_matches_of_a_pattern_require_a_folder() {
         ("git-10.exe", "x"),
         ("one-1.exe", "x"),
     ];
-    let folder = folder(&files);
+    let folder = folder_of(&files);
     let output = lint_in(folder.path(), &["Dockerfile"]);
     let printed = String::from_utf8(output.stdout).unwrap();
     let warning = "Dockerfile:2: warning[copy-source]: git-*.exe matches 2 files and folders";
