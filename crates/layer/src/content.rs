@@ -59,6 +59,16 @@ pub enum LinkTo {
     Directory,
 }
 
+impl LinkTo {
+    /// File attributes of such a link.
+    pub const fn attributes(self) -> u32 {
+        match self {
+            Self::File => 0x420,
+            Self::Directory => 0x410,
+        }
+    }
+}
+
 /// A symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Symlink {

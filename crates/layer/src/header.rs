@@ -14,7 +14,6 @@ const LARGEST_USTAR_SIZE: u64 = 0o777_7777_7777;
 
 const ATTRIBUTE_DIRECTORY: u32 = 0x10;
 const ATTRIBUTE_ARCHIVE: u32 = 0x20;
-const ATTRIBUTE_REPARSE_POINT: u32 = 0x400;
 
 /// Header fields that depend on an entry's content.
 struct Form<'a> {
@@ -43,19 +42,16 @@ impl<'a> Form<'a> {
                 security: &descriptor::FILE,
                 target: None,
             },
-            EntryContent::Symlink(Symlink { target, to }) => {
-                let (attributes, security): (_, &Security) = match to {
-                    LinkTo::File => (ATTRIBUTE_ARCHIVE, &descriptor::FILE),
-                    LinkTo::Directory => (ATTRIBUTE_DIRECTORY, &descriptor::DIRECTORY),
-                };
-                Self {
-                    kind: EntryType::Symlink,
-                    mode: 0o120_777,
-                    attributes: attributes | ATTRIBUTE_REPARSE_POINT,
-                    security,
-                    target: Some(target),
-                }
-            }
+            EntryContent::Symlink(Symlink { target, to }) => Self {
+                kind: EntryType::Symlink,
+                mode: 0o120_777,
+                attributes: to.attributes(),
+                security: match to {
+                    LinkTo::File => &descriptor::FILE,
+                    LinkTo::Directory => &descriptor::DIRECTORY,
+                },
+                target: Some(target),
+            },
         }
     }
 }

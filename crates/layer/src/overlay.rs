@@ -66,7 +66,7 @@ impl Drive {
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
             let (kind, attributes) = match item.content {
                 EntryContent::Directory => (FileKind::Folder, 0x10),
-                EntryContent::Symlink(_) => (FileKind::Link(()), 0x400),
+                EntryContent::Symlink(link) => (FileKind::Link(()), link.to.attributes()),
                 EntryContent::File(source) => (FileKind::File(source.clone()), 0x20),
                 EntryContent::Deletion => {
                     let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);

@@ -24,6 +24,8 @@ pub(super) const HIDDEN: u32 = 0x2;
 pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
 /// Attribute of folders, and of links to folders.
 const FOLDER: u32 = 0x10;
+/// Attribute of new files, and of links to files.
+const ARCHIVE: u32 = 0x20;
 /// Attribute of links and mount points.
 const LINK: u32 = 0x400;
 
@@ -279,15 +281,16 @@ impl<'a> Process<'a> {
 
     /// The kind of a link's target, if the path is a link that commands see and may delete.
     pub(super) fn link(&self, path: &ImagePath) -> Option<EntryKind> {
-        let is_link = self.entry(path) == Lookup::Unknown && self.has_attribute(path, LINK);
-        if !is_link || self.has_attribute(path, READ_ONLY | UNSEEN) {
-            return None;
-        }
-        Some(if self.has_attribute(path, FOLDER) {
-            EntryKind::Folder
+        let decisive = LINK | FOLDER | ARCHIVE | READ_ONLY | UNSEEN;
+        let attributes = self.image.attributes(path) & decisive;
+        if self.entry(path) != Lookup::Unknown {
+            None
+        } else if attributes == LINK | FOLDER {
+            Some(EntryKind::Folder)
         } else {
-            EntryKind::File(())
-        })
+            // Some layers do not record what a link is to.
+            (attributes == LINK | ARCHIVE).then_some(EntryKind::File(()))
+        }
     }
 
     /// The content of a script file; `later` is the error of one that is not there yet.

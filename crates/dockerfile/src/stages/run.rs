@@ -50,10 +50,6 @@ use crate::instruction::{ParsedInstruction, RunInstruction};
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
-/// Attributes of links, and of folders and the links to them.
-const LINK: u32 = 0x400;
-const FOLDER: u32 = 0x10;
-
 /// What to do about a here-document that requires Windows.
 pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
 
@@ -465,10 +461,7 @@ impl ImageState for RunState<'_> {
 
     fn attributes(&self, path: &ImagePath) -> u32 {
         match self.tree.created_entry(path).map(|entry| &entry.content) {
-            Some(PlannedContent::Link(link)) => match link.to {
-                LinkTo::File => LINK,
-                LinkTo::Directory => LINK | FOLDER,
-            },
+            Some(PlannedContent::Link(link)) => link.to.attributes(),
             _ => self.tree.attributes(path),
         }
     }

@@ -4,6 +4,7 @@ use wincimg_registry::hive::{FileTime, unfitted_hives};
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit, UnknownBase};
 
 use super::*;
+use crate::LinkTo;
 
 /// More than a busy machine needs: what compares each with each takes several times as long.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -68,6 +69,21 @@ fn a_deleted_folder_takes_along_what_is_in_it_and_nothing_next_to_it() {
     };
     let found: Vec<&str> = names.into_iter().filter(is_there).collect();
     assert_eq!(found, ["a-/b", "ab/b"]);
+}
+
+#[test]
+fn the_attributes_of_a_link_say_what_it_is_to() {
+    let mut links = Layer::new(0);
+    for (name, to) in [("file", LinkTo::File), ("folder", LinkTo::Directory)] {
+        links.symlink(name.parse().unwrap(), "x", to).unwrap();
+    }
+    let mut below = BaseOverlay::over(&UnknownBase);
+    below.lay(&Arc::new(links)).unwrap();
+    let attributes = |path: &str| {
+        let found = below.file(&path.parse().unwrap()).unwrap();
+        found.present().unwrap().attributes
+    };
+    assert_eq!([attributes("/file"), attributes("/folder")], [0x420, 0x410]);
 }
 
 #[test]

@@ -43,6 +43,25 @@ fn cmd_and_xcopy_see_what_is_hidden_only_if_asked_for() {
 }
 
 #[test]
+fn a_link_is_deleted_only_if_the_kind_of_its_target_is_known() {
+    let mut tree = image();
+    for (name, attributes) in [("file", 0x420), ("folder", 0x410), ("either", 0x400)] {
+        tree.file_with(&format!(r"C:\l\{name}"), attributes);
+    }
+    check(
+        &tree,
+        r"
+        cmd> del C:\l\file => delete C:\l\file
+        cmd> rd C:\l\folder => delete C:\l\folder
+        cmd> del C:\l\either => NotKnown: …is a link…
+        cmd> rd C:\l\either => NotKnown: …is a link…
+        PS> Remove-Item C:\l\file => delete C:\l\file
+        PS> Remove-Item C:\l\either => NotKnown: …is a link…
+    ",
+    );
+}
+
+#[test]
 fn cmd_does_not_replace_or_delete_what_is_read_only() {
     // On Windows del goes on, with exit code 0.
     for line in [r"del C:\d\r.txt", r"del /q C:\d\*"] {

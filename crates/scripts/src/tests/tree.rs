@@ -97,11 +97,15 @@ impl Tree {
         self.put(&path.parse().unwrap(), Node::File(content));
     }
 
-    /// Adds a file with attributes.
+    /// Adds a file, or a link, with attributes.
     pub(super) fn file_with(&mut self, path: &str, attributes: u32) {
-        self.file(path, Some(b"x".to_vec()));
-        self.attributes
-            .insert(lower(&path.parse::<ImagePath>().unwrap()), attributes);
+        let path: ImagePath = path.parse().unwrap();
+        let node = match attributes & 0x400 {
+            0 => Node::File(Some(b"x".to_vec())),
+            _ => Node::Link,
+        };
+        self.put(&path, node);
+        self.attributes.insert(lower(&path), attributes);
     }
 
     pub(super) fn folder(&mut self, path: &ImagePath) {
