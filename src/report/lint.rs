@@ -19,7 +19,8 @@ pub(crate) struct LintedFile {
     pub findings: Vec<LintFinding>,
 }
 
-/// Writes `file:line: severity[rule]: why`, and under it the line and the corrected ones.
+/// Writes `file:line: severity[rule]: why`, and under it the line, unless it has a secret, and the
+/// corrected ones.
 pub(crate) fn write_lint_text(
     LintedFile {
         file,
@@ -40,7 +41,10 @@ pub(crate) fn write_lint_text(
             finding.rule.name,
             Untrusted(&finding.message),
         )?;
-        writeln!(out, "{}", excerpt(&lines, finding).render(colour))?;
+        // Logs have more readers than the file.
+        if finding.rule.name != "secret-in-image" {
+            writeln!(out, "{}", excerpt(&lines, finding).render(colour))?;
+        }
         let fixed = finding.fix.iter().flat_map(|fix| fix.lines());
         for (label, line) in std::iter::once("fix:")
             .chain(std::iter::repeat(""))

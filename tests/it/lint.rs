@@ -389,6 +389,21 @@ fn several_matches_of_a_pattern_require_a_folder() {
 }
 
 #[test]
+fn a_found_secret_is_not_printed() {
+    let text = format!("{BASE}ENV OLD_SA_PASSWORD=\"\" `\n    SA_PASSWORD=Winter-2019\n");
+    let folder = folder(&[("Dockerfile", &format!("# escape=`\n{text}"))]);
+    for (format, expected) in [
+        ("text", "Dockerfile:4: note[secret-in-image]"),
+        ("json", "secret-in-image"),
+    ] {
+        let output = lint_in(folder.path(), &["Dockerfile", "--format", format]);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains(expected), "{printed}");
+        assert!(!printed.contains("Winter"), "{printed}");
+    }
+}
+
+#[test]
 fn folders_and_patterns_name_files_in_a_fixed_order() {
     let wrong = format!("{BASE}RUN cd C:/a\n");
     let folder = folder_of(&[
