@@ -5,19 +5,19 @@ use super::words::has_drive;
 use super::{ContainsAny, Finding};
 use crate::instruction::InstructionKind;
 
-/// Ends of names, without separators, of secrets that somebody makes up.
+/// Ends of names, without separators, of secrets that people choose.
 const PASSWORDS: [&str; 3] = ["password", "passwd", "pword"];
 
-/// Ends of names, without separators, of secrets that a program generates.
+/// Ends of names, without separators, of secrets that programs generate.
 const GENERATED: [&str; 5] = ["secret", "token", "apikey", "secretkey", "accesskey"];
 
-/// Parts of names whose values are no secrets, as for `BuildKit`.
+/// Parts of names that are not secrets, as for `BuildKit`.
 const OTHERS: [&str; 3] = ["public", "file", "version"];
 
-/// Parts of values that stand for another one, or for none.
+/// Parts of values that are not the real one.
 const PLACEHOLDERS: [&str; 18] = [
     "your", "change", "example", "placeholder", "dummy", "replace", "insert", "redacted", "xxx",
-    "todo", "***", "enable", "disable", "default", "random", "required", "optional", "undefined",
+    "todo", "**", "enable", "disable", "default", "random", "required", "optional", "undefined",
 ];
 
 /// Reports values of `ENV`, and defaults of `ARG`, that are secrets by their names.
@@ -33,26 +33,26 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         InstructionKind::Arg(list) => {
             let pairs = list.iter();
             let pairs = pairs.filter_map(|(name, it)| Some((name.as_str(), it.as_deref()?)));
-            let mend = "omit the default, and pass a value that soon expires with --build-arg, as the \
-                image's history has it, too";
+            let mend = "omit the default, and pass a short-lived value with --build-arg: the image's \
+                history keeps it";
             (pairs.collect(), mend)
         }
         _ => return Vec::new(),
     };
     let (start, text) = (it.step.instruction.start(), it.step.instruction.text());
-    let mut from = 0;
     let mut found = Vec::new();
     for (name, value) in pairs {
         if !is_secret(it, name, value) {
             continue;
         }
-        let mut places = text[from..]
-            .match_indices(name)
-            .map(move |(at, _)| from + at);
-        let is_whole = |at: &usize| text[at + name.len()..].starts_with(['=', ' ', '\t']);
-        from = places.find(is_whole).unwrap_or(from);
+        let mut places = text.match_indices(name).map(|(at, _)| at);
+        let is_whole = |at: &usize| {
+            text[at + name.len()..].starts_with(['=', ' ', '\t'])
+                && !text[..*at].ends_with(|c: char| !c.is_whitespace())
+        };
+        let at = start + places.find(is_whole).unwrap_or(0);
         let message = format!("everyone who has this file or the image can read {name}: {mend}");
-        found.push(it.step.finding_at(start + from, message));
+        found.push(it.step.finding_at(at, message));
     }
     found
 }
