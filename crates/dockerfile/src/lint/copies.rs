@@ -57,19 +57,16 @@ fn excluded_source(it: &EvaluatedStep<'_>, source: &str) -> Option<Finding> {
     })
 }
 
-/// Reports a pattern that the Dockerfile's folder has several matches of, and that is copied to one name.
+/// Reports a pattern with several matches in the Dockerfile's folder that is copied to one name.
 fn several_matches(it: &EvaluatedStep<'_>, copy: &CopyInstruction) -> Option<Finding> {
     let file = it.linted.options.file.as_deref()?;
     let [source] = copy.sources.as_slice() else {
         return None;
     };
     let is_pattern = source.contains(['*', '?']) && !source.contains('[');
-    let is_open = || {
-        let is_later = it.step.instruction.trigger().is_some();
-        // BuildKit copies into a folder that the image has.
-        is_later || !copy.documents.is_empty() || requires_buildkit(it.linted)
-    };
-    if !is_pattern || is_open() {
+    let is_later = it.step.instruction.trigger().is_some();
+    // BuildKit copies into a folder that the image has.
+    if !is_pattern || is_later || requires_buildkit(it.linted) {
         return None;
     }
     let copy = it.expand_copy(copy)?;
@@ -79,8 +76,8 @@ fn several_matches(it: &EvaluatedStep<'_>, copy: &CopyInstruction) -> Option<Fin
     let pattern = source_path(copy.sources.first()?).ok()?;
     let count = count_matches(file, it.linted.file.text(), &pattern);
     let message = format!(
-        "{source} matches {count} files and folders, and Docker copies several only to a folder: name \
-         one file, or end {} with /",
+        "{source} matches {count} files and folders, and Docker copies several only into a folder: \
+         name one file, or end {} with /",
         copy.target
     );
     (count > 1).then(|| it.step.finding(message).warning())

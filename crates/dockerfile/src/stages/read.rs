@@ -450,7 +450,7 @@ pub(crate) fn context_file(
     file: &Path,
     mut paths: impl Iterator<Item = String>,
 ) -> Option<FileSource> {
-    let context = context(file, "", or_here(file.parent()?)).ok()?;
+    let context = context_beside(file, "")?;
     paths.find_map(|path| match context.find(&path).ok()??.content {
         PlannedContent::File(source) => Some(source),
         _ => None,
@@ -460,17 +460,18 @@ pub(crate) fn context_file(
 /// Returns true if the folder of a file, with this text, has something at a path that the folder's
 /// `.dockerignore` excludes.
 pub(crate) fn is_excluded(file: &Path, text: &str, path: &str) -> bool {
-    let folder = file.parent().map(or_here);
-    let context = folder.and_then(|folder| context(file, text, folder).ok());
-    context.is_some_and(|context| context.hides(path))
+    context_beside(file, text).is_some_and(|context| context.hides(path))
 }
 
-/// Number of files and folders of the context of a file, with this text, that match a pattern.
+/// Number of files and folders beside a file, with this text, that match a pattern.
 pub(crate) fn count_matches(file: &Path, text: &str, pattern: &str) -> usize {
-    let folder = file.parent().map(or_here);
-    let context = folder.and_then(|folder| context(file, text, folder).ok());
-    let found = context.and_then(|context| context.search(pattern).ok());
+    let found = context_beside(file, text).and_then(|context| context.search(pattern).ok());
     found.map_or(0, |found| found.len())
+}
+
+/// The context of a file, with this text, which is its folder.
+fn context_beside(file: &Path, text: &str) -> Option<Folder> {
+    context(file, text, or_here(file.parent()?)).ok()
 }
 
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
