@@ -40,7 +40,7 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
 /// Reports a source that the Dockerfile's folder has, and that its `.dockerignore` excludes.
 fn excluded_source(it: &EvaluatedStep<'_>, source: &str) -> Option<Finding> {
     let file = it.linted.options.file.as_deref()?;
-    // Few folders have one.
+    // Few folders have one, and listing the context takes longer.
     if !file.with_file_name(FILE_NAME).is_file() {
         return None;
     }

@@ -289,8 +289,7 @@ impl BatchFile {
     }
 }
 
-/// The value of `%~1` and `%~nx1`: without its quotes, and with modifiers the parts of the path that
-/// it is.
+/// The value of `%~1`, which is without its quotes, and of `%~nx1`, which is parts of its path.
 pub(super) fn modified(machine: &Process<'_>, written: &str, modifiers: &str) -> Result<String> {
     let text = unquoted(written);
     if modifiers.is_empty() || written.is_empty() {

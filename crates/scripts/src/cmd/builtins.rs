@@ -396,13 +396,12 @@ impl Cmd<'_, '_> {
                 "start runs {:?}, which requires Windows",
                 program.replace('"', "")
             );
-            return Err(
-                ScriptError::windows(why).instead(if tools::is_command_of_cmd(program) {
-                    "leave out start, which runs a command of cmd in another cmd"
-                } else {
-                    tools::INSTALLER
-                }),
-            );
+            let instead = if tools::is_command_of_cmd(program) {
+                "leave out start, which runs a command of cmd in another cmd"
+            } else {
+                tools::INSTALLER
+            };
+            return Err(ScriptError::windows(why).instead(instead));
         }
         if !waits {
             let why = "it does not wait for the program, and the build may end before it";

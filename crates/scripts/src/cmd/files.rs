@@ -440,7 +440,7 @@ impl Cmd<'_, '_> {
                 return Ok(code);
             }
         }
-        // Without a file, the names are wrong.
+        // Without a match it fails.
         Ok(i32::from(found.is_empty()))
     }
 

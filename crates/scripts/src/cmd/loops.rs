@@ -64,8 +64,7 @@ impl Cmd<'_, '_> {
         Ok(code)
     }
 
-    /// A text with the values of the loops' variables, `%i`, or parts of the paths that they are,
-    /// `%~ni`.
+    /// A text with the values of the loops' variables, `%i`, or parts of their paths, `%~ni`.
     pub(super) fn filled(&self, text: &TracedText) -> Result<TracedText> {
         if self.loop_variables.is_empty() {
             return Ok(text.clone());

@@ -190,7 +190,7 @@ impl PsValue {
         }
     }
 
-    /// Returns true if a test is true of the value, or of one in it.
+    /// Returns true if the value, or one inside it, passes a test.
     pub(super) fn has(&self, test: &dyn Fn(&Self) -> bool) -> bool {
         test(self)
             || match self {

@@ -152,8 +152,8 @@ impl Shell<'_, '_> {
         Ok(PsValue::Null)
     }
 
-    /// The hashtable that a variable has, and its name. A change of it is one of all variables that
-    /// have it, which are copies here: where there may be others, it is refused.
+    /// The hashtable of a variable that may be changed, and the variable's name. PowerShell's variables
+    /// share hashtables, and have copies here: it is refused if another may have the same one.
     fn own_table(&self, of: &Expression) -> Result<(String, Vec<(String, PsValue)>)> {
         let Expression::Variable(name) = of else {
             return error::unclear("unsupported change of a value");

@@ -1,4 +1,4 @@
-//! `xcopy`, and copies of folders and files as `robocopy` makes them, too.
+//! `xcopy`, and the copying that `robocopy` shares with it.
 
 use wincimg_windows::path::ImagePath;
 

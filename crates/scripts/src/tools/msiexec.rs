@@ -243,7 +243,7 @@ fn patch() -> ScriptError {
 }
 
 /// Splits a command line as `msiexec` does, which reads it itself: `""` inside quotes is a quote, and
-/// a backslash escapes nothing. `place` is where the error says that quotes reach it.
+/// a backslash escapes nothing. The advice of an error ends with `place`, where quotes reach it.
 /// <https://learn.microsoft.com/windows/win32/msi/command-line-options>
 pub(super) fn words(line: &str, place: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();

@@ -16,7 +16,7 @@ pub(in super::super) enum Starter {
     /// Windows, for `start` and `Start-Process`, and for the shell of a line: first in the folder of its
     /// programs.
     Windows,
-    /// The daemon, for the exec form: as Windows.
+    /// The daemon, for the exec form, which searches as Windows does.
     Daemon,
     /// cmd: first in the working folder.
     Cmd,
