@@ -22,12 +22,12 @@ pub(super) const READ_ONLY: u32 = 0x1;
 pub(super) const HIDDEN: u32 = 0x2;
 /// Attributes of what cmd leaves out of lists.
 pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
-/// Attribute of folders, and of links to folders.
-const FOLDER: u32 = 0x10;
-/// Attribute of new files, and of links to files.
-const ARCHIVE: u32 = 0x20;
 /// Attribute of links and mount points.
 const LINK: u32 = 0x400;
+/// Attributes of links to folders.
+const FOLDER_LINK: u32 = LINK | 0x10;
+/// Attributes of links to files.
+const FILE_LINK: u32 = LINK | 0x20;
 
 pub(super) struct Process<'a> {
     pub(super) image: &'a mut dyn ImageState,
@@ -281,15 +281,14 @@ impl<'a> Process<'a> {
 
     /// The kind of a link's target, if the path is a link that commands see and may delete.
     pub(super) fn link(&self, path: &ImagePath) -> Option<EntryKind> {
-        let decisive = LINK | FOLDER | ARCHIVE | READ_ONLY | UNSEEN;
-        let attributes = self.image.attributes(path) & decisive;
         if self.entry(path) != Lookup::Unknown {
-            None
-        } else if attributes == LINK | FOLDER {
-            Some(EntryKind::Folder)
-        } else {
+            return None;
+        }
+        match self.image.attributes(path) & (FOLDER_LINK | FILE_LINK | READ_ONLY | UNSEEN) {
+            FOLDER_LINK => Some(EntryKind::Folder),
+            FILE_LINK => Some(EntryKind::File(())),
             // Some layers do not record what a link is to.
-            (attributes == LINK | ARCHIVE).then_some(EntryKind::File(()))
+            _ => None,
         }
     }
 

@@ -425,7 +425,6 @@ impl Cmd<'_, '_> {
                 self.files_to_rename(all)?
             }
         };
-        let is_one = found.len() == 1;
         for from in &found {
             let to = if is_mask {
                 renamed(last_name(from), name)?
@@ -433,7 +432,7 @@ impl Cmd<'_, '_> {
                 name.clone()
             };
             let code = self.rename_one(from, &to)?;
-            if code != 0 && !is_one {
+            if code != 0 && found.len() > 1 {
                 return error::unclear(format!("whether it goes on after {from} is unclear"));
             }
             if code != 0 {
