@@ -14,7 +14,7 @@ const GENERATED: [&str; 5] = ["secret", "token", "apikey", "secretkey", "accessk
 /// Parts of names that are not secrets, as for `BuildKit`.
 const OTHERS: [&str; 3] = ["public", "file", "version"];
 
-/// Parts of values that are not the real one.
+/// Parts of values that are placeholders.
 const PLACEHOLDERS: [&str; 18] = [
     "your", "change", "example", "placeholder", "dummy", "replace", "insert", "redacted", "xxx",
     "todo", "**", "enable", "disable", "default", "random", "required", "optional", "undefined",
