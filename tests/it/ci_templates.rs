@@ -419,6 +419,18 @@ fn the_gitlab_build_pushes_and_writes_variables_for_later_jobs() {
     }
     let cached = job["cache"]["paths"][0].as_str().unwrap();
     assert!(script.contains(&format!("--cache-dir {}", cached.trim_end_matches('/'))));
+    // What the job writes is not in an image of the whole project.
+    let recipe = "name = \"web\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n";
+    site.write("project/recipe.toml", recipe);
+    let whole = format!("{}/acme/whole:1", site.host());
+    environment[..2].copy_from_slice(&[("IMAGE", "."), ("NAME", whole.as_str())]);
+    let built = [(); 2].map(|()| {
+        let (code, said) = with_wincimg(&script, &site.path("project"), &environment);
+        assert_eq!(code, 0, "{said}");
+        site.text(&format!("project/{dotenv}"))
+    });
+    assert!(site.path("project").join(cached).is_dir());
+    assert_eq!(built[0], built[1]);
 }
 
 #[test]

@@ -340,10 +340,7 @@ fn the_context_is_laid_out_like_the_drive() {
     let mut plan = plan();
     plan.files = vec![
         file(
-            FileSource::Folder(DiskSource {
-                top: folder.path().into(),
-                path: folder.path().join("site").into(),
-            }),
+            FileSource::Folder(DiskSource::folder(&folder.path().join("site"))),
             r"C:\inetpub\wwwroot",
         ),
         file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),

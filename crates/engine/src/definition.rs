@@ -61,6 +61,13 @@ pub(super) enum DefinitionKind {
     Dockerfile(Box<Stages>),
 }
 
+/// Error for a cache whose folder is also one of the user's.
+pub(super) fn cache_conflict(cache: &Path, what: &str) -> Problem {
+    let problem = format!("the cache {} is {what}", cache.display());
+    Problem::request("output/inside", problem)
+        .hint("name a folder for the cache alone: --cache-dir .cache")
+}
+
 /// Error for an option that does not apply to the definition.
 fn misplaced_option(problem: String, hint: impl Into<String>) -> BoxError {
     Problem::request("usage/arguments", problem)
@@ -263,19 +270,21 @@ impl BuildDefinition {
         }
     }
 
-    /// Leaves the caches out of the context of a Dockerfile, which must not be their folder: nothing
-    /// would tell them from the user's files.
+    /// Leaves the cache out of the folders that the image is made of. It must not be the context of
+    /// a Dockerfile: nothing would tell its files from the user's.
     pub fn leave_out_cache(&mut self, cache: Option<&Path>) -> Result<(), Problem> {
-        let Some(cache) = cache.filter(|_| self.stages().is_some()) else {
-            return Ok(());
-        };
-        let real = real_path(cache);
-        if real.is_some() && real == real_path(&self.context) {
-            let problem = format!("the cache {} is the build context", cache.display());
-            return Err(Problem::request("output/inside", problem)
-                .hint("name a folder for the cache alone: --cache-dir .cache"));
+        let Some(cache) = cache else { return Ok(()) };
+        let written = [cache.to_owned()];
+        match &mut self.made_by {
+            DefinitionKind::Recipe(recipe) => recipe.leave_out(&written),
+            DefinitionKind::Dockerfile(stages) => {
+                let real = real_path(cache);
+                if real.is_some() && real == real_path(&self.context) {
+                    return Err(cache_conflict(cache, "the build context"));
+                }
+                stages.leave_out(&written);
+            }
         }
-        self.leave_out([cache.to_owned()]);
         Ok(())
     }
 

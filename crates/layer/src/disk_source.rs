@@ -19,9 +19,11 @@ pub struct DiskSource {
     pub top: Arc<Path>,
     /// Path on disk, for messages and comparisons.
     pub path: Arc<Path>,
+    /// What this program writes in the folder.
+    written: Option<Arc<IgnoreRules>>,
 }
 
-/// Ignore rules of a folder: those at the top of its source, and its own.
+/// Ignore rules of a folder: those at the top of its source, its own, and what this program writes.
 #[derive(Debug, Default)]
 pub struct IgnoreFilter(Vec<Rules>);
 
@@ -36,8 +38,22 @@ impl DiskSource {
     /// A folder by itself, which is its own source folder.
     pub fn folder(path: &Path) -> Self {
         let top: Arc<Path> = path.into();
-        let path = Arc::clone(&top);
-        Self { top, path }
+        Self::within(Arc::clone(&top), top)
+    }
+
+    /// A file or folder in a source folder.
+    pub fn within(top: impl Into<Arc<Path>>, path: impl Into<Arc<Path>>) -> Self {
+        Self {
+            top: top.into(),
+            path: path.into(),
+            written: None,
+        }
+    }
+
+    /// Leaves files and folders that this program writes out of the folder.
+    pub fn leave_out(&mut self, written: &[PathBuf]) {
+        let rules = IgnoreRules::of_written(&self.path, written);
+        self.written = (!rules.is_empty()).then(|| Arc::new(rules));
     }
 
     /// What is at a path below it, with slashes; itself if that is empty.
@@ -46,10 +62,7 @@ impl DiskSource {
         if inside.is_empty() {
             return self.clone();
         }
-        Self {
-            top: Arc::clone(&self.top),
-            path: self.path.join(inside).into(),
-        }
+        Self::within(Arc::clone(&self.top), self.path.join(inside))
     }
 
     /// Path relative to the top, with slashes; empty for the top itself.
@@ -76,6 +89,9 @@ impl DiskSource {
         }
         if self.is_dir() {
             add(IgnoreRules::read_folder(self)?, String::new());
+        }
+        if let Some(written) = &self.written {
+            add(IgnoreRules::clone(written), String::new());
         }
         Ok(IgnoreFilter(rules))
     }
@@ -114,9 +130,8 @@ impl DiskSource {
 /// A file by itself: its folder is its source folder.
 impl From<PathBuf> for DiskSource {
     fn from(path: PathBuf) -> Self {
-        let top = path.parent().unwrap_or(Path::new("")).into();
-        let path = path.into();
-        Self { top, path }
+        let top: Arc<Path> = path.parent().unwrap_or(Path::new("")).into();
+        Self::within(top, path)
     }
 }
 
@@ -167,10 +182,7 @@ mod tests {
     }
 
     fn on_disk(folder: &tempfile::TempDir, inside: &str) -> DiskSource {
-        DiskSource {
-            top: folder.path().into(),
-            path: folder.path().join(inside).into(),
-        }
+        DiskSource::within(folder.path(), folder.path().join(inside))
     }
 
     #[test]
@@ -204,6 +216,22 @@ mod tests {
         assert!(rules.is_ignored(".env") && !rules.is_ignored("keep"));
         assert!(rules.may_reinclude("deep"));
         assert!(on_disk(&but_one, "site/.env").is_ignored_path().unwrap());
+    }
+
+    #[test]
+    fn what_is_written_in_a_folder_is_left_out_and_not_the_folder_itself() {
+        let folder = site("", "!cache\n");
+        let mut site = on_disk(&folder, "site");
+        let written = ["site/cache", "site", "else"].map(|path| folder.path().join(path));
+        site.leave_out(&written);
+        let rules = site.ignore_filter().unwrap();
+        assert!(rules.is_ignored("cache") && rules.is_ignored("cache/layers/a"));
+        assert!(!rules.may_reinclude("cache"));
+        assert!(
+            !["", ".env", "cache2", "else"]
+                .iter()
+                .any(|path| rules.is_ignored(path))
+        );
     }
 
     #[cfg(unix)]

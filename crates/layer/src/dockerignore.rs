@@ -6,10 +6,10 @@
 //! it. A file written for Docker on Windows has `\` between names.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{Diagnose as _, Diagnosis, Problem};
-use wincimg_common::files::LARGEST_TEXT;
+use wincimg_common::files::{LARGEST_TEXT, real_path};
 
 use super::disk_source::DiskSource;
 
@@ -131,6 +131,17 @@ impl IgnoreRules {
             pattern: path.chars().map(GlobPart::Just).collect(),
         });
         Self(rules.collect())
+    }
+
+    /// Rules that ignore those of these paths that are in a folder.
+    pub fn of_written(folder: &Path, written: &[PathBuf]) -> Self {
+        let top = real_path(folder);
+        let inside = written.iter().filter_map(|path| {
+            let path = real_path(path)?;
+            let inside = path.strip_prefix(top.as_ref()?).ok()?.to_str()?;
+            (!inside.is_empty()).then(|| inside.replace('\\', "/"))
+        });
+        Self::of_paths(inside)
     }
 
     /// The same rules after others, which they override.

@@ -302,9 +302,9 @@ mod tests {
     fn a_folder_behind_a_link_in_its_source_folder_is_read() {
         let folder = folder(&["site/a/b"]);
         symlink("site", folder.path().join("link")).unwrap();
-        let (top, path) = (folder.path().into(), folder.path().join("link").into());
+        let source = DiskSource::folder(folder.path()).join("link");
         let mut layer = Layer::new(0);
-        let added = layer.folder_of(&DiskSource { top, path }, None);
+        let added = layer.folder_of(&source, None);
         added.unwrap();
         assert_eq!(layer.items().unwrap()[3].name, "Files/a/b");
         layer.write(io::sink(), &WriteOptions::default()).unwrap();

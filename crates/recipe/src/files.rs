@@ -202,7 +202,7 @@ impl Recipe {
     pub(super) fn on_disk(
         &self,
         text: &Text,
-        source: DiskSource,
+        mut source: DiskSource,
     ) -> Result<(FileSource, Option<String>), Problem> {
         let path = &source.path;
         let metadata = source.metadata();
@@ -218,6 +218,7 @@ impl Recipe {
             return Err(self.error(text, problem).hint(hint));
         }
         if metadata.is_dir() {
+            source.leave_out(&self.written);
             return Ok((FileSource::Folder(source), None));
         }
         match path.file_name().and_then(|name| name.to_str()) {
@@ -240,7 +241,7 @@ impl Recipe {
 
     /// A file or folder of the context.
     fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource, Problem> {
-        let source = Self::within(context, self.relative(text)?);
+        let source = DiskSource::within(context, context.join(self.relative(text)?));
         if let Err(error) = source.metadata()
             && !LeadsOut::is_cause_of(&error)
         {
@@ -260,15 +261,8 @@ impl Recipe {
     pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource, Problem> {
         let relative = self.relative(text)?;
         match &self.origin.folder {
-            Some(folder) => Ok(Self::within(folder, relative)),
+            Some(folder) => Ok(DiskSource::within(folder.as_path(), folder.join(relative))),
             None => Err(self.error(text, "a built-in recipe has no folder: use context")),
-        }
-    }
-
-    fn within(top: &Path, relative: &Path) -> DiskSource {
-        DiskSource {
-            top: top.into(),
-            path: top.join(relative).into(),
         }
     }
 

@@ -456,10 +456,8 @@ fn name_of(source: &DiskSource) -> Option<&str> {
 
 /// The cabinets in the folder of a package, sorted.
 fn cabinets_beside(package: &DiskSource) -> Vec<DiskSource> {
-    let folder = DiskSource {
-        top: Arc::clone(&package.top),
-        path: package.path.parent().unwrap_or(&package.path).into(),
-    };
+    let path = package.path.parent().unwrap_or(&package.path);
+    let folder = DiskSource::within(Arc::clone(&package.top), path);
     let entries = folder.list().unwrap_or_default().into_iter();
     let names = entries.filter_map(|entry| entry.name.into_string().ok());
     let mut cabinets: Vec<_> = names
@@ -655,10 +653,7 @@ mod tests {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
         std::fs::create_dir(folder.path().join("c.cab")).unwrap();
-        let file = FileSource::Disk(DiskSource {
-            top: folder.path().into(),
-            path: folder.path().join("a.msi").into(),
-        });
+        let file = FileSource::Disk(folder.path().join("a.msi").into());
         let package = PlannedPackage {
             file,
             options: InstallOptions::default(),

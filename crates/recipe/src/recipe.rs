@@ -30,6 +30,8 @@ pub struct Recipe {
     pub(super) head: Head,
     /// Archives that it unpacks.
     pub(super) archives: Archives,
+    /// Files and folders that this program writes.
+    pub(super) written: Vec<PathBuf>,
 }
 
 /// Origin of a recipe's text, for messages and for the files that it names.
@@ -164,12 +166,18 @@ impl Recipe {
             origin,
             head,
             archives: Archives::default(),
+            written: Vec::new(),
         };
         recipe.check_name()?;
         recipe.check_base()?;
         recipe.check_variables()?;
         recipe.check_file()?;
         Ok(recipe)
+    }
+
+    /// Leaves files and folders that this program writes out of the folders that it copies.
+    pub fn leave_out(&mut self, written: &[PathBuf]) {
+        self.written.extend_from_slice(written);
     }
 
     /// Rejects errors that no values of the variables can fix. If a field accepts none of the

@@ -104,10 +104,7 @@ impl<'a> RecipeFolder<'a> {
         let mut path = self.folder.clone();
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
-        let source = FileSource::Folder(DiskSource {
-            top: self.folder.as_path().into(),
-            path: path.into(),
-        });
+        let source = FileSource::Folder(DiskSource::within(self.folder.as_path(), path));
         let entry = PlannedEntry::file(image_path(&whole.to)?, source);
         add_entries(&mut layer, &[entry]).ok()?;
         Some(by_path(&layer))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::files::{FolderEntryKind, LeadsOut, real_path};
+use wincimg_common::files::{FolderEntryKind, LeadsOut};
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::{FILE_NAME, Glob, IgnoreRules};
 use wincimg_layer::{DiskSource, link};
@@ -123,16 +123,8 @@ impl Folder {
 
     /// Leaves out files and folders that this program writes.
     pub(super) fn leave_out(&mut self, written: &[PathBuf]) {
-        let Some(top) = real_path(&self.root.path) else {
-            return;
-        };
-        let inside = written.iter().filter_map(|path| {
-            let path = real_path(path)?;
-            let inside = path.strip_prefix(&top).ok()?.to_str()?;
-            (!inside.is_empty()).then(|| inside.replace('\\', "/"))
-        });
         let before = std::mem::take(&mut self.written);
-        self.written = IgnoreRules::of_paths(inside).after(before);
+        self.written = IgnoreRules::of_written(&self.root.path, written).after(before);
     }
 
     /// Returns true if something is there, also where a link leads out of the folder.

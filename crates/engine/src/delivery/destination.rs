@@ -8,8 +8,9 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
-use wincimg_recipe::{FileSource, PlannedEntry};
+use wincimg_recipe::FileSource;
 
+use crate::definition::cache_conflict;
 use crate::publication::Publication;
 
 /// Destination of images.
@@ -58,47 +59,41 @@ impl Destination {
         let (Self::Layout(output) | Self::Archive(output, _)) = self else {
             return Ok(());
         };
-        let problem = inside_image("output", output, publication);
-        problem.map_or(Ok(()), |problem| {
-            Err(problem.hint(
-                "write it elsewhere, for example --output oci:../image, or list it in \
-                 .dockerignore",
-            ))
-        })
+        let Some(folder) = folder_around(output, publication) else {
+            return Ok(());
+        };
+        let (output, folder) = (output.display(), folder.display());
+        let problem = format!("the output {output} is inside {folder}, which goes into the image");
+        Err(Problem::request("output/inside", problem).hint(
+            "write it elsewhere, for example --output oci:../image, or list it in .dockerignore",
+        ))
     }
 }
 
-/// Rejects a cache inside a folder that goes into the images.
+/// Rejects a cache that is itself a folder that goes into the images; one below is left out.
 pub(crate) fn check_cache(cache: &Path, publication: &Publication<'_>) -> Result<(), Problem> {
-    let problem = inside_image("cache", cache, publication);
-    problem.map_or(Ok(()), |problem| {
-        Err(problem.hint("name another folder with --cache-dir, or list it in .dockerignore"))
-    })
-}
-
-/// Error for something that is written to a folder that goes into the images.
-fn inside_image(what: &str, written: &Path, publication: &Publication<'_>) -> Option<Problem> {
-    let images = publication.images.iter();
-    let layers = images.flat_map(|image| image.planned.plan.entries_by_layer());
-    let mut files = layers.flatten();
-    let folder = files.find_map(|file| folder_around(written, file))?;
-    let (written, folder) = (written.display(), folder.display());
-    let problem = format!("the {what} {written} is inside {folder}, which goes into the image");
-    Some(Problem::request("output/inside", problem))
+    match folder_around(cache, publication) {
+        Some(_) => Err(cache_conflict(cache, "a folder that goes into the image")),
+        None => Ok(()),
+    }
 }
 
 /// The folder that goes into an image and would also contain what is written, so that each image
 /// would contain that of the build before. Files excluded by `.dockerignore` do not count.
-fn folder_around<'a>(output: &Path, file: &'a PlannedEntry) -> Option<&'a Path> {
-    let Some(FileSource::Folder(source)) = file.source() else {
-        return None;
-    };
-    let folder = &*source.path;
-    let real = folder.canonicalize().ok()?;
-    let output = real_path(output)?;
-    let inside = output.strip_prefix(&real).ok()?.to_str()?;
-    // Unreadable rules are reported when the folder is read.
-    let rules = source.ignore_filter();
-    let is_left_out = rules.is_ok_and(|rules| rules.is_ignored(inside));
-    (!is_left_out).then_some(folder)
+fn folder_around<'a>(written: &Path, publication: &'a Publication<'_>) -> Option<&'a Path> {
+    let written = real_path(written)?;
+    let images = publication.images.iter();
+    let layers = images.flat_map(|image| image.planned.plan.entries_by_layer());
+    layers.flatten().find_map(|file| {
+        let Some(FileSource::Folder(source)) = file.source() else {
+            return None;
+        };
+        let folder = &*source.path;
+        let real = folder.canonicalize().ok()?;
+        let inside = written.strip_prefix(&real).ok()?.to_str()?;
+        // Unreadable rules are reported when the folder is read.
+        let rules = source.ignore_filter();
+        let is_left_out = rules.is_ok_and(|rules| rules.is_ignored(inside));
+        (!is_left_out).then_some(folder)
+    })
 }

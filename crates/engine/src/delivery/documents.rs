@@ -381,10 +381,7 @@ mod tests {
         Plan {
             files: vec![PlannedEntry::file(
                 r"C:\app\app.exe".parse().unwrap(),
-                FileSource::Disk(DiskSource {
-                    top: Path::new(folder).into(),
-                    path: path.into(),
-                }),
+                FileSource::Disk(DiskSource::within(Path::new(folder), path)),
             )],
             ..Plan::default()
         }
