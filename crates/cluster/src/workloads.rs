@@ -308,7 +308,10 @@ impl WorkloadList {
         if let Some(other) = referenced(&object, &id, is_inactive) {
             self.references.push((id.clone(), other, is_inactive));
         }
-        if let Some(other) = scaled(&object, &id) {
+        // A paused one keeps the replicas that there are.
+        if !keda_says(&object, "paused", "true")
+            && let Some(other) = scaled(&object, &id)
+        {
             self.least_replicas.insert(other, least_replicas(&object));
         }
         let found = self

@@ -152,4 +152,10 @@ fn a_workload_has_at_least_the_replicas_that_its_autoscaler_keeps() {
             assert_eq!(workloads[0].controller.replicas, replicas, "{text}");
         }
     }
+    let paused = format!(
+        "---\napiVersion: {KEDA}\nmetadata: {{name: a, namespace: shop, annotations: \
+         {{autoscaling.keda.sh/paused: 'true'}}}}\nspec: {{minReplicaCount: 3, scaleTargetRef: \
+         {{name: web}}}}\n"
+    );
+    assert_eq!(read(&(deployment("") + &paused))[0].controller.replicas, 1);
 }
