@@ -399,6 +399,19 @@ fn assignments<'a>(
     pairs.map(|(name, value)| format!("{name}={value}"))
 }
 
+fn iis_facts(iis: &IisSettings) -> Vec<String> {
+    let folder = iis.path.as_ref().map(|path| format!(" in {path}"));
+    let mut all = vec![format!("{}{}", iis.site, folder.unwrap_or_default())];
+    let served = iis.file_extensions.iter();
+    all.extend(served.map(|it| format!("may serve {it}")));
+    let types = iis.mime_types.iter();
+    all.extend(types.map(|(it, kind)| format!("{it} is {kind}")));
+    let documents = iis.default_documents.iter();
+    all.extend(documents.map(|it| format!("default document {it}")));
+    all.extend(iis.server_edits().iter().map(ToString::to_string));
+    all
+}
+
 impl fmt::Display for Plan {
     /// One fact per line; fields that only the base sets are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -438,22 +451,7 @@ impl Plan {
             "registry",
             self.registry.iter().cloned().chain(timeout),
         ));
-        if let Some(iis) = &self.iis {
-            let folder = iis.path.as_ref().map(|path| format!(" in {path}"));
-            let site = format!("{}{}", iis.site, folder.unwrap_or_default());
-            all.push(("iis", site));
-            let served = iis.file_extensions.iter();
-            all.extend(facts("iis", served.map(|it| format!("may serve {it}"))));
-            let types = iis.mime_types.iter();
-            all.extend(facts(
-                "iis",
-                types.map(|(it, kind)| format!("{it} is {kind}")),
-            ));
-            let documents = iis.default_documents.iter();
-            let documents = documents.map(|it| format!("default document {it}"));
-            all.extend(facts("iis", documents));
-            all.extend(facts("iis", iis.server_edits()));
-        }
+        all.extend(facts("iis", self.iis.iter().flat_map(iis_facts)));
         all.extend(facts("run", self.steps.iter().map(|step| &step.command)));
         all.extend(facts("env", assignments(&self.env)));
         if let Some(PathAdditions { prepend, append }) = &self.path {
