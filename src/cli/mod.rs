@@ -353,7 +353,13 @@ fn correct_tip(error: &mut clap::Error) {
         error.kind(),
         ErrorKind::UnknownArgument | ErrorKind::ValueValidation | ErrorKind::TooManyValues
     );
-    let tip = in_place_of(flag).filter(|_| is_mistaken && config::is_typed_command("build"));
+    // Its tip is for images of Linux.
+    let is_slip = matches!(
+        error.get(ContextKind::InvalidValue),
+        Some(ContextValue::String(value)) if flag == "--platform" && !value.contains("linux")
+    );
+    let is_mistaken = is_mistaken && !is_slip && config::is_typed_command("build");
+    let tip = in_place_of(flag).filter(|_| is_mistaken);
     // The usage has the similar flag, too.
     if let Some(tip) = tip {
         error.remove(ContextKind::SuggestedArg);

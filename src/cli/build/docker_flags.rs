@@ -8,7 +8,7 @@ const IN_PLACE: [(&[&str], &str); 18] = [
     ),
     (
         &["--secret", "--ssh"],
-        "do before what needs it, and name the folder: --stage NAME=DIR",
+        "run what needs it before the build, and name the folder of its result: --stage NAME=DIR",
     ),
     (
         &["--build-context"],
@@ -62,7 +62,7 @@ const IN_PLACE: [(&[&str], &str); 18] = [
             "--cpu-period", "--cpu-quota", "--cpu-shares", "--cpuset-cpus", "--cpuset-mems",
             "--memory-swap", "--cgroup-parent", "--shm-size", "--ulimit", "--security-opt",
         ],
-        "remove it: of the limits of containers, there are --memory and --isolation",
+        "remove it: of the settings of containers, only --memory and --isolation exist",
     ),
     (
         &["--allow", "--disable-content-trust"],

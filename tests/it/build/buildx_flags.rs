@@ -76,6 +76,11 @@ fn a_flag_of_docker_build_is_answered_with_what_to_do() {
         let name = flag.split('=').next().unwrap();
         assert_contains!(said, name, "tip: ", tip);
     }
+    // A slip in a value for Windows.
+    let output = site.build("pause").arg("--platform=windows/amd46").output();
+    let said = stderr(&output.unwrap());
+    assert_contains!(said, "windows/amd64");
+    assert!(!said.contains("--join"), "{said}");
     // Another command has none of them.
     let other = site.command(&["inspect", "pause", "--load"]);
     let said = stderr(&assert_cmd::Command::from(other).output().unwrap());
