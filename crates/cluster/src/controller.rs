@@ -10,7 +10,7 @@ pub(crate) const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 pub(crate) struct Controller {
     /// What keeps a changed template from the pods, in the order in which it is removed.
     pub(crate) update_holds: Vec<UpdateHold>,
-    /// With fewer pods, a changed template stops none before its successor runs.
+    /// With fewer replicas, a changed template stops no pod before its successor runs.
     surges_below: usize,
     /// Number of pods; one if it is not known.
     pub(crate) replicas: usize,
@@ -94,9 +94,9 @@ fn update_holds(kind: &str, object: &Value) -> Vec<UpdateHold> {
     }
 }
 
-/// The number of replicas from which on a roll-out stops old pods before it starts new ones, as all but
-/// a Deployment do with any number: it does once a pod may be unavailable. The API server rounds that
-/// down, and the pods in excess up.
+/// The number of replicas from which a roll-out stops old pods before it starts new ones: a Deployment
+/// does once a pod may be unavailable, all others always do. The API server rounds `maxUnavailable`
+/// down, and `maxSurge` up.
 fn surges_below(kind: &str, object: &Value) -> usize {
     let at = |field: &str| object.pointer(&format!("/spec/strategy/{field}"));
     let percent = |value: &Value| {

@@ -341,8 +341,9 @@ fn filtered(host: &HostKind, variants: &[Variant], finding: &Finding, by: &str) 
     }
 }
 
-/// Returns true if containerd runs an image only in a virtual machine of another pause image than the
-/// host's: it boots the machine of Hyper-V isolation from that, and containers share its kernel.
+/// Returns true if an image needs a pause image of its own build: under Hyper-V isolation containerd
+/// boots the virtual machine from the pause image, by default the host's, and containers share its
+/// kernel.
 pub(super) fn needs_pause_image(host: HostBuild, image: WindowsVersion, finding: &Finding) -> bool {
     finding.rule == CompatRule::HypervOk.name()
         && image.build < host.version.build

@@ -137,7 +137,7 @@ impl FileCache {
     }
 }
 
-/// Returns true if a name has a digest, as that of every cached file. Others in the folder are the
+/// Returns true if a name contains a digest, as those of all cached files do. Other files are the
 /// user's.
 fn has_digest(name: &str) -> bool {
     let mut parts = name.split(|c: char| !c.is_ascii_hexdigit());

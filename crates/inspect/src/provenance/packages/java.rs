@@ -130,8 +130,8 @@ fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
     Some(FoundPackage::new(Ecosystem::Maven, &name, Some(&version)))
 }
 
-/// Returns true if a jar's file names a package that it does not describe: all descriptions may be
-/// those of libraries that were merged into it.
+/// Returns true if none of the descriptions in a jar is that of the package that its file is named
+/// after: all may be of libraries that were merged into it.
 fn is_unlisted(path: &str, found: &FoundPackage, poms: &[FoundPackage]) -> bool {
     let version = found.version.as_deref();
     let is_named = version.is_some_and(|version| last_name(path).contains(version));
