@@ -391,7 +391,7 @@ fn several_matches_of_a_pattern_require_a_folder() {
 #[test]
 fn a_found_secret_is_not_printed() {
     let text = format!("{BASE}ENV OLD_SA_PASSWORD=\"\" `\n    SA_PASSWORD=Winter-2019\n");
-    let folder = folder(&[("Dockerfile", &format!("# escape=`\n{text}"))]);
+    let folder = folder_of(&[("Dockerfile", &format!("# escape=`\n{text}"))]);
     for (format, expected) in [
         ("text", "Dockerfile:4: note[secret-in-image]"),
         ("json", "secret-in-image"),
