@@ -15,6 +15,8 @@ const BLOCK: usize = 32 << 10;
 const PACKED_BLOCK: usize = BLOCK + 6144;
 /// Longest name in a cabinet.
 const LONGEST_NAME: usize = 256;
+/// Largest file whose bytes are kept for others that share them.
+const LARGEST_SHARED: u32 = 16 << 20;
 
 /// Numbers of folders of files that continue from or to another cabinet.
 const CONTINUED: u16 = 0xfffd;
@@ -137,7 +139,7 @@ impl Cabinet {
             folder.members.push(CabinetMember { name, offset, size });
         }
         for folder in &mut folders {
-            folder.members.sort_by_key(|member| member.offset);
+            folder.members.sort_by_key(CabinetMember::place);
         }
         Ok(Self {
             folders,
@@ -158,29 +160,38 @@ impl Cabinet {
         sink: &mut dyn FnMut(&CabinetMember, &mut dyn Read) -> io::Result<()>,
     ) -> io::Result<()> {
         for folder in &self.folders {
-            let wanted = || folder.members.iter().filter(|member| is_wanted(member));
-            if wanted().next().is_none() {
+            let wanted = folder.members.iter().filter(|member| is_wanted(member));
+            let wanted: Vec<&CabinetMember> = wanted.collect();
+            if wanted.is_empty() {
                 continue;
             }
             let mut content = FolderReader::open(reader, folder, self.reserved)?;
-            for member in wanted() {
-                let skipped = u64::from(member.offset).checked_sub(content.position);
-                let Some(skipped) = skipped else {
-                    return Err(damaged("files in a cabinet overlap"));
-                };
-                let copied = io::copy(&mut (&mut content).take(skipped), &mut io::sink())?;
-                if copied != skipped {
-                    return Err(damaged("a file begins beyond its folder"));
+            for equal in wanted.chunk_by(|one, other| one.place() == other.place()) {
+                if equal.len() > 1 && equal[0].size <= LARGEST_SHARED {
+                    let mut bytes = Vec::new();
+                    let keep = &mut |source: &mut dyn Read| source.read_to_end(&mut bytes);
+                    content.member(equal[0], &mut |_, source| keep(source).map(drop))?;
+                    for member in equal {
+                        sink(member, &mut bytes.as_slice())?;
+                    }
+                    continue;
                 }
-                let mut bytes = (&mut content).take(member.size.into());
-                sink(member, &mut bytes)?;
-                io::copy(&mut bytes, &mut io::sink())?;
-                if bytes.limit() != 0 {
-                    return Err(damaged("a file ends beyond its folder"));
+                for (index, member) in equal.iter().enumerate() {
+                    if index > 0 {
+                        content = FolderReader::open(content.inner, folder, self.reserved)?;
+                    }
+                    content.member(member, sink)?;
                 }
             }
         }
         Ok(())
+    }
+}
+
+impl CabinetMember {
+    /// Offset and size in the folder. Equal files share them: a cabinet may store these once.
+    fn place(&self) -> (u32, u32) {
+        (self.offset, self.size)
     }
 }
 
@@ -219,6 +230,28 @@ impl<'a, R: Read + Seek> FolderReader<'a, R> {
             at: 0,
             position: 0,
         })
+    }
+
+    /// Unpacks up to a member, and hands it over.
+    fn member(
+        &mut self,
+        member: &CabinetMember,
+        sink: &mut dyn FnMut(&CabinetMember, &mut dyn Read) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(skipped) = u64::from(member.offset).checked_sub(self.position) else {
+            return Err(damaged("files in a cabinet overlap"));
+        };
+        let copied = io::copy(&mut self.by_ref().take(skipped), &mut io::sink())?;
+        if copied != skipped {
+            return Err(damaged("a file begins beyond its folder"));
+        }
+        let mut bytes = self.by_ref().take(member.size.into());
+        sink(member, &mut bytes)?;
+        io::copy(&mut bytes, &mut io::sink())?;
+        if bytes.limit() != 0 {
+            return Err(damaged("a file ends beyond its folder"));
+        }
+        Ok(())
     }
 
     /// Unpacks the next block; false at the end.
@@ -304,5 +337,46 @@ impl MsZip {
         self.window.extend(&block);
         self.window.drain(..self.window.len().saturating_sub(BLOCK));
         Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use wincimg_testkit::cabinet::cabinet;
+
+    use super::*;
+
+    #[test]
+    fn equal_files_may_be_stored_once() {
+        let large = vec![7; LARGEST_SHARED as usize + 1];
+        let files: [(&str, &[u8]); 7] = [
+            ("a", b"one"),
+            ("b", b"two"),
+            ("c", b"one"),
+            ("d", b""),
+            ("e", &large),
+            ("f", &large),
+            ("g", b"three"),
+        ];
+        let mut reader = Cursor::new(cabinet(&files));
+        assert!(reader.get_ref().len() < 2 * large.len());
+        let read = Cabinet::read(&mut reader).unwrap();
+        for skipped in ["", "a", "e"] {
+            let mut unpacked = Vec::new();
+            let is_wanted = |member: &CabinetMember| member.name != skipped;
+            let sink = &mut |member: &CabinetMember, source: &mut dyn Read| {
+                let mut bytes = Vec::new();
+                source.read_to_end(&mut bytes)?;
+                unpacked.push((member.name.clone(), bytes));
+                Ok(())
+            };
+            read.unpack(&mut reader, &is_wanted, sink).unwrap();
+            unpacked.sort();
+            let expected = files.iter().filter(|(name, _)| *name != skipped);
+            let expected = expected.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()));
+            assert!(unpacked == Vec::from_iter(expected), "without {skipped:?}");
+        }
     }
 }
