@@ -116,7 +116,7 @@ impl Session<'_> {
             let why = format!("directory {key:?} does not exist");
             return Err(MsiError::damaged(why));
         };
-        let path = with_backslash(path);
+        let path = normalized(path);
         let below: Vec<String> = self
             .directories
             .keys()
@@ -183,7 +183,7 @@ impl Session<'_> {
             }
             let property = self.property(at);
             if !property.is_empty() && at != "SourceDir" {
-                let path = with_backslash(property);
+                let path = normalized(property);
                 resolved.insert(at.to_owned(), path.clone());
                 break path;
             }
@@ -193,7 +193,7 @@ impl Session<'_> {
             };
             let parent = row.text("Directory_Parent");
             if parent.is_empty() || parent == at {
-                let path = with_backslash(self.property("ROOTDRIVE"));
+                let path = normalized(self.property("ROOTDRIVE"));
                 resolved.insert(at.to_owned(), path.clone());
                 break path;
             }
@@ -217,6 +217,16 @@ impl Session<'_> {
     }
 }
 
-fn with_backslash(path: &str) -> String {
-    format!("{}\\", path.replace('/', "\\").trim_end_matches('\\'))
+/// A path as Windows Installer keeps it, by wine's tests: with a backslash at the end, single ones
+/// between the names, and no spaces beside them.
+fn normalized(path: &str) -> String {
+    let path = path.replace('/', "\\");
+    let start = match path.trim_start_matches(' ') {
+        share if share.starts_with(r"\\") => r"\\",
+        path if path.starts_with('\\') => r"\",
+        _ => "",
+    };
+    let names = path.split('\\').map(|name| name.trim_matches(' '));
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    format!("{start}{}\\", names.join("\\"))
 }
