@@ -5,6 +5,7 @@ use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
 use super::session::Session;
+use super::setup_project;
 
 /// Bits of the type that say what an action runs.
 const KIND: u32 = 0x3f;
@@ -19,8 +20,8 @@ const SET_DIRECTORY: u32 = 35;
 const SET_PROPERTY: u32 = 51;
 
 /// Prefixes of the libraries of `WiX` in a package: `WixCA`, `WixUIWixca`, `WixFirewallCA`,
-/// `Wix4UtilCA_X64`, `IIsSchedule`.
-const OF_WIX: [&str; 2] = ["Wix", "IIs"];
+/// `Wix4UtilCA_X64`, `IIsSchedule`, `NetFxCA`.
+const OF_WIX: [&str; 3] = ["Wix", "IIs", "NetFx"];
 
 /// Entry points of libraries whose work leaves nothing in an image, with their source.
 const WITHOUT_EFFECT: [(&str, &str); 11] = [
@@ -50,6 +51,11 @@ const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("UninstallCertificates", "WiX IIS"),
 ];
 
+/// Returns true for a library of `WiX`. A vendor's may have an entry point of the same name.
+fn is_of_wix(source: &str) -> bool {
+    OF_WIX.iter().any(|prefix| source.starts_with(prefix))
+}
+
 /// Returns true for an action that an installation without dialogs does not run.
 fn is_left_out(kind: u32) -> bool {
     if kind & IN_SCRIPT == 0 {
@@ -71,17 +77,14 @@ impl Session<'_> {
         let kind = action.flags("Type");
         let (source, target) = (action.text("Source"), action.text("Target"));
         if self.options.skipped_actions.iter().any(|it| it == name) {
-            self.notes
-                .push(format!("custom action {name} is skipped as requested"));
+            let what = self.configured(source, target)?;
+            let note = format!("custom action {name} is skipped as requested{what}");
+            self.notes.push(note);
             return Ok(());
         }
         if is_left_out(kind) {
             return Ok(());
         }
-        // A vendor's library may have an entry point of the same name.
-        let is_of_wix = OF_WIX.iter().any(|prefix| source.starts_with(prefix));
-        let mut known = WITHOUT_EFFECT.iter();
-        let known = known.find(|(entry, _)| is_of_wix && *entry == target);
         let problem = match (kind & KIND, target) {
             (SET_PROPERTY, _) => {
                 let value = self.format(target)?;
@@ -97,26 +100,58 @@ impl Session<'_> {
                 return self.move_directory(source, &path);
             }
             (ERROR, _) => return self.fail(self.message(target)?),
-            (LIBRARY, "SchedFirewallExceptionsInstall") if is_of_wix => {
-                return self.note_firewall_rules();
-            }
-            (LIBRARY, "InstallCertificates") if is_of_wix && self.has_certificates() => {
+            (LIBRARY, _) if self.library_action(name, source, target)? => return Ok(()),
+            (LIBRARY, "InstallCertificates") if is_of_wix(source) && self.has_certificates() => {
                 match self.certificates() {
                     Ok(trusted) => return trusted.iter().try_for_each(|it| plan.edit(it.edit())),
                     Err(MsiError::Unsupported(why)) => format!(": {why}"),
                     Err(error) => return Err(error),
                 }
             }
-            (LIBRARY, _) if let Some((_, library)) = known => {
-                let note = format!("{name} ({target} of {library}) leaves nothing in an image");
-                self.notes.push(note);
-                return Ok(());
-            }
-            _ => String::new(),
+            _ => self.configured(source, target)?,
         };
         let runs = self.describe(kind, source, target)? + &problem;
         self.add_refused(name, kind, condition, &runs, plan);
         Ok(())
+    }
+
+    /// Does what an entry point of a known library does; false for all others.
+    fn library_action(&mut self, name: &str, source: &str, target: &str) -> Result<bool, MsiError> {
+        if source == setup_project::LIBRARY {
+            return match target {
+                "CheckFX" => self.check_framework(),
+                "VsdLaunchConditions" => self.check_project(name).map(|()| true),
+                _ => Ok(false),
+            };
+        }
+        if !is_of_wix(source) {
+            return Ok(false);
+        }
+        let mut known = WITHOUT_EFFECT.iter();
+        match (target, known.find(|(entry, _)| *entry == target)) {
+            ("SchedFirewallExceptionsInstall", _) => self.note_firewall_rules()?,
+            ("SchedNetFx", _) => self.note_native_images(),
+            // Runs what the other one has scheduled.
+            ("ExecNetFx", _) => {}
+            (_, Some((_, library))) => {
+                let note = format!("{name} ({target} of {library}) leaves nothing in an image");
+                self.notes.push(note);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What a library of `WiX` configures, after a colon; empty for other libraries.
+    fn configured(&self, source: &str, target: &str) -> Result<String, MsiError> {
+        if !is_of_wix(source) {
+            return Ok(String::new());
+        }
+        let names = self.configured_names(target)?;
+        Ok(match names.as_slice() {
+            [] => String::new(),
+            names => format!(": {}", names.join(", ")),
+        })
     }
 
     /// `MsiEmbeddedChainer`: programs that install further packages.

@@ -1,5 +1,7 @@
-//! Tables of the extensions of `WiX`, which actions of their libraries read: firewall rules and
-//! certificates.
+//! Tables of the extensions of `WiX`, which actions of their libraries read: firewall rules, native
+//! images and certificates.
+
+use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -14,6 +16,16 @@ use super::session::{Session, image_path};
 const FIREWALL_RULES: [&str; 3] = [
     "WixFirewallException", "Wix4FirewallException", "Wix5FirewallException",
 ];
+/// Entry points that configure what is in a table, and the column with its name.
+const CONFIGURED: [(&str, &str, &str); 5] = [
+    ("ConfigureIIs", "IIsAppPool", "Name"),
+    ("ConfigureIIs", "IIsWebSite", "Description"),
+    ("ConfigureIIs", "IIsWebVirtualDir", "Alias"),
+    ("SchedXmlConfig", "XmlConfig", "File"),
+    ("SchedXmlFile", "XmlFile", "File"),
+];
+/// Native images of `WiX` 3 and later.
+const NATIVE_IMAGES: [&str; 2] = ["NetFxNativeImage", "Wix4NetFxNativeImage"];
 /// Certificates of `WiX` 3 and later.
 const CERTIFICATES: [&str; 2] = ["Certificate", "Wix4Certificate"];
 
@@ -53,6 +65,29 @@ impl Session<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// The names of what an entry point configures.
+    pub(crate) fn configured_names(&self, target: &str) -> Result<Vec<String>, MsiError> {
+        let mut names = BTreeSet::new();
+        let tables = CONFIGURED.iter().filter(|(entry, ..)| *entry == target);
+        for (_, table, column) in tables {
+            for table in [(*table).to_owned(), format!("Wix4{table}")] {
+                for row in self.installed_rows(&table) {
+                    names.insert(self.format(row.text(column))?);
+                }
+            }
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// Notes native images, without which .NET Framework compiles an assembly as it is loaded.
+    /// <https://docs.firegiant.com/wix3/xsd/netfx/nativeimage>
+    pub(crate) fn note_native_images(&mut self) {
+        if NATIVE_IMAGES.iter().any(|it| self.has_installed_rows(it)) {
+            let note = "native images (ngen) are left out: programs start more slowly";
+            self.notes.push(note.to_owned());
+        }
     }
 
     /// True if the package has certificates.

@@ -53,6 +53,7 @@ mod sequence;
 mod services;
 mod session;
 mod setup_program;
+mod setup_project;
 mod shortcuts;
 mod summary;
 #[cfg(test)]

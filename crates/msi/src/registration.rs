@@ -87,11 +87,11 @@ impl Session<'_> {
         image_path(&format!(r"C:\Windows\Installer\{name}.msi"))
     }
 
-    /// Date of the installation: that of the package.
-    fn date(&self) -> String {
+    /// Time of the installation: that of the package, in UTC.
+    pub(crate) fn time(&self, format: &str) -> String {
         let time = self.summary.time.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         time.to_zoned(jiff::tz::TimeZone::UTC)
-            .strftime("%Y%m%d")
+            .strftime(format)
             .to_string()
     }
 
@@ -161,7 +161,7 @@ impl Session<'_> {
         let command = format!("MsiExec.exe /{switch}{code}");
         plan.set(key, "ModifyPath", RegistryData::expand_sz(&command))?;
         plan.set(key, "UninstallString", RegistryData::expand_sz(&command))?;
-        plan.text(key, "InstallDate", &self.date())?;
+        plan.text(key, "InstallDate", &self.time("%Y%m%d"))?;
         let source = &self.options.source_folder;
         plan.text(key, "InstallSource", source)?;
         let size: u64 = plan.files().map(|file| file.size).sum();

@@ -118,6 +118,9 @@ impl Session<'_> {
         }
         self.set("PackageCode", self.summary.package_code.clone());
         self.set("VersionDatabase", self.summary.schema.to_string());
+        // As the locale of English (United States) writes them.
+        self.set("Date", self.time("%-m/%-d/%Y"));
+        self.set("Time", self.time("%-H:%M:%S"));
         for (name, value) in &self.options.properties {
             self.set(name, value.clone());
         }
@@ -156,9 +159,23 @@ impl Session<'_> {
         let property = |name: &str| self.property(name).to_owned();
         let product = Product::from_properties(property, self.summary.platform());
         if product.code.is_empty() {
-            return Err(MsiError::damaged("it has no ProductCode"));
+            return Err(self.no_product());
         }
         Ok(product)
+    }
+
+    /// Error for a file that is not the package of a product.
+    fn no_product(&self) -> MsiError {
+        if self.database.has_rows("ModuleSignature") {
+            let why = "it is a merge module (.msm), from which packages are made";
+            return MsiError::Fails(why.to_owned());
+        }
+        if self.database.has_rows("MsiPatchSequence") || self.database.has_rows("MsiPatchMetadata")
+        {
+            let why = "it is a patch (.msp), not a package (error 1620): use the updated package";
+            return MsiError::Fails(why.to_owned());
+        }
+        MsiError::damaged("it has no ProductCode")
     }
 
     /// Fails for a package whose programs the image cannot run.

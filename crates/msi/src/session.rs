@@ -39,7 +39,8 @@ pub trait InstalledSystem {
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// A system with nothing but some files, for a package that is only looked at.
+/// A system with nothing but some files and an unknown version of the .NET Framework, for a package
+/// that is only looked at.
 #[derive(Debug, Clone, Default)]
 pub struct BareSystem {
     /// Files whose content the package may read, such as transforms.
@@ -47,7 +48,11 @@ pub struct BareSystem {
 }
 
 impl InstalledSystem for BareSystem {
-    fn value(&self, _: &KeyPath, _: &str) -> Presence<RegistryData> {
+    fn value(&self, key: &KeyPath, _: &str) -> Presence<RegistryData> {
+        let mut names = key.components().iter();
+        if names.any(|name| name.eq_ignore_ascii_case("NET Framework Setup")) {
+            return Presence::Unknown;
+        }
         Presence::Absent
     }
 
@@ -107,10 +112,9 @@ pub(crate) struct Session<'a> {
     pub(crate) notes: Vec<String>,
 }
 
-/// Properties that Windows Installer takes from the machine and the moment of the installation.
-const OF_THE_MACHINE: [&str; 15] = [
+/// Properties that Windows Installer takes from the machine.
+const OF_THE_MACHINE: [&str; 13] = [
     "ColorBits",
-    "Date",
     "MsiNTSuiteDataCenter",
     "MsiNTSuiteEnterprise",
     "MsiNetAssemblySupport",
@@ -120,7 +124,6 @@ const OF_THE_MACHINE: [&str; 15] = [
     "ScreenX",
     "ScreenY",
     "TerminalServer",
-    "Time",
     "USERNAME",
     "UserSID",
     "VirtualMemory",

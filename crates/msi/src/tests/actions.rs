@@ -11,6 +11,10 @@ fn only_libraries_of_wix_are_known_by_their_entry_points() {
         ("WixFirewallCA", "SchedFirewallExceptionsInstall", false),
         ("VendorDll", "SchedFirewallExceptionsInstall", true),
         ("IIsSchedule", "UninstallCertificates", false),
+        ("NetFxCA", "ExecNetFx", false),
+        ("Wix4NetFxCA_X86", "SchedNetFx", false),
+        ("VendorDll", "ExecNetFx", true),
+        ("VendorDll", "CheckFX", true),
     ] {
         let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|1|{library}|{entry}");
         let tables = [
@@ -167,5 +171,134 @@ fn a_program_that_installs_further_packages_requires_windows() {
         let plan = plan("x64", &[chainer.as_str()], TestSystem::default()).unwrap();
         let found = plan.refused.first().map(ToString::to_string);
         assert_eq!(found.unwrap_or_default(), refused, "{condition}");
+    }
+}
+
+#[test]
+fn native_images_are_left_out_with_a_note() {
+    let noted = |component: &str| {
+        let file = format!("File|File|Component_|FileName\nf|{component}|a.exe");
+        let tables = [
+            file.as_str(),
+            "NetFxNativeImage|NetFxNativeImage|File_\nn|f",
+            "CustomAction|Action|#Type|Source|Target\nOwn|1|NetFxCA|SchedNetFx",
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        plan.notes.iter().any(|note| note.contains("(ngen)"))
+    };
+    assert!(noted("Main"));
+    assert!(!noted("Other"));
+}
+
+/// Plans a setup project of Visual Studio that requires a version of the .NET Framework.
+fn setup_project(
+    version: &str,
+    allows_later: &str,
+    system: TestSystem,
+) -> Result<InstallPlan, MsiError> {
+    let properties = format!(
+        "{}\nVSDFrameworkVersion|{version}\nVSDAllowLaterFrameworkVersions|{allows_later}\n\
+         VSDNETURLMSG|needs .NET [1]",
+        TABLES[0]
+    );
+    let tables = [
+        properties.as_str(),
+        "CustomAction|Action|#Type|Source|Target\nCheck|1|MSVBDPCADLL|CheckFX\n\
+         Launch|1|MSVBDPCADLL|VsdLaunchConditions",
+        "_VsdLaunchCondition|Condition|Description\nVSDFXAvailable|[VSDNETURLMSG]",
+        "InstallExecuteSequence|Action|#Sequence\nCheck|1\nLaunch|2\nCostFinalize|3",
+    ];
+    plan("x64", &tables, system)
+}
+
+/// A system with a value of the .NET Framework.
+fn with_framework(below: &str, name: &'static str, number: u32) -> TestSystem {
+    let key = format!(r"HKLM\SOFTWARE\WOW6432Node\Microsoft\NET Framework Setup\NDP\{below}");
+    TestSystem::with_value(&key, name, RegistryData::dword(number))
+}
+
+#[test]
+fn a_setup_project_fails_without_its_net_framework() {
+    let with_4 = |release| with_framework(r"v4\Full", "Release", release);
+    for (version, system, is_met) in [
+        ("v4.0", with_4(461_814), true),
+        ("v4.5", with_4(461_814), true),
+        ("v4.7.2", with_4(461_814), true),
+        ("v4.8", with_4(461_814), false),
+        ("v4.5", TestSystem::default(), false),
+        ("3.5.21022", with_4(461_814), false),
+        ("v3.5", with_framework("v3.5", "Install", 1), true),
+        ("3.5.21022", with_framework("v3.5", "Install", 1), true),
+        ("3.5.21022", with_framework("v3.5", "Install", 0), false),
+        (
+            "2.0.50727",
+            with_framework("v2.0.50727", "Install", 1),
+            true,
+        ),
+    ] {
+        match setup_project(version, "False", system) {
+            Ok(plan) => assert!(is_met && plan.refused.is_empty(), "{version}"),
+            Err(MsiError::Fails(why)) => {
+                let expected =
+                    format!("Launch refuses this system (VSDFXAvailable): needs .NET {version}");
+                assert!(!is_met && why == expected, "{version} {why}");
+            }
+            Err(error) => panic!("{version}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn an_unknown_net_framework_does_not_fail_a_setup_project() {
+    let unread = TestSystem {
+        is_unread: true,
+        ..TestSystem::default()
+    };
+    let planned = setup_project("v4.5", "False", unread).unwrap();
+    let mut unknown = planned.unknown.iter();
+    assert!(unknown.any(|question| question.contains(r"NDP\v4\Full")));
+    assert!(planned.refused.is_empty());
+    // Only Windows can tell.
+    for (version, allows_later) in [("5.0", "False"), ("2.0.50727", "TRUE")] {
+        let plan = setup_project(version, allows_later, TestSystem::default()).unwrap();
+        let refused: Vec<&str> = plan.refused.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(refused, ["Check"], "{version}");
+    }
+}
+
+#[test]
+fn what_is_not_the_package_of_a_product_is_named() {
+    let without_code = "Property|Property|Value\nA|b";
+    for (table, expected) in [
+        ("MsiPatchSequence|PatchFamily\np", "a patch (.msp)"),
+        ("MsiPatchMetadata|Company\np", "a patch (.msp)"),
+        ("ModuleSignature|ModuleID\nm", "a merge module (.msm)"),
+        ("Icon|Name\ni", "no ProductCode"),
+    ] {
+        let error = plan("x64", &[without_code, table], TestSystem::default()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{table}: {error}");
+    }
+}
+
+#[test]
+fn what_wix_configures_is_named() {
+    let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2";
+    for (library, entry, expected) in [
+        ("IIsSchedule", "ConfigureIIs", ": Shop, Site"),
+        ("WixCA", "SchedXmlFile", r": C:\Web.config"),
+        ("VendorDll", "ConfigureIIs", ""),
+    ] {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|1|{library}|{entry}");
+        let tables = [
+            action.as_str(),
+            "IIsWebSite|Web|Component_|Description\nw||Default Web Site\nx|Main|Site",
+            "Wix4IIsWebVirtualDir|VirtualDir|Component_|Alias\nv|Main|Shop\nu|Other|None",
+            "XmlFile|XmlFile|File|Component_\nx|[TARGETDIR]Web.config|Main",
+            sequence,
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        let expected = format!("{entry} of the library {library} in the package{expected}");
+        assert_eq!(plan.refused[0].runs, expected);
     }
 }

@@ -117,6 +117,29 @@ fn packages_of_32_bits_have_no_folders_of_64_bit_programs() {
     }
 }
 
+/// The results are those of Windows, by wine's tests.
+#[test]
+fn paths_of_folders_have_single_backslashes_and_no_spaces_beside_them() {
+    for (path, expected) in [
+        (r"C:\\one\\two  ", r"C:\one\two"),
+        (r"C:\\ Program Files \\ ", r"C:\Program Files"),
+        (r" C:\one two", r"C:\one two"),
+        ("C:/one//two/", r"C:\one\two"),
+    ] {
+        assert_eq!(made_folder("x64", "WindowsFolder", path), expected);
+        let tables = [
+            "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir",
+            "CreateFolder|Directory_|Component_\nTARGETDIR|Main",
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nCreateFolders|2",
+        ];
+        let properties = [("ALLUSERS", "1"), ("TARGETDIR", path)];
+        let plan = plan_with(&properties, "x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.folders.last().unwrap().to_string(), expected);
+    }
+    let moved = made_folder("x64", "WindowsFolder", r"[WindowsVolume]\moved");
+    assert_eq!(moved, r"C:\moved");
+}
+
 #[test]
 fn packages_for_another_processor_fail() {
     let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
@@ -156,6 +179,8 @@ fn properties_that_windows_sets_are_known_or_unknown() {
         package_code.as_str(),
         r#"DATABASE << "C:\Windows\Installer\""#,
         "RedirectedDllSupport = 2 AND ShellAdvtSupport AND OLEAdvtSupport",
+        // Those of a package without a date.
+        r#"Date = "1/1/1970" AND Time = "0:00:00""#,
     ] {
         assert!(launch(condition).unknown.is_empty(), "{condition}");
     }

@@ -1,0 +1,86 @@
+//! Checks of Visual Studio's setup projects, which actions of their library make: whether there is
+//! the .NET Framework that they require.
+
+use wincimg_registry::{RegistryData, TypedData};
+
+use super::error::MsiError;
+use super::registry::software_key;
+use super::session::Session;
+
+/// Name of the library in a package.
+pub(crate) const LIBRARY: &str = "MSVBDPCADLL";
+
+/// Property that the check sets.
+const AVAILABLE: &str = "VSDFXAvailable";
+/// Property with the required version.
+const VERSION: &str = "VSDFrameworkVersion";
+/// Property of projects that a newer version may do for.
+const ALLOWS_LATER: &str = "VSDAllowLaterFrameworkVersions";
+
+/// The value `Release` of each version, at least.
+/// <https://learn.microsoft.com/dotnet/framework/install/how-to-determine-which-versions-are-installed>
+const RELEASES: [(&str, u32); 12] = [
+    ("4.0", 0),
+    ("4.5", 378_389),
+    ("4.5.1", 378_675),
+    ("4.5.2", 379_893),
+    ("4.6", 393_295),
+    ("4.6.1", 394_254),
+    ("4.6.2", 394_802),
+    ("4.7", 460_798),
+    ("4.7.1", 461_308),
+    ("4.7.2", 461_808),
+    ("4.8", 528_040),
+    ("4.8.1", 533_320),
+];
+
+impl Session<'_> {
+    /// `CheckFX`: looks for the .NET Framework. False if only Windows can tell.
+    /// <https://learn.microsoft.com/previous-versions/xxyh2e6a(v=vs.90)>
+    pub(crate) fn check_framework(&mut self) -> Result<bool, MsiError> {
+        let questions = self.unknown.len();
+        let found = self.has_framework()?;
+        if found == Some(true) {
+            self.set(AVAILABLE, "TRUE");
+        } else if found.is_none() || self.unknown.len() > questions {
+            self.unknown_searches.insert(AVAILABLE.to_owned());
+        }
+        Ok(found.is_some())
+    }
+
+    fn has_framework(&mut self) -> Result<Option<bool>, MsiError> {
+        let (below, name, least) = match self.property(VERSION).trim_start_matches('v') {
+            // Both are parts of the feature .NET Framework 3.5.
+            "2.0.50727" => ("v2.0.50727", "Install", 1),
+            version if version == "3.5" || version.starts_with("3.5.") => ("v3.5", "Install", 1),
+            version => match RELEASES.iter().find(|(own, _)| *own == version) {
+                Some((_, release)) => (r"v4\Full", "Release", *release),
+                None => return Ok(None),
+            },
+        };
+        // The library has 32 bits in packages of 64, too.
+        let path = format!(r"Microsoft\NET Framework Setup\NDP\{below}");
+        let key = software_key(&path, false)?;
+        let found = self.value_in_image(&key, name);
+        let found = found.as_ref().map(RegistryData::typed);
+        let found = matches!(found, Some(TypedData::Dword(own)) if own >= least);
+        let allows_later = self.property(ALLOWS_LATER).eq_ignore_ascii_case("true");
+        Ok((found || !allows_later).then_some(found))
+    }
+
+    /// `VsdLaunchConditions`, which the action `name` runs: the launch conditions of the project.
+    pub(crate) fn check_project(&self, name: &str) -> Result<(), MsiError> {
+        for row in self.database.rows("_VsdLaunchCondition") {
+            let condition = row.text("Condition");
+            if self.is_uncertain(condition) || self.is_true(condition, name)? {
+                continue;
+            }
+            let message = self.format(row.text("Description"))?;
+            let message = message.replace("[1]", self.property(VERSION));
+            self.fail(format!(
+                "{name} refuses this system ({condition}): {message}"
+            ))?;
+        }
+        Ok(())
+    }
+}
