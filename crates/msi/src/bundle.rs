@@ -3,7 +3,7 @@
 
 mod condition;
 
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use wincimg_common::files::Window;
 use wincimg_common::xml::XmlElement;
@@ -50,6 +50,9 @@ impl Bundle {
     /// Reads a bundle; one with other parts than a package is unsupported.
     pub fn read(reader: &mut (impl Read + Seek)) -> Result<Self, MsiError> {
         let (first, attached) = containers(reader)?;
+        if attached.0 + attached.1 > reader.seek(SeekFrom::End(0))? {
+            return Err(MsiError::damaged("the file ends before the packages in it"));
+        }
         let mut part = Window::new(&mut *reader, first.0, first.1)?;
         let cabinet = Cabinet::read(&mut part)?;
         let mut manifest = String::new();

@@ -169,8 +169,9 @@ impl Cabinet {
             for equal in wanted.chunk_by(|one, other| one.place() == other.place()) {
                 if equal.len() > 1 && equal[0].size <= LARGEST_SHARED {
                     let mut bytes = Vec::new();
-                    let keep = &mut |source: &mut dyn Read| source.read_to_end(&mut bytes);
-                    content.member(equal[0], &mut |_, source| keep(source).map(drop))?;
+                    content.member(equal[0], &mut |_, source| {
+                        source.read_to_end(&mut bytes).map(drop)
+                    })?;
                     for member in equal {
                         sink(member, &mut bytes.as_slice())?;
                     }
@@ -366,13 +367,13 @@ mod tests {
         for skipped in ["", "a", "e"] {
             let mut unpacked = Vec::new();
             let is_wanted = |member: &CabinetMember| member.name != skipped;
-            let sink = &mut |member: &CabinetMember, source: &mut dyn Read| {
+            let unpack = read.unpack(&mut reader, &is_wanted, &mut |member, source| {
                 let mut bytes = Vec::new();
                 source.read_to_end(&mut bytes)?;
                 unpacked.push((member.name.clone(), bytes));
                 Ok(())
-            };
-            read.unpack(&mut reader, &is_wanted, sink).unwrap();
+            });
+            unpack.unwrap();
             unpacked.sort();
             let expected = files.iter().filter(|(name, _)| *name != skipped);
             let expected = expected.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()));

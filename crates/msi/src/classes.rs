@@ -1,6 +1,6 @@
 //! Classes and file types: `Class`, `ProgId`, `Extension`, `Verb`, `MIME`, `TypeLib`, `AppId`, `Font`.
 
-use wincimg_registry::KeyPath;
+use wincimg_registry::{KeyPath, RegistryEdit};
 
 use super::builder::Builder;
 use super::database::Row;
@@ -214,6 +214,14 @@ impl Session<'_> {
 
     /// `RegisterTypeLibraries`.
     pub(crate) fn register_type_libraries(&mut self, plan: &mut Builder) -> Result<(), MsiError> {
+        let is_proxy = |key: &KeyPath| {
+            let name = key.components().last();
+            name.is_some_and(|name| name.eq_ignore_ascii_case("ProxyStubClsid32"))
+        };
+        let has_proxies = plan.rest.registry.iter().any(|edit| match edit {
+            RegistryEdit::SetValue { key, .. } => is_proxy(key),
+            _ => false,
+        });
         for row in self.database.rows("TypeLib") {
             let Some(component) = self.installed(row.text("Component_")) else {
                 continue;
@@ -235,9 +243,14 @@ impl Session<'_> {
             let language = child(&key, &format!("{:x}", row.flags("Language")))?;
             let file = self.key_file(&row)?;
             plan.text(&child(&language, platform)?, "", &file)?;
+            let but = if has_proxies {
+                ", and those of the package keep its ProxyStubClsid32, which Windows may replace"
+            } else {
+                ""
+            };
             self.notes.push(format!(
-                "the interfaces of the type library {file} are not registered: calls to objects of \
-                 another thread or process need them"
+                "the interfaces of the type library {file} are not registered{but}: calls to objects \
+                 of another thread or process need them"
             ));
         }
         Ok(())

@@ -85,12 +85,14 @@ impl Session<'_> {
                 return Err(MsiError::Fails(format!("{path} is a folder in the image")));
             }
             Some(false) => {
-                let why = if version.is_empty() {
-                    "replaced unless it was changed after its creation"
+                let unless = if version.is_empty() {
+                    "it was changed after its creation"
                 } else {
-                    "replaced unless its version is higher"
+                    "its version is higher"
                 };
-                self.unknown.push(format!("whether {path} is {why}"));
+                return Err(MsiError::unsupported(format!(
+                    "the image has {path}, which Windows replaces unless {unless}: only Windows can tell"
+                )));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Registry keys as 32-bit and 64-bit programs name them, and the `Registry` table.
 
-use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, TypedData};
+use wincimg_registry::{KeyMode, KeyPath, KeyPathError, RegistryData, RegistryEdit, TypedData};
 
 use super::builder::Builder;
 use super::database::Row;
@@ -130,6 +130,13 @@ pub(crate) fn named_key(
         (root, _) => Err(MsiError::damaged(format!("unknown registry root {root}"))),
     };
     key.map(Some)
+}
+
+/// True for a key of the machine outside the hives, which are all that is directly below its root.
+pub(crate) fn is_outside_hives(root: i32, path: &str) -> bool {
+    let top = path.trim_matches('\\').split('\\').next();
+    let key = format!(r"HKLM\{}", top.unwrap_or_default()).parse::<KeyPath>();
+    root == LOCAL_MACHINE && matches!(key, Err(KeyPathError::Invalid(_)))
 }
 
 impl Session<'_> {

@@ -7,7 +7,7 @@ use wincimg_windows::variables::expanded;
 use super::database::Row;
 use super::error::MsiError;
 use super::registration::{CLASSES, INSTALLER, USER_DATA, packed, unpacked, version_number};
-use super::registry::{named_key, parse_key};
+use super::registry::{is_outside_hives, named_key, parse_key};
 use super::session::{Session, image_path, long_name};
 
 /// What a value of `RegLocator` is, besides a path of a file.
@@ -91,7 +91,8 @@ impl<'a> Session<'a> {
         let key = match named_key(root, &path, kind & KEYS_OF_64_BIT != 0) {
             Ok(Some(key)) => key,
             Ok(None) => return Ok(None),
-            // No hive of an image has it.
+            Err(MsiError::Unsupported(_)) if is_outside_hives(root, &path) => return Ok(None),
+            // No hive of an image has it, but a running Windows may.
             Err(MsiError::Unsupported(_)) => {
                 self.unknown.push(format!("the value {name:?} of {path}"));
                 return Ok(None);

@@ -55,6 +55,21 @@ fn what_a_search_decides_is_asked_before_a_refusal() {
 }
 
 #[test]
+fn nothing_but_hives_is_below_the_root_of_the_machine() {
+    for (key, is_unknown) in [
+        ("ARegKey", false),
+        (r"ARegKey\Below", false),
+        (r"HARDWARE\DEVICEMAP", true),
+    ] {
+        let search = format!("RegLocator|Signature_|#Root|Key|Name|#Type\nsig|2|{key}||2");
+        let sequence = "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nCostFinalize|2";
+        let tables = [SEARCH[0], search.as_str(), sequence];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(!plan.unknown.is_empty(), is_unknown, "{key}");
+    }
+}
+
+#[test]
 fn limits_of_a_file_search_are_unknown() {
     let unknown = |limits: &str| {
         let columns = "Signature|Signature|FileName|MinVersion|#MinSize";

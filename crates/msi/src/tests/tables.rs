@@ -83,9 +83,28 @@ fn a_note_says_that_interfaces_of_a_type_library_are_not_registered() {
         panic!("{:?}", plan.notes);
     };
     assert!(
-        note.contains(r"the type library C:\a.dll are not registered"),
+        note.contains(r"the type library C:\a.dll are not registered:"),
         "{note}"
     );
+    let proxy = "Registry|Registry|#Root|Key|Value|Component_\n\
+                 r|0|Interface\\{2}\\ProxyStubClsid32|{3}|Main";
+    let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\n\
+                    WriteRegistryValues|2\nRegisterTypeLibraries|3";
+    let tables = [&WITH_FILE[..], &[library, proxy, sequence]].concat();
+    let notes = self::plan("x64", &tables, TestSystem::default())
+        .unwrap()
+        .notes;
+    assert!(notes[0].contains("keep its ProxyStubClsid32"), "{notes:?}");
+}
+
+#[test]
+fn only_windows_replaces_a_file_of_the_image() {
+    let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2";
+    let tables = [&WITH_FILE[..], &[sequence]].concat();
+    let system = TestSystem::with_file(r"C:\a.dll", b"old");
+    let error = plan("x64", &tables, system).unwrap_err();
+    assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+    assert!(error.to_string().contains(r"C:\a.dll"), "{error}");
 }
 
 #[test]
