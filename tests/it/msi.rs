@@ -193,7 +193,7 @@ async fn what_only_windows_can_install_is_named() {
         (
             r"RUN msiexec /i C:\b.msi /qn",
             "dockerfile/refused",
-            "not a package",
+            "not a whole package",
         ),
         (
             r"RUN msiexec /i C:\c.msi /qn",
@@ -521,7 +521,7 @@ async fn a_text_of_a_package_may_have_brackets_and_variables() {
     let launch = "<Condition Message='small'>PhysicalMemory &gt;= 64</Condition><Media";
     for (source, unknown) in [
         (text("[%Temp]"), "the variable TEMP"),
-        (text("[Date]"), "the property Date"),
+        (text("[ScreenX]"), "the property ScreenX"),
         (
             text("x").replacen("<Media", launch, 1),
             "the property PhysicalMemory",
@@ -842,7 +842,7 @@ async fn a_cabinet_may_be_beside_its_package() {
     let line = r"RUN msiexec /i C:\in\a.msi /qn";
     bench
         .refused(&format!("COPY a.msi C:/in/\n{line}"))
-        .is("dockerfile/not-understood", &[r"C:\in\own.cab"]);
+        .is("dockerfile/fails", &[r"C:\in\own.cab", "COPY it"]);
     bench.write("own.cab", cabinet);
     let layers = bench.layers(&format!("COPY a.msi own.cab C:/in/\n{line}"));
     assert_eq!(files_of(&layers[1])[SERVER], b"a server\n");
@@ -929,11 +929,18 @@ async fn a_bundle_of_one_package_installs_it() {
     assert_eq!(files_of(&layers[1])["Files/own/server.exe"], b"a server\n");
     let two = format!("{ONE}<ExePackage Id='Redist'/>");
     bench.write("two.exe", bundle(&two, &package, 0));
+    let whole = bundle(ONE, &package, 0);
+    bench.write("cut.exe", &whole[..whole.len() - 1]);
     for (line, code, value) in [
         (
             r"C:\two.exe /quiet",
             "dockerfile/needs-windows",
             "Redist, which is no MSI",
+        ),
+        (
+            r"C:\cut.exe /quiet",
+            "dockerfile/needs-windows",
+            "ends before the packages",
         ),
         (
             r"C:\setup.exe",
@@ -947,7 +954,7 @@ async fn a_bundle_of_one_package_installs_it() {
         ),
     ] {
         bench
-            .refused(&format!("COPY setup.exe two.exe C:/\nRUN {line}"))
+            .refused(&format!("COPY *.exe C:/\nRUN {line}"))
             .is(code, &[value]);
     }
 }

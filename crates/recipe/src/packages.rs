@@ -16,7 +16,8 @@ use wincimg_common::diagnose::{Blame, Problem, error_chain};
 use wincimg_layer::archive::{Archive, Archives};
 use wincimg_layer::{BaseOverlay, ContentSource, DiskSource, Layer, LayerError};
 use wincimg_msi::{
-    InstallOptions, InstallPlan, InstalledContent, InstalledSystem, Product, TransformPlace,
+    InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError, Product,
+    TransformPlace,
 };
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::name_folding::eq_ignore_case;
@@ -346,7 +347,10 @@ impl PlannedPackage {
             ..*system
         };
         let plan = opened.plan_installation(&self.options, &system);
-        let mut plan = plan.map_err(|error| failed_by(&error))?;
+        let mut plan = plan.map_err(|error| {
+            let hint = matches!(error, MsiError::Unsupported(_)).then_some(INSTEAD_OF_MSI);
+            failed_by(&error).hint_if(hint)
+        })?;
         if self.is_extracted {
             keep_files(&mut plan);
         }

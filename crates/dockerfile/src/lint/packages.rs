@@ -146,11 +146,15 @@ impl KnownPackages for CopiedPackages<'_> {
         let system = UnknownSystem::default();
         match package.plan_installation(&options, &system) {
             Ok(plan) => {
-                let message = plan.refused.first().map(|action| {
+                let actions = plan.refused.iter();
+                let flags: Vec<String> = actions
+                    .map(|action| format!("--skip-custom-action {}", action.name))
+                    .collect();
+                let flags = flags.join(" ");
+                let message = plan.refusal().map(|why| {
                     format!(
-                        "{name}: a build without Windows stops here (--skip-custom-action {} leaves \
-                         it out): the action {action}",
-                        action.name
+                        "{name}: a build without Windows stops here, unless {flags} leaves it out: \
+                         {why}"
                     )
                 });
                 self.refused.extend(message);

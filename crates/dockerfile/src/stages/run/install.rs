@@ -1,6 +1,6 @@
 //! Windows Installer packages that a line installs.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
@@ -16,6 +16,9 @@ use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, Sc
 use wincimg_windows::path::ImagePath;
 
 use super::RunState;
+
+const CHECK_FILE: &str =
+    "check the file: Windows Installer refuses what is not a whole package, too";
 
 const WITHOUT_IT: &str = "install it in a stage on Windows, or unpack a zip of the program";
 
@@ -63,9 +66,10 @@ impl RunState<'_> {
     ) -> Result<(), ScriptError> {
         let path = &install.package;
         let opened = source.package(&self.stages.archives);
-        let opened = opened.map_err(|error| ScriptError::refused(error_chain(&error)))?;
+        let not_a_package = |why: String| ScriptError::refused(why).help(CHECK_FILE);
+        let opened = opened.map_err(|error| not_a_package(error_chain(&error)))?;
         let Some(package) = opened else {
-            return Err(ScriptError::refused(format!("{path} is not a package")));
+            return Err(not_a_package(format!("{path} is not a package")));
         };
         let folder = path
             .up_to(path.components().len().saturating_sub(1))
@@ -103,9 +107,9 @@ impl RunState<'_> {
             product: Some(plan.product.clone()),
             archives: self.stages.archives.clone(),
         };
+        let contents = self.contents(&plan, &installed, &package, bundled)?;
         self.restart_required |= plan.restart_required;
-        let done = self.apply_plan(plan, &installed, &package, bundled);
-        done.map_err(halfway)?;
+        self.apply_plan(plan, contents).map_err(halfway)?;
         self.changes.packages.push(installed);
         Ok(())
     }
@@ -154,26 +158,66 @@ impl RunState<'_> {
         package: &PlannedPackage,
         path: &str,
         bundled: Option<(&Arc<Archive>, &BundlePackage)>,
-    ) -> Result<FileSource, String> {
+    ) -> Result<FileSource, ScriptError> {
+        let unclear = |why: String| ScriptError::unclear(why).help(WITHOUT_IT);
         if let Some((bundle, own)) = bundled {
             let mut files = own.beside.iter();
             let file = files.find(|(name, _)| name.eq_ignore_ascii_case(path));
             let member = file.and_then(|(_, member)| bundle.member_named(member));
             let missing = || format!("{path}, a file beside the package, not found in the bundle");
-            return member.map(FileSource::Member).ok_or_else(missing);
+            return member
+                .map(FileSource::Member)
+                .ok_or_else(|| unclear(missing()));
         }
         let place = format!("{}{path}", package.options.source_folder);
-        let place = place.parse::<ImagePath>().map_err(|it| it.to_string())?;
-        let source = self.created_file(&place).cloned();
-        source.ok_or_else(|| format!("{place}, a file beside the package, not found"))
+        let place = place.parse::<ImagePath>();
+        let place = place.map_err(|error| unclear(error.to_string()))?;
+        if self.is_pending_download(&place) || self.tree.is_later(&place) {
+            return Err(ScriptError::later(format!("{place} is downloaded later")));
+        }
+        if let Some(source) = self.created_file(&place) {
+            return Ok(source.clone());
+        }
+        if let Presence::Absent = self.entry(&place) {
+            let why = format!("{place}, a file beside the package, not found");
+            return Err(ScriptError::fails(why).help("COPY it into the folder of the package"));
+        }
+        let why = format!("cannot read {place}, a file beside the package, of the base");
+        Err(ScriptError::unknown(why).help("COPY it into the image"))
+    }
+
+    /// The contents of the files that a package installs.
+    fn contents(
+        &self,
+        plan: &InstallPlan,
+        installed: &PlannedPackage,
+        package: &Arc<Archive>,
+        bundled: Option<(&Arc<Archive>, &BundlePackage)>,
+    ) -> Result<Vec<FileSource>, ScriptError> {
+        let failed = RefCell::new(None);
+        let beside = |path: &str| {
+            self.beside(installed, path, bundled).map_err(|error| {
+                let why = error.why.clone();
+                failed.replace(Some(error));
+                why
+            })
+        };
+        let contents = plan.files.iter().map(|file| {
+            let content = content_of(&file.source, installed, package, &beside);
+            content.map_err(|why| {
+                let unclear = || ScriptError::unclear(why).help(WITHOUT_IT);
+                let mut error = failed.take().unwrap_or_else(unclear);
+                error.why = format!("{}: {}", file.path, error.why);
+                error
+            })
+        });
+        contents.collect()
     }
 
     fn apply_plan(
         &mut self,
         plan: InstallPlan,
-        installed: &PlannedPackage,
-        package: &Arc<Archive>,
-        bundled: Option<(&Arc<Archive>, &BundlePackage)>,
+        contents: Vec<FileSource>,
     ) -> Result<(), ScriptError> {
         for path in &plan.removed {
             self.delete(path)?;
@@ -181,13 +225,7 @@ impl RunState<'_> {
         for folder in plan.folders {
             self.make_folder(folder)?;
         }
-        for file in plan.files {
-            let content = content_of(&file.source, installed, package, &|path| {
-                self.beside(installed, path, bundled)
-            });
-            let content = content.map_err(|why| {
-                ScriptError::unclear(format!("{}: {why}", file.path)).help(WITHOUT_IT)
-            })?;
+        for (file, content) in plan.files.into_iter().zip(contents) {
             self.check_writable(&file.path, false)?;
             self.put(file.path, PlannedContent::File(content));
         }
@@ -248,16 +286,17 @@ fn undecided(error: &ScriptError) -> ScriptError {
 }
 
 fn refused(error: &MsiError) -> ScriptError {
-    let kind = match error {
-        MsiError::Fails(_) => ScriptErrorKind::Fails,
-        MsiError::Unsupported(_) => ScriptErrorKind::NotUnderstood,
-        MsiError::Damaged(_) | MsiError::TooLarge(_) => ScriptErrorKind::Refused,
-        MsiError::Read(_) => ScriptErrorKind::NotKnown,
+    let (kind, help) = match error {
+        MsiError::Fails(_) => (ScriptErrorKind::Fails, None),
+        MsiError::Unsupported(_) => (ScriptErrorKind::NotUnderstood, Some(WITHOUT_IT)),
+        MsiError::Damaged(_) => (ScriptErrorKind::Refused, Some(CHECK_FILE)),
+        MsiError::TooLarge(_) => (ScriptErrorKind::Refused, None),
+        MsiError::Read(_) => (ScriptErrorKind::NotKnown, None),
     };
     let error = ScriptError::new(kind, error_chain(error));
-    match kind {
-        ScriptErrorKind::NotUnderstood => error.help(WITHOUT_IT),
-        _ => error,
+    match help {
+        Some(help) => error.help(help),
+        None => error,
     }
 }
 
