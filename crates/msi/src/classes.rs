@@ -218,10 +218,9 @@ impl Session<'_> {
             let name = key.components().last();
             name.is_some_and(|name| name.eq_ignore_ascii_case("ProxyStubClsid32"))
         };
-        let has_proxies = plan.rest.registry.iter().any(|edit| match edit {
-            RegistryEdit::SetValue { key, .. } => is_proxy(key),
-            _ => false,
-        });
+        let mut edits = plan.rest.registry.iter();
+        let has_proxies =
+            edits.any(|edit| matches!(edit, RegistryEdit::SetValue { key, .. } if is_proxy(key)));
         for row in self.database.rows("TypeLib") {
             let Some(component) = self.installed(row.text("Component_")) else {
                 continue;

@@ -325,9 +325,16 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Parses a path inside the image.
+/// Parses a path inside the image. Windows takes several separators as one, except at the start.
+/// <https://learn.microsoft.com/dotnet/standard/io/file-path-formats>
 pub(crate) fn image_path(text: &str) -> Result<ImagePath, MsiError> {
-    text.parse::<ImagePath>().map_err(MsiError::unsupported)
+    let mut path = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character != '\\' || path.len() < 2 || !path.ends_with('\\') {
+            path.push(character);
+        }
+    }
+    path.parse::<ImagePath>().map_err(MsiError::unsupported)
 }
 
 /// Appends a name.

@@ -58,7 +58,7 @@ impl Session<'_> {
                 None => return Ok(None),
             },
         };
-        // The library has 32 bits in packages of 64, too.
+        // The library is a program of 32 bits in every package.
         let path = format!(r"Microsoft\NET Framework Setup\NDP\{below}");
         let key = software_key(&path, false)?;
         let found = self.value_in_image(&key, name);

@@ -142,6 +142,7 @@ fn a_path_without_a_drive_is_searched_on_c() {
         (r"\tools", "a.exe", FILE),
         ("/tools", "a.exe", FILE),
         (r"C:\tools\", "a.exe", FILE),
+        (r"C:\\tools", "a.exe", FILE),
         (r"D:\tools", "a.exe", ""),
         (r"\\server\tools", "a.exe", ""),
     ] {
