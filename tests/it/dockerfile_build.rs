@@ -190,6 +190,30 @@ fn a_tag_with_a_digest_decides_on_the_host() {
 }
 
 #[test]
+fn files_of_one_windows_version_are_not_for_hosts_of_several() {
+    let site = Site::new();
+    let cache = format!("{}/cache:1.0-linux-amd64-1809", site.host());
+    let nano = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
+    let digest = site.command(&["digest", &nano]).prints();
+    let pinned = format!("{nano}@{}", digest.trim());
+    let stage = |image: &str| format!("FROM --platform=linux/amd64 {image} AS core\n");
+    let replaced = format!("core={cache}");
+    for (first, from, name, more) in [
+        (stage(&cache), "core", &cache, &[] as &[&str]),
+        (stage("alpine"), "core", &cache, &["--stage", &replaced]),
+        (String::new(), pinned.as_str(), &pinned, &[]),
+    ] {
+        let lines = format!("{first}FROM {BASE}\nCOPY --from={from} /a.dll /x/\n");
+        site.write("app/Dockerfile", lines);
+        let mut build = build(&site, &["--host-build", "20348.2402"]);
+        build
+            .args(more)
+            .fails(2, "dockerfile/request", &[name, "17763", "20348"])
+            .advises(&["--join"]);
+    }
+}
+
+#[test]
 fn what_only_docker_builds_from_is_named() {
     let site = site("ENV A=1", &[]);
     site.write("context.tar.gz", [0x1f, 0x8b]);

@@ -41,7 +41,29 @@ impl<'a> ImageExtractor<'a> {
         hosts: &[HostBuild],
     ) -> Result<Vec<PlannedBase>, BoxError> {
         let named = self.request.base_registry.parse_dockerfile_name(name)?;
+        // The host decides on the Windows of other names.
+        if matches!(named, NamedBase::Exact(_)) {
+            self.check_windows(name, &named)?;
+        }
         self.find(&named, hosts).await
+    }
+
+    /// Rejects the name of one Windows version for hosts of several: all would get its files.
+    pub(super) fn check_windows(&self, name: &str, named: &NamedBase) -> Result<(), Problem> {
+        let hosts = self.request.hosts.iter();
+        let builds: BTreeSet<u32> = hosts.map(|host| host.build.version.build).collect();
+        let Some(windows) = named.windows().filter(|_| builds.len() > 1) else {
+            return Ok(());
+        };
+        let Some(other) = builds.iter().find(|build| **build != windows.build) else {
+            return Ok(());
+        };
+        let own = windows.build;
+        let problem = format!("{name} is for build {own} of Windows, and a host has build {other}");
+        Err(Problem::request("dockerfile/request", problem).hint(
+            "build each Windows version by itself, with the name for it, and join the images: \
+             `wincimg build IMAGE --host-build B.R --push --join`",
+        ))
     }
 
     async fn find(
@@ -148,15 +170,12 @@ impl<'a> ImageExtractor<'a> {
     ) -> Result<PlannedBase, BoxError> {
         let mut named = self.request.base_registry.parse_dockerfile_name(name)?;
         if let Some(pin) = pin {
-            let (reference, tag) = match named {
-                NamedBase::Exact(reference) => {
-                    let tag = reference.tag().unwrap_or("latest").to_owned();
-                    (reference, tag)
-                }
-                NamedBase::OfHost { name, .. } => (name.repository, "latest".to_owned()),
+            let reference = match named {
+                NamedBase::Exact(reference) => reference,
+                NamedBase::OfHost { name, .. } => name.repository,
             };
             let (host, repository) = (reference.registry(), reference.repository());
-            named = NamedBase::Exact(with_digest(host, repository, &tag, pin));
+            named = NamedBase::Exact(with_digest(host, repository, None, pin));
         }
         let Some(found) = self.find(&named, &[host]).await?.pop() else {
             unreachable!("a search for one host has one result");

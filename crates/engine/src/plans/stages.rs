@@ -334,7 +334,9 @@ impl EvaluationPass<'_> {
             name.parse()?
         } else {
             let base_registry = &self.images.request.base_registry;
-            Location::Registry(match base_registry.parse_dockerfile_name(name)? {
+            let named = base_registry.parse_dockerfile_name(name)?;
+            self.images.check_windows(name, &named)?;
+            Location::Registry(match named {
                 NamedBase::Exact(reference) => reference,
                 NamedBase::OfHost { name, .. } => name.repository,
             })
