@@ -394,7 +394,7 @@ impl Tag {
         match &self.image {
             Location::Registry(image) => {
                 let (host, path) = (image.registry(), image.repository());
-                Location::Registry(Reference::new(host, path, tag, None))
+                Location::Registry(Reference::new(host, path, Some(tag), None))
             }
             Location::Layout { dir, .. } => Location::Layout {
                 dir: dir.clone(),

@@ -8,6 +8,7 @@ use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::{blob_in, json_in};
 use wincimg_testkit::windows_base::StandIn;
 
+use crate::failure::Fails;
 use crate::site::{Site, add_base, json_of};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -90,6 +91,34 @@ fn recipes_dockerfiles_and_starters_record_where_they_come_from() {
             "{image}"
         );
     }
+}
+
+#[test]
+fn a_base_by_digest_alone_is_recorded_so_and_an_update_asks_for_another_name() {
+    let site = Site::new();
+    let nano = format!("{}/mcr/windows/nanoserver", site.host());
+    let tagged = format!("{nano}:10.0.17763.973");
+    let digest = site.command(&["digest", &tagged]).prints();
+    let digest = digest.trim();
+    let lines = format!("FROM mcr.microsoft.com/windows/nanoserver@{digest}\nENV A=1\n");
+    site.write("app/Dockerfile", lines);
+    let image = format!("{}/app:1", site.host());
+    let host = ["--host-build", "17763.973"];
+    let mut build = site.build("./app");
+    let built = json_of(build.args(host).args(["-t", &image, "--push"]));
+    assert_eq!(built["images"][0]["base"]["tag"], Value::Null);
+    let inspected = json_of(&mut site.with_no_bases(&["inspect", &image]));
+    let name = &inspected["images"][0]["labels"][format!("{KEY}base.name")];
+    let own = built["images"][0]["base"]["digest"].as_str().unwrap();
+    assert_eq!(*name, format!("{nano}@{own}"));
+    let mut update = site.with_bases(&["update", &image]);
+    update
+        .args(host)
+        .fails(1, "base/unknown", &[own])
+        .advises(&[&format!("--base {nano}")]);
+    let mut update = site.with_bases(&["update", &image, "--base", &nano]);
+    let updated = json_of(update.args(host));
+    assert_eq!(updated["updates"][0]["status"], "up_to_date");
 }
 
 #[test]

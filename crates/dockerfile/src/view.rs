@@ -47,6 +47,9 @@ pub(super) fn view(
 ) -> Result<Value, Problem> {
     let has_files = !context.is_empty();
     let base = &plan.base;
+    // A base without a tag is named by its digest.
+    let name = base.name.split('@').next().unwrap_or_default();
+    let from = format!("{name}@{}", base.digest);
     let own_user = base.user.as_deref();
     let is_ordinary = |user: &&str| !user.eq_ignore_ascii_case(ADMINISTRATOR);
     let build_user = own_user.filter(is_ordinary);
@@ -60,7 +63,7 @@ pub(super) fn view(
     Ok(json!({
         "name": quote::comment(&plan.name)?,
         "host_build": plan.host(),
-        "base": lines("FROM", [format!("{}@{}", base.name, base.digest)], quote::reference)?,
+        "base": lines("FROM", [from], quote::reference)?,
         "build_user": lines("USER", build_user.map(|_| ADMINISTRATOR), quote::word)?,
         "env": lines("ENV", plan.env.iter().chain(path), quote::pair)?,
         "timeout": timeout,

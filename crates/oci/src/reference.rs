@@ -22,12 +22,12 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// A reference by tag, or by tag and digest, of which the digest decides.
-    pub fn new(registry: &str, repository: &str, tag: &str, digest: Option<&str>) -> Self {
+    /// A reference by tag, digest, or both, of which the digest decides.
+    pub fn new(registry: &str, repository: &str, tag: Option<&str>, digest: Option<&str>) -> Self {
         Self {
             registry: registry.to_owned(),
             repository: repository.to_owned(),
-            tag: Some(tag.to_owned()),
+            tag: tag.map(str::to_owned),
             digest: digest.map(str::to_owned),
         }
     }
@@ -108,14 +108,16 @@ pub fn prefix_and_name(reference: &Reference) -> (String, &str) {
     }
 }
 
-/// Name of a reference by its tag, without a digest: `HOST/NAME:TAG`.
+/// Name of a reference by its tag, `HOST/NAME:TAG`; by its digest if it has no tag.
 pub fn tagged_name(reference: &Reference) -> String {
-    let tag = reference.tag().unwrap_or_default();
-    format!("{}:{tag}", repository_of(reference))
+    match reference.tag() {
+        Some(tag) => format!("{}:{tag}", repository_of(reference)),
+        None => reference.to_string(),
+    }
 }
 
-/// A reference by tag and digest.
-pub fn with_digest(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
+/// A reference by digest, with the tag it was found under.
+pub fn with_digest(host: &str, repository: &str, tag: Option<&str>, digest: &Digest) -> Reference {
     Reference::new(host, repository, tag, Some(digest.as_ref()))
 }
 

@@ -56,7 +56,7 @@ impl Build {
             (Location::Registry(name), Some(version)) if self.tags.no_index => {
                 let tag = format!("{}{version}", name.tag().unwrap_or_default());
                 let (host, path) = (name.registry(), name.repository());
-                Location::Registry(Reference::new(host, path, &tag, None))
+                Location::Registry(Reference::new(host, path, Some(&tag), None))
             }
             _ => target.clone(),
         }

@@ -73,9 +73,16 @@ impl Planner<'_> {
         image: &Image,
         version: WindowsVersion,
     ) -> Result<OldBase, BoxError> {
+        let digest = image.recorded(BASE_DIGEST);
+        let digest: Option<Digest> = digest.and_then(|digest| digest.parse().ok());
+        let pinned = |reference: &Reference| Some(at_digest(reference, digest.as_ref()?));
         if let Some(asked) = self.request.base {
             let (named, exactly) = self.requested(asked, version)?;
-            let exactly: Vec<Reference> = exactly.into_iter().collect();
+            // The tag may be that of a newer base by now.
+            let exactly: Vec<Reference> = match exactly {
+                Some(exactly) => pinned(&exactly).into_iter().chain([exactly]).collect(),
+                None => Vec::new(),
+            };
             let by = BaseDetection::Asked;
             let found = self.find_at(&named, &exactly, image, version, by).await?;
             return Ok(found.ok_or_else(|| self.other_base_error(asked, version))?);
@@ -84,13 +91,15 @@ impl Planner<'_> {
         if let Some((base, reference)) = &recorded {
             let reference = self.allowed(base, reference)?;
             let named = self.named(&reference, version)?;
-            let digest = image.recorded(BASE_DIGEST);
-            let digest: Option<Digest> = digest.and_then(|digest| digest.parse().ok());
-            let pinned = digest.map(|digest| at_digest(&reference, &digest));
-            let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
+            let is_pinned = reference.tag().is_none();
+            let at = pinned(&reference).into_iter();
+            let exactly: Vec<Reference> = at.chain([reference]).collect();
             let by = BaseDetection::Named;
             let found = self.find_at(&named, &exactly, image, version, by);
             if let Some(found) = found.await? {
+                if is_pinned {
+                    return Err(self.pinned_base_error(base, &found).into());
+                }
                 return Ok(found);
             }
         }
@@ -204,8 +213,8 @@ impl Planner<'_> {
         self.ctx.reporter.note(&format_args!(
             "{problem}, so it is looked for in {base_registry}; to use that base, add {add}"
         ));
-        let tag = reference.tag().unwrap_or("latest");
-        Ok(Reference::new(MICROSOFT, path, tag, None))
+        let (tag, digest) = (reference.tag(), reference.digest());
+        Ok(Reference::new(MICROSOFT, path, tag, digest))
     }
 
     /// The base of the image's version whose layers the image begins with: the named one, or else
@@ -338,6 +347,22 @@ impl Planner<'_> {
         Problem::answer("base/gone", problem).hint(hint)
     }
 
+    /// Error for a base that the image names by digest alone, which no newer one has.
+    fn pinned_base_error(&self, base: &str, found: &OldBase) -> Problem {
+        let UpdateRequest {
+            image,
+            base_setting,
+            ..
+        } = self.request;
+        let problem =
+            format!("{image} names its base by digest alone, {base}, which no newer base has");
+        let hint = format!(
+            "name the repository or the tag of newer ones: {}",
+            base_setting.with(&repository_of(&found.reference))
+        );
+        Problem::answer("base/unknown", problem).hint(hint)
+    }
+
     /// Error for a base that no longer exists.
     fn deleted_base_error(&self, base: &str, version: WindowsVersion) -> Problem {
         let problem = format!(
@@ -387,6 +412,6 @@ fn microsofts_path(mirrored: &str) -> Option<&str> {
 }
 
 fn at_digest(reference: &Reference, digest: &Digest) -> Reference {
-    let tag = reference.tag().unwrap_or("latest");
-    with_digest(reference.registry(), reference.repository(), tag, digest)
+    let (host, path) = (reference.registry(), reference.repository());
+    with_digest(host, path, reference.tag(), digest)
 }

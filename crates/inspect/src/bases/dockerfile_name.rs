@@ -46,10 +46,7 @@ impl BaseRegistry {
         if reference.registry() == MICROSOFT {
             let here = self.0.join(reference.repository())?;
             let (host, path) = (here.registry(), here.repository());
-            reference = match (tag, digest) {
-                (None, None) => here,
-                (tag, digest) => Reference::new(host, path, tag.unwrap_or("latest"), digest),
-            };
+            reference = Reference::new(host, path, tag, digest);
         }
         let tag = reference.tag().filter(|_| reference.digest().is_none());
         let read = tag.and_then(BaseTag::parse);
@@ -128,8 +125,8 @@ async fn resolve_exact(
     wanted: BaseMatch,
 ) -> Result<BaseImage, ResolveError> {
     let repository = registry.repository(reference);
-    let tag = reference.tag().unwrap_or("latest");
-    let which = reference.digest().unwrap_or(tag);
+    let tag = reference.tag();
+    let which = reference.digest().or(tag).unwrap_or("latest");
     let divider = if reference.digest().is_some() {
         '@'
     } else {
@@ -226,6 +223,12 @@ mod tests {
             ("repo.lan/own", "repo.lan/own:latest"),
         ] {
             assert_eq!(named("mcr.microsoft.com", text), expected, "{text}");
+        }
+        // Nobody named the tag latest.
+        let digest = format!("@sha256:{}", "0".repeat(64));
+        for repository in ["mcr.microsoft.com/windows/nanoserver", "repo.lan/own"] {
+            let pinned = format!("{repository}{digest}");
+            assert_eq!(named("mcr.microsoft.com", &pinned), pinned);
         }
     }
 

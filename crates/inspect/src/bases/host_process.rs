@@ -54,7 +54,8 @@ pub async fn find_host_process(
     let (path, version) = name.split_at(start + PUBLISHED.len());
     let repository = bases.repository(path)?.repository;
     let (host, path) = (repository.registry(), repository.repository());
-    let tag = named.tag().filter(|_| !version.is_empty()).unwrap_or(TAG);
+    let tag = named.tag().filter(|_| !version.is_empty());
+    let tag = tag.or(named.digest().is_none().then_some(TAG));
     let reference = Reference::new(host, path, tag, named.digest());
     let found = find_published_host_process(&reference, registry).await?;
     Ok(found.map(|(reference, image)| (Some(reference), image)))
@@ -76,9 +77,8 @@ pub async fn find_published_host_process(
             "base = {HOST_PROCESS:?} in a recipe requires no other image"
         ))
     };
-    let tag = reference.tag().unwrap_or(TAG);
-    let which = reference.digest().unwrap_or(tag);
-    let image = match source.resolve(Some(which)).await? {
+    let tag = reference.tag();
+    let image = match source.resolve(reference.digest().or(tag)).await? {
         Document::Manifest(manifest) => {
             if !source.is_image(&manifest).await? {
                 return Err(other("it is not an image").into());

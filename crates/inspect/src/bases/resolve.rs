@@ -46,7 +46,7 @@ impl BaseImage {
     /// The reference in the repository, for an identical copy: the index of the tag, if it has one,
     /// with everything in it.
     pub fn published_reference(&self) -> Reference {
-        let (image, tag) = (&self.reference, self.reference.tag().unwrap_or_default());
+        let (image, tag) = (&self.reference, self.reference.tag());
         match &self.index {
             Some(index) => with_digest(image.registry(), image.repository(), tag, index),
             None => image.clone(),
@@ -459,7 +459,7 @@ impl Search<'_> {
             let promised = match offer.basis {
                 VersionSource::Seen(version, found) => {
                     let tag = offer.tag.text;
-                    let loaded = found.load(self.repository, &tag, version, self.host);
+                    let loaded = found.load(self.repository, Some(&tag), version, self.host);
                     match loaded.await? {
                         Ok(base) => return Ok(Some(base)),
                         Err(reason) => self.skip(tag, reason),

@@ -35,7 +35,7 @@ impl TagTarget {
     pub(super) async fn load(
         self,
         repository: &Repository,
-        tag: &str,
+        tag: Option<&str>,
         os_version: WindowsVersion,
         host: HostBuild,
     ) -> Result<BaseResult<BaseImage>, RegistryError> {
