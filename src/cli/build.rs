@@ -11,7 +11,7 @@ mod steps;
 pub(super) mod tags;
 pub(super) mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueHint};
@@ -23,7 +23,7 @@ use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::definition::BuildDefinition;
-use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget, default_layouts};
+use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
@@ -39,7 +39,7 @@ use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
 use self::destinations::{
-    cached_image, check_joined, check_output, destinations, is_created, output_place,
+    cached_image, check_inputs, check_joined, check_output, destinations, is_created, output_place,
 };
 use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{check_single, image_id, metadata};
@@ -49,7 +49,7 @@ use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
-use super::output::{ReviewFormat, check_distinct, check_file, write_annotations};
+use super::output::{ReviewFormat, check_distinct, check_file, remove_file, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, lock_command};
 use super::{
     CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
@@ -206,7 +206,7 @@ impl Build {
         if self.all {
             return self.run_all(session);
         }
-        let (outcome, document) = self.build(&[], session)?;
+        let (outcome, document) = self.build(session)?;
         if let Some(document) = document {
             write_result(None, |out| write_json(&document, out))?;
         }
@@ -214,12 +214,7 @@ impl Build {
     }
 
     /// Builds the images of one definition and prints them; in JSON, returns the result instead.
-    /// `beside` are the names of all images that are built one after the other.
-    fn build(
-        &self,
-        beside: &[String],
-        session: &Session,
-    ) -> Result<(CommandOutcome, Option<Value>), Failure> {
+    fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>), Failure> {
         let mut others = self.names()?;
         self.check_places(&others)?;
         let naming = others.remove(0);
@@ -245,7 +240,8 @@ impl Build {
         let name = naming.name.unwrap_or(request.design.name().to_owned());
         let others = other_tags(&others, &name)?;
         let checked = others.iter().filter(|_| !self.tags.no_index);
-        request.design.leave_out(self.written(&name, beside));
+        let written = self.written(&request.design);
+        request.design.leave_out(written);
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref(), naming.registry.as_ref()),
@@ -370,17 +366,16 @@ impl Build {
         }
     }
 
-    /// What this build writes, and earlier ones of these images wrote by default.
-    fn written(&self, name: &str, beside: &[String]) -> Vec<PathBuf> {
+    /// What this build writes. An output in a folder of a recipe is refused.
+    fn written(&self, design: &BuildDefinition) -> Vec<PathBuf> {
         let output = match &self.output {
             Some(Location::Layout { dir, .. }) => Some(dir),
             Some(Location::Archive { file, .. }) => Some(file),
             Some(Location::Registry(_)) | None => None,
         };
+        let output = output.filter(|_| design.stages().is_some());
         let files = output.into_iter().chain(&self.metadata_file);
-        let files = files.chain(&self.iidfile).cloned();
-        let names = beside.iter().map(String::as_str).chain([name]);
-        names.flat_map(default_layouts).chain(files).collect()
+        files.chain(&self.iidfile).cloned().collect()
     }
 
     /// Rejects invalid destinations before any network access.
@@ -411,11 +406,18 @@ impl Build {
             Some(Location::Archive { file, .. }) => Some(file),
             _ => None,
         };
-        check_distinct(files.chain(archive))?;
+        check_distinct(files.clone().chain(archive))?;
+        let inputs = (
+            Path::new(&self.recipe.image),
+            self.dockerfile.file.as_deref(),
+        );
+        check_inputs(files.clone().chain(archive), inputs)?;
         if let (Some(output), true) = (&self.output, self.tags.join && !self.push) {
             check_joined(output)?;
         }
-        check_output(self.output.as_ref(), "--registry … --push")
+        check_output(self.output.as_ref(), "--registry … --push")?;
+        // A script that goes on after an error must not read those of an earlier build.
+        files.clone().try_for_each(|file| remove_file(file))
     }
 
     fn print_plans(

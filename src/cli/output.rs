@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,6 +180,15 @@ pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
     }
     let checked = check_folder(path).and_then(|()| files::check_replace(path));
     checked.map_err(|error| unwritable(path, error))
+}
+
+/// Removes what an earlier run wrote to a file, if anything.
+pub(super) fn remove_file(path: &Path) -> Result<(), Failure> {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    if is_stdout(path) || !is_file {
+        return Ok(());
+    }
+    fs::remove_file(path).map_err(|error| unwritable(path, error))
 }
 
 /// Rejects a file that two outputs name: the second would overwrite the first. What is written

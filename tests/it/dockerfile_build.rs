@@ -163,6 +163,7 @@ fn a_cache_is_not_in_the_image_and_not_the_folder_of_its_files() {
     for folder in [".", "web"] {
         let refused = build(folder, folder).fails(2, "output/inside", &["the cache ", folder]);
         refused.advises(&["--cache-dir"]);
+        assert!(!site.path(folder).join("documents").exists(), "{folder}");
     }
     // One below it is left out.
     let digests = [(); 2].map(|()| {
@@ -171,6 +172,65 @@ fn a_cache_is_not_in_the_image_and_not_the_folder_of_its_files() {
     });
     assert!(site.path("web/cache").is_dir());
     assert_eq!(digests[0], digests[1]);
+}
+
+#[test]
+fn what_a_build_writes_is_not_in_the_folders_of_a_recipe() {
+    let site = Site::new();
+    let files = "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n";
+    site.write("web/recipe.toml", files);
+    let digests = [(); 2].map(|()| {
+        let mut build = site.build("web");
+        build.args(["--host-build", "17763.973", "-o", "oci:out"]);
+        build.args(["--metadata-file", "web/m.json", "--iidfile", "web/id"]);
+        json_of(&mut build)["images"][0]["digest"].take()
+    });
+    assert!(site.path("web/m.json").is_file());
+    assert_eq!(digests[0], digests[1]);
+}
+
+#[test]
+fn default_outputs_of_other_images_are_not_in_the_context() {
+    let site = Site::new();
+    for name in ["a", "b"] {
+        let lines = format!("FROM {BASE}\nENV A={name}\nCOPY . /x/\n");
+        site.write(&format!("app/{name}.Dockerfile"), lines);
+    }
+    let built = |folder: &str, name: &str| {
+        let mut build = site.build(if folder == "." { "./app" } else { "." });
+        build.current_dir(site.path(folder));
+        let file = site.path(&format!("app/{name}.Dockerfile"));
+        build.arg("-f").arg(file);
+        build.args(["--host-build", "17763.973", "-t", &format!("{name}:1")]);
+        json_of(&mut build)["images"][0]["digest"].take()
+    };
+    let first = ["a", "b"].map(|name| built("app", name));
+    assert!(site.path("app/a-1/index.json").is_file());
+    for folder in ["app", "."] {
+        assert_eq!(
+            ["a", "b"].map(|name| built(folder, name)),
+            first,
+            "{folder}"
+        );
+    }
+}
+
+#[test]
+fn a_failed_build_leaves_no_files_about_an_earlier_image() {
+    let site = site("COPY none /x/", &[]);
+    let written = ["--iidfile", "id", "--metadata-file", "m.json"];
+    for file in ["id", "m.json"] {
+        site.write(file, "old");
+    }
+    build(&site, &written).fails(2, "dockerfile/invalid", &["none"]);
+    assert!(!site.path("id").exists() && !site.path("m.json").exists());
+    for output in [
+        ["--iidfile", "app/Dockerfile"],
+        ["-o", "docker-archive:app/Dockerfile"],
+    ] {
+        build(&site, &output).fails(2, "usage", &["app/Dockerfile", "is built"]);
+    }
+    assert!(site.text("app/Dockerfile").starts_with("FROM"));
 }
 
 #[test]

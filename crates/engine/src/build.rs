@@ -110,7 +110,7 @@ pub async fn plans<'r>(
     ctx: &BuildContext<'_>,
 ) -> Result<PlannedBuild<'r>, BoxError> {
     let downloads = request.downloads(ctx)?;
-    request.check(&downloads)?;
+    request.check(&downloads, ctx)?;
     let mut planned = request.plan(downloads, ctx).await?;
     if let Some(target) = target {
         planned.set_aside_conflicts(target, ctx).await?;
@@ -128,7 +128,7 @@ pub async fn build(
 ) -> Result<DeliveryReport, BoxError> {
     // Reports a mistake in the recipe or its folder before a registry is contacted.
     let downloads = request.downloads(ctx)?;
-    request.check(&downloads)?;
+    request.check(&downloads, ctx)?;
     prefetch_tags(&target, &request.hosts, &ctx.registry);
     // The matching bases, and a plan on each.
     let mut planned = request.plan(downloads, ctx).await?;
@@ -156,12 +156,15 @@ impl BuildRequest {
     }
 
     /// Rejects what is wrong on any base: a recipe that cannot be filled in, downloads that are not
-    /// pinned, what the engine cannot build.
-    fn check(&self, downloads: &DownloadSet) -> Result<(), BoxError> {
+    /// pinned, what the engine cannot build, a cache that goes into the image.
+    fn check(&self, downloads: &DownloadSet, ctx: &BuildContext<'_>) -> Result<(), BoxError> {
         if let Some(engine) = self.engine {
             self.check_flags(engine)?;
         }
         let drafts = self.drafts()?;
+        if let Some(cache) = &ctx.cache {
+            check_cache(cache, drafts.iter())?;
+        }
         if let Some(recipe) = self.design.recipe() {
             for draft in &drafts {
                 let wants = draft.download_requests(recipe.origin());
@@ -335,7 +338,7 @@ impl PlannedBuild<'_> {
         let publication = Publication::new(&self.images, &naming)?;
         request.options.check(engine, &target)?;
         if let Some(cache) = &ctx.cache {
-            check_cache(cache, &publication)?;
+            check_cache(cache, publication.plans())?;
         }
         let target = target.for_engine(engine, &publication)?;
         let delivered = match engine {

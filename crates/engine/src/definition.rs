@@ -16,6 +16,7 @@ use wincimg_oci::document::sha256;
 use wincimg_recipe::{LOCK_FILE, Recipe, RecipeInputs};
 use wincimg_windows::version::WindowsVersion;
 
+use super::delivery::default_layouts;
 use super::downloads::LockFile;
 use super::origin::Origin;
 
@@ -262,11 +263,19 @@ impl BuildDefinition {
         }
     }
 
-    /// Leaves files and folders that this program writes out of the context of a Dockerfile.
+    /// Leaves out of the folders that the image is made of what builds write there: these files and
+    /// folders, and the default outputs of builds at their top or in the working directory.
     pub fn leave_out(&mut self, written: impl IntoIterator<Item = PathBuf>) {
-        if let DefinitionKind::Dockerfile(stages) = &mut self.made_by {
-            let written: Vec<PathBuf> = written.into_iter().collect();
-            stages.leave_out(&written);
+        let here = Path::new(".");
+        let tops = [here, &self.context].into_iter().chain(self.folder());
+        let layouts: Vec<PathBuf> = tops.flat_map(default_layouts).collect();
+        self.add_written(&written.into_iter().chain(layouts).collect::<Vec<_>>());
+    }
+
+    fn add_written(&mut self, written: &[PathBuf]) {
+        match &mut self.made_by {
+            DefinitionKind::Recipe(recipe) => recipe.leave_out(written),
+            DefinitionKind::Dockerfile(stages) => stages.leave_out(written),
         }
     }
 
@@ -274,17 +283,11 @@ impl BuildDefinition {
     /// a Dockerfile: nothing would tell its files from the user's.
     pub fn leave_out_cache(&mut self, cache: Option<&Path>) -> Result<(), Problem> {
         let Some(cache) = cache else { return Ok(()) };
-        let written = [cache.to_owned()];
-        match &mut self.made_by {
-            DefinitionKind::Recipe(recipe) => recipe.leave_out(&written),
-            DefinitionKind::Dockerfile(stages) => {
-                let real = real_path(cache);
-                if real.is_some() && real == real_path(&self.context) {
-                    return Err(cache_conflict(cache, "the build context"));
-                }
-                stages.leave_out(&written);
-            }
+        let real = real_path(cache).filter(|_| self.stages().is_some());
+        if real.is_some() && real == real_path(&self.context) {
+            return Err(cache_conflict(cache, "the build context"));
         }
+        self.add_written(&[cache.to_owned()]);
         Ok(())
     }
 

@@ -21,9 +21,11 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::files::or_here;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
 use wincimg_oci::document::{Digest, ManifestFormat};
+use wincimg_oci::layout::Layout;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink};
@@ -217,14 +219,17 @@ fn default_layout(name: &str, tag: &str) -> String {
     format!("{}-{tag}", name.replace('/', "-"))
 }
 
-/// The layouts in the working directory that builds of an image wrote without a destination.
-pub fn default_layouts(name: &str) -> Vec<PathBuf> {
-    let start = default_layout(name, "");
-    let entries = fs::read_dir(".").into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&start))
-        .map(|entry| entry.path())
-        .filter(|folder| folder.join("oci-layout").is_file())
+/// The layouts in a folder that builds wrote there without a destination: their names end with one
+/// of their tags. An interrupted build leaves one without a tag.
+pub(crate) fn default_layouts(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(or_here(folder)).into_iter().flatten();
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_named = |tag: &String| name.ends_with(&default_layout("", tag));
+            Layout::tags_at(path).is_some_and(|tags| tags.is_empty() || tags.iter().any(is_named))
+        })
         .collect()
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
 use wincimg_common::diagnose::Problem;
 use wincimg_inspect::bases::HOST_PROCESS;
+use wincimg_recipe::Plan;
 use wincimg_windows::compat::Architecture;
 use wincimg_windows::release;
 use wincimg_windows::version::WindowsVersion;
@@ -113,6 +114,11 @@ impl<'a> Publication<'a> {
             images,
             index: has_index.then(|| naming.index_tag().to_owned()),
         })
+    }
+
+    /// The plans of the images.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.images.iter().map(|image| &image.planned.plan)
     }
 
     /// The main tag: the index's, or the single image's.

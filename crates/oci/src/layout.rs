@@ -420,6 +420,16 @@ impl Layout {
         root.join("oci-layout").is_file()
     }
 
+    /// Tags in the layout of a directory; none if it is not one.
+    pub fn tags_at(root: &Path) -> Option<Vec<String>> {
+        let layout = Self::new(root.to_owned());
+        layout.check().ok()?;
+        let index = layout.read_index().ok()?;
+        let entries = index.manifests.iter();
+        let tags = entries.filter_map(|entry| entry.annotations.get(REF_NAME).cloned());
+        Some(tags.collect())
+    }
+
     /// Adds a stored document to the index; the caller holds the lock.
     fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), StoreError> {
         if let Some(tag) = tag {

@@ -21,7 +21,7 @@ impl Build {
     /// Builds all of them, also after one fails; the exit code is the highest.
     pub(super) fn run_all(mut self, session: &Session) -> Result<CommandOutcome, Failure> {
         let found = self.definitions()?;
-        let names = self.check_names(&found)?;
+        self.check_names(&found)?;
         let mut highest = 0;
         let mut documents: Vec<Value> = Vec::new();
         for image in found {
@@ -36,7 +36,7 @@ impl Build {
                 ));
             }
             self.recipe.image.clone_from(&image);
-            let (code, document) = match self.build(&names, session) {
+            let (code, document) = match self.build(session) {
                 Ok((outcome, document)) => (outcome.code(), document.unwrap_or_default()),
                 Err(failure) => {
                     if self.format == ReviewFormat::Github {
@@ -88,8 +88,8 @@ impl Build {
             .collect())
     }
 
-    /// Returns the images' names, and rejects two of the same, of which one would replace the other.
-    fn check_names(&mut self, found: &[String]) -> Result<Vec<String>, Failure> {
+    /// Rejects two images of the same name, of which one would replace the other.
+    fn check_names(&mut self, found: &[String]) -> Result<(), Failure> {
         let arguments = self.daemon.arguments();
         let mut names = BTreeMap::new();
         for image in found {
@@ -102,7 +102,7 @@ impl Build {
                 );
             }
         }
-        Ok(names.into_keys().collect())
+        Ok(())
     }
 }
 

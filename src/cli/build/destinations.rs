@@ -1,7 +1,8 @@
 //! Destinations of images: `--output` and a registry.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use wincimg_engine::definition::DOCKERFILES;
 use wincimg_engine::delivery::Destination;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::prefix::RegistryPrefix;
@@ -88,6 +89,27 @@ pub(in crate::cli) fn check_joined(target: &Location) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Rejects an output that would replace what is built: IMAGE, a file in it, or the Dockerfile.
+pub(super) fn check_inputs<'p>(
+    outputs: impl Iterator<Item = &'p PathBuf>,
+    (image, dockerfile): (&Path, Option<&Path>),
+) -> Result<(), Failure> {
+    let names = DOCKERFILES.iter().chain(&["recipe.toml"]);
+    let inputs = names.map(|name| image.join(name)).chain([image.to_owned()]);
+    let inputs = inputs.chain(dockerfile.map(Path::to_owned));
+    let inputs: Vec<PathBuf> = inputs.filter_map(|path| path.canonicalize().ok()).collect();
+    for output in outputs {
+        if output.canonicalize().is_ok_and(|it| inputs.contains(&it)) {
+            let problem = format!(
+                "the output {} would replace what is built",
+                output.display()
+            );
+            return Err(Failure::usage(problem).hint("name another file"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a folder is missing and the output creates it: a layout's folders, but not those of

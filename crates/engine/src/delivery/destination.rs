@@ -8,7 +8,7 @@ use wincimg_oci::document::ManifestFormat;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::ReferenceError;
 use wincimg_oci::store::Location;
-use wincimg_recipe::FileSource;
+use wincimg_recipe::{FileSource, Plan};
 
 use crate::definition::cache_conflict;
 use crate::publication::Publication;
@@ -59,7 +59,7 @@ impl Destination {
         let (Self::Layout(output) | Self::Archive(output, _)) = self else {
             return Ok(());
         };
-        let Some(folder) = folder_around(output, publication) else {
+        let Some(folder) = folder_around(output, publication.plans()) else {
             return Ok(());
         };
         let (output, folder) = (output.display(), folder.display());
@@ -71,8 +71,11 @@ impl Destination {
 }
 
 /// Rejects a cache that is itself a folder that goes into the images; one below is left out.
-pub(crate) fn check_cache(cache: &Path, publication: &Publication<'_>) -> Result<(), Problem> {
-    match folder_around(cache, publication) {
+pub(crate) fn check_cache<'p>(
+    cache: &Path,
+    plans: impl Iterator<Item = &'p Plan>,
+) -> Result<(), Problem> {
+    match folder_around(cache, plans) {
         Some(_) => Err(cache_conflict(cache, "a folder that goes into the image")),
         None => Ok(()),
     }
@@ -80,10 +83,9 @@ pub(crate) fn check_cache(cache: &Path, publication: &Publication<'_>) -> Result
 
 /// The folder that goes into an image and would also contain what is written, so that each image
 /// would contain that of the build before. Files excluded by `.dockerignore` do not count.
-fn folder_around<'a>(written: &Path, publication: &'a Publication<'_>) -> Option<&'a Path> {
+fn folder_around<'p>(written: &Path, plans: impl Iterator<Item = &'p Plan>) -> Option<&'p Path> {
     let written = real_path(written)?;
-    let images = publication.images.iter();
-    let layers = images.flat_map(|image| image.planned.plan.entries_by_layer());
+    let layers = plans.flat_map(Plan::entries_by_layer);
     layers.flatten().find_map(|file| {
         let Some(FileSource::Folder(source)) = file.source() else {
             return None;

@@ -31,9 +31,7 @@ use crate::bases::BaseSearch;
 use crate::build::{BuildContext, PlannedBuild};
 use crate::compat_check::{check_served, check_tag};
 use crate::definition::{BuildDefinition, BuildInput};
-use crate::delivery::{
-    AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator, default_layouts,
-};
+use crate::delivery::{AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator};
 use crate::engine_choice::Engine;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, TargetHost};
@@ -268,8 +266,7 @@ impl EntryBuild<'_> {
         let (entry, run) = (self.entry, &self.work.run);
         let mut design = self.named.read(ctx.reporter)?;
         design.leave_out_cache(ctx.cache.as_deref())?;
-        let layouts = entry.name.iter().flat_map(|name| default_layouts(name));
-        design.leave_out(run.written.iter().cloned().chain(layouts));
+        design.leave_out(run.written.iter().cloned());
         let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
             return Ok(());
         };
