@@ -111,15 +111,13 @@ impl DaemonArgs {
         self.docker.docker_host.clone().or(builder)
     }
 
-    /// The given flags that only a daemon uses. A Dockerfile has build arguments with any engine.
+    /// The given flags that are errors without a daemon. A Dockerfile has build arguments with any
+    /// engine, and settings of containers have no effect without one.
     pub(super) fn flags(&self, is_recipe: bool) -> impl Iterator<Item = &'static str> {
         let given = [
             ("--builder", self.builder.is_some()),
             ("--build-arg", is_recipe && !self.arguments.is_empty()),
             ("--docker-host", self.docker.docker_host.is_some()),
-            ("--isolation", self.isolation.is_some()),
-            ("--memory", self.memory.is_some()),
-            ("--pull", self.pull),
         ];
         let given = given.into_iter().filter(|(_, is_given)| *is_given);
         given.map(|(flag, _)| flag)

@@ -192,17 +192,16 @@ fn a_flag_without_effect_is_refused() {
         (&["--target", "x"], "--target"),
         (&["--context", "/nope"], "context"),
         (&["--context", "b"], "from"),
-        (&["--memory", "2g"], "--engine docker"),
-        (&["--isolation", "hyperv"], "--engine docker"),
-        (&["--pull"], "--engine docker"),
         (&["--docker-host", "tcp://127.0.0.1:1"], "--engine docker"),
     ] {
         let printed = of(".", flags).tells(2);
         assert_contains!(printed, flags[0], hint);
     }
-    for flags in [&["--memory", "2g"][..], &["--memory", "2g", "--dry-run"]] {
-        let output = of("Own.Dockerfile", flags).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    // Scripts give settings of containers to all builds.
+    let containers = ["--pull", "--isolation", "hyperv", "--memory", "2g"];
+    for image in [".", "Own.Dockerfile"] {
+        json_of(&mut of(image, &containers));
+        json_of(of(image, &containers).arg("--dry-run"));
     }
     // A file of defaults is for all builds.
     site.write("own.toml", "docker-host = \"tcp://127.0.0.1:1\"\n");
