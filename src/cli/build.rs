@@ -237,6 +237,7 @@ impl Build {
         let today = Zoned::now().date();
         let flag = self.flag_of_one();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
+        naming.note_tag(request.design.name(), session);
         let name = naming.name.unwrap_or(request.design.name().to_owned());
         let others = other_tags(&others, &name)?;
         let checked = others.iter().filter(|_| !self.tags.no_index);

@@ -1,6 +1,7 @@
 //! `wincimg copy` and `wincimg push`: copies an image or index, byte for byte, under any name.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::slice;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use wincimg_oci::copy::{
     Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, ReferrerOutcome, ReferrerReport,
 };
 use wincimg_oci::document::Document;
-use wincimg_oci::reference::{Reference, parse_reference, repository_of};
+use wincimg_oci::layout::Layout;
+use wincimg_oci::reference::{Reference, parse_reference, prefix_and_name, repository_of};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink, Source};
 
@@ -176,6 +178,9 @@ impl CopyArgs {
             let problem = format!("--join requires a tag, which {target} does not have");
             return Err(Failure::usage(problem).hint("add the tag of the index to DST"));
         }
+        if let Some(from) = source.stored() {
+            note_built(from, session);
+        }
         let copied = registry_args::run(self.transfer(source, target, session))?;
         let failed = report_referrers(copied.beside.iter(), session);
         let outcome = self.print(source, &copied, session)?;
@@ -304,6 +309,20 @@ fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  {outcome}")
 }
 
+/// Notes that a build wrote an image here with the name of one that is read from its registry.
+fn note_built(image: &Location, session: &Session) {
+    let Location::Registry(reference) = image else {
+        return;
+    };
+    let (_, name) = prefix_and_name(reference);
+    let layout = reference.tag().map(|tag| format!("{name}-{tag}"));
+    if let Some(layout) = layout.filter(|layout| Layout::is_at(Path::new(layout))) {
+        session.note(format_args!(
+            "{reference} is read from its registry; what a build wrote here is oci:./{layout}"
+        ));
+    }
+}
+
 /// A layout or archive without a tag gets the source's.
 fn named_like(target: &Location, source: &Location) -> Location {
     match (target, source) {
@@ -368,6 +387,7 @@ impl Tag {
                 command_line(&["wincimg", "copy", &self.image.to_string()])
             )));
         }
+        note_built(&self.image, session);
         let registry = self.registry.connect(session)?;
         let (digest, places) = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;

@@ -9,7 +9,7 @@ use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::DockerRegistry;
 
 use crate::build::joined::{add_linux, platforms, published};
-use crate::failure::{Fails, note};
+use crate::failure::{Fails, note, says};
 use crate::site::{Site, each, json_of, stderr};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -120,6 +120,19 @@ fn a_copy_has_another_name_and_the_same_digest() {
     let there = format!("{host}/from-archive:1");
     let pushed = json_of(&mut site.with_no_bases(&["push", "docker-archive:a.tar", &there]));
     assert_eq!(pushed["target"], there);
+}
+
+#[test]
+fn an_image_that_was_built_here_is_named_beside_that_of_the_registry() {
+    let site = Site::new();
+    let name = format!("{}/app:1", site.host());
+    json_of(site.build("pause").args(ONE).args(["-t", &name, "--push"]));
+    json_of(site.build("pause").args(ONE).args(["-t", &name]));
+    let other = format!("{}/app:2", site.host());
+    for words in [["copy", &name, &other], ["tag", &name, "3"]] {
+        let output = site.command(&words).output().unwrap();
+        says(&stderr(&output), &note(&[&name, "oci:./app-1"]));
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag, parse_reference, prefix_and_name};
 
+use crate::cli::Session;
+
 /// Registry, name and tag of images, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ImageName {
@@ -15,6 +17,15 @@ impl ImageName {
     /// Name and tag, unless it is a tag alone. A whole name always has a tag.
     pub(super) fn name_and_tag(&self) -> Option<(&str, &str)> {
         Some((self.name.as_deref()?, self.tag.as_deref()?))
+    }
+
+    /// Notes a tag alone that is the default name, which was probably meant as in Docker.
+    pub(super) fn note_tag(&self, name: &str, session: &Session) {
+        if self.name.is_none() && self.tag.as_deref() == Some(name) {
+            session.note(format_args!(
+                "-t {name} is the tag of {name}:{name}; for the tag latest, write -t {name}:latest"
+            ));
+        }
     }
 }
 

@@ -28,9 +28,11 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
         let media_type = media_type.as_ref()?;
         Some(json!({"mediaType": media_type, "digest": digest, "size": size?}))
     };
-    // As from buildx, the names of `-t` are separated by commas.
-    let names = |reference: &str, copies: &[DeliveredCopy]| {
-        let copies = copies.iter().map(|copy| copy.reference.as_str());
+    // As from buildx, the names of `-t` are separated by commas. One that joined another index has
+    // another digest.
+    let names = |reference: &str, digest: &str, copies: &[DeliveredCopy]| {
+        let copies = copies.iter().filter(|copy| copy.digest == digest);
+        let copies = copies.map(|copy| copy.reference.as_str());
         let mut names = vec![reference];
         names.extend(copies.filter(|name| !is_local_image(name)));
         Some(json!(names.join(",")))
@@ -40,7 +42,10 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
             let found = descriptor(&index.media_type, &index.digest, index.size);
             add("containerimage.descriptor", found);
             add("containerimage.digest", Some(json!(index.digest)));
-            add("image.name", names(&index.reference, &index.copies));
+            add(
+                "image.name",
+                names(&index.reference, &index.digest, &index.copies),
+            );
         }
         (None, Some(image)) => {
             let found = descriptor(&image.media_type, &image.digest, image.size);
@@ -48,7 +53,10 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
             add("containerimage.config.digest", config);
             add("containerimage.descriptor", found);
             add("containerimage.digest", Some(json!(image.digest)));
-            add("image.name", names(&image.reference, &image.copies));
+            add(
+                "image.name",
+                names(&image.reference, &image.digest, &image.copies),
+            );
         }
         (None, None) => {}
     }

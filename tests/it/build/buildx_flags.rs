@@ -139,7 +139,12 @@ fn another_name_keeps_what_others_use() {
     // Nothing was pushed under the first name.
     let first_there = site.command(&["digest", &first]).output().unwrap();
     assert!(!first_there.status.success());
-    json_of(build(HOST, &both).arg("--join"));
+    json_of(build(HOST, &both).args(["--join", "--metadata-file", "meta.json"]));
+    // Of the names, the digest has the first alone.
+    let metadata: Value = serde_json::from_str(&site.text("meta.json")).unwrap();
+    assert_eq!(metadata["image.name"], first);
+    let digest = &metadata["containerimage.digest"];
+    assert_eq!(metadata["containerimage.descriptor"]["digest"], *digest);
     for (name, versions) in [(&first, 1), (&taken, 2)] {
         let found = json_of(&mut site.with_no_bases(&["inspect", name]));
         assert_eq!(each(&found["images"], "os_version").len(), versions);

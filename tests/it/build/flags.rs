@@ -215,6 +215,17 @@ fn a_flag_without_effect_is_refused() {
 }
 
 #[test]
+fn a_tag_that_is_the_name_is_noted() {
+    let site = Site::new();
+    for (tag, is_noted) in [("pause", true), ("pause:pause", false), ("1.4", false)] {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "17763.973", "-t", tag]);
+        let printed = stderr(&command.output().unwrap());
+        assert_eq!(printed.contains("pause:latest"), is_noted, "{printed}");
+    }
+}
+
+#[test]
 fn a_mistake_is_answered_with_a_right_example() {
     let site = Site::new();
     for (line, hint) in [

@@ -161,15 +161,17 @@ impl<'a> IndexUpdate<'a> {
         let new = lines(&self.images);
         let joins = existing == TagPolicy::Join;
         let mut reviewed = self.kept.clone();
-        let mut is_published = false;
+        let mut sent: Option<Descriptor> = None;
         for _ in 0..ATTEMPTS {
             let (asked, standing) = match last.take() {
                 Some(seen) => seen,
                 None => read_tag(location, existing, self.registry).await?,
             };
             let kept = kept_with(&self.carried, standing.as_ref(), &new, existing, location)?;
-            if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
-                return Ok(DeliveredIndex::new(location, &standing.digest, None, &kept));
+            let is_sent = sent.is_some();
+            if let Some(standing) = standing.as_ref().filter(|it| is_sent && it.has(&new)) {
+                let own = sent.filter(|own| own.digest == standing.digest);
+                return Ok(DeliveredIndex::new(location, &standing.digest, own, &kept));
             }
             // The tag may have changed since the build began.
             if lines(&kept) != reviewed {
@@ -189,7 +191,7 @@ impl<'a> IndexUpdate<'a> {
                 let index = DeliveredIndex::new(location, &standing.digest, None, &kept);
                 return Ok(index.up_to_date());
             }
-            if is_published {
+            if is_sent {
                 self.note_repetition(standing.is_some());
             }
             let is_there = self.put_index(&document, before, sink).await?;
@@ -197,7 +199,7 @@ impl<'a> IndexUpdate<'a> {
                 return Ok(published);
             }
             if is_there {
-                is_published = true;
+                sent = Some(document.descriptor());
                 tokio::time::sleep(pause(asked.elapsed(), &document)).await;
             }
         }
