@@ -31,7 +31,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, Command, Id};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile};
 use wincimg_common::shell::quote;
@@ -117,7 +117,7 @@ fn is_about_program(parsed: &Result<ArgMatches, clap::Error>) -> bool {
 }
 
 /// The arguments with switches as clap takes them, and the IDs of those that are off. Scripts for
-/// buildx give switches a value: `--push=true`, `-q=false`. The last one counts. A switch that is off
+/// buildx give switches a value: `--push=true`, `-q=0`. The last one counts. A switch that is off
 /// conflicts with nothing, and has no default from a file.
 fn without_switch_values(
     command: &Command,
@@ -131,24 +131,49 @@ fn without_switch_values(
     let mut decided = BTreeSet::new();
     for argument in flags.iter().rev() {
         let text = argument.to_str();
-        match text.and_then(|text| switch_and_value(&commands, text)) {
-            None => plain.push(argument.clone()),
-            Some((id, ..)) if !decided.insert(id) => {}
-            Some((_, flag, true)) => plain.push(flag.into()),
-            Some((id, _, false)) => off.push(id.to_string()),
+        let Some((arg, flag, value)) = text.and_then(|text| switch_and_value(&commands, text))
+        else {
+            plain.push(argument.clone());
+            continue;
+        };
+        if decided.contains(arg.get_id()) {
+            continue;
+        }
+        // A counted one may be repeated.
+        if value.is_some() || matches!(arg.get_action(), ArgAction::SetTrue) {
+            decided.insert(arg.get_id());
+        }
+        let long = arg.get_long().filter(|_| !flag.starts_with("--"));
+        match (boolean(value.unwrap_or("true")), value.zip(long)) {
+            (Some(true), _) => plain.push(flag.into()),
+            (Some(false), _) => off.push(arg.get_id().to_string()),
+            // Of `-q=x`, clap would name the `=`.
+            (None, Some((value, long))) => plain.push(format!("--{long}={value}").into()),
+            (None, None) => plain.push(argument.clone()),
         }
     }
     plain.reverse();
     (plain, off)
 }
 
-/// The ID of a switch, its flag as typed, and whether the argument turns it on.
+/// A truth value as Docker's programs read it.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// A switch, its flag as typed, and its value if the argument has one.
 fn switch_and_value<'c, 'a>(
     commands: &[&'c Command],
     argument: &'a str,
-) -> Option<(&'c Id, &'a str, bool)> {
-    let (flag, value) = argument.split_once('=').unwrap_or((argument, "true"));
-    let is_on: bool = value.parse().ok()?;
+) -> Option<(&'c Arg, &'a str, Option<&'a str>)> {
+    let (flag, value) = match argument.split_once('=') {
+        Some((flag, value)) => (flag, Some(value)),
+        None => (argument, None),
+    };
     let find = |command: &'c Command| match flag.strip_prefix("--") {
         Some(name) => apply::argument(command, name),
         None => {
@@ -158,7 +183,8 @@ fn switch_and_value<'c, 'a>(
         }
     };
     let arg = commands.iter().rev().copied().find_map(find)?;
-    matches!(arg.get_action(), ArgAction::SetTrue).then(|| (arg.get_id(), flag, is_on))
+    let is_switch = matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::Count);
+    is_switch.then_some((arg, flag, value))
 }
 
 /// The words after the program's name, some of which are the names of commands.

@@ -477,6 +477,13 @@ fn an_unknown_table_is_named_with_those_that_exist() {
 }
 
 #[test]
+fn a_global_flag_in_a_table_is_answered_with_its_place() {
+    let folder = Folder::new("[build]\nquiet = true\n");
+    let refused = folder.run(&["images"]).code(2);
+    refused.stderr(contains("unknown flag --quiet").and(contains("at the top of the file")));
+}
+
+#[test]
 fn a_table_for_a_flag_is_not_taken_for_a_command() {
     for (text, hint) in [
         ("set = { port = 8080 }\n", "set = [\"port=8080\"]"),

@@ -14,6 +14,7 @@ use super::paths::resolved;
 use super::trust::is_refused;
 use super::{Defaults, File, FlagDefault, InvalidValue};
 use crate::cli::error::Failure;
+use crate::cli::program_name;
 
 /// Flags that a file cannot set: they are about the file or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
@@ -106,6 +107,11 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 let problem = format!("unknown flag --{name}");
+                let is_global = argument(&program_name::command(), &name).is_some();
+                if is_global && !NOT_IN_FILE.contains(&name.as_str()) {
+                    let hint = "it is for all commands: set it at the top of the file";
+                    return Err(self.file.problem(key.span(), &problem).hint(hint));
+                }
                 let known = flags(command).into_iter();
                 return Err(self.unknown(key.span(), &problem, &name, known));
             }

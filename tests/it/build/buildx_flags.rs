@@ -50,6 +50,13 @@ fn switches_take_a_value() {
     let both = ["--push=true", "--join", "--replace"];
     build(&both).fails(2, "usage", &["--join", "--replace"]);
     build(&["--push=maybe"]).fails(2, "usage", &["maybe", "--push"]);
+    build(&["-q=maybe"]).fails(2, "usage", &["maybe", "--quiet"]);
+    let others = [
+        "--push=0", "-q=F", "-v=true", "-v=false", "--verbose=False", "--join=1", "--no-index=f",
+        "-o", "oci:others",
+    ];
+    let image = &json_of(&mut build(&others))["images"][0];
+    assert_eq!(image["pushed"], false);
     // Another mistake is told, also beside a switch with a value.
     build(&["--push=false", "two"]).fails(2, "usage", &["two"]);
 }
