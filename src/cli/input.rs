@@ -81,7 +81,7 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Text as UTF-8; `PowerShell`'s `>` writes UTF-16 with a mark.
-fn decode(mut bytes: Vec<u8>) -> Result<String, Failure> {
+pub(super) fn decode(mut bytes: Vec<u8>) -> Result<String, Failure> {
     let truncated =
         |error: TruncatedUtf16| Failure::usage(error).hint("write it again, or save it as UTF-8");
     Ok(match &bytes[..] {

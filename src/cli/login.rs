@@ -12,6 +12,7 @@ use wincimg_common::untrusted::{HIDDEN, Untrusted};
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
 
+use super::input::decode;
 use super::progress::display;
 use super::{CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, prompt, registry_args};
 use crate::cli::error::Context;
@@ -152,13 +153,14 @@ impl Login {
     }
 }
 
-/// Reads stdin without the trailing newline that `echo` adds.
+/// Reads stdin without the trailing newline that `echo` adds, and a byte order mark.
 fn from_stdin() -> Result<String, Failure> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let mut stdin = io::stdin().lock().take(MOST_INPUT);
     stdin
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .context("cannot read the password")?;
+    let text = decode(bytes).map_err(|failure| failure.context("cannot read the password"))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }

@@ -359,7 +359,10 @@ fn correct_tip(error: &mut clap::Error) {
         Some(ContextValue::String(value)) if flag == "--platform" && !value.contains("linux")
     );
     let is_mistaken = is_mistaken && !is_slip && config::is_typed_command("build");
+    let off = format!("{flag}=false");
+    let is_off = typed_arguments().any(|argument| argument == off);
     let tip = in_place_of(flag).filter(|_| is_mistaken);
+    let tip = tip.map(|tip| if is_off { "remove it: it is off" } else { tip });
     // The usage has the similar flag, too.
     if let Some(tip) = tip {
         error.remove(ContextKind::SuggestedArg);
@@ -383,11 +386,15 @@ fn print_refusal(mut error: clap::Error, is_json: bool) -> ExitCode {
         invalid_arguments(&text).print_json();
     }
     let hidden = argument_passwords::redact(&text);
-    let printed = if hidden == text {
+    // A terminal does not show one, as at the end of a line with the line end of Windows.
+    let shown = hidden.replace('\r', "\\r");
+    let printed = if shown == text {
         error.print().and_then(|()| std::io::stdout().flush())
+    } else if hidden == text {
+        write!(std::io::stderr(), "{shown}")
     } else {
         let hint = argument_passwords::hint().unwrap_or_default();
-        writeln!(std::io::stderr(), "{hidden}hint: {hint}")
+        writeln!(std::io::stderr(), "{shown}hint: {hint}")
     };
     match (error.exit_code(), printed) {
         // The reader may close early, as `head` does.

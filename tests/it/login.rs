@@ -50,6 +50,18 @@ fn ask(registry: &DockerRegistry, home: &Path) -> Failure {
 }
 
 #[test]
+fn a_byte_order_mark_is_not_part_of_a_password_or_a_certificate() {
+    let registry = locked();
+    let home = tempfile::tempdir().unwrap();
+    let ca = fs::read_to_string(registry.ca()).unwrap();
+    fs::write(home.path().join("ca.pem"), format!("\u{feff}{ca}")).unwrap();
+    let mut command = wincimg(home.path(), &["login", &registry.host(), "--user", USER]);
+    command.args(["--password-stdin", "--ca-file", "ca.pem"]);
+    command.write_stdin(format!("\u{feff}{PASSWORD}\r\n"));
+    command.assert().success();
+}
+
+#[test]
 fn the_login_of_a_hint_has_the_flag_for_an_insecure_registry() {
     let (registry, home) = (locked(), tempfile::tempdir().unwrap());
     let host = registry.host();

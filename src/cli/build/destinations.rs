@@ -18,7 +18,14 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
             ("docker", Some(file)) => format!("docker-archive:{file}"),
             ("docker", None) => "docker-archive:FILE".to_owned(),
             ("oci", _) => "oci:DIR".to_owned(),
-            ("image" | "registry", _) => "--push in its place".to_owned(),
+            ("registry", _) => "--push in its place".to_owned(),
+            ("image", _) if buildx_field(text, "push") == Some("true") => {
+                "--push in its place".to_owned()
+            }
+            ("image", _) => "neither --output nor --push, which writes oci:./NAME-TAG".to_owned(),
+            ("tar" | "local", _) => {
+                "oci:DIR, from which `wincimg image export` writes the files".to_owned()
+            }
             _ => "oci:DIR or docker-archive:FILE".to_owned(),
         };
         return Err(format!("invalid output {text:?}: expected {expected}"));
@@ -160,7 +167,10 @@ mod tests {
         for (text, expected) in [
             ("type=docker,dest=x.tar", "docker-archive:x.tar"),
             ("type=oci,dest=x.tar,tar=true", "oci:DIR"),
-            ("type=registry", "--push"),
+            ("type=registry", "--push in its place"),
+            ("type=image,name=a,push=true", "--push in its place"),
+            ("type=image,push=false", "neither --output nor --push"),
+            ("type=local,dest=out", "wincimg image export"),
         ] {
             let problem = output_place(text).unwrap_err();
             assert!(problem.contains(expected), "{problem}");

@@ -59,13 +59,13 @@ const IN_PLACE: [(&[&str], &str); 18] = [
     ),
     (
         &[
-            "--cpu-period", "--cpu-quota", "--cpu-shares", "--cpuset-cpus", "--cpuset-mems",
+            "-c", "--cpu-period", "--cpu-quota", "--cpu-shares", "--cpuset-cpus", "--cpuset-mems",
             "--memory-swap", "--cgroup-parent", "--shm-size", "--ulimit", "--security-opt",
         ],
         "remove it: of the settings of containers, only --memory and --isolation exist",
     ),
     (
-        &["--allow", "--disable-content-trust"],
+        &["--allow", "--disable-content-trust", "--policy"],
         "remove it: it has no meaning for Windows images",
     ),
 ];

@@ -69,6 +69,9 @@ fn a_flag_of_docker_build_is_answered_with_what_to_do() {
         ("--progress=plain", "--quiet"),
         ("--secret=id=x", "--stage NAME=DIR"),
         ("--rm", "always removed"),
+        ("--rm=false", "it is off"),
+        ("--load=false", "it is off"),
+        ("-c", "--memory and --isolation"),
         ("-m", "--memory"),
         ("--network=host", "default network"),
         // With another value than here.
@@ -83,6 +86,10 @@ fn a_flag_of_docker_build_is_answered_with_what_to_do() {
         let name = flag.split('=').next().unwrap();
         assert_contains!(said, name, "tip: ", tip);
     }
+    // The end of a line of Windows is shown.
+    let mut command = site.build("pause");
+    let output = command.args(["--host-build", "ltsc2022\r"]).output();
+    assert_contains!(stderr(&output.unwrap()), "ltsc2022\\r");
     // A slip in a value for Windows.
     let output = site.build("pause").arg("--platform=windows/amd46").output();
     let said = stderr(&output.unwrap());

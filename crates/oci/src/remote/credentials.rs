@@ -241,10 +241,11 @@ fn look_in(
     let shown = path.display().to_string();
     let text = files::read(path, LARGEST_FILE)
         .map_err(|error| lookup_error(host, shown.clone(), error.to_string()))?;
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
     // The parser's message would quote a value of the wrong type.
-    let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
+    let config: ConfigFile = serde_json::from_slice(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        let text = String::from_utf8_lossy(&text);
+        let text = String::from_utf8_lossy(text);
         RegistryError::Credential {
             host: host.to_owned(),
             origin: shown.clone(),
@@ -496,9 +497,12 @@ mod tests {
     #[test]
     fn an_identity_token_is_distinguished_from_a_password() {
         let json = r#"{"auths":{"repo.lan":{"identitytoken":"abc"}}}"#;
-        let (found, _) = with_config(json, "repo.lan");
         let expected = Authentication::IdentityToken(Secret::new("abc".into()));
-        assert_eq!(found.unwrap().proof, Some(expected));
+        // Editors on Windows begin the file with a mark.
+        for json in [json, &format!("\u{feff}{json}")] {
+            let (found, _) = with_config(json, "repo.lan");
+            assert_eq!(found.unwrap().proof.as_ref(), Some(&expected));
+        }
     }
 
     #[test]
