@@ -105,11 +105,11 @@ fn a_base_by_digest_alone_is_recorded_so_and_an_update_asks_for_another_name() {
     let image = format!("{}/app:1", site.host());
     let host = ["--host-build", "17763.973"];
     let mut build = site.build("./app");
-    let built = json_of(build.args(host).args(["-t", &image, "--push"]));
-    assert_eq!(built["images"][0]["base"]["tag"], Value::Null);
+    let report = json_of(build.args(host).args(["-t", &image, "--push"]));
+    assert_eq!(report["images"][0]["base"]["tag"], Value::Null);
     let inspected = json_of(&mut site.with_no_bases(&["inspect", &image]));
     let name = &inspected["images"][0]["labels"][format!("{KEY}base.name")];
-    let own = built["images"][0]["base"]["digest"].as_str().unwrap();
+    let own = report["images"][0]["base"]["digest"].as_str().unwrap();
     assert_eq!(*name, format!("{nano}@{own}"));
     let mut update = site.with_bases(&["update", &image]);
     update
