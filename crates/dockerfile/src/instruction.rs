@@ -64,11 +64,11 @@ pub enum InstructionKind {
 #[derive(Debug, Clone)]
 pub struct FromInstruction {
     /// Image or stage.
-    pub image: String,
+    pub(crate) image: String,
     /// Name of the new stage.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Platform.
-    pub platform: Option<String>,
+    pub(crate) platform: Option<String>,
 }
 
 /// Arguments of `COPY` and `ADD`.
@@ -77,19 +77,19 @@ pub struct CopyInstruction {
     /// True for `ADD`.
     pub(crate) is_add: bool,
     /// Source stage or image.
-    pub from: Option<String>,
+    pub(crate) from: Option<String>,
     /// Source paths.
-    pub sources: Vec<String>,
+    pub(crate) sources: Vec<String>,
     /// Here-documents, copied as files.
-    pub documents: Vec<HereDocument>,
+    pub(crate) documents: Vec<HereDocument>,
     /// Destination.
-    pub target: String,
+    pub(crate) target: String,
     /// Patterns of `--exclude`.
     pub(crate) excluded: Vec<String>,
     /// Digest of `--checksum`.
-    pub checksum: Option<String>,
+    pub(crate) checksum: Option<String>,
     /// Value of `--unpack`.
-    pub unpack: Option<bool>,
+    pub(crate) unpack: Option<bool>,
     /// True if it has any flag: a Docker daemon on Windows knows few.
     pub(crate) has_flags: bool,
 }
@@ -98,31 +98,31 @@ pub struct CopyInstruction {
 #[derive(Debug, Clone)]
 pub struct RunInstruction {
     /// Command.
-    pub program: CommandForm,
+    pub(crate) program: CommandForm,
     /// Flags without their dashes; all of them are for `BuildKit`.
-    pub flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     /// True if the command is a here-document, which is for `BuildKit`, too.
-    pub is_document: bool,
+    pub(crate) is_document: bool,
 }
 
 /// Health check; times are in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Health {
     /// Command; `None` for `NONE`.
-    pub test: Option<CommandForm>,
+    pub(crate) test: Option<CommandForm>,
     /// Flags, by their names in an image configuration.
-    pub times: Vec<(&'static str, i64)>,
+    pub(crate) times: Vec<(&'static str, i64)>,
 }
 
 /// Reason why an instruction is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstructionError {
+pub(crate) struct InstructionError {
     /// Message.
-    pub message: String,
+    pub(crate) message: String,
     /// True if it is valid for Linux.
-    pub is_of_windows: bool,
+    pub(crate) is_of_windows: bool,
     /// Hint.
-    pub hint: Option<String>,
+    pub(crate) hint: Option<String>,
 }
 
 impl InstructionError {

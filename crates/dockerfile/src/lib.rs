@@ -1,6 +1,6 @@
 //! Dockerfiles for Windows images: parsed, evaluated, converted, linted, and rendered from plans.
 //!
-//! [`source`] joins lines as the daemon does, [`instruction`] parses instructions, [`expand`]
+//! `source` joins lines as the daemon does, [`instruction`] parses instructions, [`expand`]
 //! expands variables, and [`stages`] evaluates the instructions; `wincimg_scripts` determines the
 //! effects of `RUN` lines without running them.
 //!
@@ -37,7 +37,7 @@ mod output;
 mod quote;
 mod registry;
 mod render;
-pub mod source;
+mod source;
 pub mod stages;
 mod templates;
 mod view;

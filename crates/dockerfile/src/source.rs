@@ -23,13 +23,13 @@ pub fn has_from(text: &str) -> bool {
 
 /// Instructions and lines of a file.
 #[derive(Debug)]
-pub struct Dockerfile<'a> {
+pub(crate) struct Dockerfile<'a> {
     /// Escape character, by the directive.
-    pub escape: Escape,
+    pub(crate) escape: Escape,
     /// Line, from 0, and message of a directive for which Docker refuses the file.
     pub(crate) directive_problem: Option<(usize, &'static str)>,
     /// Instructions in order.
-    pub instructions: Vec<Instruction>,
+    pub(crate) instructions: Vec<Instruction>,
     text: &'a str,
     lower: OnceCell<String>,
     /// Positions of what may be the name of a variable, in the order of their texts.
@@ -43,11 +43,11 @@ const LONGEST_NAME: usize = 256;
 
 /// An instruction with its lines joined.
 #[derive(Debug)]
-pub struct Instruction {
+pub(crate) struct Instruction {
     /// Keyword in upper case, such as `RUN`.
-    pub keyword: String,
+    pub(crate) keyword: String,
     /// Here-documents after its lines; they are not arguments.
-    pub documents: Vec<HereDocument>,
+    pub(crate) documents: Vec<HereDocument>,
     /// Name of an unclosed here-document.
     pub(crate) open_document: Option<String>,
     /// Flags before the arguments, without quotes.
@@ -59,11 +59,11 @@ pub struct Instruction {
 
 /// A here-document: lines after its instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HereDocument {
+pub(crate) struct HereDocument {
     /// Delimiter.
-    pub name: String,
+    pub(crate) name: String,
     /// Lines with their line ends.
-    pub text: String,
+    pub(crate) text: String,
     /// True if variables are expanded: the delimiter has no quotes.
     pub(crate) expands: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) struct LineContinuation<'a> {
 
 impl<'a> Dockerfile<'a> {
     /// Reads any text; errors are found in the evaluation.
-    pub fn read(source: &'a str) -> Self {
+    pub(crate) fn read(source: &'a str) -> Self {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         let lines: Vec<&str> = source
             .split('\n')
@@ -258,7 +258,7 @@ impl<'a> Dockerfile<'a> {
     }
 
     /// Line by index, from 0.
-    pub fn line(&self, index: usize) -> &str {
+    pub(crate) fn line(&self, index: usize) -> &str {
         self.lines[index]
     }
 
@@ -308,29 +308,29 @@ impl Instruction {
     }
 
     /// Keyword and flags in the source.
-    pub fn head(&self) -> &str {
+    pub(crate) fn head(&self) -> &str {
         &self.joined[..self.arguments]
     }
 
     /// Flags before the arguments, with their values.
-    pub fn flags(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub(crate) fn flags(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let flags = self.flags.iter();
         flags.map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 
     /// Trigger of an `ONBUILD`.
-    pub fn trigger(&self) -> Option<&str> {
+    pub(crate) fn trigger(&self) -> Option<&str> {
         let (word, rest) = self.joined.split_once(is_space)?;
         word.eq_ignore_ascii_case("ONBUILD").then(|| rest.trim())
     }
 
     /// Text after the keyword and its flags.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.joined[self.arguments..].trim_end()
     }
 
     /// Value of a flag before the arguments.
-    pub fn flag(&self, name: &str) -> Option<&str> {
+    pub(crate) fn flag(&self, name: &str) -> Option<&str> {
         let mut flags = self.flags();
         flags.find_map(|(known, value)| value.filter(|_| known == name))
     }
@@ -343,12 +343,12 @@ impl Instruction {
     }
 
     /// Start of [`Self::text`] in the joined text.
-    pub fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.arguments
     }
 
     /// Range of the joined text.
-    pub fn part(&self, range: Range<usize>) -> &str {
+    pub(crate) fn part(&self, range: Range<usize>) -> &str {
         &self.joined[range]
     }
 
@@ -385,7 +385,7 @@ impl Instruction {
 
     /// Arguments as a JSON array of strings, if they are one. Like the daemon, this ignores text
     /// after the first JSON value.
-    pub fn exec_form(&self) -> Option<Vec<String>> {
+    pub(crate) fn exec_form(&self) -> Option<Vec<String>> {
         json_array(self.text())
     }
 
@@ -401,7 +401,7 @@ impl Instruction {
     }
 
     /// First and last line, from 0.
-    pub fn lines(&self) -> (usize, usize) {
+    pub(crate) fn lines(&self) -> (usize, usize) {
         let first = self.pieces.first().map_or(0, |piece| piece.line);
         let last = self.pieces.last().map_or(0, |piece| piece.line);
         (first, last)
@@ -413,7 +413,7 @@ impl Instruction {
     }
 
     /// Line and columns of a range, if it is on one line.
-    pub fn place(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
+    pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
         let last = range
             .end
             .saturating_sub(1)
