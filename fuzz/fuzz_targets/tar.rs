@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wincimg_layer::archive::tar::{Limits, TarReader};
+use wincimg_layer::{LayerReader, Limits};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits {
         file: 1 << 20,
         stream: 16 << 20,
     };
-    let Ok(mut reader) = TarReader::new(bytes, limits) else {
+    let Ok(mut reader) = LayerReader::new(bytes, limits) else {
         return;
     };
     while let Ok(Some(_)) = reader.next_entry() {

@@ -32,7 +32,7 @@ mod manifests;
 pub mod names;
 pub mod node_script;
 pub mod nodes;
-pub mod pod;
+mod pod;
 mod pod_templates;
 pub mod prepull;
 pub mod rollout;

@@ -39,7 +39,7 @@ use super::publication::Publication;
 
 /// An image with finished documents and its new layers.
 #[derive(Debug, Clone)]
-pub struct AssembledImage {
+pub(crate) struct AssembledImage {
     /// Manifest and configuration.
     pub(super) image: Image,
     /// Annotations of the manifest in OCI's format; none if it keeps its own.
@@ -210,7 +210,7 @@ fn new_step(
 }
 
 /// Rejects a plan that requires Windows, and names the step that does.
-pub fn check(plan: &Plan) -> Result<(), Problem> {
+pub(super) fn check(plan: &Plan) -> Result<(), Problem> {
     with_on_build(plan).map(drop)
 }
 

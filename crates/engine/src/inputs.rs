@@ -24,7 +24,7 @@ const EDITION: u32 = 4;
 
 impl BuildRequest {
     /// The digest of each image's inputs, before downloads.
-    pub fn inputs(
+    pub(crate) fn inputs(
         &self,
         images: &[&PlannedImage],
         compression: Compression,

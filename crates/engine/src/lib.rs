@@ -3,9 +3,9 @@
 //! [`build::build`] runs all steps. A [request](plans::BuildRequest) is for a [`definition`] and
 //! hosts: [`plans`] resolves the bases and makes the plans; [`base_contents`] reads the bases as
 //! far as required, and [`downloads`] fetches files by digest; a [`publication`] fixes all tags
-//! before anything is built. An engine builds the images: [`direct`] without Windows, [`docker`] in
-//! a daemon on Windows; [`hybrid`] does both by step. An [`update`] rebases an existing image. One [`delivery`] sends the result
-//! of either to its target.
+//! before anything is built. An engine builds the images: `direct` without Windows, [`docker`] in a
+//! daemon on Windows; [`hybrid`] does both by step. An [`update`] rebases an existing image. One
+//! [`delivery`] sends the result of either to its target.
 //!
 //! ```
 //! use wincimg_engine::fleet::Shard;
@@ -30,14 +30,14 @@ pub mod buildkit;
 pub mod compat_check;
 pub mod definition;
 pub mod delivery;
-pub mod direct;
+mod direct;
 pub mod docker;
 pub mod downloads;
 pub mod engine_choice;
 pub mod error;
 pub mod fleet;
 pub mod hybrid;
-pub mod inputs;
+mod inputs;
 pub mod listing;
 pub mod notice;
 pub mod origin;

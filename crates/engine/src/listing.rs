@@ -171,7 +171,7 @@ fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
 }
 
 /// Paths on disk of a plan's files that may be secrets.
-pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
+pub(crate) fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
     let mut found = BTreeSet::new();
     let mut rest = Layer::new(0);
     for entry in plan.entries_by_layer().flatten() {

@@ -40,7 +40,7 @@ pub struct Origin {
 impl Origin {
     /// Reads the git repository around a folder. What it lacks is taken from the variables of a CI
     /// system, if that is not about another commit.
-    pub fn of_folder(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn of_folder(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> Self {
         let own = Self::from_git(folder).unwrap_or_default();
         let told = Self::from_ci(variable);
         match own.revision {

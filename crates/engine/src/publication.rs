@@ -5,7 +5,8 @@ mod planned_tag;
 
 use std::collections::BTreeSet;
 
-pub use planned_tag::{PlannedTag, PlannedTagEntry, sort_entries};
+pub(crate) use planned_tag::sort_entries;
+pub use planned_tag::{PlannedTag, PlannedTagEntry};
 use wincimg_common::diagnose::Problem;
 use wincimg_inspect::bases::HOST_PROCESS;
 use wincimg_recipe::Plan;

@@ -34,4 +34,4 @@ pub mod prefix;
 pub mod reference;
 pub mod remote;
 pub mod store;
-pub mod stream;
+mod stream;

@@ -440,7 +440,7 @@ impl Sink {
 
     /// Returns true if the tag, or else the digest, already refers to this document. Only true for
     /// registries, which guarantee that all referenced content exists.
-    pub async fn is_published(
+    pub(super) async fn is_published(
         &self,
         document: &Document,
         tag: Option<&str>,

@@ -17,7 +17,7 @@ use crate::path::KeyPath;
 use crate::security::SecurityDescriptor;
 
 /// Maximum length of a value's name, in UTF-16 code units.
-pub const MAX_VALUE_NAME: usize = 16_383;
+pub(crate) const MAX_VALUE_NAME: usize = 16_383;
 
 /// Treatment of a key of the same name in the layers below. An edit states it, for the existence of
 /// such a key is not known without reading them.

@@ -32,9 +32,9 @@ pub mod text;
 
 pub use base::{BaseKey, BaseKeys, BaseReadError, Presence, UnknownBase};
 pub use data::{DataType, ListError, RegistryData, TypedData};
-pub use edit::{KeyMode, MAX_VALUE_NAME, RegistryEdit};
+pub use edit::{KeyMode, RegistryEdit};
 pub use link::Link;
-pub use path::{KeyPath, KeyPathError, MAX_COMPONENTS, MAX_KEY_NAME, Root};
+pub use path::{KeyPath, KeyPathError, Root};
 
 /// The example in the README runs with the tests.
 #[cfg(doctest)]

@@ -85,7 +85,7 @@ impl FoldedName {
     }
 
     /// The hash of an entry in a subkey list (`lh`).
-    pub fn hash37(&self) -> u32 {
+    pub(crate) fn hash37(&self) -> u32 {
         self.0.iter().fold(0, |hash: u32, &unit| {
             hash.wrapping_mul(37).wrapping_add(u32::from(unit))
         })

@@ -60,10 +60,10 @@ impl Root {
 }
 
 /// Maximum length of a key's name, in UTF-16 code units.
-pub const MAX_KEY_NAME: usize = 255;
+const MAX_KEY_NAME: usize = 255;
 /// Maximum number of names below a hive's root: Windows allows 512 levels,
 /// `\REGISTRY\MACHINE\SYSTEM` are three.
-pub const MAX_COMPONENTS: usize = 509;
+const MAX_COMPONENTS: usize = 509;
 
 /// Keys without which Windows does not run, except for the roots of the hives.
 const ESSENTIAL: [(Root, &[&str]); 9] = [
@@ -176,7 +176,7 @@ impl KeyPath {
     }
 
     /// The path in the spelling of registration files, `HKEY_LOCAL_MACHINE\…`.
-    pub fn long_form(&self) -> String {
+    pub(crate) fn long_form(&self) -> String {
         self.spelled(self.root.long_name())
     }
 

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-pub fn manifest_in(layout: &Path) -> Value {
+fn manifest_in(layout: &Path) -> Value {
     let mut document = json_in(&layout.join("index.json"));
     while let Some(first) = document["manifests"].get(0) {
         document = json_in(&blob_in(layout, &first["digest"]));

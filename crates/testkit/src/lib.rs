@@ -95,7 +95,7 @@ pub fn trusting(ca: PathBuf) -> RegistryOptions {
 }
 
 /// Retries with short waits.
-pub fn quick_retries() -> RetryPolicy {
+fn quick_retries() -> RetryPolicy {
     RetryPolicy {
         first_wait: Duration::from_millis(5),
         longest_wait: Duration::from_millis(20),

@@ -21,7 +21,7 @@ pub fn component(name: &str) -> PathBuf {
         .unwrap_or_else(|| skip(&format!("{name} (apt-get install {})", packages.trim())))
 }
 
-pub fn in_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")])
@@ -30,7 +30,7 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
 }
 
 /// Starts a program that writes its output to the file `log` in a folder.
-pub fn start_logged(command: &mut Command, folder: &Path) -> Child {
+pub(crate) fn start_logged(command: &mut Command, folder: &Path) -> Child {
     let log = File::create(folder.join("log")).unwrap();
     command
         .stdin(Stdio::null())
@@ -57,7 +57,7 @@ pub fn python_with_regipy() -> PathBuf {
     python_with("regipy", "import regipy")
 }
 
-pub fn python_with(what: &str, imports: &str) -> PathBuf {
+pub(crate) fn python_with(what: &str, imports: &str) -> PathBuf {
     let here = Path::new(crate::ROOT);
     [
         std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),

@@ -49,7 +49,7 @@ pub fn serve(router: Router) -> TestServer {
 }
 
 /// Serves a router on loopback with TLS and a certificate of its own CA.
-pub fn serve_tls(router: Router) -> TestServer {
+pub(crate) fn serve_tls(router: Router) -> TestServer {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path(), ["localhost"]);
     let acceptor = acceptor(folder.path());

@@ -13,7 +13,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Like [`open`], and returns the file's metadata.
-pub fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
+pub(super) fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
     open_regular(path, || open_at_once(path))
 }
 

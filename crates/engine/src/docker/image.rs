@@ -12,7 +12,7 @@ use super::daemon::Daemon;
 use super::error::DockerError;
 
 /// An image built by a daemon, with its name there.
-pub struct DaemonImage<'a> {
+pub(crate) struct DaemonImage<'a> {
     pub(super) daemon: &'a Daemon,
     pub(crate) info: ImageInfo,
     pub(super) name: String,

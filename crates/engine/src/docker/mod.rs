@@ -42,7 +42,7 @@ pub use endpoint::{Endpoint, Environment};
 pub(crate) use engine::DockerEngine;
 pub use error::DockerError;
 pub(crate) use failures::{advice, exit_code_in};
-pub use image::DaemonImage;
+pub(crate) use image::DaemonImage;
 pub use preflight::Preflight;
 pub(crate) use response::one_line;
 pub(crate) use steps::{BuildStep, OutputTail};

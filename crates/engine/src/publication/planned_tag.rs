@@ -78,7 +78,7 @@ impl Publication<'_> {
 /// Sorts the entries of an index: other systems first, then Windows from the newest on, as Docker
 /// takes the first image that is not newer than its host. Entries without a version come last,
 /// because they match every host.
-pub fn sort_entries<T>(lines: &mut [T], line: impl Fn(&T) -> &PlannedTagEntry) {
+pub(crate) fn sort_entries<T>(lines: &mut [T], line: impl Fn(&T) -> &PlannedTagEntry) {
     lines.sort_by_key(|it| {
         let PlannedTagEntry { platform, version } = line(it);
         (platform.os == "windows", Reverse(*version))

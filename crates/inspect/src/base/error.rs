@@ -7,7 +7,7 @@ use wincimg_common::diagnose::Diagnose;
 use wincimg_registry::BaseReadError;
 
 /// Version of the file format.
-pub const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 2;
 
 /// Facts about a base that cannot be read or written.
 #[derive(Debug, thiserror::Error, Diagnose)]

@@ -30,7 +30,8 @@ mod tests;
 
 pub use assemble::assemble;
 pub use collect::{CollectedLayer, Extent, LayerPosition, collect_layer};
-pub use error::{FORMAT, FactsError};
+pub(crate) use error::FORMAT;
+pub use error::FactsError;
 pub use facts::{ListedFile, ListedKey};
 pub use file::{BaseFacts, BaseProblem};
 pub(crate) use hives::HivePart;

@@ -13,7 +13,7 @@ mod format;
 mod installer;
 mod member;
 mod seven_zip;
-pub mod tar;
+pub(crate) mod tar;
 mod tar_archive;
 mod unpack;
 mod zip;

@@ -11,7 +11,7 @@ use ::tar::{EntryType, Header, PaxExtensions};
 use super::format::StreamCompression;
 
 /// Block size of tar.
-pub const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 
 /// Maximum size of PAX headers and long names, far larger than Windows needs.
 const LARGEST_EXTENSION: u64 = 1 << 20;

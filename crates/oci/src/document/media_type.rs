@@ -121,7 +121,7 @@ pub fn distributable(media_type: &str) -> String {
 }
 
 /// The equivalent type in a format; unchanged if the format has none.
-pub fn in_flavour(media_type: &str, flavour: ManifestFormat) -> String {
+pub(crate) fn in_flavour(media_type: &str, flavour: ManifestFormat) -> String {
     let fixed = if is_manifest(media_type) {
         flavour.manifest()
     } else if is_index(media_type) {

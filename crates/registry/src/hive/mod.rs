@@ -118,7 +118,7 @@ impl LayerSemantics {
     const INHERIT_CLASS: u8 = 0x80;
 
     /// Reads the byte; bits without a meaning are ignored.
-    pub fn from_byte(byte: u8) -> Self {
+    pub(crate) fn from_byte(byte: u8) -> Self {
         Self {
             inherit_class: byte & Self::INHERIT_CLASS != 0,
             semantics: Semantics::ALL[usize::from(byte & 3)],

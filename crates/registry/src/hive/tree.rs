@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Semantics, WriteError};
+use crate::edit::MAX_VALUE_NAME;
 use crate::name_folding::FoldedName;
 use crate::security::SecurityDescriptor;
-use crate::{KeyMode, KeyPath, MAX_VALUE_NAME, RegistryData, RegistryEdit, Root};
+use crate::{KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
 
 pub(super) struct DeltaKey {
     pub(super) name: String,
