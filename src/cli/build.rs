@@ -247,7 +247,7 @@ impl Build {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref(), naming.registry.as_ref()),
             named_after: naming.registry,
-            flavour: self.manifest_format,
+            manifest_format: self.manifest_format,
             existing: self.tags.existing(),
             other_tags: checked.cloned().collect(),
             documents: self

@@ -146,7 +146,7 @@ impl Mirror {
             platforms: self.platforms(),
             jobs: self.jobs,
             dry_run: self.dry_run,
-            flavour: self.manifest_format,
+            manifest_format: self.manifest_format,
             with_referrers: !self.no_referrers,
         };
         let library = session.cache.facts_provider(&registry, &progress);

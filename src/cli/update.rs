@@ -198,7 +198,7 @@ impl Update {
             naming: self.tags.naming(name, Some(tag)),
             destinations: destinations(self.prefix(image)?, self.output.as_ref(), None),
             named_after: None,
-            flavour: self.manifest_format,
+            manifest_format: self.manifest_format,
             existing: self.tags.existing(),
             other_tags: Vec::new(),
             documents,

@@ -29,10 +29,10 @@ use crate::site::each;
 #[test]
 async fn an_index_keeps_its_digest_and_its_os_versions() {
     let world = MirrorFixture::new().await;
-    for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
-        let name = format!("windows/{}:1809", format!("{flavour:?}").to_lowercase());
-        let images = [OLD, NEW].map(|version| StandIn::new(flavour, version, &[(9_000, 1)]));
-        let index = put_index(flavour, &images, &world.sink(&name), Some("1809")).await;
+    for format in [ManifestFormat::Docker, ManifestFormat::Oci] {
+        let name = format!("windows/{}:1809", format!("{format:?}").to_lowercase());
+        let images = [OLD, NEW].map(|version| StandIn::new(format, version, &[(9_000, 1)]));
+        let index = put_index(format, &images, &world.sink(&name), Some("1809")).await;
         let report = world.mirror(&[world.image(&name)], &whole()).await;
         assert!(report.images[0].error.is_none(), "{report:?}");
         let target = format!("{}/mcr/{name}", world.proxy.host());

@@ -115,24 +115,24 @@ async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
     let docker = DockerRegistry::plain();
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(&docker.host());
-    for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
+    for format in [ManifestFormat::Docker, ManifestFormat::Oci] {
         let images = [
-            StandIn::new(flavour, OS_VERSION, &[(5_000, 1), (6_000, 2)]),
-            StandIn::new(flavour, "10.0.20348.10", &[(5_000, 1), (7_000, 3)]),
+            StandIn::new(format, OS_VERSION, &[(5_000, 1), (6_000, 2)]),
+            StandIn::new(format, "10.0.20348.10", &[(5_000, 1), (7_000, 3)]),
         ];
-        let here = |place: &str| format!("{}-{flavour:?}", path(&dir, place));
+        let here = |place: &str| format!("{}-{format:?}", path(&dir, place));
         let places = [
             format!("oci:{}:first", here("first")),
             format!(
                 "{}/{}/app:one",
                 docker.host(),
-                format!("{flavour:?}").to_lowercase()
+                format!("{format:?}").to_lowercase()
             ),
             format!("docker-archive:{}:app:two", here("app.tar")),
             format!("oci:{}:last", here("last")),
         ];
         let first = sink(&places[0], &registry).await;
-        let index = put_index(flavour, &images, &first, Some("first")).await;
+        let index = put_index(format, &images, &first, Some("first")).await;
         for step in places.windows(2) {
             let report = copy(&step[0], &step[1], &registry).await;
             assert_eq!(report.digest, index.digest().to_string(), "{step:?}");
@@ -164,7 +164,7 @@ async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
     let to = format!("oci:{}:b", path(&dir, "to"));
     let target = sink(&to, &no_registry()).await;
     let options = CopyOptions {
-        flavour: Some(ManifestFormat::Oci),
+        manifest_format: Some(ManifestFormat::Oci),
         ..CopyOptions::default()
     };
     let plan = CopyPlan::new(&source, Some("a"), &options).await.unwrap();

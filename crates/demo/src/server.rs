@@ -21,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use wincimg_common::lock;
+use wincimg_oci::document::media_type::OCI_INDEX;
 use wincimg_oci::document::sha256;
 
 /// Limit on the pieces of an upload; the images of a demonstration are far smaller.
@@ -29,7 +30,6 @@ const LARGEST_BODY: usize = 64 << 20;
 const LONGEST_PAGE: usize = 1000;
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
-const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// A running registry.
 #[derive(Debug)]

@@ -363,7 +363,7 @@ impl EngineOptions {
     /// Rejects what an engine cannot do.
     fn check(&self, engine: Engine, target: &DeliveryTarget<'_>) -> Result<(), Problem> {
         let is_docker = engine == Engine::Docker;
-        let (problem, hint) = match target.flavour {
+        let (problem, hint) = match target.manifest_format {
             Some(_) if is_docker && target.registry().is_some() => (
                 "--manifest-format requires the direct engine: Docker pushes its own format",
                 "convert what Docker pushed: wincimg image mirror IMAGE --to HOST[:PORT][/PREFIX] \
@@ -373,9 +373,9 @@ impl EngineOptions {
                 "Docker manifests have no media type for zstd layers",
                 "use --compression gzip, or --manifest-format oci",
             ),
-            flavour
+            manifest_format
                 if !self.annotations.is_empty()
-                    && (is_docker || flavour == Some(ManifestFormat::Docker)) =>
+                    && (is_docker || manifest_format == Some(ManifestFormat::Docker)) =>
             {
                 (
                     "--annotation requires the direct engine, and manifests in OCI's format",

@@ -57,7 +57,7 @@ pub struct DeliveryTarget<'a> {
     /// The registry that images in a daemon are named after.
     pub named_after: Option<RegistryPrefix>,
     /// Format of manifests in a registry; the base's if absent.
-    pub flavour: Option<ManifestFormat>,
+    pub manifest_format: Option<ManifestFormat>,
     /// Policy for existing tags.
     pub existing: TagPolicy,
     /// Other tags that the caller copies the images to; checked before anything is sent.
@@ -83,7 +83,7 @@ impl<'a> DeliveryTarget<'a> {
             naming,
             destinations: vec![Destination::Registry(registry.clone())],
             named_after: None,
-            flavour: None,
+            manifest_format: None,
             existing: TagPolicy::Replace,
             other_tags: Vec::new(),
             documents: AttachmentOptions::default(),
@@ -100,7 +100,7 @@ impl<'a> DeliveryTarget<'a> {
         publication: &Publication<'_>,
     ) -> Result<Self, Problem> {
         match engine {
-            Engine::Docker => self.flavour = None,
+            Engine::Docker => self.manifest_format = None,
             Engine::Direct if self.destinations.is_empty() => {
                 let folder = format!("./{}", default_layout(&publication.name, publication.tag()));
                 refuse_link(&folder)?;
@@ -451,7 +451,7 @@ impl<'a> Delivery<'a> {
         let route = DestinationWriter::new(
             self.registry,
             Arc::clone(&self.progress),
-            destination.flavour().or(self.target.flavour),
+            destination.format().or(self.target.manifest_format),
             &sink,
         );
         let sending = publish_all(publication, made, &seen.images, destination, &route);

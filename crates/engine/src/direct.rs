@@ -151,10 +151,10 @@ fn assemble(
         }
         steps.push((step, layer));
     }
-    let flavour = image.manifest().flavour();
+    let format = image.manifest().format();
     let new = steps
         .iter()
-        .map(|(step, layer)| new_step(step, layer.as_deref(), flavour, &created));
+        .map(|(step, layer)| new_step(step, layer.as_deref(), format, &created));
     let image = image.append_steps(new, |config| configure(config, plan, &created))?;
     let layers = steps.into_iter().filter_map(|(_, layer)| layer).collect();
     Ok(AssembledImage {
@@ -187,7 +187,7 @@ fn configure(config: &mut ImageConfig, plan: &Plan, created: &str) {
 fn new_step(
     step: &DescribedStep,
     layer: Option<&AddedLayer>,
-    flavour: ManifestFormat,
+    format: ManifestFormat,
     created: &str,
 ) -> NewStep {
     let has_hives = step.layer.as_ref().is_some_and(|layer| layer.has_hives());
@@ -205,7 +205,7 @@ fn new_step(
     };
     NewStep {
         history,
-        layer: layer.map(|layer| (layer.descriptor(flavour), layer.diff_id.clone())),
+        layer: layer.map(|layer| (layer.descriptor(format), layer.diff_id.clone())),
     }
 }
 

@@ -79,7 +79,7 @@ pub struct MirrorOptions {
     /// True to report only what would be copied.
     pub dry_run: bool,
     /// The format of manifests; `None` keeps the source's.
-    pub flavour: Option<ManifestFormat>,
+    pub manifest_format: Option<ManifestFormat>,
     /// True if artifacts attached to images are copied too.
     pub with_referrers: bool,
 }
@@ -90,7 +90,7 @@ impl Default for MirrorOptions {
             platforms: Vec::new(),
             jobs: 6,
             dry_run: false,
-            flavour: None,
+            manifest_format: None,
             with_referrers: true,
         }
     }
@@ -299,7 +299,7 @@ impl Mirror<'_> {
         let options = CopyOptions {
             platforms: self.options.platforms.clone(),
             foreign: Foreign::MakeOrdinary,
-            flavour: self.options.flavour,
+            manifest_format: self.options.manifest_format,
             ..CopyOptions::default()
         };
         let (place, sink) = (Source::Registry(from.clone()), Sink::Registry(to.clone()));

@@ -40,8 +40,8 @@ pub fn layer(size: usize, seed: u64) -> (Bytes, Bytes) {
 
 impl StandIn {
     /// Windows on amd64 in a version, with a layer of each size; equal seeds give equal layers.
-    pub fn new(flavour: ManifestFormat, os_version: &str, layers: &[(usize, u64)]) -> Self {
-        let image = Image::empty(flavour, Platform::windows(os_version))
+    pub fn new(format: ManifestFormat, os_version: &str, layers: &[(usize, u64)]) -> Self {
+        let image = Image::empty(format, Platform::windows(os_version))
             .unwrap()
             .edit_config(|config| {
                 config.config.shell = Some(vec!["powershell".into(), "-Command".into()]);
@@ -53,7 +53,7 @@ impl StandIn {
             layers: Vec::new(),
         };
         for &(size, seed) in layers {
-            stand_in.push(flavour.layer_gzip(), size, seed, Vec::new());
+            stand_in.push(format.layer_gzip(), size, seed, Vec::new());
         }
         stand_in
     }
@@ -101,7 +101,7 @@ impl StandIn {
 
 /// Stores and publishes an index of images, each with its `os.version`.
 pub async fn put_index(
-    flavour: ManifestFormat,
+    format: ManifestFormat,
     images: &[StandIn],
     sink: &Sink,
     tag: Option<&str>,
@@ -111,7 +111,7 @@ pub async fn put_index(
         sink.put_document(&image.document()).await.unwrap();
     }
     let entries = images.iter().map(|image| image.image.index_entry());
-    let index = Verbatim::new(Index::new(flavour, entries.collect())).unwrap();
+    let index = Verbatim::new(Index::new(format, entries.collect())).unwrap();
     let document = Document::Index(index);
     sink.publish(&document, tag).await.unwrap();
     document

@@ -288,18 +288,18 @@ fn base_in(profile: &Profile) -> String {
 }
 
 /// A base image in Microsoft's form; the upper layer has this size.
-fn base(size: usize, flavour: ManifestFormat) -> &'static StandIn {
+fn base(size: usize, format: ManifestFormat) -> &'static StandIn {
     static BASES: [OnceLock<StandIn>; 4] = [const { OnceLock::new() }; 4];
-    let which = usize::from(size == LARGE) + 2 * usize::from(flavour == ManifestFormat::Oci);
-    BASES[which].get_or_init(|| StandIn::new(flavour, VERSION, &[(7_000, 1), (size, 2)]))
+    let which = usize::from(size == LARGE) + 2 * usize::from(format == ManifestFormat::Oci);
+    BASES[which].get_or_init(|| StandIn::new(format, VERSION, &[(7_000, 1), (size, 2)]))
 }
 
 /// Adds the base image to a registry, under its version, with this total number of tags.
 fn seed(running: &RegistryHost, profile: &Profile, repository: &str, size: usize, tags: usize) {
     let refused = profile.find(|quirk| matches!(quirk, Quirk::OciOnly(_)).then_some(()));
-    let flavour = refused.map_or(ManifestFormat::Docker, |()| ManifestFormat::Oci);
-    let base = base(size, flavour);
-    let index = Verbatim::new(Index::new(flavour, vec![base.image.index_entry()])).unwrap();
+    let format = refused.map_or(ManifestFormat::Docker, |()| ManifestFormat::Oci);
+    let base = base(size, format);
+    let index = Verbatim::new(Index::new(format, vec![base.image.index_entry()])).unwrap();
     let index = Document::Index(index);
     running.create(profile, repository);
     running.with(profile, |stored| {

@@ -46,7 +46,7 @@ impl Destination {
     }
 
     /// Required format of manifests there; none for the base's own.
-    pub(super) fn flavour(&self) -> Option<ManifestFormat> {
+    pub(super) fn format(&self) -> Option<ManifestFormat> {
         match self {
             // Other tools do not read a layout with Docker's documents.
             Self::Layout(_) => Some(ManifestFormat::Oci),

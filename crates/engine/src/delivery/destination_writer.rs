@@ -28,7 +28,7 @@ const TRANSFERS: usize = 6;
 pub(super) struct DestinationWriter<'a> {
     registry: &'a RegistryClient,
     progress: Arc<dyn Progress>,
-    flavour: Option<ManifestFormat>,
+    format: Option<ManifestFormat>,
     sink: &'a Sink,
     copier: Copier,
     /// Number of images with all their blobs at the destination.
@@ -46,12 +46,12 @@ impl<'a> DestinationWriter<'a> {
     pub(super) fn new(
         registry: &'a RegistryClient,
         progress: Arc<dyn Progress>,
-        flavour: Option<ManifestFormat>,
+        format: Option<ManifestFormat>,
         sink: &'a Sink,
     ) -> Self {
         Self {
             registry,
-            flavour,
+            format,
             sink,
             copier: Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS),
             complete: watch::Sender::new(0),
@@ -145,7 +145,7 @@ impl<'a> DestinationWriter<'a> {
             let layers = assembled.added.iter();
             let layers = layers.filter(|layer| seen.insert(layer.diff_id.to_string()));
             let put = layers.map(async |layer| {
-                let descriptor = layer.descriptor(image.manifest().flavour());
+                let descriptor = layer.descriptor(image.manifest().format());
                 match &layer.bytes {
                     LayerBytes::Here(BufferedBlob::Memory(bytes)) => {
                         copier.ensure_bytes(&descriptor, bytes, sink).await
@@ -201,14 +201,14 @@ impl<'a> DestinationWriter<'a> {
     /// annotations, so that it has one digest in registries and layouts.
     fn in_format(&self, assembled: &AssembledImage) -> Result<Image, Problem> {
         let is_built = assembled.annotations.is_some();
-        let image = match self.flavour.or(is_built.then_some(ManifestFormat::Oci)) {
-            Some(flavour) => {
-                assembled.image.manifest().check_flavour(flavour)?;
-                assembled.image.in_flavour(flavour)?
+        let image = match self.format.or(is_built.then_some(ManifestFormat::Oci)) {
+            Some(format) => {
+                assembled.image.manifest().check_format(format)?;
+                assembled.image.in_format(format)?
             }
             None => assembled.image.clone(),
         };
-        match (&assembled.annotations, image.manifest().flavour()) {
+        match (&assembled.annotations, image.manifest().format()) {
             (Some(annotations), ManifestFormat::Oci) => image.with_annotations(annotations),
             _ => Ok(image),
         }
@@ -249,7 +249,7 @@ impl<'a> DestinationWriter<'a> {
         };
         let source = Source::open(&saved, self.registry).await?;
         let options = CopyOptions {
-            flavour: self.flavour,
+            manifest_format: self.format,
             ..CopyOptions::default()
         };
         let plan = CopyPlan::new(&source, None, &options).await?;

@@ -329,12 +329,12 @@ fn index_over<'e>(
     let is_dockers = |entry: &Descriptor| {
         ManifestFormat::from_media_type(&entry.media_type) == ManifestFormat::Docker
     };
-    let flavour = if entries.iter().all(is_dockers) {
+    let format = if entries.iter().all(is_dockers) {
         ManifestFormat::Docker
     } else {
         ManifestFormat::Oci
     };
-    let mut index = Index::new(flavour, entries);
+    let mut index = Index::new(format, entries);
     if let Some(fields) = fields {
         index.other.clone_from(fields);
     }

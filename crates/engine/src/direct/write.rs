@@ -72,8 +72,8 @@ impl AddedLayer {
         }
     }
 
-    pub(crate) fn descriptor(&self, flavour: ManifestFormat) -> Descriptor {
-        let media_type = match (self.compression, flavour) {
+    pub(crate) fn descriptor(&self, format: ManifestFormat) -> Descriptor {
+        let media_type = match (self.compression, format) {
             (Compression::Gzip, ManifestFormat::Docker) => ManifestFormat::Docker.layer_gzip(),
             (compression, _) => compression.oci_media_type(),
         };
@@ -91,7 +91,7 @@ impl AddedLayer {
     pub(super) fn to_supported_format(&self, image: Image) -> Result<Image, Problem> {
         match self.compression {
             Compression::Gzip => Ok(image),
-            Compression::Zstd => image.in_flavour(ManifestFormat::Oci),
+            Compression::Zstd => image.in_format(ManifestFormat::Oci),
         }
     }
 

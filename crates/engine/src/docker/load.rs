@@ -201,7 +201,7 @@ fn compressed(
     below: &Image,
     compression: Compression,
 ) -> Result<(Image, Vec<Arc<AddedLayer>>), BoxError> {
-    let flavour = ManifestFormat::Oci;
+    let format = ManifestFormat::Oci;
     let known = below.manifest().layers.iter();
     let known = || known.clone().zip(&below.config().rootfs.diff_ids);
     let mut descriptors: Vec<Descriptor> = below.manifest().layers.clone();
@@ -229,12 +229,12 @@ fn compressed(
             return Err(Problem::new("daemon/answer", problem).into());
         }
         let layer = AddedLayer::from_blob(written, blob.finish());
-        descriptors.push(layer.descriptor(flavour));
+        descriptors.push(layer.descriptor(format));
         added.push(Arc::new(layer));
     }
     let config = upper.config;
-    let descriptor = config.descriptor(flavour.config());
-    let mut manifest = Manifest::new(flavour, descriptor, descriptors);
-    manifest.convert(flavour);
+    let descriptor = config.descriptor(format.config());
+    let mut manifest = Manifest::new(format, descriptor, descriptors);
+    manifest.convert(format);
     Ok((Image::new(Verbatim::new(manifest)?, config)?, added))
 }

@@ -63,7 +63,7 @@ pub struct FleetEntry {
     /// Compression of its layers.
     pub compression: Compression,
     /// Format of its manifests. Without one, OCI, and for an updated image its own.
-    pub flavour: Option<ManifestFormat>,
+    pub manifest_format: Option<ManifestFormat>,
 }
 
 /// Source of an image.
@@ -115,7 +115,7 @@ impl FleetEntry {
             matched,
             labels,
             compression,
-            flavour,
+            manifest_format,
         } = self;
         let base_registry = base_registry.as_ref().unwrap_or(default_registry);
         let mut flags = vec![("--base-registry", base_registry.to_string())];
@@ -127,7 +127,7 @@ impl FleetEntry {
         if *compression == Compression::Zstd {
             flags.push(("--compression", "zstd".to_owned()));
         }
-        let format = flavour.map(|format| match format {
+        let format = manifest_format.map(|format| match format {
             ManifestFormat::Docker => "docker",
             ManifestFormat::Oci => "oci",
         });

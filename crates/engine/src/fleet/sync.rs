@@ -371,7 +371,7 @@ impl EntryBuild<'_> {
         // Docker has its own compression and manifests.
         let entry = FleetEntry {
             compression: Compression::default(),
-            flavour: None,
+            manifest_format: None,
             ..self.entry.clone()
         };
         let by_daemon = EntryBuild {
@@ -556,7 +556,7 @@ impl FleetEntry {
             ..NamingOptions::tagged(name, &self.tag)
         };
         DeliveryTarget {
-            flavour: self.flavour,
+            manifest_format: self.manifest_format,
             existing: TagPolicy::Join,
             documents,
             ..DeliveryTarget::registry_only(naming, &self.registry, review)

@@ -253,8 +253,8 @@ fn own_layers(update: &PlannedUpdate, completed: &CompletedLayers) -> Vec<(Descr
         let is_kept = layer.added_hives.is_empty();
         let made = completed.get(&layer.descriptor.digest).filter(|_| !is_kept);
         made.map_or_else(kept, |made| {
-            let flavour = image.manifest().flavour();
-            (made.descriptor(flavour), made.diff_id.clone())
+            let format = image.manifest().format();
+            (made.descriptor(format), made.diff_id.clone())
         })
     });
     layers.collect()

@@ -32,8 +32,8 @@ pub(super) fn rebase(
     own: Vec<(Descriptor, Digest)>,
     called: &BaseLabel<'_>,
 ) -> Result<Image, Problem> {
-    let flavour = image.manifest().flavour();
-    let base = new.with_distributable_layers()?.in_flavour(flavour)?;
+    let format = image.manifest().format();
+    let base = new.with_distributable_layers()?.in_format(format)?;
     let (own, own_ids): (Vec<_>, Vec<_>) = own.into_iter().unzip();
     let layers: Vec<Descriptor> = base.manifest().layers.iter().cloned().chain(own).collect();
     let config = image.config().edit(|config| {
@@ -42,7 +42,7 @@ pub(super) fn rebase(
         let diff_ids = &mut config.rootfs.diff_ids;
         diff_ids.clone_from(&new.config().rootfs.diff_ids);
         diff_ids.extend(own_ids);
-        note_base(config, flavour, new, called);
+        note_base(config, format, new, called);
         if let Some(label) = config.config.labels.get_mut(CREATED)
             && Some(&*label) == image.config().created.as_ref()
             && let Some(created) = &config.created
@@ -73,7 +73,7 @@ pub(super) fn rebase(
             // An embedded copy of the old configuration would contradict the digest.
             manifest.config.other.remove("data");
         }
-        annotate_base(&mut manifest.other, flavour, new, called, image);
+        annotate_base(&mut manifest.other, format, new, called, image);
         let annotation = manifest.other.get_mut(ANNOTATIONS);
         if let Some(annotation) = annotation.and_then(|all| all.get_mut(CREATED))
             && let Some(label) = config.config.labels.get(CREATED)
@@ -87,13 +87,13 @@ pub(super) fn rebase(
 /// Records the base in the configuration, if the image names it there.
 fn note_base(
     config: &mut ImageConfig,
-    flavour: ManifestFormat,
+    format: ManifestFormat,
     new: &Image,
     called: &BaseLabel<'_>,
 ) {
     let labels = &mut config.config.labels;
     let says_name = labels.contains_key(BASE_NAME);
-    let notes_here = called.note && flavour == ManifestFormat::Docker;
+    let notes_here = called.note && format == ManifestFormat::Docker;
     if says_name || notes_here {
         labels.insert(BASE_NAME.to_owned(), called.name.to_owned());
     }
@@ -105,13 +105,13 @@ fn note_base(
 /// Records the base in the manifest's annotations, which Docker's manifests do not have.
 fn annotate_base(
     manifest: &mut Map<String, Value>,
-    flavour: ManifestFormat,
+    format: ManifestFormat,
     new: &Image,
     called: &BaseLabel<'_>,
     image: &Image,
 ) {
     let says_in_labels = image.config().config.labels.contains_key(BASE_NAME);
-    let notes_here = called.note && flavour == ManifestFormat::Oci && !says_in_labels;
+    let notes_here = called.note && format == ManifestFormat::Oci && !says_in_labels;
     if notes_here && !manifest.contains_key(ANNOTATIONS) {
         manifest.insert(ANNOTATIONS.to_owned(), Value::Object(Map::new()));
     }

@@ -38,7 +38,7 @@ pub struct CopyOptions {
     pub foreign: Foreign,
     /// The format of manifests and indexes; `None` keeps the source's. Skopeo, for one, reads only
     /// layouts in OCI format.
-    pub flavour: Option<ManifestFormat>,
+    pub manifest_format: Option<ManifestFormat>,
     /// True if the images join another index, which is published for them: an index that has them
     /// in the source is not copied.
     pub joins: bool,
@@ -199,8 +199,8 @@ impl Planner<'_> {
     }
 
     fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<PlanNode, StoreError> {
-        if let Some(flavour) = self.options.flavour {
-            manifest.check_flavour(flavour)?;
+        if let Some(format) = self.options.manifest_format {
+            manifest.check_format(format)?;
         }
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
@@ -208,8 +208,8 @@ impl Planner<'_> {
             if self.options.foreign == Foreign::MakeOrdinary {
                 manifest.make_layers_distributable();
             }
-            if let Some(flavour) = self.options.flavour {
-                manifest.convert(flavour);
+            if let Some(format) = self.options.manifest_format {
+                manifest.convert(format);
             }
         })?;
         Ok(PlanNode {
@@ -256,8 +256,8 @@ impl Planner<'_> {
         }
         let published = index.edit(|index| {
             rename_entries(index, &renamed);
-            if let Some(flavour) = self.options.flavour {
-                index.convert(flavour);
+            if let Some(format) = self.options.manifest_format {
+                index.convert(format);
             }
         })?;
         Ok(PlanNode {

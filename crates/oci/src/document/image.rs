@@ -84,7 +84,7 @@ impl Image {
     }
 
     /// An image without layers.
-    pub fn empty(flavour: ManifestFormat, platform: Platform) -> Result<Self, Problem> {
+    pub fn empty(format: ManifestFormat, platform: Platform) -> Result<Self, Problem> {
         let config = Verbatim::new(ImageConfig {
             architecture: platform.architecture,
             os: platform.os,
@@ -93,8 +93,8 @@ impl Image {
             variant: platform.variant,
             ..ImageConfig::default()
         })?;
-        let descriptor = config.descriptor(flavour.config());
-        let manifest = Verbatim::new(Manifest::new(flavour, descriptor, Vec::new()))?;
+        let descriptor = config.descriptor(format.config());
+        let manifest = Verbatim::new(Manifest::new(format, descriptor, Vec::new()))?;
         Ok(Self { manifest, config })
     }
 
@@ -165,8 +165,8 @@ impl Image {
     }
 
     /// Converts the image to a format. The configuration and the layers are unchanged.
-    pub fn in_flavour(&self, flavour: ManifestFormat) -> Result<Self, Problem> {
-        self.with_manifest(|manifest| manifest.convert(flavour))
+    pub fn in_format(&self, format: ManifestFormat) -> Result<Self, Problem> {
+        self.with_manifest(|manifest| manifest.convert(format))
     }
 
     /// Returns the image with these annotations in place of all others.

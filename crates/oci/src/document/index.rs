@@ -80,10 +80,10 @@ impl Index {
     }
 
     /// Creates an index; each entry should have its platform, including `os.version`.
-    pub fn new(flavour: ManifestFormat, manifests: Vec<Descriptor>) -> Self {
+    pub fn new(format: ManifestFormat, manifests: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
-            media_type: Some(flavour.index().to_owned()),
+            media_type: Some(format.index().to_owned()),
             manifests,
             other: Map::new(),
         }
@@ -98,10 +98,10 @@ impl Index {
     }
 
     /// Converts the index to a format; the manifests it references must be converted too.
-    pub fn convert(&mut self, flavour: ManifestFormat) {
-        self.media_type = Some(flavour.index().to_owned());
+    pub fn convert(&mut self, format: ManifestFormat) {
+        self.media_type = Some(format.index().to_owned());
         for entry in &mut self.manifests {
-            entry.media_type = media_type::in_flavour(&entry.media_type, flavour);
+            entry.media_type = media_type::in_format(&entry.media_type, format);
         }
     }
 }

@@ -36,10 +36,10 @@ impl DocumentType for Manifest {
 
 impl Manifest {
     /// Creates a manifest in a format.
-    pub fn new(flavour: ManifestFormat, config: Descriptor, layers: Vec<Descriptor>) -> Self {
+    pub fn new(format: ManifestFormat, config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
-            media_type: Some(flavour.manifest().to_owned()),
+            media_type: Some(format.manifest().to_owned()),
             config,
             layers,
             other: Map::new(),
@@ -55,7 +55,7 @@ impl Manifest {
     }
 
     /// Format of the manifest.
-    pub fn flavour(&self) -> ManifestFormat {
+    pub fn format(&self) -> ManifestFormat {
         ManifestFormat::from_media_type(self.media_type())
     }
 
@@ -83,12 +83,12 @@ impl Manifest {
 
     /// Fails if a format has no type for one of the layers: other tools reject OCI's types in a
     /// manifest of Docker's.
-    pub fn check_flavour(&self, flavour: ManifestFormat) -> Result<(), Problem> {
+    pub fn check_format(&self, format: ManifestFormat) -> Result<(), Problem> {
         let is_zstd = |layer: &&Descriptor| {
             media_type::compression(&layer.media_type) == Some(LayerCompression::Zstd)
         };
         match self.layers.iter().find(is_zstd) {
-            Some(layer) if flavour == ManifestFormat::Docker => {
+            Some(layer) if format == ManifestFormat::Docker => {
                 let problem = format!(
                     "layer {} is compressed with zstd, which Docker's format does not have",
                     layer.digest
@@ -101,10 +101,10 @@ impl Manifest {
     }
 
     /// Converts the manifest to a format; the configuration's bytes are unchanged.
-    pub fn convert(&mut self, flavour: ManifestFormat) {
-        self.media_type = Some(flavour.manifest().to_owned());
+    pub fn convert(&mut self, format: ManifestFormat) {
+        self.media_type = Some(format.manifest().to_owned());
         for blob in self.layers.iter_mut().chain([&mut self.config]) {
-            blob.media_type = media_type::in_flavour(&blob.media_type, flavour);
+            blob.media_type = media_type::in_format(&blob.media_type, format);
         }
     }
 }

@@ -115,27 +115,27 @@ pub fn is_foreign(media_type: &str) -> bool {
 /// The ordinary type for a foreign layer's type; other types are unchanged.
 pub fn distributable(media_type: &str) -> String {
     match foreign_suffix(media_type) {
-        Some((flavour, suffix)) => format!("{}{suffix}", flavour.layer()),
+        Some((format, suffix)) => format!("{}{suffix}", format.layer()),
         None => media_type.to_owned(),
     }
 }
 
 /// The equivalent type in a format; unchanged if the format has none.
-pub(crate) fn in_flavour(media_type: &str, flavour: ManifestFormat) -> String {
+pub(crate) fn in_format(media_type: &str, format: ManifestFormat) -> String {
     let fixed = if is_manifest(media_type) {
-        flavour.manifest()
+        format.manifest()
     } else if is_index(media_type) {
-        flavour.index()
+        format.index()
     } else if is_config(media_type) {
-        flavour.config()
+        format.config()
     } else {
-        return layer_in_flavour(media_type, flavour).unwrap_or_else(|| media_type.to_owned());
+        return layer_in_format(media_type, format).unwrap_or_else(|| media_type.to_owned());
     };
     fixed.to_owned()
 }
 
-fn layer_in_flavour(media_type: &str, flavour: ManifestFormat) -> Option<String> {
-    let suffix = match (compression(media_type)?, flavour) {
+fn layer_in_format(media_type: &str, format: ManifestFormat) -> Option<String> {
+    let suffix = match (compression(media_type)?, format) {
         (LayerCompression::None, _) => "",
         (LayerCompression::Gzip, ManifestFormat::Docker) => ".gzip",
         (LayerCompression::Gzip, ManifestFormat::Oci) => "+gzip",
@@ -143,20 +143,20 @@ fn layer_in_flavour(media_type: &str, flavour: ManifestFormat) -> Option<String>
         (LayerCompression::Zstd, ManifestFormat::Oci) => "+zstd",
     };
     let stem = if is_foreign(media_type) {
-        flavour.foreign_layer()
+        format.foreign_layer()
     } else {
-        flavour.layer()
+        format.layer()
     };
     Some(format!("{stem}{suffix}"))
 }
 
 /// Format and compression suffix of a foreign layer's type.
 fn foreign_suffix(media_type: &str) -> Option<(ManifestFormat, &str)> {
-    let flavours = [ManifestFormat::Docker, ManifestFormat::Oci].into_iter();
-    let (flavour, suffix) = flavours
-        .map(|flavour| (flavour, media_type.strip_prefix(flavour.foreign_layer())))
-        .find_map(|(flavour, suffix)| Some((flavour, suffix?)))?;
-    (suffix.is_empty() || suffix.starts_with(['.', '+'])).then_some((flavour, suffix))
+    let formats = [ManifestFormat::Docker, ManifestFormat::Oci].into_iter();
+    let (format, suffix) = formats
+        .map(|format| (format, media_type.strip_prefix(format.foreign_layer())))
+        .find_map(|(format, suffix)| Some((format, suffix?)))?;
+    (suffix.is_empty() || suffix.starts_with(['.', '+'])).then_some((format, suffix))
 }
 
 /// Compression of a layer.

@@ -158,8 +158,8 @@ fn every_foreign_type_has_an_ordinary_one() {
 }
 
 #[test]
-fn types_have_the_same_meaning_in_both_flavours() {
-    use media_type::in_flavour;
+fn types_have_the_same_meaning_in_both_formats() {
+    use media_type::in_format;
     let manifest = Verbatim::<Manifest>::parse(bytes(&manifest_json())).unwrap();
     let oci = manifest.edit(|m| m.convert(ManifestFormat::Oci)).unwrap();
     assert_eq!(oci.media_type(), media_type::OCI_MANIFEST);
@@ -169,14 +169,14 @@ fn types_have_the_same_meaning_in_both_flavours() {
     let back = oci.edit(|m| m.convert(ManifestFormat::Docker)).unwrap();
     assert_eq!(*back, *manifest);
     let zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
-    assert_eq!(in_flavour(zstd, ManifestFormat::Docker), zstd);
-    manifest.check_flavour(ManifestFormat::Docker).unwrap();
+    assert_eq!(in_format(zstd, ManifestFormat::Docker), zstd);
+    manifest.check_format(ManifestFormat::Docker).unwrap();
     let zstd = oci.edit(|m| m.layers[0].media_type = zstd.to_owned());
     let zstd = zstd.unwrap();
-    zstd.check_flavour(ManifestFormat::Oci).unwrap();
-    let refused = zstd.check_flavour(ManifestFormat::Docker).unwrap_err();
+    zstd.check_format(ManifestFormat::Oci).unwrap();
+    let refused = zstd.check_format(ManifestFormat::Docker).unwrap_err();
     assert_eq!(refused.diagnosis().code, "registry/manifest-format");
-    assert_eq!(in_flavour("text/plain", ManifestFormat::Oci), "text/plain");
+    assert_eq!(in_format("text/plain", ManifestFormat::Oci), "text/plain");
 }
 
 #[test]
@@ -377,10 +377,10 @@ fn a_layer_is_appended_to_manifest_and_config_alike() {
 
 #[test]
 fn an_index_of_images_carries_their_os_versions() {
-    for flavour in [ManifestFormat::Docker, ManifestFormat::Oci] {
-        let index = Verbatim::new(Index::new(flavour, vec![base().index_entry()])).unwrap();
+    for format in [ManifestFormat::Docker, ManifestFormat::Oci] {
+        let index = Verbatim::new(Index::new(format, vec![base().index_entry()])).unwrap();
         let value: Value = serde_json::from_slice(index.bytes()).unwrap();
-        assert_eq!(value["mediaType"], flavour.index());
+        assert_eq!(value["mediaType"], format.index());
         let expected = "10.0.17763.973";
         assert_eq!(value["manifests"][0]["platform"]["os.version"], expected);
     }

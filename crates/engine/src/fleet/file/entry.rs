@@ -48,8 +48,8 @@ pub(super) fn entry(
     let is_built = image.build.is_some();
     let compression = image.compression.or(file.compression);
     let compression = compression.filter(|_| is_built).unwrap_or_default();
-    let flavour = image.manifest_format.or(file.manifest_format);
-    if let (Compression::Zstd, Some(ManifestFormat::Docker)) = (compression, flavour) {
+    let manifest_format = image.manifest_format.or(file.manifest_format);
+    if let (Compression::Zstd, Some(ManifestFormat::Docker)) = (compression, manifest_format) {
         let problem = "Docker manifests have no media type for zstd layers";
         let hint = "write compression = \"gzip\", or manifest-format = \"oci\"".to_owned();
         return Err(origin.error(image.start(), problem).hint(hint));
@@ -70,7 +70,7 @@ pub(super) fn entry(
         matched: image.matched.or(file.matched).unwrap_or_default(),
         labels: labels.filter(|_| is_built).collect(),
         compression,
-        flavour,
+        manifest_format,
     })
 }
 
