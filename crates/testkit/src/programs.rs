@@ -57,7 +57,7 @@ pub fn python_with_regipy() -> PathBuf {
     python_with("regipy", "import regipy")
 }
 
-pub(crate) fn python_with(what: &str, imports: &str) -> PathBuf {
+pub fn python_with(what: &str, imports: &str) -> PathBuf {
     let here = Path::new(crate::ROOT);
     [
         std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
