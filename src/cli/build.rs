@@ -229,20 +229,20 @@ impl Build {
         request.is_shared = !self.tags.no_index;
         request.all_or_nothing = self.all_or_nothing;
         request.labels.clone_from(&self.labels);
-        request.origin = Some(request.design.origin());
+        request.origin = Some(request.definition.origin());
         request.windows = self.windows_steps(&request, &naming);
         request.downloads = self.mode();
-        request.options = self.engine_options(&request.design, created);
+        request.options = self.engine_options(&request.definition, created);
         let ctx = self.recipe.online(session)?;
         let today = Zoned::now().date();
         let flag = self.flag_of_one();
         let pushed_to = naming.registry.clone().filter(|_| self.push);
-        naming.note_tag(request.design.name(), session);
-        let name = naming.name.unwrap_or(request.design.name().to_owned());
+        naming.note_tag(request.definition.name(), session);
+        let name = naming.name.unwrap_or(request.definition.name().to_owned());
         let others = other_tags(&others, &name)?;
         let checked = others.iter().filter(|_| !self.tags.no_index);
-        let written = self.written(&request.design);
-        request.design.leave_out(written);
+        let written = self.written(&request.definition);
+        request.definition.leave_out(written);
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref(), naming.registry.as_ref()),
@@ -252,7 +252,7 @@ impl Build {
             other_tags: checked.cloned().collect(),
             documents: self
                 .documents
-                .to_options(request.design.source(), names, created),
+                .to_options(request.definition.source(), names, created),
             review: &|tags| {
                 flag.map_or(Ok(()), |flag| check_single(flag, tags))?;
                 check_served(tags, &hosts.nodes, today, session)
@@ -293,7 +293,7 @@ impl Build {
 
     fn engine_options(
         &self,
-        design: &BuildDefinition,
+        definition: &BuildDefinition,
         created: Option<Timestamp>,
     ) -> EngineOptions {
         EngineOptions {
@@ -304,7 +304,7 @@ impl Build {
             cluster: self.recipe.cluster(),
             docker: self.daemon.options(),
             annotations: self.annotations.clone(),
-            daemon_flags: self.daemon_flags(design),
+            daemon_flags: self.daemon_flags(definition),
         }
     }
 
@@ -312,10 +312,10 @@ impl Build {
     fn windows_steps(&self, request: &BuildRequest, naming: &ImageName) -> Option<WindowsSteps> {
         let is_hybrid = self.engine.is_none()
             && self.daemon.host().is_some()
-            && request.design.stages().is_some();
+            && request.definition.stages().is_some();
         is_hybrid.then(|| {
             let pushed_to = naming.registry.clone().filter(|_| self.push);
-            let name = naming.name.as_deref().unwrap_or(request.design.name());
+            let name = naming.name.as_deref().unwrap_or(request.definition.name());
             let of_image = pushed_to.map(|registry| CacheRepository {
                 registry,
                 name: name.to_owned(),
@@ -368,13 +368,13 @@ impl Build {
     }
 
     /// What this build writes. An output in a folder of a recipe is refused.
-    fn written(&self, design: &BuildDefinition) -> Vec<PathBuf> {
+    fn written(&self, definition: &BuildDefinition) -> Vec<PathBuf> {
         let output = match &self.output {
             Some(Location::Layout { dir, .. }) => Some(dir),
             Some(Location::Archive { file, .. }) => Some(file),
             Some(Location::Registry(_)) | None => None,
         };
-        let output = output.filter(|_| design.stages().is_some());
+        let output = output.filter(|_| definition.stages().is_some());
         let files = output.into_iter().chain(&self.metadata_file);
         files.chain(&self.iidfile).cloned().collect()
     }
@@ -474,8 +474,8 @@ impl Build {
     }
 
     /// The typed flags that only a daemon uses; those of a file of defaults are for all builds.
-    fn daemon_flags(&self, design: &BuildDefinition) -> Vec<&'static str> {
-        let flags = self.daemon.flags(design.recipe().is_some());
+    fn daemon_flags(&self, definition: &BuildDefinition) -> Vec<&'static str> {
+        let flags = self.daemon.flags(definition.recipe().is_some());
         flags.filter(|flag| is_typed(flag)).collect()
     }
 

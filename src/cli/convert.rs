@@ -72,7 +72,7 @@ impl Convert {
         // The folder may have a recipe already.
         self.dockerfile.found = self.recipe.dockerfile_in_folder();
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
-        let Some(stages) = request.design.stages() else {
+        let Some(stages) = request.definition.stages() else {
             let problem = "the input is already a recipe: expected a Dockerfile";
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
         };
@@ -116,13 +116,13 @@ impl Convert {
     ) -> Result<Result<String, Vec<ConversionError>>, Failure> {
         let folder = match &self.output {
             Some(file) => file.parent().unwrap_or(Path::new("")),
-            None => request.design.context.as_path(),
+            None => request.definition.context.as_path(),
         };
         let of_repository = repository_name(stages.file());
         let name = self.name.as_deref().or(of_repository.as_deref());
         let convert = |image: &PlannedImage| {
             let conversion = Conversion {
-                name: name.unwrap_or(request.design.name()),
+                name: name.unwrap_or(request.definition.name()),
                 plan: &image.plan,
                 inside: image.base.inside.as_ref(),
                 looked: image.stages.depends_on(stages.base()),

@@ -135,45 +135,45 @@ impl RecipeArgs {
             self.named(dockerfile, arguments).read(session)
         };
         let other = |architecture: &Architecture| *architecture != Architecture::default();
-        let mut design = read(self.platform.filter(other))?;
-        let architecture = self.architecture(&design)?;
+        let mut definition = read(self.platform.filter(other))?;
+        let architecture = self.architecture(&definition)?;
         if self.platform.is_none() && other(&architecture) {
-            design = read(Some(architecture))?;
+            definition = read(Some(architecture))?;
         }
-        design.leave_out_cache(session.cache.folder().as_deref())?;
-        if let Some(recipe) = design.recipe() {
+        definition.leave_out_cache(session.cache.folder().as_deref())?;
+        if let Some(recipe) = definition.recipe() {
             self.check_context(recipe)?;
         }
         let base_registry = self.connection.base_registry.clone();
         let hosts = if self.hosts.is_given() {
             self.hosts.builds_of_images(session)?
-        } else if design.is_for_any_host()? {
+        } else if definition.is_for_any_host()? {
             Builds::default()
-        } else if let Some(windows) = design.windows_of_base(&base_registry)? {
+        } else if let Some(windows) = definition.windows_of_base(&base_registry)? {
             Builds::of_base(windows, session)
         } else {
             self.hosts.builds_of_images(session)?
         };
         let hosts = hosts.on(architecture, session)?;
         let matched = self.matched.wanted;
-        let mut request = BuildRequest::new(design, hosts.targets(), base_registry, matched);
+        let mut request = BuildRequest::new(definition, hosts.targets(), base_registry, matched);
         let input = self.named(dockerfile, arguments.to_vec());
         // Only `build` has the flag.
         let words = ["build".to_owned()].into_iter();
-        let words = words.chain(input.to_words(&request.design));
+        let words = words.chain(input.to_words(&request.definition));
         request.noting = lock_command(words.chain(self.base_words(&hosts)));
         Ok((request, hosts))
     }
 
     /// The architecture of the images: the given one, or that of the Dockerfile.
-    fn architecture(&self, design: &BuildDefinition) -> Result<Architecture, Failure> {
-        let named = match design.stages() {
+    fn architecture(&self, definition: &BuildDefinition) -> Result<Architecture, Failure> {
+        let named = match definition.stages() {
             Some(stages) => stages.architecture()?,
             None => None,
         };
         let asked_for = named.as_deref().or(self.platform.map(Architecture::name));
         if let Some(other) = asked_for.filter(|it| *it != Architecture::Amd64.name())
-            && design.is_for_any_host()?
+            && definition.is_for_any_host()?
         {
             let problem = format!("the base for HostProcess containers is for amd64, not {other}");
             return Err(Failure::usage(problem).hint("build it for windows/amd64"));

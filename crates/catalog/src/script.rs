@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use wincimg_common::diagnose::{Blame, Problem};
 use wincimg_common::untrusted::Untrusted;
-use wincimg_windows::node::{self, switch};
+use wincimg_windows::node_script::{self, switch};
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::{self, PackageKind};
 
@@ -65,7 +65,7 @@ impl InstallScript {
         let (kb, title) = (&self.update.kb, comment(&self.update.title)?);
         let comment = format!("Installs {kb} on this node: {}.", Untrusted(title));
         let settings = self.settings()?;
-        Ok(node::script(
+        Ok(node_script::script(
             &comment,
             PARAMETERS,
             ("hotfix", &settings),

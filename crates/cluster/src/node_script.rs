@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::{Serialize, Serializer};
 use wincimg_common::Named;
 use wincimg_windows::compat::revisions_alike;
-use wincimg_windows::node::{self, switch};
+use wincimg_windows::node_script::{self, switch};
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::version::WindowsVersion;
 
@@ -100,7 +100,7 @@ impl NodeScript<'_> {
     pub fn render(&self) -> String {
         let verb = if self.undo { "Restores" } else { "Configures" };
         let comment = format!("{verb} the container runtime of the Windows node on which it runs.");
-        node::script(&comment, PARAMETERS, ("node", &self.settings()), BODY)
+        node_script::script(&comment, PARAMETERS, ("node", &self.settings()), BODY)
     }
 
     // Writing to a string cannot fail.

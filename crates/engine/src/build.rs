@@ -150,7 +150,7 @@ pub struct PlannedBuild<'r> {
 impl BuildRequest {
     /// The files to download, as far as they are pinned or may be locked.
     pub fn downloads(&self, ctx: &BuildContext<'_>) -> Result<DownloadSet, BoxError> {
-        let (lock, again) = (self.design.lock()?, self.noting.clone());
+        let (lock, again) = (self.definition.lock()?, self.noting.clone());
         let store = ctx.downloads.clone();
         Ok(DownloadSet::new(self.downloads, store, lock, again))
     }
@@ -165,7 +165,7 @@ impl BuildRequest {
         if let Some(cache) = &ctx.cache {
             check_cache(cache, drafts.iter())?;
         }
-        if let Some(recipe) = self.design.recipe() {
+        if let Some(recipe) = self.definition.recipe() {
             for draft in &drafts {
                 let wants = draft.download_requests(recipe.origin());
                 downloads.check(&wants)?;

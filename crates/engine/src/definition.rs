@@ -139,7 +139,7 @@ impl BuildInput {
     }
 
     /// The words that name the same definition to `wincimg build`.
-    pub fn to_words(&self, design: &BuildDefinition) -> Vec<String> {
+    pub fn to_words(&self, definition: &BuildDefinition) -> Vec<String> {
         let Self {
             image,
             values,
@@ -154,7 +154,7 @@ impl BuildInput {
         let path = |path: &Path| path.display().to_string();
         let pair = |(name, value): &(String, String)| format!("{name}={value}");
         // The command refuses a context that the recipe does not use.
-        let uses_context = design.recipe().is_none_or(Recipe::uses_context);
+        let uses_context = definition.recipe().is_none_or(Recipe::uses_context);
         let context = context.as_deref().filter(|_| uses_context);
         let mut flags: Vec<(&str, String)> = Vec::new();
         flags.extend(file.iter().map(|file| ("--file", path(file.path()))));
@@ -509,9 +509,9 @@ mod tests {
             image: folder.path().display().to_string(),
             ..BuildInput::default()
         };
-        let design = input.read(&Silent).unwrap();
+        let definition = input.read(&Silent).unwrap();
         let given = [("version".to_owned(), "2".to_owned())];
-        let warnings = unused_arguments(&given, design.stages().unwrap());
+        let warnings = unused_arguments(&given, definition.stages().unwrap());
         assert!(
             warnings[0].ends_with("did you mean VERSION?"),
             "{warnings:?}"

@@ -419,7 +419,7 @@ impl HybridBuild<'_> {
 
     /// Error for a segment without a result, with the line of the Dockerfile if a step failed.
     fn failed(&self, segment: &WindowsSegment, error: BoxError) -> BoxError {
-        let file = self.request.design.stages().map(Stages::file);
+        let file = self.request.definition.stages().map(Stages::file);
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         let failure = worker::failed_step(error.as_ref());
         // A daemon has the image below if a step ran on it.

@@ -30,7 +30,7 @@ impl BuildRequest {
         compression: Compression,
     ) -> Result<Vec<Digest>, BoxError> {
         let shared = self.shared_inputs()?;
-        let lock = self.design.lock_file();
+        let lock = self.definition.lock_file();
         // A lock file that cannot be read is reported by its reader.
         let lock = lock.and_then(|lock| TextFile::found(lock).read().ok());
         // Images for several hosts mostly have the same files.
@@ -39,7 +39,7 @@ impl BuildRequest {
         for image in images {
             let plan = &image.plan;
             let content = match &known {
-                _ if self.design.recipe().is_none() => None,
+                _ if self.definition.recipe().is_none() => None,
                 Some((same, digest))
                     if same.files == plan.files && same.instructions == plan.instructions =>
                 {
@@ -60,7 +60,7 @@ impl BuildRequest {
                 },
                 "base": image.base.digest(),
                 "bases": bases,
-                "host": plan.host_build.filter(|_| self.design.uses_host_version()),
+                "host": plan.host_build.filter(|_| self.definition.uses_host_version()),
                 "plan": without_places(plan, &self.origin_labels(&image.base)),
                 "content": content,
             });
@@ -71,10 +71,10 @@ impl BuildRequest {
     }
 
     fn shared_inputs(&self) -> Result<Value, BoxError> {
-        Ok(match &self.design.made_by {
+        Ok(match &self.definition.made_by {
             DefinitionKind::Recipe(recipe) => json!({
                 "recipe": recipe.text(),
-                "values": self.design.values,
+                "values": self.definition.values,
             }),
             DefinitionKind::Dockerfile(stages) => {
                 let sources = stages.sources()?;

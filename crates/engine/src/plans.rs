@@ -41,7 +41,7 @@ use super::origin::Origin;
 /// Request for a build: definition, hosts and options.
 pub struct BuildRequest {
     /// The definition.
-    pub design: BuildDefinition,
+    pub definition: BuildDefinition,
     /// The hosts; none if the images serve any.
     pub hosts: Vec<TargetHost>,
     /// Registry of base images.
@@ -159,13 +159,13 @@ fn install_packages(images: &mut [PlannedImage], is_shown_only: bool) -> Result<
 impl BuildRequest {
     /// A request with default options.
     pub fn new(
-        design: BuildDefinition,
+        definition: BuildDefinition,
         hosts: Vec<TargetHost>,
         base_registry: BaseRegistry,
         matched: BaseMatch,
     ) -> Self {
         Self {
-            design,
+            definition,
             hosts,
             base_registry,
             matched,
@@ -193,7 +193,7 @@ impl BuildRequest {
     /// The Dockerfile for a daemon to carry out.
     pub fn daemon_stages(&self) -> Option<&Stages> {
         let is_sent = self.engine == Some(Engine::Docker);
-        self.design.stages().filter(|_| is_sent)
+        self.definition.stages().filter(|_| is_sent)
     }
 
     /// Resolves all bases concurrently and fills in the recipe, or evaluates the Dockerfile, for
@@ -204,13 +204,13 @@ impl BuildRequest {
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
         let sharing = self.sharing(hosts);
-        let (recipe, wanted) = match &self.design.made_by {
+        let (recipe, wanted) = match &self.definition.made_by {
             DefinitionKind::Recipe(recipe) => (recipe, &sharing.asked_for),
             DefinitionKind::Dockerfile(stages) => {
                 return self.stages_on_bases(stages, hosts, &sharing, search).await;
             }
         };
-        let base = recipe.base(&self.design.settings())?;
+        let base = recipe.base(&self.definition.settings())?;
         let mut found = if recipe.has_base_image() {
             let named = self.base_registry.parse_dockerfile_name(&base)?;
             search.by_name(&named, wanted, self.matched).await?
@@ -352,7 +352,7 @@ impl BuildRequest {
         supply: &mut DownloadSet,
         ctx: &BuildContext<'_>,
     ) -> Result<MissingInputs, BoxError> {
-        let stages = match &self.design.made_by {
+        let stages = match &self.definition.made_by {
             DefinitionKind::Recipe(recipe) => {
                 let lacking = self.fetch_missing(recipe, images, supply, ctx).await?;
                 if is_seen {
@@ -392,7 +392,7 @@ impl BuildRequest {
     pub(crate) fn origin_labels(&self, base: &PlannedBase) -> BTreeMap<String, String> {
         let origin = self.origin.as_ref();
         let mut labels = origin.map_or_else(BTreeMap::new, |origin| origin.labels(base));
-        if let Some(stages) = self.design.stages() {
+        if let Some(stages) = self.definition.stages() {
             labels.retain(|key, _| !stages.text().contains(key.as_str()));
         }
         labels
@@ -436,8 +436,8 @@ impl BuildRequest {
     /// folder is reported before a registry is contacted: none if they depend on the base; hosts
     /// with the same plan share one.
     pub(crate) fn drafts(&self) -> Result<Vec<Plan>, BoxError> {
-        let settings = &self.design.settings();
-        let recipe = match &self.design.made_by {
+        let settings = &self.definition.settings();
+        let recipe = match &self.definition.made_by {
             DefinitionKind::Recipe(recipe) => recipe,
             DefinitionKind::Dockerfile(stages) => {
                 self.check_stages(stages)?;
@@ -445,7 +445,7 @@ impl BuildRequest {
             }
         };
         let name = recipe.base(settings)?;
-        let brings_windows = !self.design.is_for_any_host()?;
+        let brings_windows = !self.definition.is_for_any_host()?;
         if recipe.has_base_image() {
             self.base_registry.parse_dockerfile_name(&name)?;
         } else if brings_windows {
@@ -483,7 +483,7 @@ impl BuildRequest {
         set_aside: Vec<RejectedTag>,
     ) -> Result<PlannedImage, BoxError> {
         let version = host.map(|host| host.build.version);
-        let mut plan = recipe.plan(base.for_plan(), version, &self.design.settings())?;
+        let mut plan = recipe.plan(base.for_plan(), version, &self.definition.settings())?;
         plan.check_base()?;
         check_architecture(&plan, &base)?;
         self.add_labels(&mut plan, &base);

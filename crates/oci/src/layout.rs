@@ -21,7 +21,7 @@ use super::document::{
     Artifact, Descriptor, Digest, Document, EMPTY, Index, MAX_DOCUMENT, ManifestFormat, Verbatim,
     media_type, sha256, subject_in,
 };
-use super::local::LAYOUT;
+use super::local_images::LAYOUT;
 use super::remote::{BlobSource, not_attached, tag_of};
 use super::store::StoreError;
 use super::stream::{self, FileRange};

@@ -28,7 +28,7 @@ pub mod copy;
 pub mod deletion;
 pub mod document;
 pub mod layout;
-mod local;
+mod local_images;
 pub mod mirror;
 pub mod prefix;
 pub mod reference;

@@ -26,7 +26,7 @@ pub mod invalid;
 mod keys;
 pub mod known_folders;
 pub mod missing_fixes;
-pub mod node;
+pub mod node_script;
 pub mod path;
 pub mod prerequisite;
 pub mod quoting;

@@ -53,7 +53,7 @@ fn script(kb: &str, version: &str, files: &[UpdateManifestFile]) -> InstallScrip
 fn settings(script: &InstallScript) -> String {
     let text = script.render().unwrap();
     let (_, text) = text.split_once(PARAMETERS).unwrap();
-    text.split_once(node::SHARED).unwrap().0.to_owned()
+    text.split_once(node_script::SHARED).unwrap().0.to_owned()
 }
 
 #[test]

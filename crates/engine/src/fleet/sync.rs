@@ -264,17 +264,17 @@ impl EntryBuild<'_> {
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
         let (entry, run) = (self.entry, &self.work.run);
-        let mut design = self.named.read(ctx.reporter)?;
-        design.leave_out_cache(ctx.cache.as_deref())?;
-        design.leave_out(run.written.iter().cloned());
-        let Some(hosts) = hosts_of(entry, &design, nodes, ctx, report)? else {
+        let mut definition = self.named.read(ctx.reporter)?;
+        definition.leave_out_cache(ctx.cache.as_deref())?;
+        definition.leave_out(run.written.iter().cloned());
+        let Some(hosts) = hosts_of(entry, &definition, nodes, ctx, report)? else {
             return Ok(());
         };
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
         };
         self.work.check_registry(&reference).await?;
-        let request = self.request(design, hosts);
+        let request = self.request(definition, hosts);
         let standing = TagContents::read(&ctx.registry, &reference);
         let planning = request.plan(request.downloads(ctx)?, ctx);
         let (standing, planned) = tokio::join!(standing, planning);
@@ -282,7 +282,7 @@ impl EntryBuild<'_> {
         let (standing, mut planned) = (standing?, planned.map_err(reported)?);
         let command = |host: &TargetHost| {
             let host = std::slice::from_ref(host);
-            let mut words = self.build_command(&request.design, host);
+            let mut words = self.build_command(&request.definition, host);
             words.extend(entry.target_words());
             no_index_command(words)
         };
@@ -323,18 +323,18 @@ impl EntryBuild<'_> {
         Ok(())
     }
 
-    fn request(&self, design: BuildDefinition, hosts: Vec<TargetHost>) -> BuildRequest {
+    fn request(&self, definition: BuildDefinition, hosts: Vec<TargetHost>) -> BuildRequest {
         let (entry, run) = (self.entry, &self.work.run);
         let base_registry = entry.base_registry.as_ref();
         let base_registry = base_registry.unwrap_or(run.base_registry).clone();
-        let mut request = BuildRequest::new(design, hosts, base_registry, entry.matched);
+        let mut request = BuildRequest::new(definition, hosts, base_registry, entry.matched);
         request.labels.clone_from(&entry.labels);
-        request.origin = Some(request.design.origin());
+        request.origin = Some(request.definition.origin());
         request.all_or_nothing = run.all_or_nothing;
         request.options.compression = entry.compression;
         request.options.created = run.created;
         request.options.reuse = Some(Vec::new());
-        let mut words = self.build_command(&request.design, &request.hosts);
+        let mut words = self.build_command(&request.definition, &request.hosts);
         words.push(UPDATE_LOCK.to_owned());
         request.noting = command_line(&words);
         request
@@ -348,16 +348,16 @@ impl EntryBuild<'_> {
             reported.arguments = values.map(|(name, _)| name.clone()).collect();
             reported.arguments.sort();
             reported.arguments.dedup();
-            reported.source = request.design.source();
+            reported.source = request.definition.source();
         }
         documents
     }
 
     /// The command that builds the image alone for these hosts, without its names.
-    fn build_command(&self, design: &BuildDefinition, hosts: &[TargetHost]) -> Vec<String> {
+    fn build_command(&self, definition: &BuildDefinition, hosts: &[TargetHost]) -> Vec<String> {
         let run = &self.work.run;
         let mut words = ["wincimg", "build"].map(str::to_owned).to_vec();
-        words.extend(self.named.to_words(design));
+        words.extend(self.named.to_words(definition));
         for host in hosts {
             words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
         }
@@ -385,7 +385,7 @@ impl EntryBuild<'_> {
 
     /// The command that publishes the image with a Docker daemon.
     fn daemon_command(&self, request: &BuildRequest) -> String {
-        let mut words = self.build_command(&request.design, &request.hosts);
+        let mut words = self.build_command(&request.definition, &request.hosts);
         words.extend(self.entry.target_words());
         words.extend(["--join", "--push", "--docker-host"].map(str::to_owned));
         words.push("tcp://HOST:2376".to_owned());
@@ -477,12 +477,12 @@ fn keep_missing(
 /// The hosts to build for: nothing if no node matches, and no host for an image of any.
 fn hosts_of(
     entry: &FleetEntry,
-    design: &BuildDefinition,
+    definition: &BuildDefinition,
     nodes: &[Node],
     ctx: &BuildContext<'_>,
     report: &mut ImageReport,
 ) -> Result<Option<Vec<TargetHost>>, ReportedError> {
-    if design.is_for_any_host()? {
+    if definition.is_for_any_host()? {
         warn_of_old_runtimes(entry, nodes, ctx.reporter, report);
         return Ok(Some(Vec::new()));
     }

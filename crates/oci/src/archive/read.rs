@@ -18,7 +18,7 @@ use crate::document::{
     ManifestFormat, Verbatim,
 };
 use crate::layout::{IMAGE_NAME, Selection, select};
-use crate::local::ARCHIVE;
+use crate::local_images::ARCHIVE;
 use crate::stream::FileRange;
 
 /// A docker-archive opened for reading.

@@ -13,7 +13,7 @@ use wincimg_common::files::{BufferedBlob, Spool};
 
 use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{Digest, Hasher, Image, ImageConfig, MAX_DOCUMENT, Verbatim};
-use crate::local::ARCHIVE;
+use crate::local_images::ARCHIVE;
 use crate::stream;
 
 /// Larger files are on disk.

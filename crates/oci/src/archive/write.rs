@@ -21,7 +21,7 @@ use crate::document::{
     Verbatim, media_type,
 };
 use crate::layout::{IMAGE_NAME, REF_NAME};
-use crate::local::ARCHIVE;
+use crate::local_images::ARCHIVE;
 use crate::reference::parse_reference;
 use crate::remote::BlobSource;
 use crate::stream;

@@ -106,13 +106,15 @@ fn built(
         return Err(origin.error(*offset, format!("invalid name {value:?}: {expected}")));
     }
     let mut named = named(image, &build.value, folder);
-    let design = named.read(&Silent);
-    if let Ok(design) = &design {
-        add_shared(file, &mut named, design);
+    let definition = named.read(&Silent);
+    if let Ok(definition) = &definition {
+        add_shared(file, &mut named, definition);
     }
     let name = match &image.name {
         Some(name) => Some(name.value.clone()),
-        None => design.ok().map(|design| design.name().to_owned()),
+        None => definition
+            .ok()
+            .map(|definition| definition.name().to_owned()),
     };
     let tag = match image.tag.as_ref().or(file.tag.as_ref()) {
         Some(tag) => expand_tag(tag, name.as_deref(), &named, origin)?,
@@ -195,7 +197,7 @@ fn pairs(table: &BTreeMap<String, Text>) -> Vec<(String, String)> {
 }
 
 /// Adds the shared values that this image declares.
-fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition) {
+fn add_shared(file: &FleetFile, named: &mut BuildInput, definition: &BuildDefinition) {
     let add = |to: &mut Vec<(String, String)>, from, is_known: &dyn Fn(&str) -> bool| {
         for (name, value) in pairs(from) {
             if is_known(&name) && to.iter().all(|(own, _)| *own != name) {
@@ -203,7 +205,7 @@ fn add_shared(file: &FleetFile, named: &mut BuildInput, design: &BuildDefinition
             }
         }
     };
-    match (design.recipe(), design.stages()) {
+    match (definition.recipe(), definition.stages()) {
         (Some(recipe), _) => {
             let is_known = |name: &str| recipe.variables().any(|(known, _)| known == name);
             add(&mut named.values, &file.set, &is_known);

@@ -4,7 +4,7 @@
 /// Functions that report progress (`Write-Step`) and the outcome (`Get-Outcome`), read the node's
 /// version (`Get-PresentVersion`), run programs (`Invoke-Native`), and turn automatic updates off and
 /// on (`Disable-AutomaticUpdate`, `Restore-AutomaticUpdate`).
-pub const SHARED: &str = include_str!("node/shared.ps1");
+pub const SHARED: &str = include_str!("node_script/shared.ps1");
 
 /// A script for Windows PowerShell 5.1 and later: the comment says what it does, the body reads the
 /// settings in the variable `table`, and uses the functions that the scripts share.
