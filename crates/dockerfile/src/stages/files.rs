@@ -284,12 +284,14 @@ impl Files for Folder {
     }
 
     fn missing_message(&self, path: &str) -> String {
-        let is_there = self.find_spelling(path).ok().flatten();
-        match is_there.filter(|path| self.is_excluded(path)) {
-            Some(path) if self.written.is_ignored(&path) => format!(
+        if self.written.is_ignored(path) {
+            return format!(
                 "{path:?} is left out of {}, because builds write it: give it another name",
                 self.root.path.display()
-            ),
+            );
+        }
+        let is_there = self.find_spelling(path).ok().flatten();
+        match is_there.filter(|path| self.is_excluded(path)) {
             Some(path) => format!(
                 "{path:?} is excluded from {} by {}",
                 self.root.path.display(),
