@@ -688,9 +688,12 @@ RUN mkdir C:\v && mklink /d C:\l C:\v";
         "\nRUN copy C:\\l\\x C:\\x",
         "\nRUN type C:\\l\\x",
         " && if exist C:\\l\\x mkdir C:\\yes",
+        // Copies of a folder have what its links are to.
+        "\nRUN mkdir C:\\t && mklink /d C:\\t\\l C:\\v\nRUN xcopy C:\\t C:\\c /e /i",
+        "\nRUN mkdir C:\\t && mklink /d C:\\t\\l C:\\v && xcopy C:\\t C:\\c /e /i",
     ] {
         let failure = bench.refused(&format!("{link}{rest}"));
-        failure.is("dockerfile/not-known", &[r"C:\l is a link"]);
+        failure.is("dockerfile/not-known", &[r"\l is a link"]);
     }
     // The link itself can be deleted.
     let layers = bench.layers(&format!("{link}\nRUN rd C:\\l"));

@@ -336,6 +336,7 @@ impl Layer {
 fn usual_descriptor(file: &BaseFile) -> &'static Security {
     match file.kind {
         FileKind::Folder => &descriptor::DIRECTORY,
+        FileKind::Link(()) if file.attributes & DIRECTORY != 0 => &descriptor::DIRECTORY,
         FileKind::File(_) | FileKind::Link(()) => &descriptor::FILE,
     }
 }
@@ -344,7 +345,9 @@ fn attributes(base: &BaseFile) -> u32 {
     let kind = match base.kind {
         FileKind::Folder => DIRECTORY,
         // Written files get the archive attribute.
-        FileKind::File(_) | FileKind::Link(()) => ARCHIVE,
+        FileKind::File(_) => ARCHIVE,
+        // They say what the link is to.
+        FileKind::Link(()) => return base.attributes,
     };
     base.attributes & REPEATED | kind
 }

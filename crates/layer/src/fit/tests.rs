@@ -314,3 +314,30 @@ fn what_a_layer_below_set_stays_whatever_is_known_of_the_base() {
         assert_eq!(found["Data"], (None, None));
     }
 }
+
+#[test]
+fn a_moved_link_is_to_what_it_was_to() {
+    let links = |names: [&str; 2]| {
+        let mut layer = Layer::new(0);
+        for (name, to) in names.into_iter().zip([LinkTo::File, LinkTo::Directory]) {
+            layer.symlink(path(name), "x", to).unwrap();
+        }
+        layer
+    };
+    let mut below = BaseOverlay::over(&UnknownBase);
+    below.lay(&Arc::new(links(["file", "folder"]))).unwrap();
+    let mut moved = links(["a", "b"]);
+    let kept = [("a", "/file"), ("b", "/folder")].map(|(to, from)| {
+        let was = below.file(&from.parse().unwrap()).unwrap();
+        (path(to), was.present().unwrap(), true)
+    });
+    moved.copy_metadata(&kept);
+    let found = written(&moved);
+    let expected = [
+        (0x420, descriptor::FILE.bytes()),
+        (0x410, descriptor::DIRECTORY.bytes()),
+    ];
+    for (name, (attributes, security)) in ["a", "b"].into_iter().zip(expected) {
+        assert_eq!(found[name], (Some(attributes), Some(security)), "{name}");
+    }
+}

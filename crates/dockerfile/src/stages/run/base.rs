@@ -129,6 +129,12 @@ impl RunState<'_> {
                         self.record_kept(&from, to, true);
                     }
                 }
+                // Windows copies what it is to.
+                Presence::Present(PathKind::Link(())) if !is_moved => {
+                    return Err(ScriptError::unknown(format!(
+                        "{from} is a link, and links are not followed"
+                    )));
+                }
                 Presence::Present(kind) => {
                     let made = self
                         .tree
