@@ -688,6 +688,7 @@ RUN mkdir C:\v && mklink /d C:\l C:\v";
         "\nRUN copy C:\\l\\x C:\\x",
         "\nRUN type C:\\l\\x",
         " && if exist C:\\l\\x mkdir C:\\yes",
+        " && mkdir C:\\l\\x",
         // Copies of a folder have what its links are to.
         "\nRUN mkdir C:\\t && mklink /d C:\\t\\l C:\\v\nRUN xcopy C:\\t C:\\c /e /i",
         "\nRUN mkdir C:\\t && mklink /d C:\\t\\l C:\\v && xcopy C:\\t C:\\c /e /i",

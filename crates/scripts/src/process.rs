@@ -23,7 +23,7 @@ pub(super) const HIDDEN: u32 = 0x2;
 /// Attributes of what cmd leaves out of lists.
 pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
 /// Attribute of links and mount points.
-const LINK: u32 = 0x400;
+pub(super) const LINK: u32 = 0x400;
 /// Attributes of links to folders.
 const FOLDER_LINK: u32 = LINK | 0x10;
 /// Attributes of links to files.
@@ -117,6 +117,14 @@ impl<'a> Process<'a> {
     pub(super) fn set_exit_code(&mut self, code: i32, command: &str, at: usize) {
         let error = self.take_error(format!("it ends with exit code {code}"));
         self.error = Some(error.in_command(command, at));
+    }
+
+    /// The error where the exit code after a failure is unknown, with the hint of the failure.
+    pub(super) fn unknown_code(&self, why: &str) -> ScriptError {
+        ScriptError {
+            help: self.error.as_ref().and_then(|failure| failure.help),
+            ..ScriptError::unclear(why)
+        }
     }
 
     /// Counts a command against the limit.
@@ -504,6 +512,12 @@ impl<'a> Process<'a> {
             }
         }
         Ok(Some(paths))
+    }
+
+    /// Returns true if a folder has files, or may after a download.
+    pub(super) fn may_have_files(&mut self, folder: &ImagePath) -> Result<bool> {
+        let files = self.files_below(folder.clone(), &["*"], 0)?;
+        Ok(files.is_none_or(|files| !files.is_empty()))
     }
 
     /// Returns true if a folder exists, or may after a download.

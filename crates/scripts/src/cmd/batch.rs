@@ -35,6 +35,8 @@ pub(super) struct BatchFile {
 /// How a batch file ended.
 pub(super) struct BatchEnd {
     pub(super) code: i32,
+    /// True if `exit` or `exit /b` ended it.
+    pub(super) is_exit: bool,
     /// True if `exit` without `/b` ended the whole `cmd`.
     pub(super) ends_cmd: bool,
 }
@@ -121,17 +123,21 @@ impl BatchFile {
                 failed = None;
             }
         }
-        if let (Some(error), true) = (cmd.machine.error.take(), code != 0) {
+        if code != 0
+            && let Some(error) = cmd.machine.error.take()
+        {
             cmd.machine.error = Some(self.locate(error, at));
         }
         let (exit, ends_cmd) = (cmd.exit, cmd.exit.is_some() && !cmd.batch.exits_only);
         match (exit, failed) {
             (None, Some(line)) if code == 0 => Err(self.locate(
-                ScriptError::unclear("a command fails, and the exit code of the file is unknown"),
+                cmd.machine
+                    .unknown_code("a command fails, and the exit code of the file is unknown"),
                 line + 1,
             )),
             _ => Ok(BatchEnd {
                 code: exit.unwrap_or(code),
+                is_exit: exit.is_some(),
                 ends_cmd,
             }),
         }

@@ -355,7 +355,7 @@ impl Cmd<'_, '_> {
         let (name, arguments) = super::command_name(&line);
         if let Some(file) = BatchFile::find(self.machine, &name, arguments.as_str())? {
             super::check_program_name(&name, &line)?;
-            return self.batch(&file);
+            return self.batch(&file).map(|end| end.code);
         }
         if super::is_batch(&name) {
             return super::not_found(self.machine, &name);
@@ -463,18 +463,19 @@ impl Cmd<'_, '_> {
                 return Ok(self.machine.fail(1, why));
             }
             let path = self.machine.path(operand)?;
-            match self.machine.entry(&path) {
-                Lookup::Present(_) => {
+            if self.machine.link(&path).is_some() {
+                code = self.machine.fail(1, format!("{path} already exists"));
+                continue;
+            }
+            match self.machine.path_state(&path)? {
+                PathState::File | PathState::Folder => {
                     code = self.machine.fail(1, format!("{path} already exists"));
                 }
-                Lookup::Absent => match self.file_above(&path) {
+                PathState::Absent => match self.file_above(&path) {
                     Some(file) => code = self.machine.fail(1, format!("{file} is a file")),
                     None => self.machine.apply(ImageAction::MakeFolder(path))?,
                 },
-                Lookup::Deferred(Deferred) => self.machine.apply(ImageAction::Unclear(path))?,
-                Lookup::Unknown => {
-                    return error::unknown(format!("it fails if the base has {path}"));
-                }
+                PathState::Deferred => self.machine.apply(ImageAction::Unclear(path))?,
             }
         }
         Ok(code)

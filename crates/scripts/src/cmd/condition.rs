@@ -35,6 +35,7 @@ impl Cmd<'_, '_> {
                     (Some(level), Ok(least)) => Ok(level >= least),
                     (Some(_), Err(_)) => error::unclear("unsupported exit code"),
                     (None, _) => Err(ScriptError::unclear("exit codes are not tracked")
+                        .help("use && and ||")
                         .in_command("if errorlevel", number.origin(0))),
                 }
             }

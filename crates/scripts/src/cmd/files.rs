@@ -23,9 +23,16 @@ impl Cmd<'_, '_> {
                 return error::unclear("wildcards are not supported here");
             }
             let path = self.machine.path(operand)?;
-            if !words.has("/s") && self.machine.link(&path) == Some(EntryKind::Folder) {
-                self.machine.apply(ImageAction::Delete(path))?;
-                continue;
+            match self.machine.link(&path) {
+                Some(EntryKind::Folder) if !words.has("/s") => {
+                    self.machine.apply(ImageAction::Delete(path))?;
+                    continue;
+                }
+                Some(EntryKind::File(())) => {
+                    code = 267;
+                    continue;
+                }
+                _ => {}
             }
             match self.machine.path_state(&path)? {
                 PathState::Absent => code = 2,
@@ -482,12 +489,14 @@ impl Cmd<'_, '_> {
     }
 }
 
-/// The name that a pattern gives to a file: `*.bak` and `new.*`. Others have rules that no document
+/// The name that a pattern gives to a file: `*.bak`, `new.*` and `*.*`. Others have rules that no document
 /// of Microsoft describes.
 fn renamed(name: &str, mask: &str) -> Result<String> {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['*', '?', '.']);
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     match mask.split_once('.') {
+        None if mask == "*" => Ok(name.to_owned()),
+        Some(("*", "*")) if name.contains('.') => Ok(name.to_owned()),
         Some(("*", new)) if is_plain(new) => Ok(format!("{stem}.{new}")),
         Some((new, "*")) if is_plain(new) && is_plain(stem) && is_plain(extension) => {
             Ok(format!("{new}.{extension}"))

@@ -1,8 +1,10 @@
 //! Loops.
 
+use std::collections::HashSet;
+
 use wincimg_windows::path::ImagePath;
 
-use super::super::error::{self, Result, ScriptError};
+use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::super::process::{PathState, Paths, UNSEEN, Wildcards, last_name};
 use super::super::traced_text::TracedText;
 use super::Cmd;
@@ -22,46 +24,48 @@ impl Cmd<'_, '_> {
             let why = "it writes the commands that cmd echoes to the file, too";
             return Err(ScriptError::unclear(why).help("write do @(…), or echo off before"));
         }
+        // The items of /l and /r are one list.
+        let lists: Vec<&[TracedText]> = match each.kind {
+            LoopKind::Numbers | LoopKind::Tree(_) => vec![each.items.as_slice()],
+            LoopKind::Items | LoopKind::Folders => each.items.chunks(1).collect(),
+        };
         let mut code = 0;
-        let mut run = |cmd: &mut Self, value: String| {
-            if code != 0 {
-                return error::unclear("a command in the loop fails, and the exit code is unknown");
-            }
-            cmd.loop_variables.push((each.variable, value));
-            let done = cmd.node(&each.body);
-            cmd.loop_variables.pop();
-            code = done?;
-            Ok(())
-        };
-        let known = match &each.kind {
-            LoopKind::Numbers => Some(self.numbers(&each.items)?),
-            LoopKind::Tree(folder) => Some(self.files_below(folder.as_ref(), &each.items)?),
-            LoopKind::Items | LoopKind::Folders => None,
-        };
-        for value in known.iter().flatten() {
-            run(self, value.clone())?;
-            if self.exit.is_some() {
-                return Ok(code);
-            }
-        }
-        if known.is_some() {
-            return Ok(code);
-        }
-        let wanted = if each.kind == LoopKind::Folders {
-            PathState::Folder
-        } else {
-            PathState::File
-        };
-        for item in &each.items {
-            let item = self.filled(item)?;
-            for value in self.values(item.as_str(), wanted)? {
-                run(self, value)?;
-                if self.exit.is_some() {
-                    return Ok(code);
+        for items in lists {
+            let folder = self.machine.folder.clone();
+            let values = self.values(&each.kind, items)?;
+            for value in &values {
+                if code != 0 {
+                    let why = "a command in the loop fails, and the exit code is unknown";
+                    return error::unclear(why);
                 }
+                self.loop_variables.push((each.variable, value.clone()));
+                let done = self.node(&each.body);
+                self.loop_variables.pop();
+                code = done?;
+                if self.exit.is_some() {
+                    break;
+                }
+            }
+            let folder = std::mem::replace(&mut self.machine.folder, folder);
+            let after = self.values(&each.kind, items);
+            self.machine.folder = folder;
+            check_none_is_new(&values, after)?;
+            if self.exit.is_some() {
+                break;
             }
         }
         Ok(code)
+    }
+
+    /// The values that a loop has for its items.
+    fn values(&mut self, kind: &LoopKind, items: &[TracedText]) -> Result<Vec<String>> {
+        match (kind, items) {
+            (LoopKind::Numbers, _) => self.numbers(items),
+            (LoopKind::Tree(folder), _) => self.files_below(folder.as_ref(), items),
+            (LoopKind::Folders, [item]) => self.matches(item, PathState::Folder),
+            (_, [item]) => self.matches(item, PathState::File),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// A text with the values of the loops' variables, `%i`, or parts of their paths, `%~ni`.
@@ -95,12 +99,12 @@ impl Cmd<'_, '_> {
     fn loop_value(&self, after: &[(char, usize)]) -> Result<Option<(String, usize)>> {
         let value = |name: char| {
             let mut variables = self.loop_variables.iter().rev();
-            let found = variables.find(|(own, _)| *own == name);
-            found.map(|(_, value)| value)
+            variables.find(|(own, _)| *own == name)
         };
         let first = after.first().map(|(c, _)| *c);
         if first != Some('~') {
-            return Ok(first.and_then(value).map(|value| (value.clone(), 1)));
+            let value = first.and_then(value);
+            return Ok(value.map(|(_, value)| (value.clone(), 1)));
         }
         let mut found = Vec::new();
         for (place, (c, _)) in after.iter().enumerate().skip(1) {
@@ -109,10 +113,13 @@ impl Cmd<'_, '_> {
                 break;
             }
         }
-        // With several, letters may be modifiers or the variable.
-        let [(place, value)] = found.as_slice() else {
+        // The last one ends the modifiers, of which it may be one: %~ff.
+        let Some((place, (name, value))) = found.last() else {
             return error::unclear("modifiers of the variable of for are unclear");
         };
+        if found.iter().any(|(_, (other, _))| other != name) {
+            return error::unclear("which variable of for the modifiers are of is unclear");
+        }
         let modifiers = after[1..*place].iter().map(|(c, _)| c.to_ascii_lowercase());
         let value = modified(self.machine, value, &modifiers.collect::<String>())?;
         Ok(Some((value, place + 1)))
@@ -129,7 +136,7 @@ impl Cmd<'_, '_> {
         let mut patterns = Vec::new();
         for item in items {
             let pattern = self.filled(item)?;
-            let text = pattern.as_str();
+            let text = unquoted(pattern.as_str());
             if !text.contains(['*', '?']) || text.contains(['"', '\\', '/', ':']) {
                 return Err(unsupported());
             }
@@ -153,12 +160,14 @@ impl Cmd<'_, '_> {
     }
 
     /// Expands an item of a loop's list: wildcards match files, or folders with `/d`.
-    fn values(&self, item: &str, wanted: PathState) -> Result<Vec<String>> {
-        if !item.contains(['*', '?']) {
-            return Ok(vec![item.to_owned()]);
+    fn matches(&self, item: &TracedText, wanted: PathState) -> Result<Vec<String>> {
+        let item = self.filled(item)?;
+        if !item.as_str().contains(['*', '?']) {
+            return Ok(vec![item.as_str().to_owned()]);
         }
+        let item = unquoted(item.as_str());
         if item.contains('"') {
-            return error::unclear("wildcards in quotes are not supported here");
+            return error::unclear("wildcards beside quotes are not supported here");
         }
         let Paths::Pattern { folder, pattern } = self.machine.paths(item, Wildcards::Cmd)? else {
             return Ok(Vec::new());
@@ -205,4 +214,28 @@ impl Cmd<'_, '_> {
             _ => Ok(found),
         }
     }
+}
+
+/// Refuses a loop that makes files which its own patterns match: Windows looks for the next one
+/// after each turn, and may find those.
+fn check_none_is_new(values: &[String], after: Result<Vec<String>>) -> Result<()> {
+    let after = match after {
+        // It is checked once the downloads are known.
+        Err(error) if error.kind == ScriptErrorKind::Deferred => return Ok(()),
+        after => after?,
+    };
+    let known: HashSet<String> = values.iter().map(|value| value.to_lowercase()).collect();
+    match after.iter().find(|it| !known.contains(&it.to_lowercase())) {
+        None => Ok(()),
+        Some(new) => Err(ScriptError::unclear(format!(
+            "the loop makes {new}, which its items match, and Windows may run it for that, too"
+        ))
+        .help("give new files another folder or extension")),
+    }
+}
+
+/// An item without the quotes around it, which its values do not have.
+fn unquoted(item: &str) -> &str {
+    let inside = item.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    inside.unwrap_or(item)
 }

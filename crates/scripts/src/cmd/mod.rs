@@ -14,8 +14,8 @@ mod loops;
 mod parse;
 mod redirect;
 
-use batch::BatchFile;
 pub(super) use batch::is_batch;
+use batch::{BatchEnd, BatchFile};
 use parse::{CmdNode, SimpleCommand, Test};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
@@ -86,8 +86,11 @@ struct Cmd<'m, 'a> {
     has_unhandled_failure: bool,
     /// Number of programs that succeeded. Each sets the exit code, which built-in commands may keep.
     succeeded: usize,
-    /// `ERRORLEVEL`, if it is certain: a new cmd begins with 0, and programs set it.
+    /// `ERRORLEVEL`, if it is certain: a new cmd begins with 0, programs set it, and built-in commands
+    /// that succeed leave a 0.
     error_level: Option<i32>,
+    /// True after a batch file without `call` that `exit /b` ended with an error.
+    has_unseen_code: bool,
     /// Variables of the loops that run, and their values in this turn.
     loop_variables: Vec<(char, String)>,
     batch: BatchState,
@@ -119,6 +122,7 @@ impl<'m, 'a> Cmd<'m, 'a> {
             has_unhandled_failure: false,
             succeeded: 0,
             error_level: (!is_batch).then_some(0),
+            has_unseen_code: false,
             loop_variables: Vec::new(),
             batch: BatchState {
                 is_active: is_batch,
@@ -138,8 +142,8 @@ impl Cmd<'_, '_> {
             CmdNode::Nothing => Ok(0),
             CmdNode::Sequence(nodes) => self.sequence(nodes),
             CmdNode::And(nodes) => {
-                for node in nodes {
-                    let code = self.node(node)?;
+                for (index, node) in nodes.iter().enumerate() {
+                    let code = self.operand(node, index + 1 < nodes.len())?;
                     if code != 0 || self.exit.is_some() {
                         return Ok(code);
                     }
@@ -177,13 +181,24 @@ impl Cmd<'_, '_> {
         }
     }
 
+    /// Runs a command of `&&` and `||`.
+    fn operand(&mut self, node: &CmdNode, has_next: bool) -> Result<i32> {
+        let code = self.node(node)?;
+        if code != 0 && has_next && self.has_unseen_code && self.exit.is_none() {
+            let why = "&& and || do not see the exit code that exit /b gives without call";
+            let error = ScriptError::unclear(why).help("put call before it");
+            return Err(error.at_position(position(node)));
+        }
+        Ok(code)
+    }
+
     /// Runs commands separated by `||`, up to the first that succeeds.
     fn alternatives(&mut self, nodes: &[CmdNode]) -> Result<i32> {
         let outer = self.machine.skipped.take();
         let mut code = 0;
         for (index, node) in nodes.iter().enumerate() {
             let before = self.machine.changes;
-            code = self.node(node)?;
+            code = self.operand(node, index + 1 < nodes.len())?;
             if let (Some(what), Some(next)) = (&self.machine.skipped, nodes.get(index + 1))
                 && !self.fails(next)
                 && !(self.prints(next) && self.machine.changes == before)
@@ -228,10 +243,10 @@ impl Cmd<'_, '_> {
             self.machine.skipped = self.machine.skipped.take().or(outer);
         }
         match failed {
-            Some(at) if code == 0 => Err(ScriptError::unclear(
-                "a command before & fails, and the exit code of the line is unknown",
-            )
-            .at_position(at)),
+            Some(at) if code == 0 => {
+                let why = "a command before & fails, and the exit code of the line is unknown";
+                Err(self.machine.unknown_code(why).at_position(at))
+            }
             _ => Ok(code),
         }
     }
@@ -293,13 +308,16 @@ impl Cmd<'_, '_> {
             .in_command(&name, at));
         }
         let before = self.machine.error.take();
-        self.error_level = None;
+        let level = self.error_level.take();
+        self.has_unseen_code = false;
         let code = self
             .redirected(&simple.redirects, |cmd| cmd.command(&name, &rest, &text))
             .map_err(|error| error.in_command(&name, at))?;
         self.batch.has_failed |= code != 0;
         if code == 0 {
             self.machine.error = before;
+            let is_kept = level == Some(0) && self.machine.skipped.is_none();
+            self.error_level = self.error_level.or(level.filter(|_| is_kept));
         } else if !name.eq_ignore_ascii_case("exit") {
             self.machine.set_exit_code(code, &name, at);
         }
@@ -326,7 +344,9 @@ impl Cmd<'_, '_> {
                 )
                 .help("put call before it"));
             }
-            return self.batch(&file);
+            let end = self.batch(&file)?;
+            self.has_unseen_code = end.is_exit && end.code != 0;
+            return Ok(end.code);
         }
         self.check_not_shadowed(name)?;
         let code = tools::command_line(self.machine, tools::Starter::Cmd, whole)?;
@@ -339,14 +359,14 @@ impl Cmd<'_, '_> {
     }
 
     /// Runs a batch file in this process.
-    fn batch(&mut self, file: &BatchFile) -> Result<i32> {
+    fn batch(&mut self, file: &BatchFile) -> Result<BatchEnd> {
         self.check_output_discarded()?;
         let end = file.run(self.machine)?;
         if end.ends_cmd {
             self.exit = Some(end.code);
             self.batch.exits_only = false;
         }
-        Ok(end.code)
+        Ok(end)
     }
 
     /// Returns true if a command only prints.

@@ -76,7 +76,8 @@ fn xcopy_leaves_out_empty_folders_only_where_there_are_none() {
         r"
         cmd> xcopy /S /I /Y d C:\to => copy C:\work\d to C:\to
         cmd> xcopy d\*.* C:\to\ /s => copy C:\work\d to C:\to
-        cmd> mkdir d\f&& xcopy /S /I d C:\to => NotUnderstood
+        cmd> mkdir d\f&& xcopy /S /I d C:\to => …; folder C:\to; folder C:\to\e; copy C:\work\d\e\b.txt to C:\to\e\b.txt
+        cmd> mkdir C:\x\f&& xcopy /S /I C:\x C:\to => NotUnderstood
         cmd> xcopy /S /I d\*.txt C:\to => NotUnderstood
         cmd> curl -Lo d/x.zip https://e.com/x.zip&& tar -xf d/x.zip -C d&& xcopy /S /I d C:\to => …; unclear C:\to
     ",

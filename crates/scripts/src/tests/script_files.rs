@@ -360,8 +360,12 @@ fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
         &with(&[sets, keeps, uses, ends, checks, quits, end]),
         r#"
         cmd> C:\use.bat => folder C:\made; folder C:\made\b
-        cmd> C:\e.bat && mkdir C:\b => Fails
-        cmd> C:\e.bat || mkdir C:\b => folder C:\a; folder C:\b
+        cmd> C:\e.bat => Fails
+        cmd> call C:\e.bat && mkdir C:\b => Fails
+        cmd> call C:\e.bat || mkdir C:\b => folder C:\a; folder C:\b
+        # Without call, && and || see the success of exit /b.
+        cmd> C:\e.bat && mkdir C:\b => NotUnderstood
+        cmd> (C:\e.bat) || mkdir C:\b => NotUnderstood
         # What was left out succeeds where its failure would fail the build.
         cmd> C:\v.bat => Skip("node --version")
         # exit without /b ends the cmd that called it.

@@ -1,12 +1,14 @@
 //! `xcopy`, and the copying that `robocopy` shares with it.
 
+use std::collections::HashSet;
+
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_everything,
-    is_within, last_name,
+    is_within, last_name, parent,
 };
 use super::robocopy::Selection;
 
@@ -14,6 +16,21 @@ use super::robocopy::Selection;
 const XCOPY_IDLE: [&str; 13] = [
     "/e", "/s", "/i", "/y", "/-y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
+
+/// The arguments of `xcopy`, which takes no backslash for an escape: `"C:\d\"` is `C:\d\`.
+pub(super) fn words(text: &str) -> Result<Vec<String>> {
+    let mut is_quoted = false;
+    let words = text.split(|c: char| {
+        is_quoted ^= c == '"';
+        !is_quoted && matches!(c, ' ' | '\t')
+    });
+    let words = words.filter(|word| !word.is_empty());
+    let words = words.map(|word| word.replace('"', "")).collect();
+    if is_quoted {
+        return error::unclear("it has a quote too many");
+    }
+    Ok(words)
+}
 
 /// What a program copies.
 #[derive(Debug, Clone, Copy, Default)]
@@ -124,8 +141,7 @@ pub(super) fn read(
     }
 }
 
-/// Copies a folder with all in it. If folders without files would stay behind, a tree that has one is
-/// refused.
+/// Copies a folder with all in it, or without the folders that have no file to copy.
 pub(super) fn tree_to(
     machine: &mut Process<'_>,
     from: ImagePath,
@@ -136,6 +152,7 @@ pub(super) fn tree_to(
     // The copies, if something stays behind.
     let mut single = Vec::new();
     let mut is_partial = false;
+    let mut hidden = Vec::new();
     while let Some((folder, target)) = pending.pop() {
         let names = match machine.image.names(&folder) {
             Lookup::Present(names) => names,
@@ -147,17 +164,17 @@ pub(super) fn tree_to(
                 return error::unknown(format!("the content of {folder} is unknown"));
             }
         };
-        let mut has_some = mode.with_empty;
         single.push((None, target.clone()));
         for name in names {
             let (path, copy) = (child(&folder, &name)?, child(&target, &name)?);
             let entry = machine.entry(&path);
             let is_folder = entry == Lookup::Present(EntryKind::Folder);
-            if machine.has_attribute(&path, mode.except) || !mode.has(&name, is_folder)? {
+            let is_hidden = machine.has_attribute(&path, mode.except);
+            if is_hidden || !mode.has(&name, is_folder)? {
                 is_partial = true;
+                hidden.extend(is_hidden.then_some(copy));
                 continue;
             }
-            has_some = true;
             match entry {
                 Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
                 Lookup::Deferred(Deferred) if !mode.with_empty || mode.selection.is_some() => {
@@ -166,11 +183,9 @@ pub(super) fn tree_to(
                 _ => single.push((Some(path), copy)),
             }
         }
-        if !has_some {
-            return error::unclear(format!(
-                "/s without /e does not copy empty folders such as {folder}"
-            ));
-        }
+    }
+    if !mode.with_empty {
+        is_partial |= drop_empty(&mut single, &hidden)?;
     }
     if !is_partial || is_within(&to, &from) {
         return copy_to(machine, from, to, mode);
@@ -185,6 +200,35 @@ pub(super) fn tree_to(
         }
     }
     Ok(0)
+}
+
+/// Drops the folders without a file from the copies of a tree, and returns true if there are any.
+fn drop_empty(
+    copies: &mut Vec<(Option<ImagePath>, ImagePath)>,
+    hidden: &[ImagePath],
+) -> Result<bool> {
+    let mut with_files = HashSet::new();
+    for (_, file) in copies.iter().filter(|(from, _)| from.is_some()) {
+        let mut above = parent(file);
+        while let Some(folder) = above
+            && with_files.insert(folder.key())
+        {
+            above = parent(&folder);
+        }
+    }
+    let is_dropped = |(from, to): &(Option<ImagePath>, ImagePath)| {
+        from.is_none() && !with_files.contains(&to.key())
+    };
+    for (_, folder) in copies.iter().filter(|&copy| is_dropped(copy)) {
+        if with_files.is_empty() || hidden.iter().any(|it| is_within(it, folder)) {
+            return error::unclear(format!(
+                "whether /s without /e makes {folder}, which gets no file, is unclear"
+            ));
+        }
+    }
+    let count = copies.len();
+    copies.retain(|copy| !is_dropped(copy));
+    Ok(copies.len() < count)
 }
 
 pub(super) fn copy_to(

@@ -4,11 +4,10 @@ use wincimg_windows::access::{
     AccessAccount, AccessChange, AccountError, AccountRights, DescriptorEdit, InheritanceMode,
     RemovedEntries,
 };
-use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
-use super::super::process::{PathState, Process};
+use super::super::process::{LINK, PathState, Process};
 
 /// Reads an operand of the option before it.
 type ReadOperand = fn(&str) -> Result<DescriptorEdit>;
@@ -39,11 +38,16 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(rest)?;
     options.check()?;
     if options.is_for_content_only()
-        && (is_file || options.each_inside && may_have_files(machine, &path)?)
+        && (is_file || options.each_inside && machine.may_have_files(&path)?)
     {
         return error::unclear(
             "(IO) is supported only for folders: its effect on a file is unclear",
         );
+    }
+    if options.each_inside
+        && let Some(link) = machine.first_with(&path, LINK)?
+    {
+        return error::unknown(format!("{link} is a link, and links are not followed"));
     }
     for edit in options.edits {
         let change = AccessChange::new(path.clone(), edit, options.each_inside);
@@ -156,11 +160,6 @@ impl Options {
             _ => false,
         })
     }
-}
-
-fn may_have_files(machine: &mut Process<'_>, folder: &ImagePath) -> Result<bool> {
-    let files = machine.files_below(folder.clone(), &["*"], 0)?;
-    Ok(files.is_none_or(|files| !files.is_empty()))
 }
 
 fn grant(word: &str, replaces: bool) -> Result<DescriptorEdit> {

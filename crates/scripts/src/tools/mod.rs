@@ -133,6 +133,9 @@ pub(super) fn command_line(
             let words = msiexec::words(rest.as_str(), place);
             words.and_then(|words| tool(machine, starter, &name, &words, at))
         }
+        "xcopy" => {
+            copy::words(rest.as_str()).and_then(|words| tool(machine, starter, &name, &words, at))
+        }
         _ => tool(machine, starter, &name, &rest.words(), at),
     }
     .map_err(|error| error.in_command(&name, at))

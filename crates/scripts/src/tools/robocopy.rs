@@ -4,11 +4,11 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, Process, Wildcards, child, is_like, last_name};
+use super::super::process::{LINK, PathState, Process, Wildcards, child, is_like, last_name};
 use super::super::wildcards::name_matches;
-use super::copy::{CopyMode, copy_to, files_into, read, tree_to};
+use super::copy::{CopyMode, files_into, read, tree_to};
 
-/// Options for retries and output, and those that concern only links, which are not followed.
+/// Options for retries and output, and `/XJ`.
 const IDLE: [&str; 22] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta", "/j", "/x", "/bytes", "/xj",
@@ -40,6 +40,10 @@ enum NextName {
 }
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
+    if let Some(word) = words.iter().find(|word| word.contains('"')) {
+        let error = ScriptError::unclear(format!("the quote is part of {word}"));
+        return Err(error.help("leave out the backslash before the quote"));
+    }
     let (words, selection) = Selection::read(words)?;
     let (switches, [from, to]) = read(&words, |switch| {
         let name = switch.split(':').next().unwrap_or_default();
@@ -65,6 +69,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let is_deep = is_mirror || has("/e") || has("/s");
     let mode = CopyMode {
         with_empty: is_mirror || has("/e"),
+        except: if has("/xj") { LINK } else { 0 },
         ..CopyMode::default()
     };
     if !selection.is_all() {
@@ -74,7 +79,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         return copy_selected(machine, from, to, is_deep, mode, &selection);
     }
     let mut seen = Comparison::default();
-    compare(machine, &from, &to, is_deep, &mut seen)?;
+    compare(machine, &from, &to, is_deep, mode, &mut seen)?;
     if !seen.has_new && seen.has_both {
         return error::unclear(format!(
             "whether it copies the files that {to} has depends on their times, and its exit code on that"
@@ -83,11 +88,11 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     for path in seen.more.iter().filter(|_| is_mirror) {
         machine.delete(path.clone())?;
     }
-    match (is_deep, mode.with_empty) {
-        (false, _) => files_into(machine, &from, "*", &to, mode)?,
-        (true, true) => copy_to(machine, from, to, mode)?,
-        (true, false) => tree_to(machine, from, to, mode)?,
-    };
+    if is_deep {
+        tree_to(machine, from, to, mode)?;
+    } else {
+        files_into(machine, &from, "*", &to, mode)?;
+    }
     let code = i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty());
     Ok(ended(machine, code))
 }
@@ -120,7 +125,7 @@ fn copy_selected(
             "names of files and folders are supported only where {to} has nothing"
         ));
     }
-    let Some(all) = machine.files_below(from.clone(), &["*"], 0)? else {
+    let Some(all) = machine.files_below(from.clone(), &["*"], mode.except)? else {
         machine.apply(ImageAction::Unclear(to))?;
         return Ok(1);
     };
@@ -231,6 +236,7 @@ fn compare(
     from: &ImagePath,
     to: &ImagePath,
     is_deep: bool,
+    mode: CopyMode<'_>,
     seen: &mut Comparison,
 ) -> Result<()> {
     machine.step()?;
@@ -258,13 +264,20 @@ fn compare(
     }
     for name in &sources {
         let path = child(from, name)?;
+        if machine.has_attribute(&path, mode.except) {
+            if has(&existing, name) {
+                return error::unclear(format!("{to} has {name}, which /XJ leaves out"));
+            }
+            continue;
+        }
         let is_folder = machine.path_state(&path)? == PathState::Folder;
         if !has(&existing, name) {
-            seen.has_new |= is_deep || !is_folder;
+            seen.has_new |=
+                !is_folder || is_deep && (mode.with_empty || machine.may_have_files(&path)?);
         } else if !is_folder {
             seen.has_both = true;
         } else if is_deep {
-            compare(machine, &path, &child(to, name)?, is_deep, seen)?;
+            compare(machine, &path, &child(to, name)?, is_deep, mode, seen)?;
         }
     }
     Ok(())
