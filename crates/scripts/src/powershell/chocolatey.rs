@@ -390,7 +390,7 @@ impl Shell<'_, '_> {
                 },
             ));
         }
-        Ok(PsValue::Table(table))
+        Ok(PsValue::Table(table.into()))
     }
 }
 

@@ -26,6 +26,8 @@ impl Shell<'_, '_> {
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let mut input: Option<PsValue> = None;
         let mut status = None;
+        let lists = self.lists_while_running(pipeline);
+        let mut listed = None;
         self.pipeline_length = pipeline.elements.len();
         for element in &pipeline.elements {
             input = Some(match element {
@@ -41,15 +43,51 @@ impl Shell<'_, '_> {
                     let run = |shell: &mut Self| shell.command(command, input);
                     let (value, after) = self.in_pipeline(status.take(), run)?;
                     status = Some(after);
+                    if lists && listed.is_none() {
+                        listed = Some((command, value.clone(), self.machine.changes));
+                    }
                     value
                 }
             });
+        }
+        if let Some((command, before, changes)) = listed
+            && self.machine.changes > changes
+        {
+            self.check_none_is_new(command, &before.items())?;
         }
         // An expression at its beginning is not a command of it.
         if let Some(status) = status {
             self.status = status;
         }
         Ok(input.unwrap_or(PsValue::Null))
+    }
+
+    /// Returns true if the files of a pipeline are listed while its other commands run.
+    fn lists_while_running(&self, pipeline: &Pipeline) -> bool {
+        let runs = |element: &Element, cmdlet: &str| match element {
+            Element::Command(command) => matches!(&command.name, Expression::Word(name)
+                if self.alias(&name.to_lowercase()) == cmdlet),
+            Element::Expression(_) => false,
+        };
+        // Rename-Item has one item, whose name it gives again at most.
+        matches!(pipeline.elements.as_slice(), [first, second, ..]
+            if runs(first, "get-childitem") && !runs(second, "rename-item"))
+    }
+
+    /// Refuses a pipeline that makes files which its own listing has.
+    fn check_none_is_new(&mut self, command: &CommandAst, before: &[PsValue]) -> Result<()> {
+        let after = self.get_items(command, false).map(PsValue::items);
+        for item in after.unwrap_or_default() {
+            if let PsValue::Listed(path) = &item
+                && !before.contains(&item)
+            {
+                return Err(ScriptError::unclear(format!(
+                    "the pipeline makes {path}, which Windows may list and pass on, too"
+                ))
+                .help("put Get-ChildItem in brackets, which list before"));
+            }
+        }
+        Ok(())
     }
 
     fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {

@@ -359,7 +359,7 @@ impl Shell<'_, '_> {
             }
             table.push((key, self.statement(value)?));
         }
-        Ok(PsValue::Table(table))
+        Ok(PsValue::Table(table.into()))
     }
 
     fn binary(&mut self, operator: &str, left: &Expression, right: &Expression) -> Result<PsValue> {
@@ -383,7 +383,7 @@ impl Shell<'_, '_> {
             let is_match = found.is_some();
             if let Some(groups) = found {
                 self.variables
-                    .insert("matches".to_owned(), PsValue::Table(groups));
+                    .insert("matches".to_owned(), PsValue::Table(groups.into()));
             }
             return Ok(PsValue::Bool(is_match != (operator == "notmatch")));
         }

@@ -214,7 +214,8 @@ impl Shell<'_, '_> {
                     let error = PsValue::opaque("the text of an error is used");
                     shell.variables.insert("_".to_owned(), error);
                     shell.block(catch)
-                }),
+                })
+                .map_err(|error| caused_by(error, &failure)),
             (done, _) => done,
         };
         if matches!(&done, Err(failure) if failure.kind != ScriptErrorKind::Fails) {
@@ -341,4 +342,13 @@ impl Shell<'_, '_> {
         self.machine.error = self.machine.error.take().map(located).or(before);
         done.map_err(located)
     }
+}
+
+/// Adds the failure that a `catch` handles to the error of a command in it that cannot run.
+fn caused_by(mut error: ScriptError, failure: &ScriptError) -> ScriptError {
+    if error.kind.is_for_windows() {
+        error.why = format!("{}; the failure before it: {failure}", error.why);
+        error.help = error.help.or(failure.help);
+    }
+    error
 }

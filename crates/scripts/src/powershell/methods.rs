@@ -35,6 +35,7 @@ fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
         {
             Ok(value)
         }
+        (PsValue::Null, "fullname") => Ok(PsValue::Null),
         (PsValue::Text(text), "path") => Ok(PsValue::Text(text.clone())),
         (PsValue::Text(text), "length") => {
             let length = i64::try_from(text.encode_utf16().count()).unwrap_or(i64::MAX);
@@ -87,6 +88,19 @@ impl Shell<'_, '_> {
             && self.machine.path_state(path)? == PathState::Folder
         {
             return Ok(PsValue::text_value(last_name(path)));
+        }
+        if let (PsValue::Item(path) | PsValue::Listed(path), "psiscontainer") = (&of, name) {
+            return match self.machine.path_state(path)? {
+                PathState::Folder => Ok(PsValue::Bool(true)),
+                PathState::File => Ok(PsValue::Bool(false)),
+                PathState::Absent | PathState::Deferred => Err(unclear("member PSIsContainer")),
+            };
+        }
+        if let (PsValue::List(items), "fullname") = (&of, name) {
+            let names = items
+                .iter()
+                .map(|item| self.member(item.clone(), name, false));
+            return names.collect::<Result<_>>().map(PsValue::from_items);
         }
         let value = member(of, name, is_static)?;
         self.check_strict(&value)?;

@@ -139,14 +139,14 @@ fn add(left: PsValue, right: PsValue) -> Result<PsValue> {
             None => error::unclear("adding a number and a string is not supported"),
         },
         PsValue::Null => Ok(right),
-        PsValue::Table(mut entries) => match right {
+        PsValue::Table(entries) => match right {
             PsValue::Table(more) => {
                 let is_known = |key: &String| entries.iter().any(|(known, _)| known == key);
                 if let Some((key, _)) = more.iter().find(|(key, _)| is_known(key)) {
                     return error::unclear(format!("both tables have {key}"));
                 }
-                entries.extend(more);
-                Ok(PsValue::Table(entries))
+                let all = entries.iter().chain(more.iter()).cloned();
+                Ok(PsValue::Table(all.collect::<Vec<_>>().into()))
             }
             _ => error::unclear("adding a table and another value is not supported"),
         },

@@ -178,7 +178,7 @@ impl Shell<'_, '_> {
                 }
                 Argument::Value(value) => positional.push(self.expression(value)?),
                 Argument::Splat(name) => match self.variables.get(name) {
-                    Some(PsValue::Table(entries)) => splatted.extend(entries.clone()),
+                    Some(PsValue::Table(entries)) => splatted.extend(entries.iter().cloned()),
                     _ => return error::unclear(format!("@{name} is not supported")),
                 },
                 Argument::Parameter { name, value, .. } => {

@@ -152,7 +152,7 @@ impl Shell<'_, '_> {
                 ))));
             }
         };
-        Ok(PsValue::Object(vec![(name.to_lowercase(), value)]))
+        Ok(PsValue::Object(vec![(name.to_lowercase(), value)].into()))
     }
 
     pub(super) fn service(&mut self, command: &CommandAst, is_new: bool) -> Result<PsValue> {

@@ -136,10 +136,11 @@ impl ScriptFile {
     /// The variables that a script has of itself.
     fn variables(&self) -> BTreeMap<String, PsValue> {
         let path = PsValue::Text(self.path.to_string());
-        let of_command =
-            ["definition", "path", "source"].map(|name| (name.to_owned(), path.clone()));
+        let of_command = ["definition", "path", "source"]
+            .map(|name| (name.to_owned(), path.clone()))
+            .to_vec();
         let command = ("mycommand".to_owned(), PsValue::Object(of_command.into()));
-        let invocation = PsValue::Object(vec![command]);
+        let invocation = PsValue::Object(vec![command].into());
         let mut variables: BTreeMap<String, PsValue> =
             file_variables(Some(&self.path)).into_iter().collect();
         variables.insert("myinvocation".to_owned(), invocation);

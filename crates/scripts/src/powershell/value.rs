@@ -1,5 +1,7 @@
 //! Values of PowerShell.
 
+use std::sync::Arc;
+
 use wincimg_common::digest::Algorithm;
 use wincimg_windows::path::ImagePath;
 
@@ -27,10 +29,11 @@ pub(super) enum PsValue {
     Number(i64),
     Bool(bool),
     List(Vec<PsValue>),
-    /// Hashtable; keys are in lower case, and those of `$Matches` may be numbers.
-    Table(Vec<(String, PsValue)>),
+    /// Hashtable; keys are in lower case, and those of `$Matches` may be numbers. The same one has the
+    /// same pointer.
+    Table(Arc<Vec<(String, PsValue)>>),
     /// Object of which only these members are known.
-    Object(Vec<(String, PsValue)>),
+    Object(Arc<Vec<(String, PsValue)>>),
     /// Type, by its name in lower case without `system.`.
     Type(String),
     Block(Vec<Statement>),

@@ -1,5 +1,7 @@
 //! Variables and assignments.
 
+use std::sync::Arc;
+
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, Lookup};
 use super::super::process::Process;
@@ -123,7 +125,7 @@ impl Shell<'_, '_> {
         entries.retain(|(known, _)| *known != key);
         entries.push((key, value));
         self.variables
-            .insert(name, PsValue::Table(entries).check_size()?);
+            .insert(name, PsValue::Table(entries.into()).check_size()?);
         Ok(())
     }
 
@@ -145,7 +147,7 @@ impl Shell<'_, '_> {
             ("remove", [PsValue::Text(key)]) => {
                 let key = key.to_lowercase();
                 entries.retain(|(known, _)| *known != key);
-                self.variables.insert(name, PsValue::Table(entries));
+                self.variables.insert(name, PsValue::Table(entries.into()));
             }
             _ => return error::unclear(format!("unsupported call of {method}")),
         }
@@ -159,18 +161,19 @@ impl Shell<'_, '_> {
             return error::unclear("unsupported change of a value");
         };
         let name = without_scope(name);
-        let table = self.variables.get(name);
-        let Some(PsValue::Table(entries)) = table else {
+        let Some(PsValue::Table(entries)) = self.variables.get(name) else {
             return error::unclear(format!("${name} is not a known hashtable"));
         };
+        let is_same =
+            |it: &PsValue| matches!(it, PsValue::Table(other) if Arc::ptr_eq(other, entries));
         let mut others = self.variables.iter().filter(|(other, _)| *other != name);
         let is_of_caller = self.calls > 0 || self.scripts > 0 || name == "_";
-        if is_of_caller || others.any(|(_, value)| value.has(&|it| Some(it) == table)) {
+        if is_of_caller || others.any(|(_, value)| value.has(&is_same)) {
             return error::unclear(format!(
                 "whether another variable is the hashtable ${name}, too, is unclear"
             ));
         }
-        Ok((name.to_owned(), entries.clone()))
+        Ok((name.to_owned(), entries.to_vec()))
     }
 
     pub(super) fn set_variable(&mut self, name: &str, value: PsValue) -> Result<()> {

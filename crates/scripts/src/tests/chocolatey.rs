@@ -240,6 +240,14 @@ fn an_installer_that_fails_ends_the_script_of_a_package() {
             with_installer("restart", "-ValidExitCodes @(0, 3010)"),
             "choco: it ends with exit code 3010 of a package",
         ),
+        (
+            with_script("$env:ChocolateyExitCode = '3010'"),
+            "choco: it ends with exit code 3010 of a package",
+        ),
+        (
+            with_script("$env:ChocolateyExitCode = 15608"),
+            "chocolateyInstall.ps1 ends with exit code 15608",
+        ),
     ] {
         let (kind, why) = refused(tree, LINE);
         assert_eq!(kind, ScriptErrorKind::Fails, "{why}");
@@ -264,6 +272,12 @@ fn an_installer_that_fails_ends_the_script_of_a_package() {
             panic!("{line}: {error}");
         }
     }
+    // What a script does about a failure does not hide it.
+    let script = "try { Install-ChocolateyPackage tool msi '/qn' 'http://example.com/a.msi' } \
+        catch { Write-ChocolateyFailure tool 'x'; throw }";
+    let (_, why) = refused(with_script(script), LINE);
+    assert!(why.contains("unsupported cmdlet"), "{why}");
+    assert!(why.contains("has no checksum"), "{why}");
 }
 
 #[test]

@@ -291,6 +291,11 @@ fn what_requires_windows_says_what_to_do_instead() {
         ),
         ("regedit /s a.reg", "reg import"),
         ("mklink /j C:\\l C:\\Windows", "mklink /d"),
+        (r"mkdir C:\Windows & if errorlevel 1 exit 1", "use &&"),
+        (
+            r"mkdir C:\a\b & robocopy C:\a C:\c /E & if errorlevel 8 exit 1",
+            "else exit 0",
+        ),
         (
             "powershell Install-WindowsFeature Web-Server",
             "servercore/iis",
