@@ -373,9 +373,7 @@ fn run_script(
         let of_runner = runner_variables(nuspec, &folder, &script, options);
         let code = powershell::run_script_file(machine, &script, &of_runner);
         let own = std::mem::replace(&mut machine.package_code, outer);
-        let code = code?;
-        let own = exit_code_variable(machine)?.or(own);
-        Ok((code, own.unwrap_or_default()))
+        Ok((code?, own.unwrap_or_default()))
     })?;
     match (code, own) {
         (0, own) if SUCCESS.contains(&own) => Ok(own),
@@ -383,15 +381,6 @@ fn run_script(
             Err(machine.take_error(format!("{script} ends with exit code {code}")))
         }
     }
-}
-
-/// The exit code that a script sets in place of that of its installer.
-fn exit_code_variable(machine: &Process<'_>) -> Result<Option<i32>> {
-    let Some(Lookup::Present(code)) = machine.variables.own("ChocolateyExitCode") else {
-        return Ok(None);
-    };
-    let known = code.trim().parse::<i32>().map(Some);
-    known.map_err(|_| ScriptError::unclear(format!("unsupported ChocolateyExitCode {code:?}")))
 }
 
 /// The variables of `chocolateyScriptRunner.ps1`, which calls the script of a package, in lower case.

@@ -182,6 +182,13 @@ impl Shell<'_, '_> {
                 PsValue::Null => None,
                 value => Some(value.text()?).filter(|text| !text.is_empty()),
             };
+            // Chocolatey takes it for the exit code of the package.
+            if variable == "chocolateyexitcode"
+                && let (Some(code), Some(text)) = (&mut self.machine.package_code, &value)
+            {
+                let why = || ScriptError::unclear(format!("unsupported exit code {text:?}"));
+                *code = text.parse().map_err(|_| why())?;
+            }
             self.machine.variables.set(variable, value);
             return Ok(());
         }
