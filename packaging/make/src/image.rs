@@ -365,7 +365,7 @@ impl Base {
                 image.config().architecture
             );
         }
-        Ok(image.in_flavour(ManifestFormat::Oci)?)
+        Ok(image.in_format(ManifestFormat::Oci)?)
     }
 
     /// Its layers, to where the image goes.
