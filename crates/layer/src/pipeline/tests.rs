@@ -2,21 +2,23 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
 use crate::Layer;
 use crate::test_numbers::numbers;
 
-/// Text that compresses like text, the same on every run.
+/// Text that compresses like text, the same on every run. It repeats, but no block equals another.
 fn words(bytes: usize) -> Vec<u8> {
-    let mut words = String::with_capacity(bytes + 8);
-    for number in numbers(7) {
-        if words.len() >= bytes {
-            break;
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let mut text = String::new();
+        for number in numbers(7).take(300_000) {
+            write!(text, "{:x} ", (number >> 40) % 5000).unwrap();
         }
-        write!(words, "{:x} ", (number >> 40) % 5000).unwrap();
-    }
+        text
+    });
+    let mut words = TEXT.repeat(bytes / TEXT.len() + 1);
     words.truncate(bytes);
     words.into_bytes()
 }
@@ -39,7 +41,7 @@ fn options(compression: Compression, threads: usize) -> WriteOptions<'static> {
 fn digests_and_sizes_are_those_of_the_bytes() {
     // Headers of both directories and of the file, and the end mark: exactly a block, and more.
     let block = (1 << 20) - (2 * 1536 + 1536 + 1024);
-    for size in [0, 1, 100_000, block, block + 1, 5 << 20, 9 << 20] {
+    for size in [0, 1, 100_000, block, block + 1, 9 << 20] {
         for compression in [Compression::Gzip, Compression::Zstd] {
             let mut blob = Vec::new();
             let written = layer(size)
@@ -101,7 +103,7 @@ fn the_number_of_threads_does_not_change_a_byte() {
         let layer = layer(10_000_000);
         let mut one = Vec::new();
         let written = layer.write(&mut one, &options(compression, 1)).unwrap();
-        for threads in [2, 8, 64] {
+        for threads in [2, 64] {
             let mut more = Vec::new();
             let again = layer
                 .write(&mut more, &options(compression, threads))
