@@ -41,6 +41,23 @@ fn listed_versions() -> Vec<WindowsVersion> {
     versions
 }
 
+/// Hosts and images: all pairs of one build, and a tenth of the others, with each build in each host's.
+fn listed_pairs() -> Vec<(WindowsVersion, WindowsVersion)> {
+    let versions = listed_versions();
+    let mut pairs = Vec::new();
+    for (number, host) in versions.iter().enumerate() {
+        let mut build = 0;
+        for (other, image) in versions.iter().enumerate() {
+            let is_first = image.build != build;
+            build = image.build;
+            if is_first || image.build == host.build || (number + other).is_multiple_of(10) {
+                pairs.push((*host, *image));
+            }
+        }
+    }
+    pairs
+}
+
 #[test]
 fn known_pairs_are_decided_by_the_rule_that_documents_them() {
     for (host, image, rule) in [
@@ -134,11 +151,7 @@ fn fixes_say_what_to_do_next() {
 
 #[test]
 fn a_fix_that_keeps_the_image_makes_it_start() {
-    let versions = listed_versions();
-    let pairs = versions
-        .iter()
-        .flat_map(|host| versions.iter().map(move |image| (*host, *image)));
-    for (version, image) in pairs {
+    for (version, image) in listed_pairs() {
         for edition in [WindowsEdition::Server, WindowsEdition::Client] {
             let on = |version, isolation| {
                 let host = HostBuild {
@@ -185,40 +198,45 @@ fn a_missing_version_is_unknown_and_says_which() {
 }
 
 #[test]
-fn the_invariants_hold_for_every_pair_of_listed_versions() {
-    let versions = listed_versions();
+fn the_invariants_hold_for_pairs_of_listed_versions() {
     let mut crossings = 0_u32;
-    for &host in &versions {
-        for &image in &versions {
-            let process = check(Some(server(host)), Some(image), Isolation::Process);
-            let hyperv = check(Some(server(host)), Some(image), Isolation::HyperV);
-            let runs = process.is_startable();
-            let pair = format!("host {host}, image {image}: {process:?}");
+    for (host, image) in listed_pairs() {
+        let process = check(Some(server(host)), Some(image), Isolation::Process);
+        let hyperv = check(Some(server(host)), Some(image), Isolation::HyperV);
+        let runs = process.is_startable();
+        let pair = || format!("host {host}, image {image}: {process:?}");
 
-            assert_ne!(process.outcome, VerdictOutcome::Unknown, "{pair}");
-            assert_eq!(
-                process.fix.is_none(),
-                process.outcome == VerdictOutcome::Compatible,
-                "{pair}"
-            );
-            assert!(host != image || runs, "a host runs its own version: {pair}");
-            assert!(
-                image.build <= host.build || (!runs && !hyperv.is_startable()),
-                "nothing newer than the host ever runs: {pair}"
-            );
-            assert!(
-                host.build != 14393 || runs == (host == image),
-                "Server 2016 runs only its own revision: {pair}"
-            );
-            assert!(
-                !runs || hyperv.is_startable(),
-                "Hyper-V never refuses what process isolation accepts: {pair}"
-            );
-            if process.rule == CompatRule::Baseline202002 {
-                crossings += 1;
-                let other_way = check(Some(server(image)), Some(host), Isolation::Process);
-                assert_eq!(other_way.rule, CompatRule::Baseline202002, "{pair}");
-            }
+        assert_ne!(process.outcome, VerdictOutcome::Unknown, "{}", pair());
+        assert_eq!(
+            process.fix.is_none(),
+            process.outcome == VerdictOutcome::Compatible,
+            "{}",
+            pair()
+        );
+        assert!(
+            host != image || runs,
+            "a host runs its own version: {}",
+            pair()
+        );
+        assert!(
+            image.build <= host.build || (!runs && !hyperv.is_startable()),
+            "nothing newer than the host ever runs: {}",
+            pair()
+        );
+        assert!(
+            host.build != 14393 || runs == (host == image),
+            "Server 2016 runs only its own revision: {}",
+            pair()
+        );
+        assert!(
+            !runs || hyperv.is_startable(),
+            "Hyper-V never refuses what process isolation accepts: {}",
+            pair()
+        );
+        if process.rule == CompatRule::Baseline202002 {
+            crossings += 1;
+            let other_way = check(Some(server(image)), Some(host), Isolation::Process);
+            assert_eq!(other_way.rule, CompatRule::Baseline202002, "{}", pair());
         }
     }
     assert!(
