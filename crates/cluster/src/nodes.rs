@@ -582,12 +582,7 @@ mod tests {
         let json = |count| format!("{{\"items\":[{}{{}}]}}", "{},".repeat(count - 1));
         let most = read_nodes(&json(MOST_OBJECTS)).unwrap();
         assert_eq!(most.others.len(), MOST_OBJECTS);
-        for text in [
-            json(MOST_OBJECTS + 1),
-            json(MOST_OBJECTS / 2 + 1).repeat(2),
-            "{\"kind\":\"Node\"}".repeat(MOST_OBJECTS + 1),
-            format!("items:\n{}", "- {}\n".repeat(MOST_OBJECTS + 1)),
-        ] {
+        for text in [json(MOST_OBJECTS + 1), json(MOST_OBJECTS / 2 + 1).repeat(2)] {
             let message = message(&text);
             assert!(message.contains("more than 100000 objects"), "{message}");
         }

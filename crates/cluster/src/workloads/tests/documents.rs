@@ -110,15 +110,15 @@ fn there_is_a_limit_on_objects_and_on_their_size() {
     const MOST: usize = 100_000;
     let list = |item: &str, count| {
         let items = format!("{item},").repeat(count - 1);
-        format!("{{\"kind\":\"PodList\",\"items\":[{items}{item}]}}")
+        format!("{{\"kind\":\"List\",\"items\":[{items}{item}]}}")
     };
-    assert_eq!(listed(&list("{}", MOST)).workloads.len(), MOST);
-    let nested = list(&list("{}", MOST / 2 + 1), 2).replace("PodList", "List");
+    let item = "{\"kind\":\"Secret\"}";
+    listed(&list(item, MOST));
     for text in [
-        list("{}", MOST + 1),
-        nested.replace("{}", "{\"kind\":\"Pod\"}"),
-        "{\"kind\":\"Pod\"}".repeat(MOST + 1),
-        format!("kind: PodList\nitems:\n{}", "- {}\n".repeat(MOST + 1)),
+        list(item, MOST + 1),
+        list(&list(item, MOST / 2 + 1), 2),
+        item.repeat(MOST + 1),
+        format!("items:\n{}", "- {}\n".repeat(MOST + 1)),
     ] {
         let message = message(&text);
         assert!(message.contains("more than 100000 objects"), "{message}");
