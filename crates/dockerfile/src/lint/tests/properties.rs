@@ -37,7 +37,7 @@ fn any_shell() -> impl Strategy<Value = BaseShell> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn any_text_can_be_linted(
