@@ -102,6 +102,18 @@ fn lone(text: &str, mut findings: Vec<LintFinding>) -> LintFinding {
     findings.remove(0)
 }
 
+/// The only finding of a rule about instructions below a base.
+fn only(base: &str, rule: &str, text: &str) -> LintFinding {
+    lone(text, of_rule(base, rule, text))
+}
+
+/// Checks that no text below a base has a finding of the rule.
+fn silent(base: &str, rule: &str, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(of_rule(base, rule, text), [], "{text}");
+    }
+}
+
 /// The only finding about these instructions, on a pinned base image, in a shell.
 fn only_finding(shell: BaseShell, instructions: &str) -> LintFinding {
     let source = format!("{PINNED}{instructions}");

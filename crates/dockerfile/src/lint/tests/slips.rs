@@ -2,26 +2,18 @@
 
 use super::*;
 
-/// Messages of a rule about instructions below a base, with their severities.
-fn messages(base: &str, text: &str, rule: &str) -> Vec<(Severity, String)> {
-    let found = of_rule(base, rule, text).into_iter();
-    found.map(|it| (it.severity, it.message)).collect()
-}
-
 #[test]
 fn an_empty_array_has_no_command() {
-    for text in [
+    let empty = [
         "ENTRYPOINT []",
         "CMD []",
         "RUN []",
         "SHELL []",
         "HEALTHCHECK CMD []",
         "HEALTHCHECK --interval=5s CMD []",
-    ] {
-        for base in [PINNED, NANO] {
-            let found = messages(base, text, "missing-program");
-            assert!(found.is_empty(), "{base}{text}: {found:?}");
-        }
+    ];
+    for base in [PINNED, NANO] {
+        silent(base, "missing-program", &empty);
     }
     clean(Cmd, "ENTRYPOINT []\n");
 }
@@ -56,8 +48,9 @@ fn an_address_ends_at_its_ampersand() {
         "RUN Invoke-WebRequest -UseBasicParsing 'https://a.example/x?a=1&b=2' -OutFile x.exe",
     );
     // A variable of Linux is still one.
-    let found = messages(PINNED, "RUN cd C:\\a&CC=gcc make all", "unix-command");
-    assert!(found[0].1.contains("CC= before a command"), "{found:?}");
+    let found = of_rule(PINNED, "unix-command", "RUN cd C:\\a&CC=gcc make all");
+    let message = &found[0].message;
+    assert!(message.contains("CC= before a command"), "{message}");
 }
 
 #[test]
@@ -76,8 +69,8 @@ fn a_shell_without_an_array_still_tells_which_one_is_meant() {
 #[test]
 fn docker_on_windows_has_no_here_documents() {
     let text = "RUN <<EOF\nmkdir C:\\a\nmkdir C:\\b\nEOF";
-    let found = messages(PINNED, text, "requires-buildkit");
-    assert!(found[0].1.starts_with("Docker on Windows"), "{found:?}");
+    let message = &of_rule(PINNED, "requires-buildkit", text)[0].message;
+    assert!(message.starts_with("Docker on Windows"), "{message}");
 }
 
 #[test]
@@ -85,71 +78,73 @@ fn a_whole_command_line_is_no_program() {
     let rule = "exec-form-program";
     let entrypoint = "ENTRYPOINT [\"dotnet a.dll\"]";
     let known = "FROM mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-ltsc2022 AS a\nFROM a\n";
-    assert_eq!(messages(known, entrypoint, rule)[0].0, Severity::Error);
     // BuildKit takes over ArgsEscaped, which an unknown base may have.
     let unknown = "# escape=`\nFROM example.com/a:1\n";
-    assert_eq!(messages(unknown, entrypoint, rule)[0].0, Severity::Warning);
     let syntax = format!("# syntax=docker/dockerfile:1\n{known}");
-    assert_eq!(messages(&syntax, entrypoint, rule)[0].0, Severity::Warning);
-    assert!(messages(known, "ENTRYPOINT [\"dotnet\", \"a.dll\"]", rule).is_empty());
+    for (base, severity) in [
+        (known, Severity::Error),
+        (unknown, Severity::Warning),
+        (&syntax, Severity::Warning),
+    ] {
+        let found = severities(base, rule, entrypoint);
+        assert_eq!(found[0], severity, "{base}");
+    }
+    silent(known, rule, &["ENTRYPOINT [\"dotnet\", \"a.dll\"]"]);
 }
 
 #[test]
 fn arguments_of_an_entrypoint_in_shell_form_start_nothing() {
     let rule = "shell-form-entrypoint";
-    let found = messages(PINNED, "ENTRYPOINT C:\\run.cmd\nCMD [\"-a\"]", rule);
-    assert!(found[0].1.contains("start nothing"), "{found:?}");
-    for right in [
+    let found = of_rule(PINNED, rule, "ENTRYPOINT C:\\run.cmd\nCMD [\"-a\"]");
+    assert!(found[0].message.contains("start nothing"), "{found:?}");
+    let right = [
         "ENTRYPOINT C:\\run.cmd\nCMD -a",
         "ENTRYPOINT C:\\run.cmd\nCMD []",
         "CMD [\"-a\"]\nENTRYPOINT C:\\run.cmd",
         "ENTRYPOINT [\"C:\\\\run.exe\"]\nCMD [\"-a\"]",
-    ] {
-        assert!(messages(PINNED, right, rule).is_empty(), "{right}");
-    }
+    ];
+    silent(PINNED, rule, &right);
 }
 
 #[test]
 fn the_service_monitor_of_the_base_has_no_options() {
+    let rule = "service-monitor";
     let iis = "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n";
     let of = |arguments: &str| {
         let text = format!("ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\", {arguments}]");
-        messages(iis, &text, "service-monitor")
+        of_rule(iis, rule, &text)
     };
     for (arguments, part) in [
         ("\"-st\", \"60\"", "takes \"-st\" for an application pool"),
         ("\"Web\", \"-st\", \"60\"", "ignores \"-st\""),
     ] {
-        let found = of(arguments);
-        let [(Severity::Warning, message)] = found.as_slice() else {
-            panic!("{arguments}: {found:?}");
-        };
-        assert!(message.contains(part), "{message}");
+        let found = lone(arguments, of(arguments));
+        assert_eq!(found.severity, Severity::Warning);
+        assert!(found.message.contains(part), "{found:?}");
     }
     assert!(of("\"Web\"").is_empty());
     // Neither a comment nor the command of another stage brings a newer one.
     let old = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\", \"-st\", \"60\"]";
     let twice = format!("# ServiceMonitor waits\n{iis}{old}\n{iis}");
-    assert_eq!(messages(&twice, old, "service-monitor").len(), 2);
+    assert_eq!(of_rule(&twice, rule, old).len(), 2);
     let newer = format!("{iis}COPY ServiceMonitor.exe C:/\n");
     let alone = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\"]";
-    assert_eq!(messages(&newer, alone, "service-monitor").len(), 1);
+    only(&newer, rule, alone);
     let text = "ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"-st\", \"60\"]";
-    assert!(messages(&newer, text, "service-monitor").is_empty());
+    silent(&newer, rule, &[text]);
 }
 
 #[test]
 fn a_service_ends_with_its_run() {
     let rule = "lost-with-line";
-    let found = messages(PINNED, "RUN C:\\a.exe -k install\nRUN net start a", rule);
-    assert_eq!(found[0].0, Severity::Note, "{found:?}");
-    for right in [
+    let found = severities(PINNED, rule, "RUN C:\\a.exe -k install\nRUN net start a");
+    assert_eq!(found[0], Severity::Note);
+    let right = [
         "RUN C:\\a.exe -k install && net start a && C:\\a.exe -k config",
         "RUN sc config a start= auto\nRUN net start a",
         "RUN C:\\a.exe -k install\nRUN powershell Restart-Service a",
-    ] {
-        assert!(messages(PINNED, right, rule).is_empty(), "{right}");
-    }
+    ];
+    silent(PINNED, rule, &right);
 }
 
 #[test]
@@ -159,9 +154,9 @@ fn a_build_argument_without_a_value_does_not_make_a_line_fail() {
     for argument in ["FILES_URL", "FILES"] {
         let given = format!("ARG {argument}\nENV FILES=${{{argument}}}\n");
         let text = format!("{given}{SHELL}{line}");
-        assert_eq!(messages(PINNED, &text, rule), [], "{text}");
+        silent(PINNED, rule, &[&text]);
         let text = format!("{given}ENV FILES=\n{SHELL}{line}");
-        assert_eq!(messages(PINNED, &text, rule).len(), 1, "{text}");
+        only(PINNED, rule, &text);
     }
 }
 
@@ -170,10 +165,10 @@ fn a_download_makes_no_folder() {
     let rule = "failing-run";
     let other = "FROM example.com/windows:ltsc2022\n";
     let download = "RUN curl -o C:\\b\\a.zip https://a.example/a.zip";
-    assert!(messages(other, download, rule).is_empty());
+    silent(other, rule, &[download]);
     // An installer may make folders, but not that of Linux.
     let text = "RUN C:\\setup.exe /q\nRUN curl -o /tmp/a.zip https://a.example/a.zip";
-    assert_eq!(messages(PINNED, text, rule)[0].0, Severity::Warning);
+    assert_eq!(severities(PINNED, rule, text)[0], Severity::Warning);
 }
 
 #[test]
@@ -190,8 +185,8 @@ fn a_line_that_does_not_continue_is_advised_by_its_end() {
             "does not end in \\",
         ),
     ] {
-        let found = messages(PINNED, text, "invalid-instruction");
-        assert!(found[0].1.ends_with(advice), "{text}: {found:?}");
+        let found = of_rule(PINNED, "invalid-instruction", text);
+        assert!(found[0].message.ends_with(advice), "{text}: {found:?}");
     }
 }
 
@@ -212,9 +207,12 @@ fn copies_from_a_stage_begin_at_its_root() {
     let build = "WORKDIR /src/web\nCOPY . .\nRUN msbuild /p:OutDir=bin/out";
     let copy = "--from=build bin/out/ ./";
     let wrong = source(build, copy);
-    let found = messages(&wrong, "", rule);
-    assert_eq!(found[0].0, Severity::Warning, "{found:?}");
-    assert!(found[0].1.contains("write /src/web/bin/out/"), "{found:?}");
+    let found = &of_rule("", rule, &wrong)[0];
+    assert_eq!(found.severity, Severity::Warning, "{found:?}");
+    assert!(
+        found.message.contains("write /src/web/bin/out/"),
+        "{found:?}"
+    );
     for right in [
         source(build, "--from=build /src/web/bin/out/ ./"),
         source(build, "--from=build src/web/bin/out/ ./"),
@@ -225,7 +223,7 @@ fn copies_from_a_stage_begin_at_its_root() {
         source(&format!("{build}\nWORKDIR /src/api"), copy),
         wrong.replace(from, "example.com/sdk:ltsc2022"),
     ] {
-        assert!(messages(&right, "", rule).is_empty(), "{right}");
+        silent("", rule, &[&right]);
     }
 }
 
@@ -245,11 +243,9 @@ fn a_name_without_a_slash_is_of_the_root_too() {
         source(&build.replace("-o out", "-o .\\out\\"), ".\\out C:\\app"),
         source(&build.replace("-o out", "--output=\"out\""), "out C:\\app"),
     ] {
-        let found = messages(&wrong, "", rule);
-        let [(Severity::Warning, message)] = found.as_slice() else {
-            panic!("{wrong}: {found:?}");
-        };
-        assert!(message.contains("write C:/src/out"), "{message}");
+        let found = only("", rule, &wrong);
+        assert_eq!(found.severity, Severity::Warning);
+        assert!(found.message.contains("write C:/src/out"), "{found:?}");
     }
     for right in [
         source(build, "/src/out C:\\app"),
@@ -260,6 +256,6 @@ fn a_name_without_a_slash_is_of_the_root_too() {
         source(&build.replace("C:\\src", "C:\\out"), "out C:\\app"),
         source(&format!("{build} && move out C:\\"), "out C:\\app"),
     ] {
-        assert!(messages(&right, "", rule).is_empty(), "{right}");
+        silent("", rule, &[&right]);
     }
 }

@@ -2,11 +2,6 @@
 
 use super::*;
 
-/// The only finding of a rule about instructions below a base.
-fn only(base: &str, rule: &str, text: &str) -> LintFinding {
-    lone(text, of_rule(base, rule, text))
-}
-
 /// The text with all safe corrections, which leave no finding.
 fn mended(text: &str) -> String {
     let source = format!("{CORE}{text}\n");
