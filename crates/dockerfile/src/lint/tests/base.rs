@@ -161,47 +161,24 @@ fn bases_that_have_ended_are_named() {
     }
 }
 
+/// Images that were on Docker Hub, and their successors.
+const SUCCESSORS: &str = r"
+microsoft/windowsservercore:ltsc2016 => mcr.microsoft.com/windows/servercore
+microsoft/nanoserver => mcr.microsoft.com/windows/nanoserver
+microsoft/iis:nanoserver => mcr.microsoft.com/windows/servercore/iis
+microsoft/aspnet:4.7.2 => mcr.microsoft.com/dotnet/framework/aspnet
+microsoft/dotnet-framework:4.7.2-sdk => mcr.microsoft.com/dotnet/framework/sdk
+microsoft/dotnet-framework:4.7.2 => mcr.microsoft.com/dotnet/framework/runtime
+microsoft/dotnet:2.1-sdk => mcr.microsoft.com/dotnet/sdk
+microsoft/dotnet:2.2-sdk-nanoserver-1809 => mcr.microsoft.com/dotnet/core/sdk
+microsoft/dotnet:2.2-aspnetcore-runtime => mcr.microsoft.com/dotnet/core/aspnet
+microsoft/dotnet:1.1-runtime => mcr.microsoft.com/dotnet/core/runtime
+";
+
 #[test]
 fn the_successor_of_an_image_on_docker_hub_is_named() {
-    for (from, successor) in [
-        (
-            "microsoft/windowsservercore:ltsc2016",
-            "mcr.microsoft.com/windows/servercore",
-        ),
-        (
-            "microsoft/nanoserver",
-            "mcr.microsoft.com/windows/nanoserver",
-        ),
-        (
-            "microsoft/iis:nanoserver",
-            "mcr.microsoft.com/windows/servercore/iis",
-        ),
-        (
-            "microsoft/aspnet:4.7.2",
-            "mcr.microsoft.com/dotnet/framework/aspnet",
-        ),
-        (
-            "microsoft/dotnet-framework:4.7.2-sdk",
-            "mcr.microsoft.com/dotnet/framework/sdk",
-        ),
-        (
-            "microsoft/dotnet-framework:4.7.2",
-            "mcr.microsoft.com/dotnet/framework/runtime",
-        ),
-        ("microsoft/dotnet:2.1-sdk", "mcr.microsoft.com/dotnet/sdk"),
-        (
-            "microsoft/dotnet:2.2-sdk-nanoserver-1809",
-            "mcr.microsoft.com/dotnet/core/sdk",
-        ),
-        (
-            "microsoft/dotnet:2.2-aspnetcore-runtime",
-            "mcr.microsoft.com/dotnet/core/aspnet",
-        ),
-        (
-            "microsoft/dotnet:1.1-runtime",
-            "mcr.microsoft.com/dotnet/core/runtime",
-        ),
-    ] {
+    for case in SUCCESSORS.trim().lines() {
+        let (from, successor) = case.split_once(" => ").unwrap();
         let source = format!("# escape=`\nFROM {from}\n");
         let message = lint(&source).remove(0).message;
         let end = format!("use a tag of {successor}");
