@@ -438,71 +438,29 @@ fn what_is_locked_stays_locked() {
     assert!(open.apply(&at("defaultPath:/x")).is_err());
 }
 
+/// Changes of sections at locations, and the reasons why they are refused.
+const REFUSED: &str = r#"
+system.applicationHost/applicationPools | Default Web Site | ![name='x'] => for the whole server only
+system.webServer/asp | | a:b => has no section "system.webServer/asp" here
+configProtectedData | | a:b => has no section
+system.webServer/staticContent | Shop/app | isDocFooterFileName:true => site "Shop" not found
+system.applicationHost/applicationPools | | [name='x'].autoStart:true => applicationPools has no entry [name='x']
+system.applicationHost/applicationPools | | [name='DefaultAppPool'].autoStar:true => applicationPools has no attribute "autoStar"
+system.applicationHost/applicationPools | | [name='DefaultAppPool'].procesModel.a:1 => has no element "procesModel"
+system.applicationHost/applicationPools | | [name='DefaultAppPool'].queueLength:5 => invalid queueLength "5": expected 10 to 65535
+system.applicationHost/applicationPools | | +[autoStart='true'] => an entry of applicationPools requires name
+system.webServer/staticContent | | +clientCache.[a='b'] => clientCache is not a collection
+system.webServer/httpErrors | | +[statusCode='1',path='x'] => invalid statusCode "1"
+"#;
+
 #[test]
 fn what_cannot_be_is_refused_by_name() {
-    for (section, location, text, printed) in [
-        (
-            POOLS,
-            "Default Web Site",
-            "![name='x']",
-            "for the whole server only",
-        ),
-        (
-            "system.webServer/asp",
-            "",
-            "a:b",
-            "has no section \"system.webServer/asp\" here",
-        ),
-        ("configProtectedData", "", "a:b", "has no section"),
-        (
-            MIME,
-            "Shop/app",
-            "isDocFooterFileName:true",
-            "site \"Shop\" not found",
-        ),
-        (
-            POOLS,
-            "",
-            "[name='x'].autoStart:true",
-            "applicationPools has no entry [name='x']",
-        ),
-        (
-            POOLS,
-            "",
-            "[name='DefaultAppPool'].autoStar:true",
-            "applicationPools has no attribute \"autoStar\"",
-        ),
-        (
-            POOLS,
-            "",
-            "[name='DefaultAppPool'].procesModel.a:1",
-            "has no element \"procesModel\"",
-        ),
-        (
-            POOLS,
-            "",
-            "[name='DefaultAppPool'].queueLength:5",
-            "invalid queueLength \"5\": expected 10 to 65535",
-        ),
-        (
-            POOLS,
-            "",
-            "+[autoStart='true']",
-            "an entry of applicationPools requires name",
-        ),
-        (
-            MIME,
-            "",
-            "+clientCache.[a='b']",
-            "clientCache is not a collection",
-        ),
-        (
-            ERRORS,
-            "",
-            "+[statusCode='1',path='x']",
-            "invalid statusCode \"1\"",
-        ),
-    ] {
+    for case in REFUSED.trim().lines() {
+        let (asked, printed) = case.split_once(" => ").unwrap();
+        let cells: Vec<&str> = asked.split('|').map(str::trim).collect();
+        let [section, location, text] = cells[..] else {
+            panic!("{case}");
+        };
         let found = refusal(section, location, text);
         assert!(found.contains(printed), "{text}: {found}");
     }
