@@ -199,29 +199,21 @@ mod tests {
         }
     }
 
+    /// Names in a Dockerfile, and what they stand for.
+    const NAMES: &str = r#"
+mcr.microsoft.com/windows/servercore:ltsc2019 => mcr.microsoft.com/windows/servercore Usual 17763
+mcr.microsoft.com/windows/nanoserver:10.0.20348.2402 => mcr.microsoft.com/windows/nanoserver Usual 20348
+mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019 => mcr.microsoft.com/dotnet/framework/aspnet Named(["4.8", "windowsservercore"]) 17763
+golang:1.22-nanoserver-1809 => docker.io/library/golang Named(["1.22", "nanoserver"]) 17763
+golang:1.22 => docker.io/library/golang:1.22
+repo.lan:5000/own:1.4 => repo.lan:5000/own:1.4
+repo.lan/own => repo.lan/own:latest
+"#;
+
     #[test]
     fn the_host_decides_on_the_windows_of_a_tag_and_on_nothing_else() {
-        for (text, expected) in [
-            (
-                "mcr.microsoft.com/windows/servercore:ltsc2019",
-                "mcr.microsoft.com/windows/servercore Usual 17763",
-            ),
-            (
-                "mcr.microsoft.com/windows/nanoserver:10.0.20348.2402",
-                "mcr.microsoft.com/windows/nanoserver Usual 20348",
-            ),
-            (
-                "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
-                "mcr.microsoft.com/dotnet/framework/aspnet Named([\"4.8\", \"windowsservercore\"]) 17763",
-            ),
-            (
-                "golang:1.22-nanoserver-1809",
-                "docker.io/library/golang Named([\"1.22\", \"nanoserver\"]) 17763",
-            ),
-            ("golang:1.22", "docker.io/library/golang:1.22"),
-            ("repo.lan:5000/own:1.4", "repo.lan:5000/own:1.4"),
-            ("repo.lan/own", "repo.lan/own:latest"),
-        ] {
+        for case in NAMES.trim().lines() {
+            let (text, expected) = case.split_once(" => ").unwrap();
             assert_eq!(named("mcr.microsoft.com", text), expected, "{text}");
         }
         // Nobody named the tag latest.
