@@ -323,59 +323,30 @@ pub(crate) fn environment_key() -> Result<KeyPath, MsiError> {
 mod tests {
     use super::*;
 
+    /// Keys below `HKLM\SOFTWARE` that programs of 32 and 64 bits name, and those they get.
+    const KEYS: &str = r"
+64 Contoso\App => Contoso\App
+32 Contoso\App => WOW6432Node\Contoso\App
+32 Classes\.abc => Classes\.abc
+32 Classes\CLSID\{0} => Classes\WOW6432Node\CLSID\{0}
+32 Classes\CLSIDs => Classes\CLSIDs
+32 Policies\X => Policies\X
+32 Microsoft\Windows\CurrentVersion\Run => WOW6432Node\Microsoft\Windows\CurrentVersion\Run
+32 Microsoft\Windows\CurrentVersion\App Paths\q.exe => Microsoft\Windows\CurrentVersion\App Paths\q.exe
+32 Microsoft\Windows NT\CurrentVersion\Image File Execution Options\q.exe => Microsoft\Windows NT\CurrentVersion\Image File Execution Options\q.exe
+32 Microsoft\Windows NT\CurrentVersion\Language Pack => Microsoft\Windows NT\CurrentVersion\Language Pack
+32 RegisteredApplications => RegisteredApplications
+32 WOW6432Node\X => WOW6432Node\X
+64 WOW6432Node\Classes\TypeLib\{0} => Classes\TypeLib\{0}
+";
+
     #[test]
     fn programs_of_32_bits_have_their_own_keys() {
-        for (below, is_64_bit, expected) in [
-            (r"Contoso\App", true, r"HKLM\SOFTWARE\Contoso\App"),
-            (
-                r"Contoso\App",
-                false,
-                r"HKLM\SOFTWARE\WOW6432Node\Contoso\App",
-            ),
-            (r"Classes\.abc", false, r"HKLM\SOFTWARE\Classes\.abc"),
-            (
-                r"Classes\CLSID\{0}",
-                false,
-                r"HKLM\SOFTWARE\Classes\WOW6432Node\CLSID\{0}",
-            ),
-            (r"Classes\CLSIDs", false, r"HKLM\SOFTWARE\Classes\CLSIDs"),
-            (r"Policies\X", false, r"HKLM\SOFTWARE\Policies\X"),
-            (
-                r"Microsoft\Windows\CurrentVersion\Run",
-                false,
-                r"HKLM\SOFTWARE\WOW6432Node\Microsoft\Windows\CurrentVersion\Run",
-            ),
-            (
-                r"Microsoft\Windows\CurrentVersion\App Paths\q.exe",
-                false,
-                r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\App Paths\q.exe",
-            ),
-            (
-                r"Microsoft\Windows NT\CurrentVersion\Image File Execution Options\q.exe",
-                false,
-                r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Image File Execution Options\q.exe",
-            ),
-            (
-                r"Microsoft\Windows NT\CurrentVersion\Language Pack",
-                false,
-                r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Language Pack",
-            ),
-            (
-                r"RegisteredApplications",
-                false,
-                r"HKLM\SOFTWARE\RegisteredApplications",
-            ),
-            (r"WOW6432Node\X", false, r"HKLM\SOFTWARE\WOW6432Node\X"),
-            (
-                r"WOW6432Node\Classes\TypeLib\{0}",
-                true,
-                r"HKLM\SOFTWARE\Classes\TypeLib\{0}",
-            ),
-        ] {
-            assert_eq!(
-                software_key(below, is_64_bit).unwrap().to_string(),
-                expected
-            );
+        for case in KEYS.trim().lines() {
+            let (named, expected) = case.split_once(" => ").unwrap();
+            let (bits, below) = named.split_once(' ').unwrap();
+            let key = software_key(below, bits == "64").unwrap().to_string();
+            assert_eq!(key, format!(r"HKLM\SOFTWARE\{expected}"));
         }
     }
 

@@ -72,43 +72,25 @@ fn made_folder(platform: &str, folder: &str, target: &str) -> String {
     plan.folders.last().unwrap().to_string()
 }
 
+/// Platforms, folders, targets of the folder below, and the folders that are made.
+const FOLDERS: &str = r"
+x64 | ProgramFiles64Folder | | C:\Program Files\Own
+Intel | ProgramFiles64Folder | | C:\Program Files (x86)\Own
+Intel | CommonFiles64Folder | | C:\Program Files (x86)\Common Files\Own
+Intel | System64Folder | | C:\Windows\SysWOW64\Own
+Intel | ProgramFilesFolder | | C:\Program Files (x86)\Own
+Intel | WindowsFolder | | C:\Windows\Own
+Intel | WindowsFolder | c:\program files\moved | C:\Program Files (x86)\moved
+x64 | WindowsFolder | C:\Program Files\moved | C:\Program Files\moved
+";
+
 #[test]
 fn packages_of_32_bits_have_no_folders_of_64_bit_programs() {
-    for (platform, folder, target, expected) in [
-        ("x64", "ProgramFiles64Folder", "", r"C:\Program Files\Own"),
-        (
-            "Intel",
-            "ProgramFiles64Folder",
-            "",
-            r"C:\Program Files (x86)\Own",
-        ),
-        (
-            "Intel",
-            "CommonFiles64Folder",
-            "",
-            r"C:\Program Files (x86)\Common Files\Own",
-        ),
-        ("Intel", "System64Folder", "", r"C:\Windows\SysWOW64\Own"),
-        (
-            "Intel",
-            "ProgramFilesFolder",
-            "",
-            r"C:\Program Files (x86)\Own",
-        ),
-        ("Intel", "WindowsFolder", "", r"C:\Windows\Own"),
-        (
-            "Intel",
-            "WindowsFolder",
-            r"c:\program files\moved",
-            r"C:\Program Files (x86)\moved",
-        ),
-        (
-            "x64",
-            "WindowsFolder",
-            r"C:\Program Files\moved",
-            r"C:\Program Files\moved",
-        ),
-    ] {
+    for row in FOLDERS.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [platform, folder, target, expected] = cells[..] else {
+            panic!("{row}");
+        };
         assert_eq!(
             made_folder(platform, folder, target),
             expected,
