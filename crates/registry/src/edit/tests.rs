@@ -5,34 +5,20 @@ fn path(text: &str) -> KeyPath {
     text.parse().unwrap()
 }
 
+/// Paths through links, and the paths of their targets.
+const LINKS: &str = r"
+HKLM\SOFTWARE\Wow6432Node\policies\Contoso => HKLM\SOFTWARE\Policies\Contoso
+HKLM\SOFTWARE\WOW6432Node\Classes\CLSID\{1} => HKLM\SOFTWARE\Classes\WOW6432Node\CLSID\{1}
+HKLM\SOFTWARE\Classes\Wow6432Node\Appid\{1} => HKLM\SOFTWARE\Classes\AppID\{1}
+HKLM\SOFTWARE\WOW6432Node\Classes\Protocols\Filter => HKLM\SOFTWARE\Classes\PROTOCOLS\Filter
+HKLM\SOFTWARE\WOW6432Node\Classes\TypeLib\{1} => HKLM\SOFTWARE\Classes\TypeLib\{1}
+HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\current\Software => HKLM\SYSTEM\ControlSet001\Hardware Profiles\0001\Software
+";
+
 #[test]
 fn a_path_through_a_link_is_the_target_s() {
-    for (text, target) in [
-        (
-            r"HKLM\SOFTWARE\Wow6432Node\policies\Contoso",
-            r"HKLM\SOFTWARE\Policies\Contoso",
-        ),
-        (
-            r"HKLM\SOFTWARE\WOW6432Node\Classes\CLSID\{1}",
-            r"HKLM\SOFTWARE\Classes\WOW6432Node\CLSID\{1}",
-        ),
-        (
-            r"HKLM\SOFTWARE\Classes\Wow6432Node\Appid\{1}",
-            r"HKLM\SOFTWARE\Classes\AppID\{1}",
-        ),
-        (
-            r"HKLM\SOFTWARE\WOW6432Node\Classes\Protocols\Filter",
-            r"HKLM\SOFTWARE\Classes\PROTOCOLS\Filter",
-        ),
-        (
-            r"HKLM\SOFTWARE\WOW6432Node\Classes\TypeLib\{1}",
-            r"HKLM\SOFTWARE\Classes\TypeLib\{1}",
-        ),
-        (
-            r"HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\current\Software",
-            r"HKLM\SYSTEM\ControlSet001\Hardware Profiles\0001\Software",
-        ),
-    ] {
+    for case in LINKS.trim().lines() {
+        let (text, target) = case.split_once(" => ").unwrap();
         let (path, link) = KeyPath::parse(text).unwrap();
         assert_eq!(path.to_string(), target);
         assert_eq!(text.parse(), Ok(path));
