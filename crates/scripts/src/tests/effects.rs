@@ -4,54 +4,40 @@ use super::{POWERSHELL, refused};
 use crate::ScriptErrorKind;
 use crate::script::read;
 
+/// Sound scripts that the interpreter does not run, and why.
+const NOT_RUN: &str = r#"
+for ($i = 0; $i -lt 3; $i++) { Get-Item $i } => for is not supported
+for (;;) { break } => for is not supported
+switch -Regex ($x) { 'a b' { 1 } { $_ -gt 2 } { 2 } default { 3 } } => switch is not supported
+& { param([Parameter(Mandatory=$true)] [string] $a = 'b', $c) dir $a } => param is not supported
+trap [Exception] { exit 1 }; dir => trap is not supported
+filter f { $_ }; 1 | f | & { begin { } process { } } => filter is not supported
+function f([int] $a) { $a } => expected a parameter, found '['
+function global:f { 1 } => expected a {, found ':'
+while ($true) { break outer } => labels are not supported
+$i++ => expected the end of a statement, found '+'
+$i--; dir => expected the end of a statement, found '-'
+++$i => expected a value, found '+'
+1 -shl 2 => expected the end of a statement, found '-'
+$x -gt 5MB => unsupported number
+$x = 1.5 => unsupported number
+$x.$y = 1 => unsupported member name
+$x.('a' + 'b') => unsupported member name
+[Dictionary[string,int]]::new() => unsupported type [dictionary[string,int]]
+@{ $a = 1 } => expected a name, found '$'
+icacls --% "a b" /q | dir => --% is not supported
+x 'a'b => text directly after a quote is not supported
+x $(1)=2 => text directly after $(…) is not supported
+x -a,-b c => expected an argument, found ','
+x -a:b,c => expected an argument, found ','
+x -a:; dir => expected an argument, found ';'
+x 1>&2 => expected an argument, found '&'
+"#;
+
 #[test]
 fn what_the_interpreter_does_not_run_is_read() {
-    for (script, why) in [
-        (
-            "for ($i = 0; $i -lt 3; $i++) { Get-Item $i }",
-            "for is not supported",
-        ),
-        ("for (;;) { break }", "for is not supported"),
-        (
-            "switch -Regex ($x) { 'a b' { 1 } { $_ -gt 2 } { 2 } default { 3 } }",
-            "switch is not supported",
-        ),
-        (
-            "& { param([Parameter(Mandatory=$true)] [string] $a = 'b', $c) dir $a }",
-            "param is not supported",
-        ),
-        ("trap [Exception] { exit 1 }; dir", "trap is not supported"),
-        (
-            "filter f { $_ }; 1 | f | & { begin { } process { } }",
-            "filter is not supported",
-        ),
-        (
-            "function f([int] $a) { $a }",
-            "expected a parameter, found '['",
-        ),
-        ("function global:f { 1 }", "expected a {, found ':'"),
-        ("while ($true) { break outer }", "labels are not supported"),
-        ("$i++", "expected the end of a statement, found '+'"),
-        ("$i--; dir", "expected the end of a statement, found '-'"),
-        ("++$i", "expected a value, found '+'"),
-        ("1 -shl 2", "expected the end of a statement, found '-'"),
-        ("$x -gt 5MB", "unsupported number"),
-        ("$x = 1.5", "unsupported number"),
-        ("$x.$y = 1", "unsupported member name"),
-        ("$x.('a' + 'b')", "unsupported member name"),
-        (
-            "[Dictionary[string,int]]::new()",
-            "unsupported type [dictionary[string,int]]",
-        ),
-        ("@{ $a = 1 }", "expected a name, found '$'"),
-        ("icacls --% \"a b\" /q | dir", "--% is not supported"),
-        ("x 'a'b", "text directly after a quote is not supported"),
-        ("x $(1)=2", "text directly after $(…) is not supported"),
-        ("x -a,-b c", "expected an argument, found ','"),
-        ("x -a:b,c", "expected an argument, found ','"),
-        ("x -a:; dir", "expected an argument, found ';'"),
-        ("x 1>&2", "expected an argument, found '&'"),
-    ] {
+    for case in NOT_RUN.trim().lines() {
+        let (script, why) = case.split_once(" => ").unwrap();
         assert!(read(script).is_sound(), "{script}");
         // It is refused before anything runs.
         let (kind, message) = refused(&POWERSHELL, &format!("mkdir C:\\x; {script}"));
