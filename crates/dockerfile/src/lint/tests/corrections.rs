@@ -37,30 +37,22 @@ fn path_in_env_is_not_replaced() {
 #[test]
 fn a_file_extension_gets_its_dot_in_every_form() {
     let rule = "file-extension-dot";
-    assert_eq!(
-        fix(
+    for (shell, text) in [
+        (
             Cmd,
-            rule,
-            "RUN C:\\i\\appcmd set config /section:staticContent \"/+[fileExtension='json',mimeType='application/json']\""
+            r#"RUN C:\i\appcmd set config /section:staticContent "/+[fileExtension='json',mimeType='application/json']""#,
         ),
-        "RUN C:\\i\\appcmd set config /section:staticContent \"/+[fileExtension='.json',mimeType='application/json']\""
-    );
-    assert_eq!(
-        fix(
+        (
             PowerShell,
-            rule,
-            r#"RUN ["C:\\i\\appcmd.exe", "set", "config", "/+\"[fileExtension='json',allowed='true']\""]"#
+            r#"RUN ["C:\\i\\appcmd.exe", "set", "config", "/+\"[fileExtension='json',allowed='true']\""]"#,
         ),
-        r#"RUN ["C:\\i\\appcmd.exe", "set", "config", "/+\"[fileExtension='.json',allowed='true']\""]"#
-    );
-    assert_eq!(
-        fix(
+        (
             PowerShell,
-            rule,
-            "RUN Add-WebConfigurationProperty -Value @{ fileExtension = 'woff2' }"
+            "RUN Add-WebConfigurationProperty -Value @{ fileExtension = 'json' }",
         ),
-        "RUN Add-WebConfigurationProperty -Value @{ fileExtension = '.woff2' }"
-    );
+    ] {
+        assert_eq!(fix(shell, rule, text), text.replace("'json'", "'.json'"));
+    }
     clean(Cmd, "RUN C:\\i\\appcmd x /+[fileExtension='.json']");
     clean(PowerShell, "RUN x @{fileExtension=$extension}");
 }

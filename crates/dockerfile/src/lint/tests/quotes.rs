@@ -72,28 +72,22 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
 
 #[test]
 fn backslash_quotes_under_cmd_become_plain_ones() {
-    let shell = Cmd;
-    let rule = "backslash-quotes-under-cmd";
-    assert_eq!(
-        fix(
-            shell,
-            rule,
-            r#"RUN C:\i\appcmd set config \"Default Web Site\""#
+    for (text, fixed) in [
+        (
+            r#"RUN C:\i\appcmd set config \"Default Web Site\""#,
+            r#"RUN C:\i\appcmd set config "Default Web Site""#,
         ),
-        r#"RUN C:\i\appcmd set config "Default Web Site""#
-    );
-    assert_eq!(
-        fix(shell, rule, r#"RUN \"C:\Program Files\x.exe\" \"a b\" /q"#),
-        r#"RUN ""C:\Program Files\x.exe" "a b" /q""#
-    );
-    assert_eq!(
-        fix(
-            shell,
-            rule,
-            r#"RUN powershell -Command "Write-Host \"a & b\"""#
+        (
+            r#"RUN \"C:\Program Files\x.exe\" \"a b\" /q"#,
+            r#"RUN ""C:\Program Files\x.exe" "a b" /q""#,
         ),
-        r#"RUN powershell -Command "Write-Host \"a ^& b\"""#
-    );
+        (
+            r#"RUN powershell -Command "Write-Host \"a & b\"""#,
+            r#"RUN powershell -Command "Write-Host \"a ^& b\"""#,
+        ),
+    ] {
+        assert_eq!(fix(Cmd, "backslash-quotes-under-cmd", text), fixed);
+    }
 }
 
 #[test]
