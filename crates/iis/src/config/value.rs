@@ -271,23 +271,14 @@ mod tests {
     #[test]
     fn values_are_written_as_iis_writes_them() {
         let names = || vec!["OnDemand".to_owned(), "AlwaysRunning".to_owned()];
-        assert_eq!(
-            check(ValueKind::Bool, Validation::None, "True").unwrap(),
-            "true"
-        );
-        assert_eq!(
-            check(ValueKind::Enum(names()), Validation::None, "alwaysrunning").unwrap(),
-            "AlwaysRunning"
-        );
-        assert_eq!(
-            check(
-                ValueKind::Flags(names()),
-                Validation::None,
-                "ondemand,AlwaysRunning"
-            )
-            .unwrap(),
-            "OnDemand, AlwaysRunning"
-        );
+        let flags = ("ondemand,AlwaysRunning", "OnDemand, AlwaysRunning");
+        for (kind, (value, written)) in [
+            (ValueKind::Bool, ("True", "true")),
+            (ValueKind::Enum(names()), ("alwaysrunning", "AlwaysRunning")),
+            (ValueKind::Flags(names()), flags),
+        ] {
+            assert_eq!(check(kind, Validation::None, value).unwrap(), written);
+        }
         for (kind, value) in [
             (ValueKind::Bool, "yes"),
             (ValueKind::Enum(names()), "Never"),
