@@ -1,7 +1,7 @@
 //! `choco install` with a feed.
 
 use super::tree::Tree;
-use super::{CMD, POWERSHELL, ScriptErrorKind, describe, image, run_on};
+use super::{CMD, POWERSHELL, ScriptErrorKind, check, describe, image, run_on};
 
 const LIB: &str = r"C:\ProgramData\chocolatey\lib";
 
@@ -345,31 +345,25 @@ fn dependencies_come_from_the_feed() {
     run_on(tree, &CMD, LINE).unwrap();
 }
 
-/// Lines that are refused, with the kind and a part of the reason.
-const REFUSED: &str = r"
-choco install tool -y => Refused: version of tool
-choco install tool --version 1.2 => Refused: without -y
-choco install tool --version 1.3 -y => Refused: the feed has no tool 1.3
-choco install other --version 1.2 -y => Refused: the feed has no other 1.2
-choco install tool --version x -y => Fails: not a version
-choco install ..\tool --version 1 -y => NotUnderstood: not a package
-choco install tool --version 1.2 -y --x86 => NotUnderstood: --x86
-choco install tool --version 1.2 -y -s . => Refused: --choco-feed
-choco install -y => Fails: no package
-choco uninstall tool -y => NeedsWindows: uninstall
-";
-
 #[test]
 fn what_is_not_certain_is_refused() {
     use ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood};
-    let tree = with_script("");
-    for case in REFUSED.trim().lines() {
-        let (line, expected) = case.split_once(" => ").unwrap();
-        let (kind, text) = expected.split_once(": ").unwrap();
-        let (found, why) = refused(tree.clone(), line);
-        assert_eq!(format!("{found:?}"), kind, "{line}: {why}");
-        assert!(why.contains(text), "{line}: {why}");
-    }
+
+    check(
+        &with_script(""),
+        r"
+        cmd> choco install tool -y => Refused: …version of tool…
+        cmd> choco install tool --version 1.2 => Refused: …without -y…
+        cmd> choco install tool --version 1.3 -y => Refused: …the feed has no tool 1.3…
+        cmd> choco install other --version 1.2 -y => Refused: …the feed has no other 1.2…
+        cmd> choco install tool --version x -y => Fails: …not a version…
+        cmd> choco install ..\tool --version 1 -y => NotUnderstood: …not a package…
+        cmd> choco install tool --version 1.2 -y --x86 => NotUnderstood: …--x86…
+        cmd> choco install tool --version 1.2 -y -s . => Refused: …--choco-feed…
+        cmd> choco install -y => Fails: …no package…
+        cmd> choco uninstall tool -y => NeedsWindows: …uninstall…
+    ",
+    );
     let (kind, why) = refused(image(), LINE);
     assert_eq!(kind, NeedsWindows, "{why}");
     for (script, kind, text) in [
