@@ -134,46 +134,31 @@ fn a_base_whose_variable_nothing_sets_has_no_name() {
     assert!(names(PINNED, &percent).contains(&"shell-variable"));
 }
 
+/// Bases whose tag or name is a variable, lines, and the rules that they break.
+const UNKNOWN_TAGS: &str = r#"
+windows/nanoserver:${TAG} | RUN powershell -Command Write-Host hi | nano-server-lacks
+windows/nanoserver:$TAG | CMD ["C:\app\a.exe"] | invalid-json
+windows/servercore:"${TAG}" | RUN wget https://example.com/a.zip | unix-command
+windows/servercore@${TAG} | RUN Remove-Item a | cmdlet-under-cmd
+dotnet/aspnet:${TAG}-nanoserver-ltsc2022 | RUN Remove-Item a | cmdlet-under-cmd
+# What depends on the version.
+dotnet/framework/sdk:${TAG} | RUN Remove-Item a |
+windows/nanoserver:${TAG} | RUN setx /M A b |
+windows/servercore:${TAG} | RUN curl -o a https://github.com/a |
+# What depends on the repository.
+${TAG} | RUN wget https://example.com/a.zip |
+a:${TAG}/b | RUN wget https://example.com/a.zip |
+"#;
+
 #[test]
 fn a_base_whose_tag_is_unknown_tells_platform_family_and_shell() {
-    for (image, line, rule) in [
-        (
-            "windows/nanoserver:${TAG}",
-            "RUN powershell -Command Write-Host hi",
-            Some("nano-server-lacks"),
-        ),
-        (
-            "windows/nanoserver:$TAG",
-            "CMD [\"C:\\app\\a.exe\"]",
-            Some("invalid-json"),
-        ),
-        (
-            "windows/servercore:\"${TAG}\"",
-            "RUN wget https://example.com/a.zip",
-            Some("unix-command"),
-        ),
-        (
-            "windows/servercore@${TAG}",
-            "RUN Remove-Item a",
-            Some("cmdlet-under-cmd"),
-        ),
-        (
-            "dotnet/aspnet:${TAG}-nanoserver-ltsc2022",
-            "RUN Remove-Item a",
-            Some("cmdlet-under-cmd"),
-        ),
-        // What depends on the version.
-        ("dotnet/framework/sdk:${TAG}", "RUN Remove-Item a", None),
-        ("windows/nanoserver:${TAG}", "RUN setx /M A b", None),
-        (
-            "windows/servercore:${TAG}",
-            "RUN curl -o a https://github.com/a",
-            None,
-        ),
-        // What depends on the repository.
-        ("${TAG}", "RUN wget https://example.com/a.zip", None),
-        ("a:${TAG}/b", "RUN wget https://example.com/a.zip", None),
-    ] {
+    let is_case = |row: &&str| !row.starts_with('#');
+    for row in UNKNOWN_TAGS.trim().lines().filter(is_case) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [image, line, rule] = cells[..] else {
+            panic!("{row}");
+        };
+        let rule = Some(rule).filter(|rule| !rule.is_empty());
         let source = format!("ARG TAG\nFROM mcr.microsoft.com/{image}\n{line}\n");
         let findings = lint(&source);
         let found: Vec<&str> = findings.iter().map(|it| it.rule.name).collect();
