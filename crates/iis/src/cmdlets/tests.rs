@@ -109,6 +109,8 @@ fn sites_and_what_is_in_them_are_made() {
 
 #[test]
 fn items_of_the_drive_are_sites_and_pools() {
+    use ParameterValue::{Bool, Number};
+
     let property = |path: &str, name: &str, value: ParameterValue| {
         asked(
             "set-itemproperty",
@@ -117,49 +119,26 @@ fn items_of_the_drive_are_sites_and_pools() {
     };
     let pool = r"\AppPools\DefaultAppPool";
     let site = r"\Sites\Default Web Site\";
-    for (path, name, value, expected) in [
-        (
-            pool,
-            "processmodel.identityType",
-            ParameterValue::Number(2),
-            "processModel.identityType:NetworkService",
-        ),
-        (
-            pool,
-            "autoStart",
-            ParameterValue::Number(0),
-            "autoStart:false",
-        ),
-        (
-            pool,
-            "autoStart",
-            ParameterValue::Bool(true),
-            "autoStart:true",
-        ),
-        (
-            pool,
-            "managedRuntimeVersion",
-            text(""),
-            "managedRuntimeVersion:",
-        ),
-        (
-            pool,
-            "processModel",
-            table([("identitytype", text("NetworkService"))]),
-            "processModel.identityType:NetworkService",
-        ),
+    let network_service = "processModel.identityType:NetworkService";
+    let account = table([("identitytype", text("NetworkService"))]);
+    for (name, value, expected) in [
+        ("processmodel.identityType", Number(2), network_service),
+        ("autoStart", Number(0), "autoStart:false"),
+        ("autoStart", Bool(true), "autoStart:true"),
+        ("managedRuntimeVersion", text(""), "managedRuntimeVersion:"),
+        ("processModel", account, network_service),
     ] {
         assert_eq!(
-            property(path, name, value),
+            property(pool, name, value),
             [format!("{POOL} [name='DefaultAppPool'].{expected}")]
         );
     }
+    let information = ("bindingInformation", text("*:81:"));
+    let binding = table([("protocol", text("http")), information]);
+    let bound = ".bindings:[protocol='http',bindingInformation='*:81:']";
+    let folder = r".[path='/'].[path='/'].physicalPath:C:\w";
     for (name, value, expected) in [
-        (
-            "physicalPath",
-            text(r"C:\w"),
-            r".[path='/'].[path='/'].physicalPath:C:\w",
-        ),
+        ("physicalPath", text(r"C:\w"), folder),
         (
             "applicationPool",
             text("p"),
@@ -171,14 +150,7 @@ fn items_of_the_drive_are_sites_and_pools() {
             text(r"C:\l"),
             r".logFile.directory:C:\l",
         ),
-        (
-            "bindings",
-            table([
-                ("protocol", text("http")),
-                ("bindingInformation", text("*:81:")),
-            ]),
-            ".bindings:[protocol='http',bindingInformation='*:81:']",
-        ),
+        ("bindings", binding, bound),
     ] {
         assert_eq!(
             property(site, name, value),

@@ -19,63 +19,29 @@ fn refused(section: &str, location: &str, changes: &[&str]) -> Option<String> {
     last.err().map(|error| error.to_string())
 }
 
+/// Changes of sections at locations, and how the last one is refused.
+const TAKEN: &str = r"
+system.applicationHost/sites | | +[name='Shop',id='1'] => sites already has the entry [id='1']
+system.applicationHost/sites | | ![name='Shop',id='2'] ; ![name='Api',id='2'] => sites already has the entry [id='2']
+system.applicationHost/sites | | +[name='Shop'] ; [name='Shop'].name:default web site => sites already has the entry [name='default web site']
+system.applicationHost/applicationPools | | +[name='a'] ; [name='a'].name:DefaultAppPool => applicationPools already has the entry [name='DefaultAppPool']
+system.webServer/defaultDocument | | files.[value='index.html'].value:default.htm => files already has the entry [value='default.htm']
+system.webServer/defaultDocument | Default Web Site | files.[value='index.html'].value:default.htm => files already has the entry [value='default.htm']
+system.webServer/httpErrors | | +[statusCode='404',subStatusCode='3',path='x'] ; [statusCode='404',subStatusCode='3'].subStatusCode:-1 => httpErrors already has the entry [statusCode='404',subStatusCode='-1']
+system.webServer/security/authorization | | +[accessType='Deny',users='?'] ; [users='?'].users:* => authorization already has the entry [roles='',users='*',verbs='']
+";
+
 #[test]
 fn a_key_of_another_entry_is_refused() {
-    for (section, location, changes, printed) in [
-        (
-            SITES,
-            "",
-            &["+[name='Shop',id='1']"][..],
-            "sites already has the entry [id='1']",
-        ),
-        (
-            SITES,
-            "",
-            &["![name='Shop',id='2']", "![name='Api',id='2']"],
-            "sites already has the entry [id='2']",
-        ),
-        (
-            SITES,
-            "",
-            &["+[name='Shop']", "[name='Shop'].name:default web site"],
-            "sites already has the entry [name='default web site']",
-        ),
-        (
-            POOLS,
-            "",
-            &["+[name='a']", "[name='a'].name:DefaultAppPool"],
-            "applicationPools already has the entry [name='DefaultAppPool']",
-        ),
-        (
-            DOCUMENTS,
-            "",
-            &["files.[value='index.html'].value:default.htm"],
-            "files already has the entry [value='default.htm']",
-        ),
-        (
-            DOCUMENTS,
-            "Default Web Site",
-            &["files.[value='index.html'].value:default.htm"],
-            "files already has the entry [value='default.htm']",
-        ),
-        (
-            ERRORS,
-            "",
-            &[
-                "+[statusCode='404',subStatusCode='3',path='x']",
-                "[statusCode='404',subStatusCode='3'].subStatusCode:-1",
-            ],
-            "httpErrors already has the entry [statusCode='404',subStatusCode='-1']",
-        ),
-        (
-            RULES,
-            "",
-            &["+[accessType='Deny',users='?']", "[users='?'].users:*"],
-            "authorization already has the entry [roles='',users='*',verbs='']",
-        ),
-    ] {
-        let found = refused(section, location, changes);
-        assert_eq!(found.as_deref(), Some(printed), "{changes:?}");
+    for case in TAKEN.trim().lines() {
+        let (asked, printed) = case.split_once(" => ").unwrap();
+        let cells: Vec<&str> = asked.split('|').map(str::trim).collect();
+        let [section, location, changes] = cells[..] else {
+            panic!("{case}");
+        };
+        let changes: Vec<&str> = changes.split(" ; ").collect();
+        let found = refused(section, location, &changes);
+        assert_eq!(found.as_deref(), Some(printed), "{case}");
     }
 }
 
