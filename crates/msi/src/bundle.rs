@@ -315,52 +315,25 @@ mod tests {
         assert_eq!(bundle(&two).unwrap().len(), 2);
     }
 
+    /// Chains of bundles, and what is said of them.
+    const OTHERS: &str = r#"
+ONE<ExePackage Id="Redist"><PayloadRef Id="q"/></ExePackage> => Redist, which is no MSI
+ONE<MsuPackage Id="M" InstallCondition="Other"/> => M, which is no MSI
+<MsiPackage Id="A" InstallCondition="Other"><PayloadRef Id="p"/></MsiPackage> => condition: Other
+<MsiPackage Id="A" InstallCondition="NOT VersionNT64"/> => installs no package
+<MsiPackage Id="A"><MsiProperty Id="D" Value="[InstallFolder]"/><PayloadRef Id="p"/></MsiPackage> => computes the property D
+<MsiPackage Id="A"><MsiProperty Id="D" Value="1" Condition="x"/><PayloadRef Id="p"/></MsiPackage> => computes the property D
+<MsiPackage Id="A"><MsiFeature Id="F" AddLocalCondition="1"/><PayloadRef Id="p"/></MsiPackage> => chooses the features of A
+<MsiPackage Id="A"><PayloadRef Id="p"/><PayloadRef Id="r"/></MsiPackage> => has not one package
+<MsiPackage Id="A"><PayloadRef Id="z"/></MsiPackage> => downloads A
+"#;
+
     #[test]
     fn other_parts_are_named() {
         let one = r#"<MsiPackage Id="A"><PayloadRef Id="p"/></MsiPackage>"#;
-        for (chain, expected) in [
-            (
-                format!(r#"{one}<ExePackage Id="Redist"><PayloadRef Id="q"/></ExePackage>"#),
-                "Redist, which is no MSI",
-            ),
-            (
-                format!(r#"{one}<MsuPackage Id="M" InstallCondition="Other"/>"#),
-                "M, which is no MSI",
-            ),
-            (
-                r#"<MsiPackage Id="A" InstallCondition="Other"><PayloadRef Id="p"/></MsiPackage>"#
-                    .to_owned(),
-                "condition: Other",
-            ),
-            (
-                r#"<MsiPackage Id="A" InstallCondition="NOT VersionNT64"/>"#.to_owned(),
-                "installs no package",
-            ),
-            (
-                r#"<MsiPackage Id="A"><MsiProperty Id="D" Value="[InstallFolder]"/><PayloadRef Id="p"/></MsiPackage>"#
-                    .to_owned(),
-                "computes the property D",
-            ),
-            (
-                r#"<MsiPackage Id="A"><MsiProperty Id="D" Value="1" Condition="x"/><PayloadRef Id="p"/></MsiPackage>"#
-                    .to_owned(),
-                "computes the property D",
-            ),
-            (
-                r#"<MsiPackage Id="A"><MsiFeature Id="F" AddLocalCondition="1"/><PayloadRef Id="p"/></MsiPackage>"#
-                    .to_owned(),
-                "chooses the features of A",
-            ),
-            (
-                r#"<MsiPackage Id="A"><PayloadRef Id="p"/><PayloadRef Id="r"/></MsiPackage>"#.to_owned(),
-                "has not one package",
-            ),
-            (
-                r#"<MsiPackage Id="A"><PayloadRef Id="z"/></MsiPackage>"#.to_owned(),
-                "downloads A",
-            ),
-        ] {
-            let problem = bundle(&chain).unwrap_err();
+        for case in OTHERS.trim().lines() {
+            let (chain, expected) = case.split_once(" => ").unwrap();
+            let problem = bundle(&chain.replace("ONE", one)).unwrap_err();
             assert!(problem.contains(expected), "{problem}");
         }
     }
