@@ -11,16 +11,24 @@ fn messages(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each text has one finding, with these parts.
-fn say(cases: &[(&str, &[&str])]) {
-    for (text, parts) in cases {
-        let found = messages(text);
-        let [message] = found.as_slice() else {
-            panic!("expected one finding: {text}: {found:#?}");
-        };
-        for part in *parts {
-            assert!(message.contains(part), "{text}: {message}, without {part}");
-        }
+/// The text has one finding, with these parts.
+fn say_of(text: &str, parts: &[&str]) {
+    let found = messages(text);
+    let [message] = found.as_slice() else {
+        panic!("expected one finding: {text}: {found:#?}");
+    };
+    for part in parts {
+        assert!(message.contains(part), "{text}: {message}, without {part}");
+    }
+}
+
+/// Each text has one finding: `TEXT => PART … PART`. `¶` is a line break, and `SHELL` a line that makes
+/// PowerShell the shell.
+fn say(cases: &str) {
+    for case in cases.trim().lines() {
+        let (text, parts) = case.trim_start().split_once(" => ").unwrap();
+        let text = text.replace("SHELL¶", SHELL).replace('¶', "\n");
+        say_of(&text, &parts.split(" … ").collect::<Vec<_>>());
     }
 }
 
@@ -38,32 +46,13 @@ fn corrections(source: &str) -> Vec<Option<String>> {
 
 #[test]
 fn what_is_behind_an_unquoted_pipe_belongs_to_the_outer_shell() {
-    let quoted = "write the script in double quotes";
-    say(&[
-        (
-            "ENV A=1\nRUN powershell Get-ChildItem C:\\x | Where-Object Name -eq $env:A",
-            &["cmdlet-under-cmd", "\"Where-Object\"", quoted],
-        ),
-        (
-            "RUN powershell -Command Get-ChildItem C:\\x | % { del $_ }",
-            &["cmdlet-under-cmd", quoted],
-        ),
-        (
-            "RUN powershell iwr -useb https://x.example/a.ps1 | iex",
-            &["cmdlet-under-cmd", "\"iex\"", quoted],
-        ),
-        (
-            "ENV A=1\nRUN powershell Get-Content C:\\x | findstr $env:A",
-            &[
-                "foreign-variable",
-                "write %A%, or the script in double quotes",
-            ],
-        ),
-        (
-            "ENV A=1\nRUN powershell -Command \"Get-Content C:\\x\" | findstr $env:A",
-            &["foreign-variable: cmd does not read", "write %A%"],
-        ),
-    ]);
+    say(r#"
+        ENV A=1¶RUN powershell Get-ChildItem C:\x | Where-Object Name -eq $env:A => cmdlet-under-cmd … "Where-Object" … write the script in double quotes
+        RUN powershell -Command Get-ChildItem C:\x | % { del $_ } => cmdlet-under-cmd … write the script in double quotes
+        RUN powershell iwr -useb https://x.example/a.ps1 | iex => cmdlet-under-cmd … "iex" … write the script in double quotes
+        ENV A=1¶RUN powershell Get-Content C:\x | findstr $env:A => foreign-variable … write %A%, or the script in double quotes
+        ENV A=1¶RUN powershell -Command "Get-Content C:\x" | findstr $env:A => foreign-variable: cmd does not read … write %A%
+    "#);
     silent(&[
         "ENV A=1\nRUN powershell Get-Content C:\\x | findstr %A%",
         "RUN powershell -Command \"Get-ChildItem C:\\x | % { del $_ }\"",
@@ -87,7 +76,7 @@ fn a_backslash_at_the_end_is_explained_as_the_line_continuation() {
         ("ENV A C:\\dir\\\n  ENV B c", "ENV A C:\\\\dir\\\\"),
     ] {
         let written = corrected.rsplit(' ').next().unwrap();
-        say(&[(source, &[rule, known, &format!("write {written}")])]);
+        say_of(source, &[rule, known, &format!("write {written}")]);
         let fixes = corrections(&format!("{PINNED}{source}"));
         assert_eq!(fixes, [Some(corrected.to_owned())], "{source}");
     }
@@ -100,16 +89,10 @@ fn a_backslash_at_the_end_is_explained_as_the_line_continuation() {
          COPY --from=a C:\\dir\\\n   C:/dir/",
     ]);
     // One cause, one finding.
-    say(&[
-        (
-            "COPY [\"a\", \"C:\\dir\\\"]",
-            &["invalid-json", "write / in place of each \\"],
-        ),
-        (
-            "COPY a \"C:\\Program Files\\\"",
-            &["invalid-instruction", "as an array"],
-        ),
-    ]);
+    say(r#"
+        COPY ["a", "C:\dir\"] => invalid-json … write / in place of each \
+        COPY a "C:\Program Files\" => invalid-instruction … as an array
+    "#);
 }
 
 #[test]
@@ -122,7 +105,7 @@ fn quotes_in_quotes_have_no_correction_that_breaks_the_line() {
         ),
     ] {
         let source = format!("{SHELL}{line}");
-        say(&[(source.as_str(), &["quotes-under-powershell", part])]);
+        say_of(&source, &["quotes-under-powershell", part]);
         assert_eq!(corrections(&format!("{PINNED}{source}")), [None]);
     }
 }
@@ -130,17 +113,11 @@ fn quotes_in_quotes_have_no_correction_that_breaks_the_line() {
 #[test]
 fn a_change_of_the_folder_that_changes_nothing_is_not_lost() {
     silent(&["RUN cd C:", "RUN cd /d C:", "RUN cd .", "RUN cd %cd%"]);
-    say(&[
-        ("RUN cd /d C:\\x", &["lost-with-line", "WORKDIR"]),
-        (
-            "RUN net use Z: \\\\srv\\x",
-            &["lost-with-line", "this drive"],
-        ),
-        (
-            &format!("{SHELL}RUN New-PSDrive Z FileSystem C:/x"),
-            &["lost-with-line", "this drive"],
-        ),
-    ]);
+    say(r"
+        RUN cd /d C:\x => lost-with-line … WORKDIR
+        RUN net use Z: \\srv\x => lost-with-line … this drive
+        SHELL¶RUN New-PSDrive Z FileSystem C:/x => lost-with-line … this drive
+    ");
     silent(&[
         "RUN net use",
         "RUN net use Z: \\\\srv\\x && copy Z:\\a C:\\a && net use Z: /delete",
@@ -149,47 +126,18 @@ fn a_change_of_the_folder_that_changes_nothing_is_not_lost() {
 
 #[test]
 fn a_removed_base_names_the_right_successor_and_one_that_never_was_the_meant_one() {
-    for (image, parts) in [
-        (
-            "microsoft/windowsservercore",
-            ["removed", "/windows/servercore"],
-        ),
-        (
-            "microsoft/servercore:ltsc2019",
-            ["does not exist", "/windows/servercore"],
-        ),
-        (
-            "microsoft/windows/nanoserver:1809",
-            ["does not exist", "/windows/nanoserver"],
-        ),
-        (
-            "microsoft/windowsserver-x:1",
-            ["Docker Hub has no", "whether"],
-        ),
-        ("microsoft/dotnet:nanoserver", ["removed", "/dotnet/sdk"]),
-        ("microsoft/dotnet:2.1-sdk", ["removed", "/dotnet/sdk"]),
-        (
-            "microsoft/dotnet:2.1-runtime-nanoserver-1803",
-            ["removed", "/dotnet/runtime"],
-        ),
-        (
-            "microsoft/dotnet:2.1-aspnetcore-runtime",
-            ["removed", "/dotnet/aspnet"],
-        ),
-        (
-            "microsoft/mssql-server-windows-express",
-            ["no image of SQL Server", "install it"],
-        ),
-        (
-            "microsoft/windowsservercore-insider",
-            ["removed", "/windows/servercore/insider"],
-        ),
-    ] {
-        say(&[(
-            &format!("FROM {image}\n"),
-            &[&["dead-base"], &parts[..]].concat(),
-        )]);
-    }
+    say(r"
+        FROM microsoft/windowsservercore => dead-base … removed … /windows/servercore
+        FROM microsoft/servercore:ltsc2019 => dead-base … does not exist … /windows/servercore
+        FROM microsoft/windows/nanoserver:1809 => dead-base … does not exist … /windows/nanoserver
+        FROM microsoft/windowsserver-x:1 => dead-base … Docker Hub has no … whether
+        FROM microsoft/dotnet:nanoserver => dead-base … removed … /dotnet/sdk
+        FROM microsoft/dotnet:2.1-sdk => dead-base … removed … /dotnet/sdk
+        FROM microsoft/dotnet:2.1-runtime-nanoserver-1803 => dead-base … removed … /dotnet/runtime
+        FROM microsoft/dotnet:2.1-aspnetcore-runtime => dead-base … removed … /dotnet/aspnet
+        FROM microsoft/mssql-server-windows-express => dead-base … no image of SQL Server … install it
+        FROM microsoft/windowsservercore-insider => dead-base … removed … /windows/servercore/insider
+    ");
 }
 
 #[test]
@@ -214,7 +162,7 @@ fn a_misspelt_stage_of_from_is_named() {
         )
     };
     for from in ["biuld", "buid"] {
-        say(&[(&source(from), &["unknown-stage", "did you mean build?"])]);
+        say_of(&source(from), &["unknown-stage", "did you mean build?"]);
         assert_eq!(
             corrections(&source(from)),
             [Some("FROM build AS last".to_owned())]
@@ -241,10 +189,10 @@ fn stages_for_different_systems_have_no_builder() {
              FROM alpine:3.20\nCOPY --from=a C:/x /x\n{second}\n"
         )
     };
-    say(&[(
+    say_of(
         &source("RUN ver", "RUN ls"),
         &["platform-mismatch", "no builder runs both"],
-    )]);
+    );
     silent(&[
         &source("COPY x C:/x", "RUN ls"),
         &source("RUN ver", "CMD [\"x\"]"),
@@ -266,13 +214,12 @@ fn stages_for_releases_that_no_host_runs_both_have_no_builder() {
         "FROM {base}:{old} AS a\nRUN ver\nFROM a AS b\nFROM {base}:{new} AS c\nRUN ver\n\
          FROM mcr.microsoft.com/windows/nanoserver:{new}\nCOPY --from=b x C:/x/\nCOPY --from=c x C:/x/\n"
     );
-    say(&[
-        (
-            &source(old, new, &both),
-            &["platform-mismatch", "lines 1 and 3", part],
-        ),
-        (&across, &["platform-mismatch", "lines 1 and 4", part]),
-    ]);
+    for (text, lines) in [
+        (source(old, new, &both), "lines 1 and 3"),
+        (across, "lines 1 and 4"),
+    ] {
+        say_of(&text, &["platform-mismatch", lines, part]);
+    }
     let argument = source("$TAG", new, &both);
     silent(&[
         &source(old, "10.0.17763.1039", &both),
@@ -287,24 +234,12 @@ fn stages_for_releases_that_no_host_runs_both_have_no_builder() {
 
 #[test]
 fn windows_that_open_and_questions_are_named_with_their_answer() {
-    say(&[
-        (
-            "COPY vc_redist.x64.exe C:/\nRUN C:\\vc_redist.x64.exe",
-            &["prompt", "add /install /quiet"],
-        ),
-        (
-            "COPY x C:/\nRUN start /wait C:\\vs_buildtools.exe --add X",
-            &["prompt", "add --quiet"],
-        ),
-        (
-            "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop /E",
-            &["prompt", "add /I"],
-        ),
-        (
-            "COPY x C:/x/\nRUN xcopy C:\\x C:\\shop.txt",
-            &["prompt", "use copy"],
-        ),
-    ]);
+    say(r"
+        COPY vc_redist.x64.exe C:/¶RUN C:\vc_redist.x64.exe => prompt … add /install /quiet
+        COPY x C:/¶RUN start /wait C:\vs_buildtools.exe --add X => prompt … add --quiet
+        COPY x C:/x/¶RUN xcopy C:\x C:\shop /E => prompt … add /I
+        COPY x C:/x/¶RUN xcopy C:\x C:\shop.txt => prompt … use copy
+    ");
     silent(&[
         "COPY vc_redist.x64.exe C:/\nRUN C:\\vc_redist.x64.exe /install /quiet",
         "ARG OPTIONS\nCOPY x C:/\nRUN C:\\vs_buildtools.exe %OPTIONS%",
@@ -326,7 +261,7 @@ fn the_python_image_has_no_python3() {
         "RUN python3 -m pip install x",
         "CMD [\"python3\", \"a.py\"]",
     ] {
-        say(&[(&source(wrong), &["missing-program", "write python"])]);
+        say_of(&source(wrong), &["missing-program", "write python"]);
     }
     silent(&[
         &source("RUN python -m pip install x"),
@@ -340,63 +275,32 @@ fn setx_with_the_whole_path_is_found_under_powershell() {
         ("RUN setx PATH ($env:PATH + ';C:\\x')", "add /M"),
         ("RUN setx /M PATH $($env:PATH + ';C:\\x')", "1024"),
     ] {
-        say(&[(&format!("{SHELL}{line}"), &["setx-path", part])]);
+        say_of(&format!("{SHELL}{line}"), &["setx-path", part]);
     }
     silent(&[&format!("{SHELL}RUN setx TOOLS $env:PATH")]);
 }
 
 #[test]
 fn a_finding_is_as_grave_as_it_is_certain() {
-    let severities = |text: &str| -> Vec<(&str, Severity)> {
-        let findings = findings(PINNED, text).into_iter();
-        findings.map(|it| (it.rule.name, it.severity)).collect()
-    };
     let two = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS old\n\
         FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
-    for (text, rule, severity) in [
-        (
-            "RUN --mount=type=cache,target=C:/c C:/a.exe",
-            "requires-buildkit",
-            Severity::Note,
-        ),
-        ("STOPSIGNAL SIGTERM", "requires-buildkit", Severity::Warning),
-        (
-            "RUN powershell Import-Module A",
-            "lost-with-line",
-            Severity::Note,
-        ),
-        (
-            "FROM team/shop\nSHELL [\"cmd\", \"/C\"]",
-            "floating-base",
-            Severity::Note,
-        ),
-        (
-            "FROM python:3.12.8-windowsservercore-ltsc2022",
-            "floating-base",
-            Severity::Note,
-        ),
-        (
-            "FROM python:3.12-windowsservercore-ltsc2022",
-            "floating-base",
-            Severity::Warning,
-        ),
-        (
-            "FROM openjdk:9.0.4-windowsservercore-1709",
-            "dead-base",
-            Severity::Warning,
-        ),
-        (
-            &format!("{two}COPY --from=old /Windows/System32/certoc.exe ."),
-            "mixed-windows",
-            Severity::Note,
-        ),
-        (
-            &format!("{two}COPY --from=old /Windows/System32/x.dll ."),
-            "mixed-windows",
-            Severity::Warning,
-        ),
-    ] {
-        assert_eq!(severities(text), [(rule, severity)], "{text}");
+    let cases = r#"
+        RUN --mount=type=cache,target=C:/c C:/a.exe => requires-buildkit Note
+        STOPSIGNAL SIGTERM => requires-buildkit Warning
+        RUN powershell Import-Module A => lost-with-line Note
+        FROM team/shop¶SHELL ["cmd", "/C"] => floating-base Note
+        FROM python:3.12.8-windowsservercore-ltsc2022 => floating-base Note
+        FROM python:3.12-windowsservercore-ltsc2022 => floating-base Warning
+        FROM openjdk:9.0.4-windowsservercore-1709 => dead-base Warning
+        TWO¶COPY --from=old /Windows/System32/certoc.exe . => mixed-windows Note
+        TWO¶COPY --from=old /Windows/System32/x.dll . => mixed-windows Warning
+    "#;
+    for case in cases.trim().lines() {
+        let (text, expected) = case.trim_start().split_once(" => ").unwrap();
+        let text = text.replace("TWO¶", two).replace('¶', "\n");
+        let found = findings(PINNED, &text).into_iter();
+        let found = found.map(|it| format!("{} {:?}", it.rule.name, it.severity));
+        assert_eq!(found.collect::<Vec<_>>(), [expected], "{text}");
     }
 }
 
@@ -417,32 +321,13 @@ fn what_is_known_to_be_fine_is_no_finding() {
 
 #[test]
 fn a_condition_that_decides_nothing_is_named() {
-    say(&[
-        (
-            "RUN C:\\a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
-            &[
-                "lost-exit-code",
-                "before it runs the line",
-                "`if errorlevel 3010 if not errorlevel 3011`",
-            ],
-        ),
-        (
-            "RUN C:\\a.exe & if %ERRORLEVEL% EQU 2 exit 0",
-            &["never true", "`if errorlevel 2 if not errorlevel 3`"],
-        ),
-        (
-            "RUN C:\\a.exe & if %ERRORLEVEL% NEQ 0 exit 1",
-            &["compares 0", "`if errorlevel N`, which is true from N on"],
-        ),
-        (
-            "RUN C:\\a.exe || if \"%A%\"==\"3010\"",
-            &["failing-run", "if without a command"],
-        ),
-        (
-            "RUN if not exist C:\\a",
-            &["failing-run", "if without a command"],
-        ),
-    ]);
+    say(r#"
+        RUN C:\a.exe || if "%ERRORLEVEL%"=="3010" exit 0 => lost-exit-code … before it runs the line … `if errorlevel 3010 if not errorlevel 3011`
+        RUN C:\a.exe & if %ERRORLEVEL% EQU 2 exit 0 => never true … `if errorlevel 2 if not errorlevel 3`
+        RUN C:\a.exe & if %ERRORLEVEL% NEQ 0 exit 1 => compares 0 … `if errorlevel N`, which is true from N on
+        RUN C:\a.exe || if "%A%"=="3010" => failing-run … if without a command
+        RUN if not exist C:\a => failing-run … if without a command
+    "#);
     silent(&[
         "RUN C:\\a.exe & if errorlevel 8 exit 1",
         "RUN C:\\a.exe || if errorlevel 3010 if not errorlevel 3011 exit 0",
@@ -454,83 +339,30 @@ fn a_condition_that_decides_nothing_is_named() {
 
 #[test]
 fn advice_is_in_the_language_of_the_shell() {
-    let rule = "robocopy-exit-code";
-    let of_powershell = "add `; if ($LASTEXITCODE -ge 8) { exit 1 } else { exit 0 }`";
-    let argument = format!("{SHELL}ARG V=1\n");
-    say(&[
-        (
-            "RUN robocopy C:\\a C:\\b",
-            &[rule, "add `& if errorlevel 8"],
-        ),
-        (
-            &format!("{SHELL}RUN robocopy C:\\a C:\\b"),
-            &[rule, of_powershell],
-        ),
-        (
-            "RUN powershell robocopy C:\\a C:\\b",
-            &[rule, of_powershell],
-        ),
-        (
-            &format!("{argument}RUN C:/a.exe b-${{V}}c"),
-            &["foreign-variable: ${V}", "write ${env:V} for"],
-        ),
-        (
-            &format!("{argument}RUN C:/a.exe b-$V"),
-            &["foreign-variable: $V", "write $env:V for"],
-        ),
-        (
-            "ARG test = 1",
-            &["invalid-instruction", "write NAME=VALUE without spaces"],
-        ),
-    ]);
+    say(r"
+        RUN robocopy C:\a C:\b => robocopy-exit-code … add `& if errorlevel 8
+        SHELL¶RUN robocopy C:\a C:\b => robocopy-exit-code … add `; if ($LASTEXITCODE -ge 8) { exit 1 } else { exit 0 }`
+        RUN powershell robocopy C:\a C:\b => robocopy-exit-code … add `; if ($LASTEXITCODE -ge 8) { exit 1 } else { exit 0 }`
+        SHELL¶ARG V=1¶RUN C:/a.exe b-${V}c => foreign-variable: ${V} … write ${env:V} for
+        SHELL¶ARG V=1¶RUN C:/a.exe b-$V => foreign-variable: $V … write $env:V for
+        ARG test = 1 => invalid-instruction … write NAME=VALUE without spaces
+    ");
 }
 
 #[test]
 fn what_fails_unseen_is_named() {
     let stop = SHELL;
-    say(&[
-        (
-            &format!("{stop}COPY c C:/c\nRUN choco install -y a; choco install -y b; mkdir C:/c"),
-            &["lost-exit-code", "choco"],
-        ),
-        (
-            &format!("{stop}COPY c C:/c\nRUN pnpm setup; pnpm --version; Write-Host done"),
-            &["lost-exit-code", "pnpm"],
-        ),
-        (
-            "RUN powershell import-certificate -FilePath a.cer; write-host b",
-            &["error-action", "import-certificate"],
-        ),
-        (
-            &format!("{stop}RUN C:\\vs_buildtools.exe --quiet --wait"),
-            &["installer-wait"],
-        ),
-        (
-            &format!(
-                "{stop}HEALTHCHECK CMD powershell -Command \"try {{ $c = 1; if ($c) {{ exit 0 }} }} \
-                 catch {{ exit 1 }}\""
-            ),
-            &[
-                "quotes-in-nested-shell",
-                "$c",
-                "without powershell -Command",
-            ],
-        ),
-        ("ARG PASSWORD secret", &["spaced-equals", "PASSWORD=secret"]),
-        (
-            "RUN echo 'set A=1' >> build.bat",
-            &["single-quotes-under-cmd", "batch file"],
-        ),
-        (
-            "RUN DEBIAN_FRONTEND=noninteractive apt-get install -y a",
-            &["unix-command: apt-get"],
-        ),
-        (
-            "SHELL [\"C:\\\\vs\\\\VsDevCmd.bat\", \"&&\", \"cmd\", \"/S\", \"/C\"]\n\
-             RUN setx /M PATH \"%PATH%;C:\\a\"",
-            &["setx-path", "developer prompt"],
-        ),
-    ]);
+    say(r#"
+        SHELL¶COPY c C:/c¶RUN choco install -y a; choco install -y b; mkdir C:/c => lost-exit-code … choco
+        SHELL¶COPY c C:/c¶RUN pnpm setup; pnpm --version; Write-Host done => lost-exit-code … pnpm
+        RUN powershell import-certificate -FilePath a.cer; write-host b => error-action … import-certificate
+        SHELL¶RUN C:\vs_buildtools.exe --quiet --wait => installer-wait
+        SHELL¶HEALTHCHECK CMD powershell -Command "try { $c = 1; if ($c) { exit 0 } } catch { exit 1 }" => quotes-in-nested-shell … $c … without powershell -Command
+        ARG PASSWORD secret => spaced-equals … PASSWORD=secret
+        RUN echo 'set A=1' >> build.bat => single-quotes-under-cmd … batch file
+        RUN DEBIAN_FRONTEND=noninteractive apt-get install -y a => unix-command: apt-get
+        SHELL ["C:\\vs\\VsDevCmd.bat", "&&", "cmd", "/S", "/C"]¶RUN setx /M PATH "%PATH%;C:\a" => setx-path … developer prompt
+    "#);
     silent(&[
         "ARG ONE TWO",
         "RUN echo 'use strict'; > a.js",
@@ -562,10 +394,10 @@ fn what_the_last_statement_requires_ends_the_build() {
         "RUN powershell Invoke-WebRequest http://x/a -OutFile $('C:\\a' + $ENV:V + '.exe'); \
          Start-Process -FilePath $('C:\\a' + $ENV:V + '.exe') -Wait",
     ]);
-    say(&[(
+    say_of(
         "RUN powershell wget http://x/a -OutFile c:\\a.lib; wget http://x/b -OutFile c:\\b.lib",
         &["error-action", "wget"],
-    )]);
+    );
 }
 
 #[test]
@@ -574,19 +406,19 @@ fn a_process_that_is_used_later_runs_beside_the_script() {
     silent(&[&format!(
         "{stop}RUN $p = Start-Process a.exe -PassThru; Start-Sleep 2; Stop-Process -InputObject $p"
     )]);
-    say(&[(
+    say_of(
         &format!("{stop}RUN $p = Start-Process setup.exe -PassThru; Start-Sleep 2"),
         &["installer-wait"],
-    )]);
+    );
 }
 
 #[test]
 fn a_repository_without_a_latest_tag_is_named_with_a_release() {
     for from in ["windowsservercore", "mcr.microsoft.com/windowsservercore"] {
-        say(&[(
+        say_of(
             &format!("FROM {from}\n"),
             &["unknown-repository", "servercore", "such as ltsc2022"],
-        )]);
+        );
     }
 }
 
@@ -604,24 +436,12 @@ fn what_works_is_not_reported() {
 
 #[test]
 fn what_a_copy_and_a_port_meant_is_said() {
-    say(&[
-        (
-            "COPY https://a.example/a.zip C:/",
-            &["copy-source: COPY does not download", "write ADD"],
-        ),
-        (
-            "COPY app C:/Program Files/app/",
-            &[
-                "copy-source",
-                "write COPY [\"app\", \"C:/Program Files/app/\"]",
-            ],
-        ),
-        ("COPY a.txt C:/ # text", &["inline-comment: COPY takes #"]),
-        ("EXPOSE 80 # web", &["inline-comment: EXPOSE takes #"]),
-        (
-            r"ENV JAVA_HOME=C:\Program Files\Java",
-            &[r#""Files\Java" has no ="#, "double quotes"],
-        ),
-        (r#"ENV B="C:\jdk\""#, &[r#": "C:\jdk\": " is not closed"#]),
-    ]);
+    say(r#"
+        COPY https://a.example/a.zip C:/ => copy-source: COPY does not download … write ADD
+        COPY app C:/Program Files/app/ => copy-source … write COPY ["app", "C:/Program Files/app/"]
+        COPY a.txt C:/ # text => inline-comment: COPY takes #
+        EXPOSE 80 # web => inline-comment: EXPOSE takes #
+        ENV JAVA_HOME=C:\Program Files\Java => "Files\Java" has no = … double quotes
+        ENV B="C:\jdk\" => : "C:\jdk\": " is not closed
+    "#);
 }
