@@ -57,6 +57,17 @@ fn severities(base: &str, rule: &str, text: &str) -> Vec<Severity> {
     found.map(|it| it.severity).collect()
 }
 
+/// Cases of a table: `TEXT => EXPECTED`. `¶` is a line break, `SHELL` a line that makes PowerShell the
+/// shell, and `NANO` that of the base Nano Server.
+fn cases(table: &str) -> impl Iterator<Item = (String, &str)> {
+    table.trim().lines().map(|case| {
+        let (text, expected) = case.trim_start().split_once(" => ").unwrap();
+        let text = text.replace("SHELL¶", SHELL).replace("NANO¶", NANO);
+        let text = text.replace('¶', "\n");
+        (text, expected)
+    })
+}
+
 /// Names of the rules that find something.
 fn names(base: &str, text: &str) -> Vec<&'static str> {
     let findings = findings(base, text).into_iter();

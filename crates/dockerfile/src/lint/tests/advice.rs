@@ -22,12 +22,9 @@ fn say_of(text: &str, parts: &[&str]) {
     }
 }
 
-/// Each text has one finding: `TEXT => PART … PART`. `¶` is a line break, and `SHELL` a line that makes
-/// PowerShell the shell.
-fn say(cases: &str) {
-    for case in cases.trim().lines() {
-        let (text, parts) = case.trim_start().split_once(" => ").unwrap();
-        let text = text.replace("SHELL¶", SHELL).replace('¶', "\n");
+/// Each text has one finding: `TEXT => PART … PART`.
+fn say(table: &str) {
+    for (text, parts) in cases(table) {
         say_of(&text, &parts.split(" … ").collect::<Vec<_>>());
     }
 }
@@ -284,7 +281,7 @@ fn setx_with_the_whole_path_is_found_under_powershell() {
 fn a_finding_is_as_grave_as_it_is_certain() {
     let two = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS old\n\
         FROM mcr.microsoft.com/windows/nanoserver:10.0.20348.2402\n";
-    let cases = r#"
+    let table = r#"
         RUN --mount=type=cache,target=C:/c C:/a.exe => requires-buildkit Note
         STOPSIGNAL SIGTERM => requires-buildkit Warning
         RUN powershell Import-Module A => lost-with-line Note
@@ -295,9 +292,8 @@ fn a_finding_is_as_grave_as_it_is_certain() {
         TWO¶COPY --from=old /Windows/System32/certoc.exe . => mixed-windows Note
         TWO¶COPY --from=old /Windows/System32/x.dll . => mixed-windows Warning
     "#;
-    for case in cases.trim().lines() {
-        let (text, expected) = case.trim_start().split_once(" => ").unwrap();
-        let text = text.replace("TWO¶", two).replace('¶', "\n");
+    for (text, expected) in cases(table) {
+        let text = text.replace("TWO\n", two);
         let found = findings(PINNED, &text).into_iter();
         let found = found.map(|it| format!("{} {:?}", it.rule.name, it.severity));
         assert_eq!(found.collect::<Vec<_>>(), [expected], "{text}");

@@ -4,22 +4,16 @@ use super::*;
 
 #[test]
 fn a_path_that_ends_in_a_backslash_swallows_the_next_line() {
-    let shell = Cmd;
     let rule = "trailing-backslash";
-    for (text, fixed) in [
-        (
-            "COPY site C:\\inetpub\\wwwroot\\\nRUN echo x",
-            "COPY site C:/inetpub/wwwroot/",
-        ),
-        ("WORKDIR C:\\\n\nRUN echo x", "WORKDIR C:/"),
-        ("ENV DATA C:\\data\\\nRUN echo x", "ENV DATA C:\\\\data\\\\"),
-        (
-            "RUN dir C:\\\\data\\\nRUN echo x",
-            "RUN dir \"C:\\\\data\\\\\"",
-        ),
-        ("RUN dir C:\\data\\", "RUN dir \"C:\\data\\\\\""),
-    ] {
-        assert_eq!(fix(shell, rule, text), fixed);
+    let table = r#"
+        COPY site C:\inetpub\wwwroot\¶RUN echo x => COPY site C:/inetpub/wwwroot/
+        WORKDIR C:\¶¶RUN echo x => WORKDIR C:/
+        ENV DATA C:\data\¶RUN echo x => ENV DATA C:\\data\\
+        RUN dir C:\\data\¶RUN echo x => RUN dir "C:\\data\\"
+        RUN dir C:\data\ => RUN dir "C:\data\\"
+    "#;
+    for (text, fixed) in cases(table) {
+        assert_eq!(fix(Cmd, rule, &text), fixed);
     }
     assert_eq!(
         fix(PowerShell, rule, "RUN Get-Item C:\\data\\\nRUN x"),

@@ -60,29 +60,18 @@ fn a_pair_is_corrected_only_with_all_of_its_instruction() {
 
 #[test]
 fn paths_in_arrays_get_slashes_where_the_parser_removes_backslashes() {
-    for (text, corrected) in [
-        (
-            r#"COPY ["a.txt", "C:\app\x"]"#,
-            r#"COPY ["a.txt", "C:/app/x"]"#,
-        ),
-        (
-            r#"COPY ["a.txt", "C:\\app\\x"]"#,
-            r#"COPY ["a.txt", "C:/app/x"]"#,
-        ),
-        (
-            r#"COPY ["dir\\a.txt", "C:/x/"]"#,
-            r#"COPY ["dir/a.txt", "C:/x/"]"#,
-        ),
-        (r#"COPY ["a", "C:\new"]"#, r#"COPY ["a", "C:/new"]"#),
-        (r"COPY [a.txt, C:\app]", r#"COPY ["a.txt", "C:/app"]"#),
-        (r#"VOLUME ["C:\data"]"#, r#"VOLUME ["C:/data"]"#),
-        (r#"VOLUME ["C:\\data"]"#, r#"VOLUME ["C:/data"]"#),
-        (
-            r#"RUN ["C:\app\setup.exe", "/quiet"]"#,
-            r#"RUN ["C:\\app\\setup.exe", "/quiet"]"#,
-        ),
-    ] {
-        assert_eq!(mended(text), corrected, "{text}");
+    let table = r#"
+        COPY ["a.txt", "C:\app\x"] => COPY ["a.txt", "C:/app/x"]
+        COPY ["a.txt", "C:\\app\\x"] => COPY ["a.txt", "C:/app/x"]
+        COPY ["dir\\a.txt", "C:/x/"] => COPY ["dir/a.txt", "C:/x/"]
+        COPY ["a", "C:\new"] => COPY ["a", "C:/new"]
+        COPY [a.txt, C:\app] => COPY ["a.txt", "C:/app"]
+        VOLUME ["C:\data"] => VOLUME ["C:/data"]
+        VOLUME ["C:\\data"] => VOLUME ["C:/data"]
+        RUN ["C:\app\setup.exe", "/quiet"] => RUN ["C:\\app\\setup.exe", "/quiet"]
+    "#;
+    for (text, corrected) in cases(table) {
+        assert_eq!(mended(&text), corrected, "{text}");
     }
     let message = only(CORE, "eaten-backslash", r#"VOLUME ["C:\\data"]"#).message;
     assert!(message.contains("write /, or begin"), "{message}");
@@ -93,21 +82,16 @@ fn paths_in_arrays_get_slashes_where_the_parser_removes_backslashes() {
 #[test]
 fn quotes_and_dashes_of_word_processors_are_named() {
     let rule = "invalid-json";
-    for (text, corrected) in [
-        (
-            "ENTRYPOINT [“C:/app.exe”, “-x”]",
-            r#"ENTRYPOINT ["C:/app.exe", "-x"]"#,
-        ),
-        (
-            "ENTRYPOINT [\"C:/app.exe\", “-x”]",
-            r#"ENTRYPOINT ["C:/app.exe", "-x"]"#,
-        ),
-        (r"CMD [“C:\\app.exe”]", r#"CMD ["C:\\app.exe"]"#),
-        (r"CMD [“C:\app.exe”]", r#"CMD ["C:\\app.exe"]"#),
-        ("RUN [“cmd”, “/c”, “ver”]", r#"RUN ["cmd", "/c", "ver"]"#),
-        (r"COPY [“a”, “C:\app”]", r#"COPY ["a", "C:/app"]"#),
-    ] {
-        let finding = only(CORE, rule, text);
+    let table = r#"
+        ENTRYPOINT [“C:/app.exe”, “-x”] => ENTRYPOINT ["C:/app.exe", "-x"]
+        ENTRYPOINT ["C:/app.exe", “-x”] => ENTRYPOINT ["C:/app.exe", "-x"]
+        CMD [“C:\\app.exe”] => CMD ["C:\\app.exe"]
+        CMD [“C:\app.exe”] => CMD ["C:\\app.exe"]
+        RUN [“cmd”, “/c”, “ver”] => RUN ["cmd", "/c", "ver"]
+        COPY [“a”, “C:\app”] => COPY ["a", "C:/app"]
+    "#;
+    for (text, corrected) in cases(table) {
+        let finding = only(CORE, rule, &text);
         assert_eq!(finding.fix.as_deref(), Some(corrected), "{text}");
         assert!(finding.message.contains("typographic"), "{text}");
         assert_eq!(finding.severity, Severity::Error);

@@ -190,26 +190,14 @@ fn a_path_without_the_folders_of_windows_hides_the_one_in_the_registry() {
         let found = of_rule(&base, "path-not-expanded", line).into_iter();
         found.map(|it| it.message).next()
     };
-    for (line, part) in [
-        (
-            "ENV PATH=C:\\a;C:\\b",
-            "this PATH lacks Windows' folders, and hides",
-        ),
-        (
-            "ENV PATH=$PATH;C:\\a",
-            "does not expand $PATH to Windows' own (BuildKit",
-        ),
-        (
-            "ENV PATH=C:\\a;%PATH%",
-            "does not expand %PATH%, and this PATH hides",
-        ),
-        // Another rule advises against setx.
-        (
-            "ENV PATH=C:\\a;%PATH%",
-            "in a RUN with [Environment]::SetEnvironmentVariable",
-        ),
-    ] {
-        let found = message(line);
+    let table = r"
+        ENV PATH=C:\a;C:\b => this PATH lacks Windows' folders, and hides
+        ENV PATH=$PATH;C:\a => does not expand $PATH to Windows' own (BuildKit
+        ENV PATH=C:\a;%PATH% => does not expand %PATH%, and this PATH hides
+        ENV PATH=C:\a;%PATH% => in a RUN with [Environment]::SetEnvironmentVariable
+    ";
+    for (line, part) in cases(table) {
+        let found = message(&line);
         assert!(
             found.as_ref().is_some_and(|it| it.contains(part)),
             "{line}: {found:?}"
@@ -310,63 +298,30 @@ fn text_after_an_array_is_a_warning_where_docker_takes_it() {
 
 #[test]
 fn what_published_files_do_on_purpose_is_no_finding() {
-    let stop = format!("{PINNED}{SHELL}");
-    for (text, rule) in [
-        (
-            format!(
-                "{stop}RUN New-LocalUser ci; Add-LocalGroupMember -Group Administrators -Member ci\n\
-                 USER ci\nRUN setx /M A b\n"
-            ),
-            "failing-run",
-        ),
-        (
-            "FROM golang:1.8-nanoserver\nRUN New-Item C:/a\n".to_owned(),
-            "cmdlet-under-cmd",
-        ),
-        (
-            format!("{stop}RUN setx PATH '%PATH%;C:\\a'\n"),
-            "foreign-variable",
-        ),
-        (format!("{PINNED}RUN dir\n# escape=`\n"), "misplaced-escape"),
-        (
-            format!("{stop}RUN C:/m/mysqld.exe --install\n"),
-            "installer-wait",
-        ),
-        (
-            format!("{stop}RUN Set-Service a -StartupType Automatic; Start-Service a\n"),
-            "lost-with-line",
-        ),
-        (
-            format!("{PINNED}RUN npm install -g node-red@3\nCMD node-red\n"),
-            "shell-form-entrypoint",
-        ),
-        (
-            format!("{stop}RUN pwsh -Command \"Copy-Item a b; dir\"\n"),
-            "error-action",
-        ),
-    ] {
+    let table = r#"
+        SHELL¶RUN New-LocalUser ci; Add-LocalGroupMember -Group Administrators -Member ci¶USER ci¶RUN setx /M A b => failing-run
+        FROM golang:1.8-nanoserver¶RUN New-Item C:/a => cmdlet-under-cmd
+        SHELL¶RUN setx PATH '%PATH%;C:\a' => foreign-variable
+        RUN dir¶# escape=` => misplaced-escape
+        SHELL¶RUN C:/m/mysqld.exe --install => installer-wait
+        SHELL¶RUN Set-Service a -StartupType Automatic; Start-Service a => lost-with-line
+        RUN npm install -g node-red@3¶CMD node-red => shell-form-entrypoint
+        SHELL¶RUN pwsh -Command "Copy-Item a b; dir" => error-action
+    "#;
+    for (text, rule) in cases(table) {
         assert!(!names(PINNED, &text).contains(&rule), "{rule}: {text}");
     }
 }
 
 #[test]
 fn what_they_do_by_mistake_is_still_a_finding() {
-    let stop = format!("{PINNED}{SHELL}");
-    for (text, rule) in [
-        (
-            format!("{stop}RUN setx /M PATH '%PATH%;C:\\a'\n"),
-            "foreign-variable",
-        ),
-        (
-            format!("{stop}RUN C:/setup.exe --install\n"),
-            "installer-wait",
-        ),
-        (
-            "FROM golang:1.20-nanoserver-ltsc2022\nRUN New-Item C:/a\n".to_owned(),
-            "cmdlet-under-cmd",
-        ),
-        (format!("{PINNED}CMD node-red\n"), "shell-form-entrypoint"),
-    ] {
+    let table = r"
+        SHELL¶RUN setx /M PATH '%PATH%;C:\a' => foreign-variable
+        SHELL¶RUN C:/setup.exe --install => installer-wait
+        FROM golang:1.20-nanoserver-ltsc2022¶RUN New-Item C:/a => cmdlet-under-cmd
+        CMD node-red => shell-form-entrypoint
+    ";
+    for (text, rule) in cases(table) {
         assert!(names(PINNED, &text).contains(&rule), "{rule}: {text}");
     }
     assert_eq!(names("", "FROM windowsservercore"), ["unknown-repository"]);
