@@ -4,28 +4,32 @@ use super::*;
 
 /// The text has one finding of the rule, with a severity and a part.
 fn judge(severity: Severity, rule: &str, text: &str, part: &str) {
-    say(rule, &[(text, part)]);
+    say_of(rule, text, part);
     assert_eq!(severities(PINNED, rule, text), [severity], "{rule}: {text}");
 }
 
-/// Each text has one finding of the rule, with this part.
-fn say(rule: &str, cases: &[(&str, &str)]) {
-    for (text, part) in cases {
-        let message = only(PINNED, rule, text).message;
-        assert!(message.contains(part), "{text}: {message}, without {part}");
+/// The text has one finding of the rule, with this part.
+fn say_of(rule: &str, text: &str, part: &str) {
+    let message = only(PINNED, rule, text).message;
+    assert!(message.contains(part), "{text}: {message}, without {part}");
+}
+
+/// Each text has one finding of the rule: `TEXT => PART`.
+fn say(rule: &str, table: &str) {
+    for (text, part) in cases(table) {
+        say_of(rule, &text, part);
     }
 }
 
 #[test]
 fn a_string_with_a_programs_name_is_no_call() {
-    let base = format!("{PINNED}{SHELL}");
-    for call in [
-        "& 'cmake' --build . ; Write-Host done",
-        "$out = git clone x; Write-Host done",
-    ] {
-        let text = format!("{base}RUN {call}");
-        say("lost-exit-code", &[(&text, "the build continues if")]);
-    }
+    say(
+        "lost-exit-code",
+        r"
+        SHELL¶RUN & 'cmake' --build . ; Write-Host done => the build continues if
+        SHELL¶RUN $out = git clone x; Write-Host done => the build continues if
+    ",
+    );
 }
 
 #[test]
@@ -38,10 +42,7 @@ fn a_loop_continues_after_a_program_that_fails() {
         "'a', 'b' | %{ choco install $_ -y }; Write-Host done",
     ] {
         let source = format!("{base}RUN {line}");
-        say(
-            "lost-exit-code",
-            &[(&source, "the build continues if choco")],
-        );
+        say_of("lost-exit-code", &source, "the build continues if choco");
     }
     for line in [
         "foreach ($it in 'a', 'b') { choco install $it -y }",
@@ -61,7 +62,7 @@ fn archives_that_do_not_unpack_lose_their_files() {
         "7z x a.7z; del a.7z",
     ] {
         let line = format!("{base}RUN {line}");
-        say("lost-exit-code", &[(&line, "the build continues if")]);
+        say_of("lost-exit-code", &line, "the build continues if");
     }
     for line in [
         "tar -xzf a.tgz",
@@ -72,7 +73,7 @@ fn archives_that_do_not_unpack_lose_their_files() {
         silent(PINNED, "lost-exit-code", &[&format!("{base}RUN {line}")]);
     }
     let cmd = format!("{PINNED}RUN tar -xf a.zip & del a.zip");
-    say("lost-exit-code", &[(&cmd, "write && instead of &")]);
+    say_of("lost-exit-code", &cmd, "write && instead of &");
     silent(PINNED, "lost-exit-code", &[&cmd.replace(" & ", " && ")]);
 }
 
@@ -89,7 +90,7 @@ fn parentheses_do_not_end_a_request_of_a_nested_powershell() {
         ],
     );
     let open = line("https://x.example/a.jar");
-    say("basic-parsing", &[(&open, "without -UseBasicParsing")]);
+    say_of("basic-parsing", &open, "without -UseBasicParsing");
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn a_nested_command_with_expressions_is_the_same_without_quotes() {
 fn the_first_name_of_20h2_gets_no_updates() {
     for image in ["windows/servercore:2009", "windows:2009-KB4579311"] {
         let from = format!("FROM mcr.microsoft.com/{image}");
-        say("dead-base", &[(&from, "20H2")]);
+        say_of("dead-base", &from, "20H2");
         silent(PINNED, "unknown-tag", &[&from]);
     }
     silent(
@@ -127,13 +128,8 @@ fn the_first_name_of_20h2_gets_no_updates() {
         "dead-base",
         &["FROM team/shop:2009", "FROM mirror/windows/servercore:2010"],
     );
-    say(
-        "unknown-tag",
-        &[(
-            "FROM mcr.microsoft.com/windows/servercore:2010",
-            "no tag 2010",
-        )],
-    );
+    let from = "FROM mcr.microsoft.com/windows/servercore:2010";
+    say_of("unknown-tag", from, "no tag 2010");
 }
 
 #[test]
@@ -147,30 +143,22 @@ fn a_line_may_return_to_its_folder() {
 fn a_finding_shows_what_the_file_has() {
     say(
         "eaten-backslash",
-        &[(
-            "WORKDIR C:\\app\\bin",
-            "\"C:\\app\\bin\" becomes \"C:appbin\"",
-        )],
+        r#"WORKDIR C:\app\bin => "C:\app\bin" becomes "C:appbin""#,
     );
     say(
         "args-escaped",
-        &[(
-            "CMD [\"C:\\\\my app\\\\a.exe\"]",
-            "gets \"C:\\my app\\a.exe\" without quotes",
-        )],
+        r#"CMD ["C:\\my app\\a.exe"] => gets "C:\my app\a.exe" without quotes"#,
     );
     let long = format!("LABEL a = \"{}\"", "x".repeat(500));
     let shown = format!("to \"= {}…\"; remove", "x".repeat(38));
-    say(
-        "spaced-equals",
-        &[(&long, &shown), ("ENV A = \"it's\"", "to \"= it's\"")],
-    );
+    say_of("spaced-equals", &long, &shown);
+    say("spaced-equals", r#"ENV A = "it's" => to "= it's""#);
     say(
         "floating-base",
-        &[
-            ("FROM base\nSHELL [\"cmd\", \"/C\"]", "built or pulled last"),
-            ("FROM team/base\nSHELL [\"cmd\", \"/C\"]", "pushed last"),
-        ],
+        r#"
+        FROM base¶SHELL ["cmd", "/C"] => built or pulled last
+        FROM team/base¶SHELL ["cmd", "/C"] => pushed last
+    "#,
     );
 }
 
@@ -178,59 +166,33 @@ fn a_finding_shows_what_the_file_has() {
 fn a_finding_says_what_happens() {
     say(
         "foreign-variable",
-        &[(
-            &format!("{SHELL}ARG V=1\nRUN C:\\a.exe $V"),
-            "$V is a variable of PowerShell, which nothing sets",
-        )],
+        r"SHELL¶ARG V=1¶RUN C:\a.exe $V => $V is a variable of PowerShell, which nothing sets",
     );
-    let health = |code: &str| {
-        format!(
-            "HEALTHCHECK CMD powershell -command try {{ iwr x -useb; return 0; }} catch {{ {code} }}"
-        )
-    };
     say(
         "healthcheck-never-fails",
-        &[
-            (&health("return 1"), "return sets no exit code"),
-            (&health("write-host a"), "add exit 1"),
-        ],
+        r"
+        HEALTHCHECK CMD powershell -command try { iwr x -useb; return 0; } catch { return 1 } => return sets no exit code
+        HEALTHCHECK CMD powershell -command try { iwr x -useb; return 0; } catch { write-host a } => add exit 1
+    ",
     );
     say(
         "lost-exit-code",
-        &[
-            (
-                "RUN a.exe & exit /b %ERRORLEVEL%",
-                "exits with 0 also after a failure",
-            ),
-            (
-                "RUN a.exe & if %ERRORLEVEL% NEQ 0 exit 1",
-                "compares 0 whatever",
-            ),
-            (
-                "RUN a.exe || if \"%ERRORLEVEL%\"==\"3010\" exit 0",
-                "is never true",
-            ),
-        ],
+        r#"
+        RUN a.exe & exit /b %ERRORLEVEL% => exits with 0 also after a failure
+        RUN a.exe & if %ERRORLEVEL% NEQ 0 exit 1 => compares 0 whatever
+        RUN a.exe || if "%ERRORLEVEL%"=="3010" exit 0 => is never true
+    "#,
     );
     say(
         "quotes-under-powershell",
-        &[
-            (
-                &format!("{SHELL}RUN Add-Content a.bat 'if \"%1\" == \"b c\" ('"),
-                "the text in single quotes loses them",
-            ),
-            (
-                &format!("{SHELL}RUN nssm install \"a b\""),
-                "runs the script without them",
-            ),
-        ],
+        r#"
+        SHELL¶RUN Add-Content a.bat 'if "%1" == "b c" (' => the text in single quotes loses them
+        SHELL¶RUN nssm install "a b" => runs the script without them
+    "#,
     );
     say(
         "powershell-chain",
-        &[(
-            &format!("{SHELL}ENTRYPOINT C:/a.bat &&"),
-            "the script fails: omit it",
-        )],
+        "SHELL¶ENTRYPOINT C:/a.bat && => the script fails: omit it",
     );
 }
 
@@ -289,22 +251,22 @@ fn the_file_of_a_download_may_follow_the_short_parameter() {
             &line("curl https://a.example/a.zip -O C:\\a.zip"),
         ],
     );
-    say(
+    say_of(
         rule,
-        &[(&line("curl -O https://a.example/a.zip"), "takes a file")],
+        &line("curl -O https://a.example/a.zip"),
+        "takes a file",
     );
 }
 
 #[test]
 fn a_folder_in_quotes_does_not_end_in_a_backslash() {
-    let escaped = r#"\" is an escaped quote: drop the \"#;
     say(
         "invalid-instruction",
-        &[
-            (r#"WORKDIR "C:\app\""#, escaped),
-            (r#"COPY a "C:\Temp\""#, escaped),
-            (r#"COPY a "C:\my files\""#, "at spaces also in quotes"),
-        ],
+        r#"
+        WORKDIR "C:\app\" => \" is an escaped quote: drop the \
+        COPY a "C:\Temp\" => \" is an escaped quote: drop the \
+        COPY a "C:\my files\" => at spaces also in quotes
+    "#,
     );
 }
 
