@@ -244,65 +244,44 @@ fn every_encoding_is_kept() {
     assert!(after.starts_with(&latin[..latin.len() - 16]));
 }
 
+/// Texts that are not XML, where `¶` is a line break, and how they are refused.
+const MALFORMED: &str = r#"
+hello => line 1, column 1: the XML is malformed: text outside
+<configuration>¶  <a>¶</configuration> => line 3, column 1:
+<configuration>¶  <a>¶ => line 2, column 3: the XML is malformed: <a> is never closed
+<configuration>¶</b> => line 2, column 1:
+<configuration/>¶<configuration/> => line 2, column 1: the XML is malformed: a second root
+<configuration/>x => line 1, column 17:
+<configuration>&nbsp;</configuration> => line 1, column 16:
+<configuration a="&nope;"/> => line 1, column 19:
+<configuration a='1' a='2'/> => line 1, column 22:
+<configuration a=1/> => line 1, column 18:
+<configuration a='<'/> => line 1, column 19:
+<configuration>]]></configuration> => line 1, column 16:
+<configuration><!-- a -- b --></configuration> => line 1, column
+<configuration><1/></configuration> => line 1, column 16:
+¶<?xml version='1.0'?><configuration/> => line 2, column 1:
+<!DOCTYPE x [<!ENTITY a "b">]><configuration/> => line 1, column 1: a document type
+<html></html> => line 1, column 1: the root element is <html>
+<configuration => line 1, column 1
+<configuration><![CDATA[x</configuration> => line 1, column 1
+"#;
+
 #[test]
 fn what_no_xml_reader_would_take_is_refused_with_its_place() {
-    for (text, printed) in [
+    let cases = MALFORMED.trim().lines().map(|case| {
+        let (text, printed) = case.split_once(" => ").unwrap();
+        (text.replace('¶', "\n"), printed)
+    });
+    let others = [
         ("", "line 1, column 1: the XML is malformed: missing root"),
-        (
-            "hello",
-            "line 1, column 1: the XML is malformed: text outside",
-        ),
-        (
-            "<configuration>\n  <a>\n</configuration>",
-            "line 3, column 1: ",
-        ),
-        (
-            "<configuration>\n  <a>\n",
-            "line 2, column 3: the XML is malformed: <a> is never closed",
-        ),
-        ("<configuration>\n</b>", "line 2, column 1: "),
-        (
-            "<configuration/>\n<configuration/>",
-            "line 2, column 1: the XML is malformed: a second root",
-        ),
-        ("<configuration/>x", "line 1, column 17: "),
-        (
-            "<configuration>&nbsp;</configuration>",
-            "line 1, column 16: ",
-        ),
-        ("<configuration a=\"&nope;\"/>", "line 1, column 19: "),
-        ("<configuration a='1' a='2'/>", "line 1, column 22: "),
-        ("<configuration a=1/>", "line 1, column 18: "),
-        ("<configuration a='<'/>", "line 1, column 19: "),
-        ("<configuration>]]></configuration>", "line 1, column 16: "),
-        (
-            "<configuration><!-- a -- b --></configuration>",
-            "line 1, column ",
-        ),
         (
             "<configuration>\u{1}</configuration>",
             "line 1, column 16: ",
         ),
-        ("<configuration><1/></configuration>", "line 1, column 16: "),
-        (
-            "\n<?xml version='1.0'?><configuration/>",
-            "line 2, column 1: ",
-        ),
-        (
-            "<!DOCTYPE x [<!ENTITY a \"b\">]><configuration/>",
-            "line 1, column 1: a document type",
-        ),
-        (
-            "<html></html>",
-            "line 1, column 1: the root element is <html>",
-        ),
-        ("<configuration", "line 1, column 1"),
-        (
-            "<configuration><![CDATA[x</configuration>",
-            "line 1, column 1",
-        ),
-    ] {
-        let found = problem(text);
+    ];
+    for (text, printed) in cases.chain(others.map(|(text, printed)| (text.to_owned(), printed))) {
+        let found = problem(&text);
         assert!(found.starts_with(printed), "{text:?}: {found}");
     }
 }
