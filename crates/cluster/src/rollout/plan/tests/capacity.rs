@@ -144,7 +144,7 @@ fn the_warning_about_the_selector_has_the_pin_of_the_plan() {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::with_cases(200)
+        ..ProptestConfig::with_cases(100)
     })]
 
     #[test]

@@ -540,7 +540,7 @@ fn mixed_clusters() -> impl Strategy<Value = RolloutRequest> {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::with_cases(300)
+        ..ProptestConfig::with_cases(100)
     })]
 
     #[test]

@@ -210,7 +210,7 @@ pub(super) fn clusters() -> impl Strategy<Value = (RolloutRequest, Vec<Landing>)
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::with_cases(300)
+        ..ProptestConfig::with_cases(100)
     })]
 
     #[test]
