@@ -76,7 +76,7 @@ fn limits_of_a_file_search_are_unknown() {
         let signature = format!("{columns}\nsig|a.exe|{limits}");
         let tables = [
             signature.as_str(),
-            "AppSearch|Property|Signature_\nFOUND|sig",
+            SEARCH[0],
             "DrLocator|Signature_|Parent|Path|#Depth\nsig||C:\\tools|0",
             "LaunchCondition|Condition|Description\nFOUND = \"C:\\tools\\a.exe\"|not found",
             "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nLaunchConditions|2",
@@ -88,6 +88,14 @@ fn limits_of_a_file_search_are_unknown() {
     let question = r"whether C:\tools\a.exe has the version of the search sig";
     assert_eq!(unknown("99.0.0.0|"), [question]);
     assert_eq!(unknown("|5"), [question]);
+}
+
+/// What a table of locators finds: a file of a name, or a folder.
+fn searched(locators: &str, file: &str, system: TestSystem) -> RegistryData {
+    let signature = format!("Signature|Signature|FileName\nsig|{file}");
+    let tables = [SEARCH[0], locators, signature.as_str()];
+    let count = if file.is_empty() { 2 } else { 3 };
+    written("FOUND", &tables[..count], system)
 }
 
 /// The results are those of Windows, by wine's tests.
@@ -115,16 +123,12 @@ fn a_value_of_the_registry_is_a_file_or_a_folder() {
     ] {
         let columns = "RegLocator|Signature_|#Root|Key|Name|#Type";
         let search = format!("{columns}\nsig|2|SOFTWARE\\Acme|Path|{}", kind + 16);
-        let signature = format!("Signature|Signature|FileName\nsig|{file}");
-        let app_search = "AppSearch|Property|Signature_\nFOUND|sig";
-        let tables = [app_search, search.as_str(), signature.as_str()];
-        let tables = &tables[..if file.is_empty() { 2 } else { 3 }];
         let key = r"HKLM\SOFTWARE\Acme".parse().unwrap();
         let system = TestSystem {
             values: vec![(key, "Path", RegistryData::expand_sz(value))],
             ..TestSystem::with_file(FILE, b"MZ")
         };
-        let found = written("FOUND", tables, system);
+        let found = searched(&search, file, system);
         let expected = RegistryData::sz(&format!("<{expected}>"));
         assert_eq!(found, expected, "{kind} {file} {value}");
     }
@@ -147,11 +151,7 @@ fn a_path_without_a_drive_is_searched_on_c() {
         (r"\\server\tools", "a.exe", ""),
     ] {
         let search = format!("DrLocator|Signature_|Parent|Path|#Depth\nsig||{path}|");
-        let signature = format!("Signature|Signature|FileName\nsig|{file}");
-        let app_search = "AppSearch|Property|Signature_\nFOUND|sig";
-        let tables = [app_search, search.as_str(), signature.as_str()];
-        let tables = &tables[..if file.is_empty() { 2 } else { 3 }];
-        let found = written("FOUND", tables, TestSystem::with_file(FILE, b"MZ"));
+        let found = searched(&search, file, TestSystem::with_file(FILE, b"MZ"));
         let expected = RegistryData::sz(&format!("<{expected}>"));
         assert_eq!(found, expected, "{path} {file}");
     }
