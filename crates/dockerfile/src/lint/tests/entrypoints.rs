@@ -109,7 +109,6 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
             .find(|finding| finding.rule == "args-escaped")
             .map(|finding| (finding.line, finding.severity))
     };
-    let entry = r#"ENTRYPOINT ["C:\\Program Files\\app\\app.exe"]"#;
     let cmd = r#"CMD ["C:\\Program Files\\app\\app.exe", "serve"]"#;
     let batch = cmd.replace(".exe", ".bat");
     for (line, part) in [
@@ -119,26 +118,21 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
         let messages = of_rule(NANO, "args-escaped", line);
         assert!(messages[0].message.contains(part), "{messages:?}");
     }
-    assert_eq!(found(cmd), Some((2, Severity::Warning)));
-    assert_eq!(
-        found(&format!("{entry}\nCMD [\"serve\"]")),
-        Some((2, Severity::Warning))
-    );
-    assert_eq!(
-        found(&format!("CMD [\"serve\"]\n{entry}")),
-        Some((3, Severity::Warning))
-    );
-    // The base decides then.
-    assert_eq!(found(entry), None);
-    assert_eq!(
-        found(r#"CMD ["C:\\app\\app.exe", "C:\\Program Files"]"#),
-        None
-    );
-    assert_eq!(
-        found(r#"CMD ["\"C:\\Program Files\\app.exe\"", "serve"]"#),
-        None
-    );
-    assert_eq!(found(&format!("{cmd}\nCMD [\"app.exe\"]")), None);
+    // Of an ENTRYPOINT alone, the base decides.
+    let table = r#"
+        CMD ["C:\\Program Files\\app\\app.exe", "serve"] => 2
+        ENTRYPOINT ["C:\\Program Files\\app\\app.exe"]¶CMD ["serve"] => 2
+        CMD ["serve"]¶ENTRYPOINT ["C:\\Program Files\\app\\app.exe"] => 3
+        ENTRYPOINT ["C:\\Program Files\\app\\app.exe"] => none
+        CMD ["C:\\app\\app.exe", "C:\\Program Files"] => none
+        CMD ["\"C:\\Program Files\\app.exe\"", "serve"] => none
+        CMD ["C:\\Program Files\\app\\app.exe", "serve"]¶CMD ["app.exe"] => none
+    "#;
+    for (lines, line) in cases(table) {
+        let line = line.parse::<usize>().ok();
+        let expected = line.map(|line| (line, Severity::Warning));
+        assert_eq!(found(&lines), expected, "{lines}");
+    }
     let linux = "FROM debian\nCMD [\"/opt/my app/run\"]\n";
     assert!(lint(linux).is_empty());
 }
