@@ -119,38 +119,21 @@ fn the_pair_may_be_spread_over_the_stages_that_build_on_each_other() {
 #[test]
 fn reg_must_not_prompt() {
     let rule = "reg-add-force";
-    for (shell, text, fixed) in [
-        (
-            Cmd,
-            "RUN reg delete HKLM\\x /v \"b c\" && echo done",
-            "RUN reg delete HKLM\\x /v \"b c\" /f && echo done",
-        ),
-        (
-            Cmd,
-            "RUN echo a && \\\n    C:\\Windows\\System32\\reg.exe delete HKLM\\x 2>nul",
-            "    C:\\Windows\\System32\\reg.exe delete HKLM\\x /f 2>nul",
-        ),
-        (
-            Other,
-            r#"RUN ["reg", "delete", "HKLM\\x"]"#,
-            r#"RUN ["reg", "delete", "HKLM\\x", "/f"]"#,
-        ),
-        (
-            PowerShell,
-            "RUN if ($x) { reg delete HKLM\\x | Out-Null }",
-            "RUN if ($x) { reg delete HKLM\\x /f | Out-Null }",
-        ),
-        (
-            Cmd,
-            r#"RUN powershell -Command "& reg delete 'HKLM\x y'; exit 0""#,
-            r#"RUN powershell -Command "& reg delete 'HKLM\x y' /f; exit 0""#,
-        ),
-        (
-            PowerShell,
-            r#"RUN ["cmd", "/S", "/C", "reg delete HKLM\\x"]"#,
-            r#"RUN ["cmd", "/S", "/C", "reg delete HKLM\\x /f"]"#,
-        ),
-    ] {
+    let table = r#"
+        cmd> RUN reg delete HKLM\x /v "b c" && echo done => RUN reg delete HKLM\x /v "b c" /f && echo done
+        cmd> RUN echo a && \¶    C:\Windows\System32\reg.exe delete HKLM\x 2>nul =>     C:\Windows\System32\reg.exe delete HKLM\x /f 2>nul
+        none> RUN ["reg", "delete", "HKLM\\x"] => RUN ["reg", "delete", "HKLM\\x", "/f"]
+        PS> RUN if ($x) { reg delete HKLM\x | Out-Null } => RUN if ($x) { reg delete HKLM\x /f | Out-Null }
+        cmd> RUN powershell -Command "& reg delete 'HKLM\x y'; exit 0" => RUN powershell -Command "& reg delete 'HKLM\x y' /f; exit 0"
+        PS> RUN ["cmd", "/S", "/C", "reg delete HKLM\\x"] => RUN ["cmd", "/S", "/C", "reg delete HKLM\\x /f"]
+    "#;
+    for (text, fixed) in cases(table) {
+        let (shell, text) = text.split_once("> ").unwrap();
+        let shell = match shell {
+            "cmd" => Cmd,
+            "PS" => PowerShell,
+            _ => Other,
+        };
         let finding = only_finding(shell, text);
         assert_eq!(finding.rule, rule, "{text}");
         assert_eq!(finding.fix.as_deref(), Some(fixed));
