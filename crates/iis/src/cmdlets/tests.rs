@@ -45,6 +45,25 @@ fn asked(name: &str, parameters: &[(&str, ParameterValue)]) -> Vec<String> {
     edits.chain(into).chain(folder).collect()
 }
 
+/// A cmdlet with its parameters: `NAME|PARAMETER=TEXT|PARAMETER=#NUMBER|SWITCH`.
+fn call(text: &str) -> (&str, Vec<(&str, ParameterValue)>) {
+    let mut words = text.split('|');
+    let name = words.next().unwrap();
+    let parameters = words.map(|word| match word.split_once('=') {
+        Some((name, value)) => match value.strip_prefix('#') {
+            Some(number) => (name, ParameterValue::Number(number.parse().unwrap())),
+            None => (name, ParameterValue::Text(value.to_owned())),
+        },
+        None => (word, ParameterValue::Bool(true)),
+    });
+    (name, parameters.collect())
+}
+
+fn asked_by(text: &str) -> Vec<String> {
+    let (name, parameters) = call(text);
+    asked(name, &parameters)
+}
+
 fn refusal(name: &str, parameters: &[(&str, ParameterValue)]) -> IisChangeError {
     match order(name, parameters) {
         Ok(order) => panic!("{name} {parameters:?}: {order:?}"),
@@ -55,15 +74,7 @@ fn refusal(name: &str, parameters: &[(&str, ParameterValue)]) -> IisChangeError 
 #[test]
 fn sites_and_what_is_in_them_are_made() {
     assert_eq!(
-        asked(
-            "new-website",
-            &[
-                ("name", text("w")),
-                ("port", ParameterValue::Number(8080)),
-                ("physicalpath", text(r"c:\w")),
-                ("applicationpool", text("DefaultAppPool")),
-            ]
-        ),
+        asked_by(r"new-website|name=w|port=#8080|physicalpath=c:\w|applicationpool=DefaultAppPool"),
         [
             format!("{SITE} +[name='w']"),
             format!("{SITE} +[name='w'].[path='/']"),
@@ -75,15 +86,7 @@ fn sites_and_what_is_in_them_are_made() {
         ]
     );
     assert_eq!(
-        asked(
-            "new-webapplication",
-            &[
-                ("name", text("a/b")),
-                ("site", text("default web site")),
-                ("physicalpath", text(r"C:\w")),
-                ("force", ParameterValue::Bool(true)),
-            ]
-        ),
+        asked_by(r"new-webapplication|name=a/b|site=default web site|physicalpath=C:\w|force"),
         [
             format!("{SITE} +[name='default web site'].[path='/a/b']"),
             format!("{SITE} +[name='default web site'].[path='/a/b'].[path='/']"),
@@ -91,14 +94,11 @@ fn sites_and_what_is_in_them_are_made() {
         ]
     );
     assert_eq!(
-        asked("remove-website", &[("name", text("Default Web Site"))]),
+        asked_by("remove-website|name=Default Web Site"),
         [format!("{SITE} -[name='Default Web Site']")]
     );
     assert_eq!(
-        asked(
-            "new-webbinding",
-            &[("name", text("Default Web Site")), ("port", text("81"))]
-        ),
+        asked_by("new-webbinding|name=Default Web Site|port=81"),
         [format!(
             "{SITE} +[name='Default Web Site'].bindings.[protocol='http',bindingInformation='*:81:']"
         )]
@@ -197,12 +197,8 @@ fn filters_and_places_lead_to_sections() {
         assert_eq!(set("/system.WebServer/HTTPErrors", more), expected);
     }
     assert_eq!(
-        asked(
-            "set-webconfiguration",
-            &[
-                ("filter", text("/system.webServer/httpErrors/@errorMode")),
-                ("value", text("Detailed"))
-            ]
+        asked_by(
+            "set-webconfiguration|filter=/system.webServer/httpErrors/@errorMode|value=Detailed"
         ),
         [section]
     );
@@ -248,8 +244,7 @@ fn filters_and_places_lead_to_sections() {
     );
 }
 
-/// What fails on Windows, and what is not certain: cmdlets with their parameters, where a switch has
-/// no value.
+/// What fails on Windows, and what is not certain.
 const REFUSED: &str = r#"
 new-website|physicalpath=C:\w|name=Default Web Site => fails: site "Default Web Site" already exists
 new-website|physicalpath=C:\w|name=default web site|force => unclear: the effect of -Force on it is unknown
@@ -262,6 +257,7 @@ stop-website|name=x => fails: site "x" not found
 remove-webbinding|name=x => unclear: remove-webbinding is not supported
 new-item|path=\SslBindings\0.0.0.0!443 => unclear: IIS:\SslBindings\0.0.0.0!443 is not supported
 set-webconfigurationproperty|filter=/system.webServer/httpErors|name=a|value=b => unclear: the schema has no section
+set-itemproperty|path=\AppPools\p|name=processModel.idleTimeout|value=#0 => unclear: the effect of 0 for idleTimeout is unknown
 "#;
 
 #[test]
@@ -272,31 +268,11 @@ fn what_fails_on_windows_and_what_is_not_certain_is_distinguished() {
         assert!(error.to_string().contains(printed), "{error:?}");
     };
     for case in REFUSED.trim().lines() {
-        let (call, expected) = case.split_once(" => ").unwrap();
+        let (asked, expected) = case.split_once(" => ").unwrap();
         let (kind, printed) = expected.split_once(": ").unwrap();
-        let mut words = call.split('|');
-        let name = words.next().unwrap();
-        let parameters: Vec<(&str, ParameterValue)> = words
-            .map(|word| match word.split_once('=') {
-                Some((name, value)) => (name, text(value)),
-                None => (word, ParameterValue::Bool(true)),
-            })
-            .collect();
+        let (name, parameters) = call(asked);
         check(&refusal(name, &parameters), kind, printed);
     }
-    let zero = refusal(
-        "set-itemproperty",
-        &[
-            ("path", text(r"\AppPools\p")),
-            ("name", text("processModel.idleTimeout")),
-            ("value", ParameterValue::Number(0)),
-        ],
-    );
-    check(
-        &zero,
-        "unclear",
-        "the effect of 0 for idleTimeout is unknown",
-    );
     let whole = refusal(
         "set-webconfigurationproperty",
         &[
