@@ -147,26 +147,7 @@ fn plan() -> Plan {
         name: "test".to_owned(),
         base: base("windows/servercore", &[], None),
         host_build: Some(VERSION),
-        instructions: None,
-        looks_inside: false,
-        files: Vec::new(),
-        registry: Vec::new(),
-        path: None,
-        certificates: Vec::new(),
-        services: Vec::new(),
-        access: Vec::new(),
-        env: BTreeMap::new(),
-        entrypoint: None,
-        cmd: None,
-        user: None,
-        working_dir: None,
-        ports: Vec::new(),
-        labels: BTreeMap::new(),
-        shutdown_timeout: None,
-        iis: None,
-        steps: Vec::new(),
-        notes: Vec::new(),
-        warnings: Vec::new(),
+        ..Plan::default()
     }
 }
 
