@@ -2,7 +2,6 @@
 
 use super::*;
 
-const DOCUMENTS: &str = "system.webServer/defaultDocument";
 const RULES: &str = "system.webServer/security/authorization";
 const ADDRESSES: &str = "system.webServer/security/ipSecurity";
 
