@@ -72,6 +72,9 @@ impl Sbom {
             Ok(read_inventory(&source, &image, &name, &reader.progress).await?)
         })?;
         report_foreign(&self.image, &unread, session);
+        if inventory.layers.is_empty() && inventory.layers_below > 0 {
+            session.note("no layer was read: all are Windows itself");
+        }
         if let Some(note) = inventory.partial_note() {
             session.note(note);
         }

@@ -14,7 +14,7 @@ use wincimg_registry::Root;
 use super::entries::Layout;
 use super::extract::{ExtractedEntry, FoundEntry, resolve_links, search, unreadable};
 use super::facts::ImageFacts;
-use super::layers::{ROOT_ALONE, SMALL_LAYER, base_files, has_root_alone};
+use super::layers::{ROOT_ALONE, base_files, has_root_alone};
 use super::registry::{RegistryFormat, RegistryReport, analyse};
 
 /// History entries of the layers of Microsoft's bases.
@@ -35,9 +35,9 @@ pub struct OwnContents {
     pub windows: Vec<(usize, u64)>,
 }
 
-/// Returns for each layer whether it is Windows itself: foreign layers, those that Microsoft applied
-/// according to the history, and a bottom layer that is large, in an image for one Windows version,
-/// or has a registry.
+/// Returns for each layer whether it is Windows itself: those that Microsoft applied according to the
+/// history, other foreign layers without a step there, and a bottom layer that is foreign or has a
+/// registry.
 pub(super) async fn windows_layers(
     source: &Source,
     image: &Image,
@@ -46,7 +46,7 @@ pub(super) async fn windows_layers(
     let facts = ImageFacts::new(image);
     let mut found: Vec<bool> = Vec::new();
     for (number, blob) in image.manifest().layers.iter().enumerate() {
-        found.push(match is_windows(&facts, number, blob) {
+        found.push(match is_windows(&facts, number) {
             Some(is_windows) => is_windows,
             None => has_registry_of_windows(source, blob, progress).await?,
         });
@@ -55,21 +55,19 @@ pub(super) async fn windows_layers(
 }
 
 /// Returns whether a layer is Windows itself; none if only its contents show it.
-fn is_windows(facts: &ImageFacts, number: usize, blob: &Descriptor) -> Option<bool> {
+fn is_windows(facts: &ImageFacts, number: usize) -> Option<bool> {
     let layer = facts.layers.get(number);
     let step = layer.and_then(|layer| layer.created_by.as_deref());
-    let step_of_windows = |step: &str| {
+    let is_of_windows = step.map(|step| {
         let mut steps = STEPS_OF_WINDOWS.iter();
         steps.any(|known| step.starts_with(known))
-    };
-    if layer.is_none_or(|layer| layer.foreign) || step.is_some_and(step_of_windows) {
-        return Some(true);
-    }
-    // Images of `HostProcess` containers have no version.
-    let is_large = blob.size > SMALL_LAYER && facts.os_version.is_some();
-    match number {
-        0 if is_large => Some(true),
-        0 => None,
+    });
+    let is_foreign = layer.is_none_or(|layer| layer.foreign);
+    match (number, is_of_windows) {
+        (_, Some(true)) => Some(true),
+        // Layers of programs may be foreign, too.
+        (0, _) | (_, None) if is_foreign => Some(true),
+        (0, _) => None,
         _ => Some(false),
     }
 }
@@ -154,26 +152,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_bottom_layer_is_windows_in_an_image_with_a_version() {
-        let host_process = Platform {
-            os_version: None,
-            ..Platform::windows("")
-        };
-        for (platform, size, expected) in [
-            (
-                Platform::windows("10.0.17763.973"),
-                SMALL_LAYER + 1,
-                Some(true),
-            ),
-            (Platform::windows("10.0.17763.973"), SMALL_LAYER, None),
-            (host_process, SMALL_LAYER + 1, None),
-        ] {
-            let image = Image::empty(ManifestFormat::Oci, platform).unwrap();
-            let digest = sha256(b"");
-            let blob = Descriptor::new("application/x", digest.clone(), size);
-            let image = image.append_layer(blob.clone(), digest, History::default());
-            let facts = ImageFacts::new(&image.unwrap());
-            assert_eq!(is_windows(&facts, 0, &blob), expected);
+    fn windows_is_known_by_its_steps_and_by_foreign_layers_that_are_not_a_programs() {
+        const FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip";
+        let platform = Platform::windows("10.0.17763.973");
+        let mut image = Image::empty(ManifestFormat::Oci, platform).unwrap();
+        let layers = [
+            (FOREIGN, "a program"),
+            (FOREIGN, "Install update 1809"),
+            (FOREIGN, ""),
+            (FOREIGN, "COPY a program"),
+            ("application/x", "Apply image 1809"),
+            ("application/x", ""),
+        ];
+        for (number, (media_type, step)) in layers.iter().enumerate() {
+            let digest = sha256(number.to_string().as_bytes());
+            let blob = Descriptor::new(*media_type, digest.clone(), 1 << 30);
+            let history = History {
+                created_by: Some((*step).to_owned()),
+                ..History::default()
+            };
+            image = image.append_layer(blob, digest, history).unwrap();
         }
+        let facts = ImageFacts::new(&image);
+        let found = (0..layers.len()).map(|number| is_windows(&facts, number));
+        let expected = [true, true, true, false, true, false].map(Some);
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_contents_of_a_bottom_layer_show_whether_it_is_windows() {
+        let platform = Platform::windows("10.0.17763.973");
+        let image = Image::empty(ManifestFormat::Oci, platform).unwrap();
+        let digest = sha256(b"");
+        let blob = Descriptor::new("application/x", digest.clone(), 1 << 30);
+        let image = image.append_layer(blob, digest, History::default());
+        let facts = ImageFacts::new(&image.unwrap());
+        assert_eq!(is_windows(&facts, 0), None);
     }
 }

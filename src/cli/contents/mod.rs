@@ -114,7 +114,7 @@ pub(super) fn report_foreign(image: &ImageSource, layers: &[usize], session: &Se
     let layers: Vec<String> = layers.iter().map(ToString::to_string).collect();
     if !layers.is_empty() {
         session.note(format_args!(
-            "skipped foreign layers of Windows, whose bytes are not stored with {image}: {}",
+            "skipped foreign layers, whose bytes are not stored with {image}: {}",
             layers.join(", ")
         ));
     }

@@ -732,7 +732,7 @@ fn without_the_bytes_of_windows_the_other_layers_are_shown_and_so_is_what_they_d
     let output = run(&mut command);
     let notes = String::from_utf8(output.stderr).unwrap();
     assert_eq!(notes.lines().count(), 1, "{notes}");
-    assert_contains!(notes, "skipped foreign layers of Windows");
+    assert_contains!(notes, "skipped foreign layers, whose bytes");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.contains("new.txt") && !text.contains("win.ini"),

@@ -87,8 +87,8 @@ pub async fn attach(
     Ok(reported(&artifact.entry(), &blob, false))
 }
 
-/// The inventory of any Windows image, from its own layers: those above Windows itself. Also returns
-/// the numbers of foreign layers whose bytes are not stored with the image.
+/// The inventory of any Windows image, from its own layers: those above Windows, which is at the
+/// bottom. Also returns the numbers of foreign layers whose bytes are not stored with the image.
 pub async fn read_inventory(
     place: &Source,
     image: &Image,
@@ -96,8 +96,7 @@ pub async fn read_inventory(
     progress: &Arc<dyn Progress>,
 ) -> Result<(Inventory, Vec<usize>), Problem> {
     let windows = windows_layers(place, image, progress).await?;
-    let below = windows.iter().rposition(|is_windows| *is_windows);
-    let below = below.map_or(0, |at| at + 1);
+    let below = windows.iter().take_while(|is_windows| **is_windows).count();
     let mut contents = Vec::new();
     let mut unread = Vec::new();
     for (number, blob) in (1..).zip(&image.manifest().layers).skip(below) {
