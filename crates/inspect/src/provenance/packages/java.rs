@@ -20,6 +20,8 @@ const MANIFEST: &str = "META-INF/MANIFEST.MF";
 const VERSIONS: [&str; 3] = [
     "Implementation-Version", "Bundle-Version", "Specification-Version",
 ];
+/// Ends of the names of files beside a library that belong to its version.
+const CLASSIFIERS: [&str; 3] = ["-sources", "-javadoc", "-tests"];
 const QUALIFIERS: [&str; 11] = [
     "alpha", "beta", "milestone", "m", "rc", "cr", "snapshot", "ga", "final", "release", "sp",
 ];
@@ -27,7 +29,10 @@ const QUALIFIERS: [&str; 11] = [
 /// Returns true if a file name is that of a jar or of an archive with jars, such as a plugin of
 /// Jenkins.
 pub(super) fn is_archive(name: &str) -> bool {
-    has_extension(name, &["jar", "war", "ear", "hpi", "jpi"])
+    let of_jars = [
+        "jar", "war", "ear", "hpi", "jpi", "nar", "rar", "sar", "par", "kar",
+    ];
+    has_extension(name, &of_jars)
 }
 
 pub(super) fn packages(path: &str, bytes: &[u8]) -> FilePackages {
@@ -59,17 +64,16 @@ impl Archives {
         };
         let names = archive.file_names().filter_map(Result::ok);
         let names: Vec<String> = names.map(Cow::into_owned).collect();
-        let poms = names.iter().filter(|name| is_pom(name));
+        let poms = names.iter().filter_map(|name| Some((name, pom_of(name)?)));
         let mut own: Vec<FoundPackage> = poms
-            .take(MOST)
-            .filter_map(|name| of_pom(&self.member(&mut archive, name, LARGEST_TEXT)?))
+            // One more shows that some are left out.
+            .take(MOST + 1)
+            .filter_map(|(name, pom)| of_pom(pom, &self.member(&mut archive, name, LARGEST_TEXT)?))
             .collect();
-        if own.len() != 1 {
-            let manifest = self.member(&mut archive, MANIFEST, LARGEST_TEXT);
-            let found = of_manifest(path, &manifest.unwrap_or_default());
-            let found = found.filter(|found| is_unlisted(path, found, &own));
-            own.extend(found);
-        }
+        let manifest = self.member(&mut archive, MANIFEST, LARGEST_TEXT);
+        let found = of_manifest(path, &manifest.unwrap_or_default());
+        let found = found.filter(|found| is_unlisted(path, found, &own));
+        own.extend(found);
         self.found.packages.extend(own);
         for name in names {
             if !is_archive(&name) {
@@ -109,25 +113,29 @@ impl Archives {
     }
 }
 
-/// `META-INF/maven/GROUP/ARTIFACT/pom.properties`.
-fn is_pom(name: &str) -> bool {
+/// Group and artifact in a path `META-INF/maven/GROUP/ARTIFACT/pom.properties`.
+fn pom_of(name: &str) -> Option<[&str; 2]> {
     let names: Vec<&str> = name.split('/').collect();
-    matches!(
-        names.as_slice(),
-        ["META-INF", "maven", _, _, "pom.properties"]
-    )
+    match names.as_slice() {
+        ["META-INF", "maven", group, artifact, "pom.properties"] => Some([*group, *artifact]),
+        _ => None,
+    }
 }
 
-fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
+fn of_pom([group, artifact]: [&str; 2], bytes: &[u8]) -> Option<FoundPackage> {
     let text = String::from_utf8_lossy(bytes);
     let field = |wanted: &str| {
         let mut fields = text.lines().filter_map(|line| line.split_once('='));
         let found = fields.find(|(name, _)| name.trim() == wanted);
-        found.map(|(_, value)| value.trim().to_owned())
+        let value = found.map(|(_, value)| value.trim());
+        value.filter(|value| !value.is_empty())
     };
-    let name = format!("{}:{}", field("groupId")?, field("artifactId")?);
+    // Debian's Maven writes only the version.
+    let group = field("groupId").unwrap_or(group);
+    let artifact = field("artifactId").unwrap_or(artifact);
     let version = field("version")?;
-    Some(FoundPackage::new(Ecosystem::Maven, &name, Some(&version)))
+    let name = format!("{group}:{artifact}");
+    Some(FoundPackage::new(Ecosystem::Maven, &name, Some(version)))
 }
 
 /// Returns true if none of the descriptions in a jar is that of the package that its file is named
@@ -135,11 +143,26 @@ fn of_pom(bytes: &[u8]) -> Option<FoundPackage> {
 fn is_unlisted(path: &str, found: &FoundPackage, poms: &[FoundPackage]) -> bool {
     let version = found.version.as_deref();
     let is_named = version.is_some_and(|version| last_name(path).contains(version));
+    let name = artifact_of(found);
     let is_same = |pom: &FoundPackage| {
-        let artifact = pom.name.rsplit(':').next().unwrap_or(&pom.name);
-        artifact.starts_with(&found.name) || found.name.ends_with(artifact)
+        let artifact = artifact_of(pom);
+        let is_renamed = poms.len() == 1 && pom.version == found.version;
+        is_renamed || artifact.starts_with(name) || name.ends_with(artifact)
     };
     poms.is_empty() || (is_named && !poms.iter().any(is_same))
+}
+
+fn artifact_of(found: &FoundPackage) -> &str {
+    let name = found.name.as_str();
+    name.split_once(':').map_or(name, |(_, artifact)| artifact)
+}
+
+/// Returns true if a vendor's ID is the group, and not that of a project of many groups, such as
+/// `org.apache`.
+fn is_group(id: &str) -> bool {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
+    let is_part = |part: &str| !part.is_empty() && part.chars().all(is_plain);
+    id.split('.').count() > 2 && id.split('.').all(is_part)
 }
 
 fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
@@ -159,10 +182,13 @@ fn of_manifest(path: &str, bytes: &[u8]) -> Option<FoundPackage> {
         .or_else(of_bundle)
         .or_else(|| of_underscore(stem))
         .or_else(|| Some((stem, *stated.first()?)))?;
+    let group = field("Implementation-Vendor-Id");
+    let group = group.filter(|id| is_group(id) && stem.starts_with(name));
+    let name = group.map_or_else(|| name.to_owned(), |group| format!("{group}:{name}"));
     let supplier = field("Implementation-Vendor").or_else(|| field("Bundle-Vendor"));
     Some(FoundPackage {
         supplier: supplier.map(str::to_owned),
-        ..FoundPackage::new(Ecosystem::Maven, name, Some(version))
+        ..FoundPackage::new(Ecosystem::Maven, &name, Some(version))
     })
 }
 
@@ -210,7 +236,9 @@ fn of_file_name<'a>(stem: &'a str, stated: &[&'a str]) -> Option<(&'a str, &'a s
     if let Some(stated) = stated.first().filter(is_before_classifier) {
         return Some((name, *stated));
     }
-    (is_certain || stated.first().is_none_or(agrees)).then_some((name, version))
+    let mut classifiers = CLASSIFIERS.into_iter();
+    let cut = classifiers.find_map(|classifier| version.strip_suffix(classifier));
+    (is_certain || stated.first().is_none_or(agrees)).then_some((name, cut.unwrap_or(version)))
 }
 
 /// Name and version in a file's name such as `core_1.0`; none if the number is Scala's, which is part
@@ -285,6 +313,8 @@ mod tests {
             ("core-1.0-SNAPSHOT", "1.0", "core", "1.0-SNAPSHOT"),
             ("core-1.0-M1-tests", "1.0-M1", "core", "1.0-M1"),
             ("core-1.0-RC2", "7", "core", "1.0-RC2"),
+            ("core-1.0-sources", "", "core", "1.0"),
+            ("core-1.0-SNAPSHOT-javadoc", "", "core", "1.0-SNAPSHOT"),
             ("core-v1", "", "core", "v1"),
             ("core-v1", "1", "core", "1"),
             ("core-v1", "2.0", "org.example.core", "2.0"),
@@ -303,6 +333,25 @@ mod tests {
         }
         for (file, fields, name, version) in [
             ("core_1.0", "", "core", "1.0"),
+            (
+                "core-1.0",
+                "Implementation-Vendor-Id: org.example.libs\n",
+                "org.example.libs:core",
+                "1.0",
+            ),
+            (
+                "core-1.0",
+                "Implementation-Vendor-Id: org.example\n",
+                "core",
+                "1.0",
+            ),
+            (
+                "core",
+                "Implementation-Vendor-Id: org.example.libs\nBundle-SymbolicName: a.b.c\n\
+                    Bundle-Version: 2.0\n",
+                "a.b.c",
+                "2.0",
+            ),
             ("core_1.0", "Specification-Version: 2.0\n", "core", "1.0"),
             (
                 "core_2.13",
@@ -351,6 +400,18 @@ mod tests {
         }
         let expected = ["org.example:core", "org.example:util", "server"];
         assert_eq!(names("Files/app/server-4.5-all.jar"), expected);
+        // Another version than that of a single one is not a renamed file.
+        let bytes = jar(&members[..1]);
+        let count = |file: &str| packages(file, &bytes).packages.len();
+        assert_eq!(["core2-1.2.3.jar", "all-1.2.3.jar"].map(count), [1, 1]);
+        assert_eq!(count("compiler-2.12.18.jar"), 2);
+    }
+
+    #[test]
+    fn a_pom_without_a_group_has_that_of_its_folder() {
+        let bytes = jar(&[(POM, b"version=1.2.3\n")]);
+        let expected = FoundPackage::new(Ecosystem::Maven, "org.example:core", Some("1.2.3"));
+        assert_eq!(packages("a.jar", &bytes).packages, [expected]);
     }
 
     /// Number of packages of a jar, what is left of a limit, and whether something did not fit.
@@ -384,7 +445,7 @@ mod tests {
         for level in 0..=MOST_NESTED {
             let (packages, _, is_partial) = found(&nested, MOST_UNPACKED);
             assert_eq!((packages, is_partial), (1, false), "{level}");
-            let name = ["lib/a.jar", "web.WAR", "all.ear", "git.hpi"][level % 4];
+            let name = ["lib/a.jar", "web.WAR", "all.ear", "git.hpi", "x.nar"][level % 5];
             nested = jar(&[(name, &nested)]);
         }
         let (packages, _, is_partial) = found(&nested, MOST_UNPACKED);
