@@ -147,13 +147,14 @@ impl Inventory {
     /// Says that packages are left out, if they are.
     pub fn partial_note(&self) -> Option<String> {
         let first = display_path(self.path(*self.partial.first()?));
-        let others = self.partial.len() - 1;
-        Some(match others {
-            0 => format!("not all packages of {first} are listed: it is too large"),
-            _ => format!(
-                "not all packages of {first} and {others} more are listed: they are too large"
-            ),
-        })
+        let others = match self.partial.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        let problem = "too large or too deeply nested";
+        Some(format!(
+            "not all packages of {first}{others} are listed: {problem}"
+        ))
     }
 
     /// The name without its registry and namespaces.

@@ -178,7 +178,7 @@ fn files_that_are_too_large_for_their_packages_are_named() {
     let found = |files: &[(&str, &str)]| inventory(vec![contents(&layer(files))]);
     assert_eq!(found(&[(&a, &package("a", "1"))]).partial_note(), None);
     let note = found(&[(&a, &large)]).partial_note().unwrap();
-    let named = r"C:\app\node_modules\a\package.json are listed: it is too large";
+    let named = r"C:\app\node_modules\a\package.json are listed: too large or too deeply nested";
     assert!(note.ends_with(named), "{note}");
     let note = found(&[(&a, &large), (&b, &large)]).partial_note().unwrap();
     assert!(note.contains("and 1 more are listed"), "{note}");

@@ -181,7 +181,9 @@ impl PackageFileKind {
         };
         let packages = found.packages.into_iter();
         let packages = packages.filter_map(FoundPackage::plausible);
-        found.packages = packages.take(MOST).collect();
+        found.packages = packages.collect();
+        found.is_partial |= found.packages.len() > MOST;
+        found.packages.truncate(MOST);
         found
     }
 }

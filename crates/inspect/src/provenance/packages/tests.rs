@@ -210,6 +210,20 @@ fn a_site_has_the_packages_of_its_configuration_without_tools() {
 }
 
 #[test]
+fn packages_above_the_limit_of_a_file_are_missing_and_that_is_known() {
+    let list = |count: usize| {
+        let libraries =
+            (0..count).map(|number| (format!("A/{number}"), json!({"type": "package"})));
+        let libraries: serde_json::Map<String, Value> = libraries.collect();
+        let list = json!({"libraries": libraries}).to_string();
+        let found = PackageFileKind::NuGet.read("a.deps.json", list.as_bytes());
+        (found.packages.len(), found.is_partial)
+    };
+    assert_eq!(list(MOST), (MOST, false));
+    assert_eq!(list(MOST + 1), (MOST, true));
+}
+
+#[test]
 fn a_program_in_one_file_has_the_packages_of_its_list() {
     let list = br#"{"libraries": {"A/1.0": {"type": "package"}}}"#;
     let with_header = |major: u32| {
