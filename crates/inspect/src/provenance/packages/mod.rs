@@ -176,7 +176,7 @@ impl PackageFileKind {
                 products: products::products(bytes),
                 ..FilePackages::default()
             },
-            Self::NuGet => nuget::dependencies(bytes)
+            Self::NuGet => nuget::dependencies(path, bytes)
                 .unwrap_or_else(|| FilePackages::of(nuget::configured(bytes))),
         };
         let packages = found.packages.into_iter();
@@ -250,7 +250,8 @@ fn of_executable(path: &str, bytes: &[u8]) -> FilePackages {
         None if pe.directory(pe::CLR).is_some() => FilePackages::default(),
         None => {
             let list = nuget::bundled_list(&pe, bytes);
-            let mut found = list.and_then(nuget::dependencies).unwrap_or_default();
+            let found = list.and_then(|list| nuget::dependencies(path, list));
+            let mut found = found.unwrap_or_default();
             found
                 .packages
                 .extend(info.and_then(|info| of_program(&info)));

@@ -1,11 +1,14 @@
 //! `NuGet` packages: from the `NAME.deps.json` of a program, which can be in the program, and from the
 //! `packages.config` of .NET Framework.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::bytes::{part, u32_at, u64_at};
 use super::pe::Pe;
 use super::{Ecosystem, FilePackages, FoundPackage, PackageFileKind};
+use crate::entries::last_name;
 
 /// SHA-256 of `.net core bundle` and a line feed. The offset of the bundle is stored before it.
 pub(super) const BUNDLE: [u8; 32] = [
@@ -79,38 +82,51 @@ fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// A program's packages, and the paths of their files and its own.
-pub(super) fn dependencies(bytes: &[u8]) -> Option<FilePackages> {
+/// The packages in a program's list that the program has, and the paths of their files and its own.
+pub(super) fn dependencies(path: &str, bytes: &[u8]) -> Option<FilePackages> {
     let list = super::json(bytes)?;
     let libraries = list.get("libraries")?.as_object()?;
     let kind = |key: &str| libraries.get(key)?.get("type")?.as_str();
-    let packages = libraries.keys().filter_map(|key| {
-        let (name, version) = key.split_once('/')?;
-        let name = match kind(key)? {
-            "package" => name,
-            // The runtime that a self-contained program includes.
-            "runtimepack" => name.strip_prefix("runtimepack.").unwrap_or(name),
-            _ => return None,
-        };
-        Some(FoundPackage::new(Ecosystem::NuGet, name, Some(version)))
-    });
-    let mut all = FilePackages::of(packages);
+    let mut all = FilePackages::default();
     let targets = list.get("targets").and_then(Value::as_object);
     let targets = targets.into_iter().flat_map(Map::values);
-    let libraries = targets.filter_map(Value::as_object).flatten();
-    for (key, library) in libraries {
+    let targets: Vec<_> = targets.filter_map(Value::as_object).flatten().collect();
+    let mut with_files: BTreeSet<&str> = BTreeSet::new();
+    for (key, library) in &targets {
         let files = match kind(key) {
             Some("project") => &mut all.own,
             Some("package" | "runtimepack") => &mut all.explained,
             // A file that the program refers to directly is a package by itself.
             _ => continue,
         };
+        let others = files.len();
         for kind in ["runtime", "native", "resources", "runtimeTargets"] {
             let assets = library.get(kind).and_then(Value::as_object);
             let assets = assets.into_iter().flatten();
             files.extend(assets.map(|(path, asset)| deployed(kind, path, asset)));
         }
+        if files.len() > others {
+            with_files.insert(key.as_str());
+            // `runtime.win-x64.NAME` has the files of `NAME`.
+            let rest = key.strip_prefix("runtime.");
+            with_files.extend(rest.and_then(|rest| Some(rest.split_once('.')?.1)));
+        }
     }
+    // Others were only needed to build, or the framework has a newer one.
+    let own = last_name(path).strip_suffix(".deps.json");
+    let has_files =
+        |key: &str, name: &str| targets.is_empty() || with_files.contains(key) || own == Some(name);
+    let packages = libraries.keys().filter_map(|key| {
+        let (name, version) = key.split_once('/')?;
+        let name = match kind(key)? {
+            "package" if has_files(key, name) => name,
+            // The runtime that a self-contained program includes.
+            "runtimepack" => name.strip_prefix("runtimepack.").unwrap_or(name),
+            _ => return None,
+        };
+        Some(FoundPackage::new(Ecosystem::NuGet, name, Some(version)))
+    });
+    all.packages = packages.collect();
     Some(all)
 }
 

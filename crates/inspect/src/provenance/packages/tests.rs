@@ -109,6 +109,10 @@ fn a_version_is_what_begins_with_a_number_or_else_the_files_own() {
         ("10.0.17763.1 (WinBuild.160101.0800)", "10.0.17763.1"),
         ("v2.3.4+1f2e3d", "2.3.4"),
         ("8.0.1-rc.2", "8.0.1-rc.2"),
+        (
+            "2.3.1-beta1-61919-13. Commit Hash: 1f2e3d",
+            "2.3.1-beta1-61919-13",
+        ),
         ("unknown", "1.2.3.4"),
         ("", "1.2.3.4"),
     ] {
@@ -184,6 +188,34 @@ fn files_of_packages_are_where_the_program_has_them() {
         "runtimes/win/lib/net8.0/A.dll",
     ];
     assert_eq!(explained, expected);
+}
+
+#[test]
+fn packages_whose_files_a_program_does_not_have_are_left_out() {
+    let list = json!({
+        "targets": {"net": {}, "net/win-x64": {
+            "A/1.0": {"runtime": {"A.dll": {}}},
+            "Build/1.0": {"dependencies": {"A": "1.0"}},
+            "Framework/1.0": {"runtime": {}},
+            "Named/2.1": {},
+            "Other/2.1": {},
+            "runtime.win-x64.Other/2.1": {"native": {"o.dll": {}}},
+        }},
+        "libraries": {
+            "A/1.0": {"type": "package"},
+            "Build/1.0": {"type": "package"},
+            "Framework/1.0": {"type": "package"},
+            "Named/2.1": {"type": "package"},
+            "Other/2.1": {"type": "package"},
+            "runtime.win-x64.Other/2.1": {"type": "package"},
+            "runtimepack.Net/8.0": {"type": "runtimepack"},
+        },
+    });
+    let found = reported_by("shared/Named.deps.json", list.to_string().as_bytes());
+    let mut names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
+    names.sort_unstable();
+    let expected = ["A", "Named", "Net", "Other", "runtime.win-x64.Other"];
+    assert_eq!(names, expected);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn as_version(text: &str) -> Option<String> {
     let word = joined.split_whitespace().next()?;
     let word = word.trim_start_matches(['v', 'V']);
     // The part after a plus is the commit of the build.
-    let word = word.split('+').next()?;
+    let word = word.split('+').next()?.trim_end_matches('.');
     let plausible = word.starts_with(|first: char| first.is_ascii_digit())
         && word
             .chars()
