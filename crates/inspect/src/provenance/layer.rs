@@ -22,7 +22,8 @@ pub struct LayerContents {
     pub files: Vec<LayerFileEntry>,
     /// Its hard links: paths and their files, in this layer or one below it.
     pub(super) links: Vec<(String, Box<str>)>,
-    /// The paths that it deletes from the layers below, with the contents of folders.
+    /// The paths that it deletes from the layers below or replaces by links, with the contents of
+    /// folders.
     pub deleted: Vec<String>,
 }
 
@@ -97,8 +98,11 @@ pub fn scan_layer(
             Some(LayerChange::HardLink(target)) => {
                 contents.links.push((entry.raw.path, target.clone()));
             }
-            Some(LayerChange::Deleted) => contents.deleted.push(entry.path().to_owned()),
-            Some(LayerChange::Folder(()) | LayerChange::Link(_)) | None => {}
+            // What was there is not seen through the link.
+            Some(LayerChange::Deleted | LayerChange::Link(_)) => {
+                contents.deleted.push(entry.path().to_owned());
+            }
+            Some(LayerChange::Folder(())) | None => {}
         }
         if contents.files.len() + contents.links.len() > MAX_FILES {
             return Err(format!("it has more than {MAX_FILES} files").into());

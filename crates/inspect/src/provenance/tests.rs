@@ -149,6 +149,17 @@ fn packages_that_a_later_layer_replaced_or_took_away_are_gone() {
 }
 
 #[test]
+fn packages_that_a_later_layer_replaced_by_a_link_are_gone() {
+    let a = "app/node_modules/a/package.json";
+    let b = "app/node_modules/b/package.json";
+    let first = layer(&[(a, &package("a", "1")), (b, &package("b", "1"))]);
+    let mut second = LayerTar::default();
+    second.link("Files/app/node_modules/A", "C:\\other");
+    let found = inventory(vec![contents(&first), scanned(second)]);
+    assert_eq!(purls(&found), ["pkg:npm/b@1"]);
+}
+
+#[test]
 fn a_mark_that_windows_ignores_takes_nothing_away() {
     let first = layer(&[("app/node_modules/a/package.json", &package("a", "1"))]);
     let mut tar = LayerTar::default();
