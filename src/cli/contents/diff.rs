@@ -74,7 +74,7 @@ pub(super) struct Differences {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) identical: bool,
-    /// Annotations of two indexes and of their entries.
+    /// Annotations of two indexes, and what they state of the compared images.
     pub(super) index: Vec<ConfigDifference>,
     pub(super) images: Vec<ImageDifference>,
     /// Platforms that only one of the indexes has.
@@ -307,7 +307,7 @@ fn annotation(key: &str) -> String {
     format!("annotations {key}")
 }
 
-/// Compares the annotations of two indexes, and those of their entries for the compared images.
+/// Compares the annotations of two indexes, and what they state of the compared images.
 fn diff_indexes(old: &Index, new: &Index, pairs: &[[Image; 2]]) -> Vec<ConfigDifference> {
     let rows = |annotations: BTreeMap<String, String>, of: &str| -> BTreeMap<String, Value> {
         let row = |(key, value): (String, String)| {
@@ -322,7 +322,23 @@ fn diff_indexes(old: &Index, new: &Index, pairs: &[[Image; 2]]) -> Vec<ConfigDif
             let mut entries = index.manifests.iter();
             let entry = entries.find(|entry| entry.digest == *image.digest());
             let annotations = entry.map(|entry| entry.annotations.clone());
-            rows(annotations.unwrap_or_default(), &of)
+            let platform = entry.and_then(|entry| entry.platform.clone());
+            let platform = platform.unwrap_or_default();
+            let features = Some(platform.os_features).filter(|them| !them.is_empty());
+            let about: &str = image.digest().as_ref();
+            let attestations = index.manifests.iter();
+            let attestations = attestations.filter(|it| it.attested() == Some(about));
+            let attestations = Some(attestations.count()).filter(|count| *count > 0);
+            let stated = [
+                ("os.features", features.map(Value::from)),
+                ("variant", platform.variant.map(Value::from)),
+                ("attestations", attestations.map(Value::from)),
+            ];
+            let mut all = rows(annotations.unwrap_or_default(), &of);
+            for (name, value) in stated {
+                all.extend(value.map(|value| (format!("{of}{name}"), value)));
+            }
+            all
         };
         found.extend(diff_settings(entry(old, before), entry(new, after)));
     }

@@ -116,7 +116,7 @@ impl Ls {
             skipped: skipped_layers(&contents),
         };
         match &self.path {
-            ListedPath::Files(path) => self.files(identity, &contents, path),
+            ListedPath::Files(path) => self.files(identity, &contents, path, session),
             ListedPath::Key(path) => {
                 report_unclosed(slice::from_ref(&contents), &[path.hive], session)?;
                 self.keys(identity, &contents, path)
@@ -137,8 +137,16 @@ impl Ls {
         identity: ImageIdentity,
         contents: &ImageContents,
         path: &str,
+        session: &Session,
     ) -> Result<CommandOutcome, Failure> {
         let tree = contents.files();
+        if let Some(link) = tree.broken_name().filter(|_| contents.is_complete()) {
+            session.warn(format_args!(
+                "no runtime unpacks layer {}: the file of hard link {} does not exist",
+                link.layer,
+                Untrusted(display_path(&link.path))
+            ));
+        }
         let top = tree.get(path);
         let is_there = |entry: &FileEntry| entry.kind != LayerChange::Deleted;
         // No layer has to describe the drive itself.

@@ -231,12 +231,20 @@ pub(super) fn one_of(
         .iter()
         .map(|image| image.config().platform().to_string())
         .collect();
+    let listed = std::iter::zip(&images, &versions).map(|(image, version)| {
+        let others = versions.iter().filter(|other| *other == version);
+        match others.count() {
+            1 => version.clone(),
+            _ => format!("{version} ({})", image.digest()),
+        }
+    });
+    let listed: Vec<String> = listed.collect();
     if let (Some(image), 1) = (images.pop(), count) {
         return Ok(image);
     }
     let platform = wanted.map_or_else(|| "Windows".to_owned(), ToString::to_string);
     let hint = how_to_choose(location, &versions, images.first(), wanted);
-    let versions = versions.join(", ");
-    let problem = format!("{location} has {count} images for {platform}: {versions}");
+    let listed = listed.join(", ");
+    let problem = format!("{location} has {count} images for {platform}: {listed}");
     Err(Failure::usage(problem).hint(hint))
 }

@@ -851,6 +851,44 @@ fn annotations_of_two_indexes_are_compared() {
     assert_eq!(same["index"], json!([]));
 }
 
+#[test]
+fn features_and_attestations_of_an_image_in_two_indexes_are_compared() {
+    let images = Images::new();
+    let entry = image("17763.1040", vec![bottom()]);
+    let plain = entry.image.index_entry();
+    let mut featured = plain.clone();
+    featured.platform.as_mut().unwrap().os_features = vec!["win32k".to_owned()];
+    let mut statement = plain.clone();
+    statement.platform = None;
+    let about = plain.digest.to_string();
+    let marks = [
+        ("vnd.docker.reference.type", "attestation-manifest"),
+        ("vnd.docker.reference.digest", &about),
+    ];
+    statement.annotations = marks.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    for (name, listed) in [("one", vec![plain]), ("two", vec![featured, statement])] {
+        block_on(async {
+            let sink = images.sink(name).await;
+            entry.put_blobs(&sink, |_| true).await;
+            sink.put_document(&entry.document()).await.unwrap();
+            let index = Index::new(ManifestFormat::Docker, listed);
+            let index = Document::Index(Verbatim::new(index).unwrap());
+            sink.publish(&index, Some("1")).await.unwrap();
+        });
+    }
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    assert_eq!(found["identical"], false);
+    let row = |name: &str, after: Value| {
+        let setting = format!("windows/amd64:10.0.17763.1040 {name}");
+        json!({"setting": setting, "change": "added", "before": null, "after": after})
+    };
+    let expected = [
+        row("attestations", json!(1)),
+        row("os.features", json!(["win32k"])),
+    ];
+    assert_eq!(found["index"], json!(expected));
+}
+
 /// An index whose entries state this version, whatever the configurations have; `BuildKit` writes
 /// none.
 fn put_index_with(images: &Images, name: &str, entries: &[StandIn], stated: Option<&str>) {
@@ -900,6 +938,31 @@ fn images_for_which_an_index_states_one_version_are_named_by_digest() {
     command.args(["--platform", "windows/amd64:10.0.17763.1040"]);
     let errors = String::from_utf8(command.output().unwrap().stderr).unwrap();
     assert_contains!(errors, "name one by its digest: oci:both:sha256:");
+}
+
+#[test]
+fn images_of_one_platform_are_told_apart_by_their_digests() {
+    let images = Images::new();
+    let entries = [vec![bottom()], vec![bottom(), app()]];
+    let entries = entries.map(|tars| image("17763.1040", tars));
+    put_index_with(&images, "both", &entries, Some("10.0.17763.1040"));
+    let errors = images.command(&["ls", "oci:both"]).tells(2);
+    for entry in entries {
+        let named = format!("windows/amd64:10.0.17763.1040 ({})", entry.image.digest());
+        assert_contains!(errors, &named);
+    }
+}
+
+#[test]
+fn ls_warns_of_a_hard_link_without_its_file() {
+    let images = Images::new();
+    let mut tar = LayerTar::default();
+    tar.hard_link("Files/app/a.txt", "Files/app/none.txt");
+    images.put("one", &image("17763.1040", vec![bottom(), tar.tar()]));
+    let output = run(&mut images.command(&["ls", "oci:one"]));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let expected = r"no runtime unpacks layer 2: the file of hard link C:\app\a.txt does not exist";
+    assert_contains!(errors, expected);
 }
 
 #[test]

@@ -211,6 +211,13 @@ impl FileTree {
         }
     }
 
+    /// A hard link whose file no layer has, if all layers were read.
+    pub fn broken_name(&self) -> Option<&FileEntry> {
+        let names = self.names.keys();
+        let mut names = names.filter_map(|name| self.entries.get(name));
+        names.find(|entry| entry.kind == LayerChange::Link(LinkTarget::default()))
+    }
+
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = &FileEntry> {
         self.entries.values()
