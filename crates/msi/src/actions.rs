@@ -16,6 +16,8 @@ const AFTER_DIALOGS: u32 = 0x300;
 
 const LIBRARY: u32 = 1;
 const ERROR: u32 = 19;
+/// Bits of the type that all programs have, whatever says where they are.
+const PROGRAM: u32 = 2;
 const SET_DIRECTORY: u32 = 35;
 const SET_PROPERTY: u32 = 51;
 
@@ -65,6 +67,11 @@ fn is_left_out(kind: u32) -> bool {
     kind & ROLLBACK != 0
 }
 
+/// Returns true for an action that may set properties.
+fn may_set_properties(kind: u32) -> bool {
+    kind & IN_SCRIPT == 0 && kind & 0x7 != PROGRAM
+}
+
 impl Session<'_> {
     /// Runs a custom action whose condition is true.
     pub(crate) fn custom_action(
@@ -76,7 +83,10 @@ impl Session<'_> {
         let name = action.text("Action");
         let kind = action.flags("Type");
         let (source, target) = (action.text("Source"), action.text("Target"));
-        if self.options.skipped_actions.iter().any(|it| it == name) {
+        if self.is_skipped(name) {
+            if may_set_properties(kind) && self.missing_action.is_none() {
+                self.missing_action = Some(name.to_owned());
+            }
             let what = self.configured(source, target)?;
             let note = format!("custom action {name} is skipped as requested{what}");
             self.notes.push(note);
@@ -99,7 +109,7 @@ impl Session<'_> {
                 }
                 return self.move_directory(source, &path);
             }
-            (ERROR, _) => return self.fail(self.message(target)?),
+            (ERROR, _) => return self.fail(condition, self.message(target)?),
             (LIBRARY, _) if self.library_action(name, source, target)? => return Ok(()),
             (LIBRARY, "InstallCertificates") if is_of_wix(source) && self.has_certificates() => {
                 match self.certificates() {
@@ -110,6 +120,9 @@ impl Session<'_> {
             }
             _ => self.configured(source, target)?,
         };
+        if may_set_properties(kind) {
+            self.missing_action = Some(name.to_owned());
+        }
         let runs = self.describe(kind, source, target)? + &problem;
         self.add_refused(name, kind, condition, &runs, plan);
         Ok(())

@@ -3,6 +3,7 @@
 //!
 //! The grammar and precedence are those of Microsoft's page "Conditional Statement Syntax".
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// Maximum depth of parentheses.
@@ -36,6 +37,16 @@ pub(crate) fn evaluate(condition: &str, value: &dyn Fn(&str) -> String) -> Optio
         };
         Some(Some(is_true))
     })
+}
+
+/// True if a condition has a symbol that is so.
+pub(crate) fn asks(condition: &str, is_so: &dyn Fn(&str) -> bool) -> bool {
+    let is_asked = Cell::new(false);
+    evaluate(condition, &|symbol| {
+        is_asked.set(is_asked.get() || is_so(symbol));
+        String::new()
+    });
+    is_asked.get()
 }
 
 /// Evaluates a condition with some binary operators, the weakest first. `None` if it is invalid or

@@ -94,6 +94,7 @@ impl<R: Read + Seek> Package<R> {
             unknown: Vec::new(),
             unknown_searches: BTreeSet::new(),
             unknown_values: RefCell::default(),
+            missing_action: None,
             formatted: Cell::default(),
             notes: Vec::new(),
         };

@@ -3,6 +3,7 @@
 use wincimg_registry::{RegistryData, TypedData};
 
 use super::builder::Builder;
+use super::condition;
 use super::database::Row;
 use super::error::MsiError;
 use super::permissions;
@@ -81,39 +82,50 @@ const OF_USER: [&str; 9] = [
 /// Platforms whose programs do not run on AMD64.
 const OTHER_PLATFORMS: [&str; 3] = ["Arm", "Arm64", "Intel64"];
 
+/// Properties that Windows sets. It reports Windows 8.1 to packages on all newer versions.
+const SYSTEM_PROPERTIES: [(&str, &str); 23] = [
+    ("AdminUser", "1"),
+    ("ComputerName", "CONTAINER"),
+    ("Intel", "6"),
+    ("LogonUser", "ContainerAdministrator"),
+    ("MsiAMD64", "6"),
+    ("Msix64", "6"),
+    ("MsiNTProductType", "3"),
+    ("MsiRunningElevated", "1"),
+    ("MsiTrueAdminUser", "1"),
+    ("OLEAdvtSupport", "1"),
+    ("Privileged", "1"),
+    // Not installed yet.
+    ("ProductState", "-1"),
+    ("RedirectedDllSupport", "2"),
+    ("ServicePackLevel", "0"),
+    ("ShellAdvtSupport", "1"),
+    ("SystemLanguageID", "1033"),
+    ("UILevel", "2"),
+    ("UserLanguageID", "1033"),
+    ("VersionMsi", "5.00"),
+    ("VersionNT", "603"),
+    ("VersionNT64", "603"),
+    ("WindowsBuild", "9600"),
+    ("ACTION", "INSTALL"),
+];
+
+/// Returns true for a condition that only properties of Windows decide.
+fn is_of_windows(condition: &str) -> bool {
+    let is_own = |symbol: &str| {
+        let mut own = SYSTEM_PROPERTIES.iter();
+        symbol == "Installed" || own.any(|(name, _)| *name == symbol)
+    };
+    !condition::asks(condition, &|symbol| !is_own(symbol))
+}
+
 impl Session<'_> {
     /// Sets the properties of the package, of Windows, and of the command line.
     fn set_properties(&mut self) {
         for row in self.database.rows("Property") {
             self.set(row.text("Property"), row.text("Value"));
         }
-        // Windows Installer reports Windows 8.1 to packages on all newer versions.
-        for (name, value) in [
-            ("AdminUser", "1"),
-            ("ComputerName", "CONTAINER"),
-            ("Intel", "6"),
-            ("LogonUser", "ContainerAdministrator"),
-            ("MsiAMD64", "6"),
-            ("Msix64", "6"),
-            ("MsiNTProductType", "3"),
-            ("MsiRunningElevated", "1"),
-            ("MsiTrueAdminUser", "1"),
-            ("OLEAdvtSupport", "1"),
-            ("Privileged", "1"),
-            // Not installed yet.
-            ("ProductState", "-1"),
-            ("RedirectedDllSupport", "2"),
-            ("ServicePackLevel", "0"),
-            ("ShellAdvtSupport", "1"),
-            ("SystemLanguageID", "1033"),
-            ("UILevel", "2"),
-            ("UserLanguageID", "1033"),
-            ("VersionMsi", "5.00"),
-            ("VersionNT", "603"),
-            ("VersionNT64", "603"),
-            ("WindowsBuild", "9600"),
-            ("ACTION", "INSTALL"),
-        ] {
+        for (name, value) in SYSTEM_PROPERTIES {
             self.set(name, value);
         }
         self.set("PackageCode", self.summary.package_code.clone());
@@ -255,9 +267,8 @@ impl Session<'_> {
             if !self.database.has_rows(table) {
                 continue;
             }
-            let is_skipped = self.options.skipped_actions.iter().any(|it| it == table);
             match self.permissions(table, plan) {
-                Ok(locks) if !is_skipped => {
+                Ok(locks) if !self.is_skipped(table) => {
                     for lock in locks {
                         lock.apply(plan)?;
                     }
@@ -331,7 +342,7 @@ impl Session<'_> {
 
     /// Refuses what only Windows can do, unless it is to be left out.
     pub(crate) fn refuse(&mut self, name: &str, condition: &str, runs: &str, plan: &mut Builder) {
-        if self.options.skipped_actions.iter().any(|it| it == name) {
+        if self.is_skipped(name) {
             self.notes.push(format!("{name} is skipped as requested"));
             return;
         }
@@ -450,19 +461,25 @@ impl Session<'_> {
             let is_met = self.is_true(condition, "LaunchCondition")?;
             if !is_met {
                 let message = self.format(row.text("Description"))?;
-                self.fail(format!(
-                    "the package refuses this system ({condition}): {message}"
-                ))?;
+                let why = format!("the package refuses this system ({condition}): {message}");
+                self.fail(condition, why)?;
             }
         }
         Ok(())
     }
 
-    /// Fails, unless something unknown may decide it: that is reported at the end.
-    pub(crate) fn fail(&self, why: String) -> Result<(), MsiError> {
-        if self.unknown.is_empty() && self.unknown_values.borrow().is_empty() {
-            return Err(MsiError::Fails(why));
+    /// Fails by a condition, unless something unknown or an action that does not run here may decide
+    /// it: that is reported at the end.
+    pub(crate) fn fail(&self, condition: &str, why: String) -> Result<(), MsiError> {
+        let is_known = self.unknown.is_empty() && self.unknown_values.borrow().is_empty();
+        match &self.missing_action {
+            _ if is_of_windows(condition) => Err(MsiError::Fails(why)),
+            _ if !is_known => Ok(()),
+            None => Err(MsiError::Fails(why)),
+            Some(name) if self.is_skipped(name) => Err(MsiError::unsupported(format!(
+                "{why} (unless {name} decides it, which is skipped)"
+            ))),
+            Some(_) => Ok(()),
         }
-        Ok(())
     }
 }

@@ -107,6 +107,9 @@ pub(crate) struct Session<'a> {
     pub(crate) unknown_searches: BTreeSet<String>,
     /// Variables and properties without a known value that were asked for.
     pub(crate) unknown_values: RefCell<BTreeSet<String>>,
+    /// An action that may set properties and does not run here: the last one that requires Windows,
+    /// else the first one that is skipped.
+    pub(crate) missing_action: Option<String>,
     /// Length of the values in formatted texts so far.
     pub(crate) formatted: Cell<usize>,
     pub(crate) notes: Vec<String>,
@@ -213,12 +216,7 @@ impl<'a> Session<'a> {
 
     /// True if a condition asks for a property whose search has an unknown result.
     pub(crate) fn is_uncertain(&self, condition: &str) -> bool {
-        let is_asked = Cell::new(false);
-        condition::evaluate(condition, &|symbol| {
-            is_asked.set(is_asked.get() || self.unknown_searches.contains(symbol));
-            String::new()
-        });
-        is_asked.get()
+        condition::asks(condition, &|symbol| self.unknown_searches.contains(symbol))
     }
 
     /// Evaluates a condition of a table.
@@ -239,6 +237,11 @@ impl<'a> Session<'a> {
             let is_for_machine = self.property("MSIINSTALLPERUSER").is_empty();
             self.set("ALLUSERS", if is_for_machine { "1" } else { "" });
         }
+    }
+
+    /// True if an action is left out on request.
+    pub(crate) fn is_skipped(&self, action: &str) -> bool {
+        self.options.skipped_actions.iter().any(|it| it == action)
     }
 
     /// A component that is installed.

@@ -3,6 +3,7 @@
 
 use wincimg_registry::{RegistryData, TypedData};
 
+use super::database::Row;
 use super::error::MsiError;
 use super::registry::software_key;
 use super::session::Session;
@@ -12,10 +13,19 @@ pub(crate) const LIBRARY: &str = "MSVBDPCADLL";
 
 /// Property that the check sets.
 const AVAILABLE: &str = "VSDFXAvailable";
+/// Conditions of a project, and the entry point that sets the property of each.
+const CHECKS: [(&str, &str); 2] = [
+    (AVAILABLE, "CheckFX"),
+    ("VSDNETCoreAvailable", "CheckNETCore"),
+];
 /// Property with the required version.
 const VERSION: &str = "VSDFrameworkVersion";
 /// Property of projects that a newer version may do for.
 const ALLOWS_LATER: &str = "VSDAllowLaterFrameworkVersions";
+
+/// Says which base has these versions.
+const WITH_3_5: &str =
+    " (mcr.microsoft.com/dotnet/framework/runtime:3.5 has .NET Framework 2.0 to 3.5)";
 
 /// The value `Release` of each version, at least.
 /// <https://learn.microsoft.com/dotnet/framework/install/how-to-determine-which-versions-are-installed>
@@ -40,23 +50,24 @@ impl Session<'_> {
     pub(crate) fn check_framework(&mut self) -> Result<bool, MsiError> {
         let questions = self.unknown.len();
         let found = self.has_framework()?;
+        let is_unknown = self.unknown.len() > questions;
         if found == Some(true) {
             self.set(AVAILABLE, "TRUE");
-        } else if found.is_none() || self.unknown.len() > questions {
+        } else if is_unknown {
             self.unknown_searches.insert(AVAILABLE.to_owned());
         }
-        Ok(found.is_some())
+        Ok(found.is_some() || is_unknown)
     }
 
     fn has_framework(&mut self) -> Result<Option<bool>, MsiError> {
-        let (below, name, least) = match self.property(VERSION).trim_start_matches('v') {
-            // Both are parts of the feature .NET Framework 3.5.
-            "2.0.50727" => ("v2.0.50727", "Install", 1),
-            version if version == "3.5" || version.starts_with("3.5.") => ("v3.5", "Install", 1),
-            version => match RELEASES.iter().find(|(own, _)| *own == version) {
-                Some((_, release)) => (r"v4\Full", "Release", *release),
-                None => return Ok(None),
-            },
+        let version = self.property(VERSION).trim_start_matches('v');
+        let mut releases = RELEASES.iter();
+        let (below, name, least) = if let Some(below) = part_of_3_5(version) {
+            (below, "Install", 1)
+        } else if let Some((_, release)) = releases.find(|(own, _)| *own == version) {
+            (r"v4\Full", "Release", *release)
+        } else {
+            return Ok(None);
         };
         // The library is a program of 32 bits in every package.
         let path = format!(r"Microsoft\NET Framework Setup\NDP\{below}");
@@ -72,15 +83,37 @@ impl Session<'_> {
     pub(crate) fn check_project(&self, name: &str) -> Result<(), MsiError> {
         for row in self.database.rows("_VsdLaunchCondition") {
             let condition = row.text("Condition");
-            if self.is_uncertain(condition) || self.is_true(condition, name)? {
+            let is_open = self.is_uncertain(condition) || self.is_left_out(condition);
+            if is_open || self.is_true(condition, name)? {
                 continue;
             }
+            let version = self.property(VERSION);
             let message = self.format(row.text("Description"))?;
-            let message = message.replace("[1]", self.property(VERSION));
-            self.fail(format!(
-                "{name} refuses this system ({condition}): {message}"
-            ))?;
+            let message = message.replace("[1]", version);
+            let is_old = condition == AVAILABLE && part_of_3_5(version).is_some();
+            let base = if is_old { WITH_3_5 } else { "" };
+            let why = format!("{name} refuses this system ({condition}): {message}{base}");
+            self.fail(condition, why)?;
         }
         Ok(())
+    }
+
+    /// True if the check of a condition is left out on request.
+    fn is_left_out(&self, condition: &str) -> bool {
+        let is_check = |row: &Row<'_>| {
+            row.text("Source") == LIBRARY && CHECKS.contains(&(condition, row.text("Target")))
+        };
+        let mut actions = self.database.rows("CustomAction").filter(is_check);
+        actions.any(|row| self.is_skipped(row.text("Action")))
+    }
+}
+
+/// The key of a version that is a part of the feature .NET Framework 3.5.
+fn part_of_3_5(version: &str) -> Option<&'static str> {
+    match version.trim_start_matches('v') {
+        "2.0" | "2.0.50727" => Some("v2.0.50727"),
+        "3.0" => Some("v3.0"),
+        version if version == "3.5" || version.starts_with("3.5.") => Some("v3.5"),
+        _ => None,
     }
 }
