@@ -497,7 +497,9 @@ async fn a_feature_that_the_package_does_not_have_is_an_error() {
         inspect.assert().failure().stderr(contains(value));
     }
     let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\nfeatures = [\"complete\"]\n");
-    bench.recipe_refused(&entry).is("recipe/msi", &[named]);
+    bench
+        .recipe_refused(&entry)
+        .is("recipe/msi", &[named, "use a base"]);
 }
 
 #[test(multi_thread)]
@@ -843,10 +845,13 @@ async fn a_cabinet_may_be_beside_its_package() {
     bench
         .refused(&format!("COPY a.msi C:/in/\n{line}"))
         .is("dockerfile/fails", &[r"C:\in\own.cab", "COPY it"]);
+    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
+    bench
+        .recipe_refused(&entry)
+        .is("recipe/msi", &["own.cab", "into the folder of the package"]);
     bench.write("own.cab", cabinet);
     let layers = bench.layers(&format!("COPY a.msi own.cab C:/in/\n{line}"));
     assert_eq!(files_of(&layers[1])[SERVER], b"a server\n");
-    let entry = format!("{HEAD}[[msi]]\nfile = \"a.msi\"\n");
     bench.build_recipe(&entry, &[]).success();
     assert_eq!(files_of(&bench.built()[0])[SERVER], b"a server\n");
     // What it says is damaged is not laid.
@@ -939,7 +944,7 @@ async fn a_bundle_of_one_package_installs_it() {
         ),
         (
             r"C:\cut.exe /quiet",
-            "dockerfile/needs-windows",
+            "dockerfile/refused",
             "ends before the packages",
         ),
         (

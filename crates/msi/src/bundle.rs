@@ -87,7 +87,7 @@ fn containers(reader: &mut (impl Read + Seek)) -> Result<(Extent, Extent), MsiEr
     let truncated = || MsiError::damaged("the header of the bundle is truncated");
     let number = |at: usize| number(&header, at).ok_or_else(truncated);
     if number(0)? != MAGIC {
-        return Err(MsiError::damaged("the bundle has another header"));
+        return Err(MsiError::unsupported("the bundle has another header"));
     }
     let (stub, signature, signed) = (number(24)?, number(32)?, number(36)?);
     if number(44)? != 2 {

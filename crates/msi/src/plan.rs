@@ -140,6 +140,17 @@ pub enum InstalledContent {
     Package,
 }
 
+impl InstalledContent {
+    /// True if it is in a file beside the package.
+    pub fn is_beside(&self) -> bool {
+        match self {
+            Self::Cabinet { cabinet, .. } => !cabinet.starts_with('#'),
+            Self::Beside(_) => true,
+            Self::Stream(_) | Self::Bytes(_) | Self::Package => false,
+        }
+    }
+}
+
 impl fmt::Display for InstalledContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

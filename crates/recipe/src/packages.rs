@@ -318,6 +318,14 @@ impl PlannedLayer {
 const INSTEAD_OF_MSI: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or \
                               unpack a zip of the program with [[files]]";
 
+/// Hint for a package that fails, as it does on Windows.
+const CHECK_BASE: &str =
+    "correct its properties and features, or use a base with what the package requires";
+
+/// Hint for a file beside a package that cannot be read.
+const BESIDE: &str = "put its cabinets (.cab) into the folder of the package, a local file, or \
+                      unpack a zip of the program with [[files]]";
+
 fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
     let name = &package.options.file_name;
     Problem::context(format!("cannot install {name}"), problem)
@@ -348,7 +356,11 @@ impl PlannedPackage {
         };
         let plan = opened.plan_installation(&self.options, &system);
         let mut plan = plan.map_err(|error| {
-            let hint = matches!(error, MsiError::Unsupported(_)).then_some(INSTEAD_OF_MSI);
+            let hint = match error {
+                MsiError::Unsupported(_) => Some(INSTEAD_OF_MSI),
+                MsiError::Fails(_) => Some(CHECK_BASE),
+                _ => None,
+            };
             failed_by(&error).hint_if(hint)
         })?;
         if self.is_extracted {
@@ -394,7 +406,9 @@ impl PlannedPackage {
         }
         for file in plan.files {
             let content = content_of(&file.source, self, opened, &|path| self.beside(path));
-            let source = content.map_err(|why| refused(format!("{}: {why}", file.path)))?;
+            let hint = file.source.is_beside().then_some(BESIDE);
+            let failed = |why: String| refused(format!("{}: {why}", file.path)).hint_if(hint);
+            let source = content.map_err(failed)?;
             put(file.path, PlannedContent::File(source));
         }
         Ok(())

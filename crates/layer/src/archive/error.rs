@@ -24,6 +24,14 @@ pub enum ArchiveError {
         /// Name of the archive.
         archive: String,
     },
+    /// It is whole, and uses what is not supported.
+    #[error("cannot unpack {what}: {problem}")]
+    Unsupported {
+        /// The archive.
+        what: String,
+        /// The problem.
+        problem: String,
+    },
     /// It is not an archive that can be unpacked.
     #[error("cannot unpack {what}: {problem}")]
     Invalid {

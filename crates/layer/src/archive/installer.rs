@@ -20,6 +20,10 @@ use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveFormat, ArchiveLocat
 fn failed(archive: &str, error: MsiError) -> ArchiveError {
     match error {
         MsiError::Read(source) => ArchiveError::read(archive, source),
+        MsiError::Unsupported(problem) => ArchiveError::Unsupported {
+            what: archive.to_owned(),
+            problem,
+        },
         error => ArchiveError::whole(archive, error_chain(&error)),
     }
 }

@@ -146,7 +146,7 @@ fn instead_of(found: ArchiveFormat) -> &'static str {
 /// PowerShell may continue after such an error, with a part of the archive unpacked.
 fn refused(error: &ArchiveError) -> ScriptError {
     let kind = match error {
-        ArchiveError::Invalid { .. } => ScriptErrorKind::Refused,
+        ArchiveError::Invalid { .. } | ArchiveError::Unsupported { .. } => ScriptErrorKind::Refused,
         ArchiveError::Read { .. } | ArchiveError::Changed { .. } => ScriptErrorKind::NotKnown,
     };
     ScriptError::new(kind, error_chain(error)).help(CORRECT)

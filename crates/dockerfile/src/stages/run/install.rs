@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
 use wincimg_layer::ContentSource;
-use wincimg_layer::archive::Archive;
+use wincimg_layer::archive::{Archive, ArchiveError};
 use wincimg_msi::{
     BundlePackage, InstallOptions, InstallPlan, InstalledSystem, Interaction, MsiError,
     SetupProgram, TransformPlace,
@@ -19,6 +19,9 @@ use super::RunState;
 
 const CHECK_FILE: &str =
     "check the file: Windows Installer refuses what is not a whole package, too";
+
+const CHECK_BASE: &str =
+    "correct the line, or use a base with what the package requires: it fails in a container too";
 
 const WITHOUT_IT: &str = "install it in a stage on Windows, or unpack a zip of the program";
 
@@ -135,7 +138,12 @@ impl RunState<'_> {
             return Ok(None);
         }
         let opened = source.bundle(&self.stages.archives);
-        let opened = opened.map_err(|error| of_bundle(error_chain(&error)))?;
+        let opened = opened.map_err(|error| match error {
+            ArchiveError::Invalid { .. } => {
+                ScriptError::refused(error_chain(&error)).help(CHECK_FILE)
+            }
+            error => of_bundle(error_chain(&error)),
+        })?;
         let Some(opened) = opened else {
             return Ok(None);
         };
@@ -287,7 +295,7 @@ fn undecided(error: &ScriptError) -> ScriptError {
 
 fn refused(error: &MsiError) -> ScriptError {
     let (kind, help) = match error {
-        MsiError::Fails(_) => (ScriptErrorKind::Fails, None),
+        MsiError::Fails(_) => (ScriptErrorKind::Fails, Some(CHECK_BASE)),
         MsiError::Unsupported(_) => (ScriptErrorKind::NotUnderstood, Some(WITHOUT_IT)),
         MsiError::Damaged(_) => (ScriptErrorKind::Refused, Some(CHECK_FILE)),
         MsiError::TooLarge(_) => (ScriptErrorKind::Refused, None),
