@@ -24,8 +24,7 @@ impl Session<'_> {
         let Some(component) = self.components.get(row.text("Component_")) else {
             return Ok(String::new());
         };
-        let file = self.file(&component.key_path)?;
-        Ok(file.map(|file| file.to_string()).unwrap_or_default())
+        self.file_text(&component.key_path)
     }
 
     /// Sets the icon of a class or program identifier.

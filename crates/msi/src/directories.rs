@@ -8,7 +8,10 @@ use super::session::{Session, long_name};
 /// Maximum depth of directories.
 const DEPTH: usize = 128;
 
-/// Windows' folders for every package; `~` is the profile of the user.
+/// Profile of the user, `~` below.
+const PROFILE: &str = r"C:\Users\ContainerAdministrator";
+
+/// Windows' folders for every package.
 const FOLDERS: [(&str, &str); 21] = [
     ("AppDataFolder", r"~\AppData\Roaming\"),
     ("CommonAppDataFolder", r"C:\ProgramData\"),
@@ -89,7 +92,7 @@ impl Session<'_> {
         let per_user = PER_USER
             .map(|(name, machine, user)| (name, if is_for_machine { machine } else { user }));
         for (name, path) in FOLDERS.into_iter().chain(per_user) {
-            self.set(name, path.replace('~', r"C:\Users\ContainerAdministrator"));
+            self.set(name, path.replace('~', PROFILE));
         }
     }
 
@@ -215,6 +218,17 @@ impl Session<'_> {
         }
         Ok(path)
     }
+}
+
+/// The value of a variable that names a folder of the profile.
+pub(crate) fn profile_variable(name: &str) -> Option<String> {
+    let below = match name.to_ascii_uppercase().as_str() {
+        "USERPROFILE" => "",
+        "APPDATA" => r"\AppData\Roaming",
+        "LOCALAPPDATA" => r"\AppData\Local",
+        _ => return None,
+    };
+    Some(format!("{PROFILE}{below}"))
 }
 
 /// A path as Windows Installer keeps it, by wine's tests: with a backslash at the end, single ones

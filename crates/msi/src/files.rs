@@ -11,7 +11,7 @@ use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
 use super::plan::{InstalledContent, InstalledFile};
-use super::session::{Session, join, long_name};
+use super::session::{Session, join, long_name, without_dot};
 
 const UNCOMPRESSED: u32 = 0x2000;
 const COMPRESSED: u32 = 0x4000;
@@ -128,7 +128,8 @@ impl Session<'_> {
             at = parent;
         }
         names.reverse();
-        let is_wrong = |name: &String| wincimg_windows::path::name_problem(name).is_some();
+        let names: Vec<&str> = names.iter().map(|name| without_dot(name)).collect();
+        let is_wrong = |name: &str| wincimg_windows::path::name_problem(name).is_some();
         if let Some(name) = names.iter().find(|name| is_wrong(name)) {
             return Err(MsiError::damaged(format!("invalid source name {name:?}")));
         }

@@ -104,10 +104,7 @@ impl Session<'_> {
         Ok(match sign {
             "%" => self.environment(rest),
             // Volumes of containers have no short names, and then Windows gives the long one.
-            "#" | "!" => {
-                let path = self.file(rest)?;
-                path.map(|path| path.to_string()).unwrap_or_default()
-            }
+            "#" | "!" => self.file_text(rest)?,
             "$" => match self.installed(rest) {
                 Some(component) => self.directory(&component.directory)?.to_owned(),
                 None => String::new(),

@@ -395,8 +395,7 @@ impl Session<'_> {
             let prefix = if is_64_bit { root + 20 } else { root };
             return Ok(format!(r"{prefix:02}:\{below}\{name}"));
         }
-        let file = self.file(&component.key_path)?;
-        Ok(file.map(|file| file.to_string()).unwrap_or_default())
+        self.file_text(&component.key_path)
     }
 
     /// The folders that the installer created.

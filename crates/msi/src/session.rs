@@ -9,9 +9,10 @@ use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variab
 
 use super::condition;
 use super::database::{Database, Row};
+use super::directories::profile_variable;
 use super::error::MsiError;
 use super::plan::{InstallOptions, Product};
-use super::registry::environment_key;
+use super::registry::{environment_key, software_key};
 use super::selection::Component;
 use super::summary::Summary;
 
@@ -120,7 +121,7 @@ const OF_THE_MACHINE: [&str; 13] = [
     "ColorBits",
     "MsiNTSuiteDataCenter",
     "MsiNTSuiteEnterprise",
-    "MsiNetAssemblySupport",
+    ASSEMBLY_SUPPORT,
     "MsiWin32AssemblySupport",
     "PhysicalMemory",
     "RemoteAdminTS",
@@ -131,6 +132,9 @@ const OF_THE_MACHINE: [&str; 13] = [
     "UserSID",
     "VirtualMemory",
 ];
+
+/// Property with the version of `fusion.dll`.
+const ASSEMBLY_SUPPORT: &str = "MsiNetAssemblySupport";
 
 /// State of a feature or component in conditions.
 const ABSENT: &str = "2";
@@ -154,7 +158,27 @@ impl<'a> Session<'a> {
             }
             Some(("!", name)) => installed(self.features.contains_key(name)).to_owned(),
             Some(("?", name)) => installed(self.components.contains_key(name)).to_owned(),
+            _ if symbol == ASSEMBLY_SUPPORT => self.assembly_support(),
             _ => self.asked_property(symbol),
+        }
+    }
+
+    /// The version of the .NET Framework in a condition: `4.7.03190` is 4.7.3190.0. Updates may raise
+    /// the last numbers of the file, so a text with the property stays unknown.
+    /// <https://learn.microsoft.com/windows/win32/msi/msinetassemblysupport>
+    fn assembly_support(&self) -> String {
+        let key = software_key(r"Microsoft\NET Framework Setup\NDP\v4\Full", true).ok();
+        let found = key.and_then(|key| self.system.value(&key, "Version").present());
+        let version = found.and_then(|data| match data.typed() {
+            TypedData::Text(version) => {
+                let numbers = version.split('.').map(str::parse::<u32>);
+                numbers.collect::<Result<Vec<_>, _>>().ok()
+            }
+            _ => None,
+        });
+        match version.as_deref() {
+            Some([major, minor, build]) => format!("{major}.{minor}.{build}.0"),
+            _ => self.asked_property(ASSEMBLY_SUPPORT),
         }
     }
 
@@ -198,7 +222,8 @@ impl<'a> Session<'a> {
 
     fn find_variable(&self, name: &str) -> Presence<String> {
         let fixed = || fixed_variable(name).map(str::to_owned);
-        if let Some(value) = self.system.variable(name).or_else(fixed) {
+        let known = self.system.variable(name).or_else(fixed);
+        if let Some(value) = known.or_else(|| profile_variable(name)) {
             return Presence::Present(value);
         }
         let key = match environment_key() {
@@ -314,17 +339,32 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The directory and the name of a file of the `File` table.
+    fn place_of_file(&self, key: &str) -> Option<(&str, &str)> {
+        let row = self.database.find("File", "File", key)?;
+        let component = self.components.get(row.text("Component_"));
+        let component = component.filter(|it| !it.is_disabled)?;
+        Some((
+            component.directory.as_str(),
+            long_name(row.text("FileName")),
+        ))
+    }
+
     /// The path of a file of the `File` table.
     pub(crate) fn file(&self, key: &str) -> Result<Option<ImagePath>, MsiError> {
-        let Some(row) = self.database.find("File", "File", key) else {
+        let Some((directory, name)) = self.place_of_file(key) else {
             return Ok(None);
         };
-        let component = self.components.get(row.text("Component_"));
-        let Some(component) = component.filter(|it| !it.is_disabled) else {
-            return Ok(None);
+        join(&self.folder(directory)?, name).map(Some)
+    }
+
+    /// The path of a file in texts, where its folders keep a dot at the end of their names; empty if
+    /// there is no such file.
+    pub(crate) fn file_text(&self, key: &str) -> Result<String, MsiError> {
+        let Some((directory, name)) = self.place_of_file(key) else {
+            return Ok(String::new());
         };
-        let folder = self.folder(&component.directory)?;
-        join(&folder, long_name(row.text("FileName"))).map(Some)
+        Ok(format!("{}{name}", self.directory(directory)?))
     }
 }
 
@@ -337,12 +377,24 @@ pub(crate) fn image_path(text: &str) -> Result<ImagePath, MsiError> {
             path.push(character);
         }
     }
-    path.parse::<ImagePath>().map_err(MsiError::unsupported)
+    let names: Vec<&str> = path.split('\\').map(without_dot).collect();
+    let path = names.join(r"\").parse::<ImagePath>();
+    path.map_err(MsiError::unsupported)
 }
 
 /// Appends a name.
 pub(crate) fn join(folder: &ImagePath, name: &str) -> Result<ImagePath, MsiError> {
-    folder.join(name).map_err(MsiError::unsupported)
+    let joined = folder.join(without_dot(name));
+    joined.map_err(MsiError::unsupported)
+}
+
+/// A name as Windows gives it to a file or folder: without a single dot at the end (`Acme Inc.`).
+/// <https://learn.microsoft.com/dotnet/standard/io/file-path-formats#trim-characters>
+pub(crate) fn without_dot(name: &str) -> &str {
+    match name.strip_suffix('.') {
+        Some(rest) if !rest.is_empty() && !rest.ends_with('.') => rest,
+        _ => name,
+    }
 }
 
 /// The long name of `SHORT|long`.

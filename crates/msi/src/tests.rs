@@ -143,6 +143,32 @@ fn plan_with(
     properties: &[(&str, &str)],
     platform: &str,
     tables: &[&str],
+    system: TestSystem,
+) -> Result<InstallPlan, MsiError> {
+    let properties = properties.iter();
+    let options = InstallOptions {
+        properties: properties
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        ..InstallOptions::default()
+    };
+    plan_by(options, platform, tables, system)
+}
+
+/// Plans a package without an action.
+fn plan_without(action: &str, tables: &[&str]) -> Result<InstallPlan, MsiError> {
+    let options = InstallOptions {
+        properties: vec![("ALLUSERS".to_owned(), "1".to_owned())],
+        skipped_actions: vec![action.to_owned()],
+        ..InstallOptions::default()
+    };
+    plan_by(options, "x64", tables, TestSystem::default())
+}
+
+fn plan_by(
+    mut options: InstallOptions,
+    platform: &str,
+    tables: &[&str],
     mut system: TestSystem,
 ) -> Result<InstallPlan, MsiError> {
     let template = format!("{platform};1033");
@@ -151,13 +177,8 @@ fn plan_with(
     add_tables(&mut transform, tables);
     let own = (r"C:\own.mst".parse().unwrap(), transform.bytes());
     system.files.files.push(own);
-    let properties = properties.iter().chain(&[("TRANSFORMS", r"C:\own.mst")]);
-    let options = InstallOptions {
-        properties: properties
-            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-            .collect(),
-        ..InstallOptions::default()
-    };
+    let transform = ("TRANSFORMS".to_owned(), r"C:\own.mst".to_owned());
+    options.properties.push(transform);
     let mut package = Package::read(Cursor::new(package)).unwrap();
     package.plan(&options, &system)
 }

@@ -236,13 +236,17 @@ fn a_setup_project_fails_without_its_net_framework() {
             with_framework("v2.0.50727", "Install", 1),
             true,
         ),
+        ("v2.0", with_framework("v2.0.50727", "Install", 1), true),
+        ("v3.0", with_framework("v3.0", "Install", 1), true),
     ] {
         match setup_project(version, "False", system) {
             Ok(plan) => assert!(is_met && plan.refused.is_empty(), "{version}"),
             Err(MsiError::Fails(why)) => {
                 let expected =
                     format!("Launch refuses this system (VSDFXAvailable): needs .NET {version}");
-                assert!(!is_met && why == expected, "{version} {why}");
+                assert!(!is_met && why.starts_with(&expected), "{version} {why}");
+                let has_base = why.contains("runtime:3.5");
+                assert_eq!(has_base, !version.starts_with("v4"), "{why}");
             }
             Err(error) => panic!("{version}: {error}"),
         }
@@ -251,19 +255,78 @@ fn a_setup_project_fails_without_its_net_framework() {
 
 #[test]
 fn an_unknown_net_framework_does_not_fail_a_setup_project() {
-    let unread = TestSystem {
-        is_unread: true,
-        ..TestSystem::default()
-    };
-    let planned = setup_project("v4.5", "False", unread).unwrap();
-    let mut unknown = planned.unknown.iter();
-    assert!(unknown.any(|question| question.contains(r"NDP\v4\Full")));
-    assert!(planned.refused.is_empty());
+    for allows_later in ["False", "True"] {
+        let unread = TestSystem {
+            is_unread: true,
+            ..TestSystem::default()
+        };
+        let planned = setup_project("v4.5", allows_later, unread).unwrap();
+        let mut unknown = planned.unknown.iter();
+        assert!(unknown.any(|question| question.contains(r"NDP\v4\Full")));
+        assert!(planned.refused.is_empty(), "{allows_later}");
+    }
     // Only Windows can tell.
     for (version, allows_later) in [("5.0", "False"), ("2.0.50727", "TRUE")] {
         let plan = setup_project(version, allows_later, TestSystem::default()).unwrap();
         let refused: Vec<&str> = plan.refused.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(refused, ["Check"], "{version}");
+    }
+}
+
+#[test]
+fn a_check_of_a_setup_project_that_does_not_run_here_decides_nothing() {
+    for (entry, property) in [
+        ("CheckNETCore", "VSDNETCoreAvailable"),
+        ("CheckFX", "VSDFXAvailable"),
+    ] {
+        let actions = format!(
+            "CustomAction|Action|#Type|Source|Target\nCheck|1|MSVBDPCADLL|{entry}\n\
+             Launch|1|MSVBDPCADLL|VsdLaunchConditions"
+        );
+        let conditions = format!("_VsdLaunchCondition|Condition|Description\n{property}|needs it");
+        let tables = [
+            actions.as_str(),
+            conditions.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCheck|1\nLaunch|2\nCostFinalize|3",
+        ];
+        let planned = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(planned.refused.len(), 1, "{entry}");
+        assert_eq!(planned.refused[0].name, "Check");
+        let planned = plan_without("Check", &tables).unwrap();
+        assert!(planned.refused.is_empty() && planned.unknown.is_empty());
+    }
+}
+
+#[test]
+fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
+    for (kind, condition, is_refused) in [
+        // A library, a script, and a property of Windows, which neither sets.
+        (1, "FOUND", true),
+        (38, "FOUND", true),
+        (1, "NOT VersionNT64", false),
+        // A program, and a library that runs later.
+        (2, "FOUND", false),
+        (1025, "FOUND", false),
+    ] {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|{kind}|Vendor|Detect");
+        let launch = format!("LaunchCondition|Condition|Description\n{condition}|not met");
+        let tables = [
+            action.as_str(),
+            launch.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nOwn|1\nLaunchConditions|2\nCostFinalize|3",
+        ];
+        let planned = plan("x64", &tables, TestSystem::default());
+        let skipped = plan_without("Own", &tables).unwrap_err();
+        if is_refused {
+            assert_eq!(planned.unwrap().refused[0].name, "Own", "{kind}");
+            let why = skipped.to_string();
+            assert!(why.contains("(unless Own decides it"), "{kind} {why}");
+            assert!(matches!(skipped, MsiError::Unsupported(_)), "{kind}");
+        } else {
+            let error = planned.unwrap_err();
+            assert!(matches!(error, MsiError::Fails(_)), "{kind} {error}");
+            assert!(matches!(skipped, MsiError::Fails(_)), "{kind} {skipped}");
+        }
     }
 }
 

@@ -52,6 +52,11 @@ fn what_a_search_decides_is_asked_before_a_refusal() {
     plan("x64", &tables, read()).unwrap();
     let error = plan("x64", &tables, TestSystem::default()).unwrap_err();
     assert!(matches!(error, MsiError::Fails(_)), "{error}");
+    // What Windows sets is known.
+    let launch = "LaunchCondition|Condition|Description\nMsiNTProductType = 1|not met";
+    let tables = [&SEARCH[..], &[launch, sequence]].concat();
+    let error = plan("x64", &tables, unread()).unwrap_err();
+    assert!(matches!(error, MsiError::Fails(_)), "{error}");
 }
 
 #[test]

@@ -123,6 +123,64 @@ fn paths_of_folders_have_single_backslashes_and_no_spaces_beside_them() {
 }
 
 #[test]
+fn a_folder_has_no_dot_at_the_end_of_its_name() {
+    let tables = [
+        "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n\
+         OWN|TARGETDIR|Acme Inc.\nAPP|OWN|App",
+        "Component|Component|Directory_\nMain|APP",
+        "File|File|Component_|FileName|#Attributes\nf|Main|a.exe|8192",
+        "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SYSTEM\\Acme|x|[APP]<[#f]>|Main",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2\n\
+         WriteRegistryValues|3",
+    ];
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    let file = &plan.files[0];
+    assert_eq!(file.path.to_string(), r"C:\Acme Inc\App\a.exe");
+    let beside = InstalledContent::Beside("Acme Inc/App/a.exe".to_owned());
+    assert_eq!(file.source, beside);
+    // Texts keep it.
+    let expected = r"HKLM\SYSTEM\Acme x=C:\Acme Inc.\App\<C:\Acme Inc.\App\a.exe>";
+    assert_eq!(values_of(&plan), [expected]);
+    let moved = made_folder("x64", "WindowsFolder", r"C:\Acme Inc.\App");
+    assert_eq!(moved, r"C:\Acme Inc\App");
+    for path in [r"C:\own..\App", r"C:\.\App", r"C:\..\App"] {
+        assert!(crate::session::image_path(path).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn variables_of_the_profile_name_that_of_the_user() {
+    for (variable, below) in [
+        ("USERPROFILE", ""),
+        ("AppData", r"\AppData\Roaming"),
+        ("LOCALAPPDATA", r"\AppData\Local"),
+    ] {
+        let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|51|OWN|[%{variable}]");
+        let tables = [
+            action.as_str(),
+            "Registry|Registry|#Root|Key|Name|Value|Component_\nr|2|SYSTEM\\Acme|x|[OWN]|Main",
+            "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2\nWriteRegistryValues|3",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert!(plan.unknown.is_empty(), "{:?}", plan.unknown);
+        let expected = format!(r"HKLM\SYSTEM\Acme x=C:\Users\ContainerAdministrator{below}");
+        assert_eq!(values_of(&plan), [expected]);
+    }
+}
+
+#[test]
+fn the_support_of_assemblies_is_the_version_of_the_net_framework() {
+    let key = r"HKLM\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full";
+    let system = TestSystem::with_value(key, "Version", RegistryData::sz("4.7.03190"));
+    let tables = [
+        "LaunchCondition|Condition|Description\nMsiNetAssemblySupport = \"4.7.3190.0\"|not met",
+        "InstallExecuteSequence|Action|#Sequence\nLaunchConditions|1",
+    ];
+    let plan = plan("x64", &tables, system).unwrap();
+    assert!(plan.unknown.is_empty(), "{:?}", plan.unknown);
+}
+
+#[test]
 fn packages_for_another_processor_fail() {
     let key = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
     for (processor, platform, fails) in [
