@@ -303,8 +303,7 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
         assert_eq!(image["reference"], format!("{name}:1.4-{version}"));
     }
     assert_eq!(built["index"]["reference"], format!("{name}:1.4"));
-    let repository = wincimg_testkit::repository(wincimg_testkit::options(&site.host()), &name);
-    let raw = repository.get_manifest("1.4").await.unwrap();
+    let raw = site.repository("app").get_manifest("1.4").await.unwrap();
     assert_eq!(built["index"]["digest"], raw.digest.to_string());
     let index: Value = serde_json::from_slice(&raw.bytes).unwrap();
     let entries = index["manifests"].as_array().unwrap().iter();

@@ -9,13 +9,13 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
+use wincimg_testkit::noise;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
-use wincimg_testkit::{noise, options, repository};
 use wincimg_windows::version::WindowsVersion;
 
 use crate::api::windows_node;
 use crate::failure::{Fails, says, warning};
-use crate::site::{Site, answer_of, block_on, report_of};
+use crate::site::{Site, answer_of, report_of};
 
 const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
     [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";
@@ -103,9 +103,7 @@ fn finds(site: &Site, what: &str, code: i32, image: usize, expected: &[&str]) ->
 
 /// A part of every entry of the index of `apps/web`.
 fn entries_of(site: &Site, tag: &str, part: &str) -> Vec<Value> {
-    let repository = repository(options(&site.host()), &format!("{}/apps/web", site.host()));
-    let raw = block_on(repository.get_manifest(tag)).unwrap();
-    let index: Value = serde_json::from_slice(&raw.bytes).unwrap();
+    let index = site.manifest("apps/web", tag);
     let entries = index["manifests"].as_array().unwrap().iter();
     entries
         .map(|entry| entry.pointer(part).unwrap().clone())

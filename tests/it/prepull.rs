@@ -2,7 +2,6 @@
 //! are ordered by shared bases.
 
 use serde_json::{Value, json};
-use wincimg_testkit::{options, repository};
 
 use crate::failure::{Fails, says, warning};
 use crate::fleet::{command, fleet, site, write_nodes};
@@ -56,8 +55,7 @@ fn pulled(object: &Value) -> Vec<String> {
 /// `HOST/NAME@DIGEST` of a tag.
 fn pinned(site: &Site, name: &str, tag: &str) -> String {
     let place = format!("{}/{name}", site.host());
-    let repository = repository(options(&site.host()), &place);
-    let raw = block_on(repository.get_manifest(tag)).unwrap();
+    let raw = block_on(site.repository(name).get_manifest(tag)).unwrap();
     format!("{place}@{}", raw.digest)
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use wincimg_demo::{DemoRegistry, RegistryState, add_base_images};
+use wincimg_oci::remote::Repository;
+use wincimg_testkit::options;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::version::WindowsVersion;
 
@@ -125,6 +127,18 @@ impl Site {
         let mut command = self.build(image);
         command.args(["--registry", &self.host(), "--push"]);
         command
+    }
+
+    /// A repository of the registry.
+    pub(crate) fn repository(&self, name: &str) -> Repository {
+        let host = self.host();
+        wincimg_testkit::repository(options(&host), &format!("{host}/{name}"))
+    }
+
+    /// The manifest or index under a tag of the registry.
+    pub(crate) fn manifest(&self, name: &str, tag: &str) -> Value {
+        let raw = block_on(self.repository(name).get_manifest(tag)).unwrap();
+        serde_json::from_slice(&raw.bytes).unwrap()
     }
 
     /// Requests to the registry since `from`.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use wincimg_demo::add_base_images;
 use wincimg_windows::version::WindowsVersion;
 
+use super::joined::platforms;
 use crate::api::windows_node;
 use crate::failure::Fails;
 use crate::site::{Site, each, json_of, report_of};
@@ -111,15 +112,6 @@ fn incomplete(command: &mut assert_cmd::Command) -> (Value, String) {
     (built, printed)
 }
 
-fn versions_of(site: &Site, repository: &str, tag: &str) -> Vec<String> {
-    let reference = format!("{}/{repository}:{tag}", site.host());
-    let mut command = site.with_no_bases(&["manifest", &reference]);
-    let index: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
-    let entries = index["manifests"].as_array().unwrap().iter();
-    let versions = entries.map(|entry| entry["platform"]["os.version"].as_str().unwrap());
-    versions.map(str::to_owned).collect()
-}
-
 #[test]
 fn a_host_that_an_index_cannot_serve_stops_no_other() {
     let site = site();
@@ -145,15 +137,15 @@ fn a_host_that_an_index_cannot_serve_stops_no_other() {
     assert_eq!(built["failed"][0]["code"], "tag/several");
     let hint = built["failed"][0]["hint"].as_str().unwrap();
     assert_contains!(hint, "--no-index");
-    let served = ["10.0.20348.2402", "10.0.17763.1158"];
-    assert_eq!(versions_of(&site, "pause", "1.4"), served);
+    let served = ["windows 10.0.20348.2402", "windows 10.0.17763.1158"];
+    assert_eq!(platforms(&site.manifest("pause", "1.4")), served);
 
     // What the hint says publishes the other image beside the index.
     let mut other = site.push("pause");
     other.args(["--host-build", "17763.973", "--no-index", "--tag", "1.4"]);
     let reference = format!("{}/pause:1.4-10.0.17763.973", site.host());
     assert_eq!(json_of(&mut other)["images"][0]["reference"], reference);
-    assert_eq!(versions_of(&site, "pause", "1.4"), served);
+    assert_eq!(platforms(&site.manifest("pause", "1.4")), served);
 }
 
 #[test]
@@ -171,8 +163,8 @@ fn an_index_keeps_what_serves_a_host_today() {
     ];
     let (built, _) = incomplete(pushed_for(&site, &patched).args(["--tag", "1.4"]));
     assert_eq!(built["failed"][0]["nodes"], json!(["win-a", "win-b"]));
-    let kept = ["10.0.20348.2402", "10.0.17763.973"];
-    assert_eq!(versions_of(&site, "pause", "1.4"), kept);
+    let kept = ["windows 10.0.20348.2402", "windows 10.0.17763.973"];
+    assert_eq!(platforms(&site.manifest("pause", "1.4")), kept);
     // Without the old index, most nodes are served.
     let (built, _) = incomplete(pushed_for(&site, &patched).args(["--tag", "1.4", "--replace"]));
     assert_eq!(built["failed"][0]["nodes"], json!(["win-old"]));

@@ -45,13 +45,7 @@ fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
 
 /// The document under `app:1.4`.
 pub(crate) fn published(site: &Site) -> Value {
-    published_as(site, "1.4")
-}
-
-pub(crate) fn published_as(site: &Site, tag: &str) -> Value {
-    let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
-    let raw = block_on(repository.get_manifest(tag)).unwrap();
-    serde_json::from_slice(&raw.bytes).unwrap()
+    site.manifest("app", "1.4")
 }
 
 pub(crate) fn platforms(index: &Value) -> Vec<String> {
@@ -136,8 +130,8 @@ fn an_image_under_the_tag_of_another_build_is_not_taken_away_by_the_very_build_t
         )
     };
     both().assert().success();
-    let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
-    let newer = block_on(repository.get_manifest("1.4-10.0.20348.2402")).unwrap();
+    let app = site.repository("app");
+    let newer = block_on(app.get_manifest("1.4-10.0.20348.2402")).unwrap();
     site.registry.with(|stored| {
         stored.add_manifest("app", "1.4-10.0.17763.973", &newer.media_type, newer.bytes)
     });

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_oci::document::{Artifact, Descriptor, Index, ManifestFormat, Verbatim};
 use wincimg_oci::remote::Repository;
-use wincimg_testkit::{options, put, repository};
+use wincimg_testkit::put;
 
 use crate::failure::{note, says};
 use crate::site::{Site, json_of, stderr};
@@ -91,7 +91,7 @@ async fn plain_image(site: &Site) -> (Repository, Descriptor) {
     let mut command = site.push("pause");
     command.args(["--host-build", "17763.973"]);
     json_of(command.args(["--name", "theirs", "--tag", "1"]));
-    let place = repository(options(&site.host()), &format!("{}/theirs", site.host()));
+    let place = site.repository("theirs");
     let raw = place.get_manifest("1").await.unwrap();
     let image = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
     (place, image)

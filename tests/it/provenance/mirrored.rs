@@ -12,7 +12,7 @@ use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::json_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
-use wincimg_testkit::{options, put, repository};
+use wincimg_testkit::put;
 
 use crate::failure::{Fails, line, says};
 use crate::site::{Site, block_on, json_of, stderr};
@@ -34,7 +34,7 @@ fn signed_image(site: &Site) -> (String, Value) {
     command.args(["--host-build", "17763.973"]);
     let built = json_of(command.args(["--sbom", "spdx", "--provenance"]));
     let image = &built["images"][0];
-    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let place = site.repository("pause");
     block_on(async {
         let bill = image["documents"][0]["digest"].as_str().unwrap();
         let raw = place.get_manifest(bill).await.unwrap();
@@ -131,7 +131,7 @@ fn a_copy_has_all_attached_documents_and_signatures_too() {
         assert!(output.status.success(), "{}", stderr(&output));
     }
     let built = &built["images"][0];
-    let place = repository(options(&site.host()), &format!("{}/promoted", site.host()));
+    let place = site.repository("promoted");
     block_on(async {
         let image = built["digest"].as_str().unwrap();
         let tag = format!("{}.sig", image.replace(':', "-"));
@@ -190,7 +190,7 @@ fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported(
     let (image, built) = signed_image(&site);
     let bill = built["images"][0]["documents"][0]["digest"].as_str();
     let bill = bill.unwrap();
-    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let place = site.repository("pause");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         cosign(&place, bill).await;
@@ -215,7 +215,7 @@ fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported(
         // The layout has no more than it got.
         assert_eq!(warnings, usize::from(words[0] == "copy"), "{words:?}");
     }
-    let place = repository(options(&site.host()), &format!("{}/promoted", site.host()));
+    let place = site.repository("promoted");
     let tag = format!("{}.sig", bill.replace(':', "-"));
     let found = runtime.block_on(place.find_manifest(&tag)).unwrap();
     assert!(found.is_some());
@@ -263,7 +263,7 @@ fn an_artifact_of_an_unknown_format_is_an_error_and_the_others_are_copied() {
     });
     index["manifests"].as_array_mut().unwrap().insert(0, entry);
     fs::write(layout.join("index.json"), index.to_string()).unwrap();
-    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let place = site.repository("pause");
     let put = place.put_manifest(digest.as_ref(), OLD, old);
     block_on(put).unwrap();
 
@@ -326,7 +326,7 @@ fn what_is_about_other_bytes_stays_and_is_reported() {
 
 /// Attaches an artifact whose content is missing.
 fn attach_lost(site: &Site, built: &Value) {
-    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let place = site.repository("pause");
     block_on(async {
         let image = built["images"][0]["digest"].as_str().unwrap();
         let raw = place.get_manifest(image).await.unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 use wincimg_registry::RegistryData;
 
 use super::*;
-use crate::build::joined::{add_linux, platforms, published, published_as};
+use crate::build::joined::{add_linux, platforms, published};
 use crate::failure::note;
 use crate::site::answer_of;
 
@@ -170,7 +170,7 @@ fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
     for _ in 0..2 {
         let report = json_of(&mut update(&site, &["--push", "--tag", "1.6"]));
         assert_eq!(report["index"]["kept"], json!(["linux/amd64"]));
-        let copy = published_as(&site, "1.6");
+        let copy = site.manifest("app", "1.6");
         assert_eq!(platforms(&copy), platforms(&index));
         assert_eq!(copy["annotations"], index["annotations"]);
     }
@@ -328,7 +328,7 @@ fn an_image_that_is_up_to_date_keeps_what_is_about_it() {
 
     // A new tag has the attestation, too.
     json_of(&mut update_two(&site, &["--tag", "1.5"]));
-    assert_eq!(platforms(&published_as(&site, "1.5")), platforms(&index));
+    assert_eq!(platforms(&site.manifest("app", "1.5")), platforms(&index));
 }
 
 #[test]
