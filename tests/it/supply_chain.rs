@@ -276,5 +276,6 @@ fn a_release_says_what_it_is_built_from() {
         );
     }
     let python = python_with_readers();
-    assert_eq!(problems(&python, "cyclonedx", &bytes), Vec::<String>::new());
+    let [found] = problems(&python, "cyclonedx", [&bytes]);
+    assert_eq!(found, Vec::<String>::new());
 }

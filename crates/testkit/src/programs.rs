@@ -54,10 +54,16 @@ pub fn sample(name: &str) -> PathBuf {
 }
 
 pub fn python_with_regipy() -> PathBuf {
-    python_with("regipy", "import regipy")
+    python_with("regipy", &["regipy"])
 }
 
-pub fn python_with(what: &str, imports: &str) -> PathBuf {
+/// Exits with 1 if a module is missing. An import would take seconds.
+const FIND: &str = r"
+import importlib.util, sys
+sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))
+";
+
+pub fn python_with(what: &str, modules: &[&str]) -> PathBuf {
     let here = Path::new(crate::ROOT);
     [
         std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
@@ -67,8 +73,11 @@ pub fn python_with(what: &str, imports: &str) -> PathBuf {
     .into_iter()
     .flatten()
     .find(|python| {
-        let import = Command::new(python).args(["-c", imports]).output();
-        import.is_ok_and(|output| output.status.success())
+        let found = Command::new(python)
+            .args(["-c", FIND])
+            .args(modules)
+            .output();
+        found.is_ok_and(|output| output.status.success())
     })
     .unwrap_or_else(|| skip(&format!("{what} (tests/run installs it)")))
 }
