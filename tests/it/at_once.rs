@@ -190,7 +190,7 @@ fn cached(site: &Site) -> Vec<PathBuf> {
 fn another_version_on_the_same_cache_changes_no_result() {
     const VERSION: &str = "10.0.17763.973";
     let site = Site::new();
-    large_recipe(&site);
+    recipe(&site, 4 << 20);
     let bottom = bottom_layer(&made_system("%SystemRoot%"), &made_software());
     let base = image_of(VERSION, vec![bottom.tar()]);
     site.registry
@@ -266,12 +266,12 @@ fn another_version_on_the_same_cache_changes_no_result() {
     }
 }
 
-fn large_recipe(site: &Site) {
+fn recipe(site: &Site, size: usize) {
     site.write(
         "own/recipe.toml",
         "name = \"own\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
     );
-    site.write("own/files/noise", noise(4 << 20, 3));
+    site.write("own/files/noise", noise(size, 3));
 }
 
 fn build_into_layout(site: &Site) -> Command {
@@ -305,7 +305,7 @@ fn layout(site: &Site) -> (String, BTreeSet<String>) {
 #[test]
 fn a_build_that_is_killed_at_any_moment_leaves_no_half_image() {
     let site = Site::new();
-    large_recipe(&site);
+    recipe(&site, 4 << 20);
     // With a warm cache, as each run after it has.
     let started = Instant::now();
     end(start(&mut build_into_layout(&site)));
@@ -508,7 +508,7 @@ fn traced(site: &Site, options: &[&str]) -> Command {
 #[test]
 fn a_power_cut_after_a_build_takes_nothing_of_its_layout() {
     let site = Site::new();
-    large_recipe(&site);
+    recipe(&site, 1 << 18);
     let calls = "trace=openat,write,pwrite64,writev,copy_file_range,sendfile,ftruncate,fsync,fdatasync,\
                  mkdir,mkdirat,linkat,rename,renameat,renameat2";
     let mut traced = traced(&site, &["-y", "-s", "4096", "-e", calls]);
@@ -530,7 +530,7 @@ fn a_power_cut_after_a_build_takes_nothing_of_its_layout() {
 fn where_a_file_system_has_no_locks_a_layout_is_written() {
     for error in ["ENOLCK", "EBADF", "EOPNOTSUPP"] {
         let site = Site::new();
-        large_recipe(&site);
+        recipe(&site, 1 << 18);
         let inject = format!("inject=flock:error={error}");
         let mut traced = traced(&site, &["-e", "trace=flock", "-e", &inject]);
         end(start(&mut traced));
@@ -543,7 +543,7 @@ fn where_a_file_system_has_no_locks_a_layout_is_written() {
 #[test]
 fn a_layout_is_locked_by_a_file_that_is_open_for_writing() {
     let site = Site::new();
-    large_recipe(&site);
+    recipe(&site, 1 << 18);
     end(start(&mut traced(
         &site,
         &["-y", "-e", "trace=openat,flock"],
@@ -560,7 +560,7 @@ fn a_layout_is_locked_by_a_file_that_is_open_for_writing() {
 #[test]
 fn a_build_that_is_killed_at_a_call_leaves_no_half_image() {
     let site = Site::new();
-    large_recipe(&site);
+    recipe(&site, 1 << 18);
     end(start(&mut build_into_layout(&site)));
     let expected = digest(&site).unwrap();
     let built = layout(&site);
@@ -594,7 +594,7 @@ fn a_build_that_is_killed_at_a_call_leaves_no_half_image() {
 fn a_disk_that_cannot_sync_is_no_success() {
     for error in ["EIO", "ENOSPC"] {
         let site = Site::new();
-        large_recipe(&site);
+        recipe(&site, 1 << 18);
         let inject = format!("inject=fsync,fdatasync:error={error}");
         let mut traced = traced(&site, &["-e", "trace=fsync,fdatasync", "-e", &inject]);
         let output = traced.output().unwrap();
@@ -606,7 +606,7 @@ fn a_disk_that_cannot_sync_is_no_success() {
 #[test]
 fn a_cache_on_a_full_disk_costs_only_time() {
     let site = Site::new();
-    large_recipe(&site);
+    recipe(&site, 1 << 18);
     let full = site.path("full");
     fs::create_dir(&full).unwrap();
     let mut mount = Command::new(component("mount"));
