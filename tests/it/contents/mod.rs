@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use predicates::Predicate as _;
 use serde_json::{Value, json};
@@ -165,14 +166,15 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A registry of two versions of an application on one base.
+/// Two versions of an application on one base.
 fn versions() -> Images {
+    static MADE: OnceLock<[StandIn; 2]> = OnceLock::new();
+    let [one, two] = MADE.get_or_init(|| {
+        [patch(), rewrite()].map(|top| image("17763.1040", vec![bottom(), app(), top]))
+    });
     let images = Images::new();
-    images.put("one", &image("17763.1040", vec![bottom(), app(), patch()]));
-    images.put(
-        "two",
-        &image("17763.1040", vec![bottom(), app(), rewrite()]),
-    );
+    images.put("one", one);
+    images.put("two", two);
     images
 }
 
