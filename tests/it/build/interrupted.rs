@@ -11,19 +11,6 @@ use wincimg_testkit::{component, noise};
 use crate::failure::{line, says};
 use crate::site::{Site, run_by, stderr};
 
-/// A folder large enough for a build to take a while.
-pub(super) fn large_context(site: &Site) {
-    fs::create_dir_all(site.path("big/files")).unwrap();
-    for number in 0..24 {
-        let bytes = noise(4 << 20, number);
-        fs::write(site.path(&format!("big/files/{number}")), bytes).unwrap();
-    }
-    site.write(
-        "big/recipe.toml",
-        "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
-    );
-}
-
 /// Waits until a build has opened a spool, which is unnamed.
 fn wait_for_a_layer(child: &Child) {
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -58,21 +45,6 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.success());
 }
 
-#[test]
-fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
-    an_end_in_the_middle_leaves_nothing("-INT", 2);
-}
-
-#[test]
-fn the_request_of_a_ci_system_to_end_does_as_ctrl_c_does() {
-    an_end_in_the_middle_leaves_nothing("-TERM", 15);
-}
-
-#[test]
-fn the_end_of_the_terminal_does_as_ctrl_c_does() {
-    an_end_in_the_middle_leaves_nothing("-HUP", 1);
-}
-
 /// `nohup` ignores the signal.
 #[test]
 fn a_signal_that_is_ignored_stays_ignored() {
@@ -102,66 +74,45 @@ fn signalled(site: &Site, arguments: &[&str], signals: &str) -> Command {
     run_by(env, &site.command(arguments))
 }
 
-fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
-    let site = Site::new();
-    large_context(&site);
-    let temporary = site.path("tmp");
-    fs::create_dir(&temporary).unwrap();
-    let arguments = [
-        "build",
-        "big",
-        "--host-build",
-        "17763.973",
-        "--output",
-        "oci:out",
-        "--base-registry",
-        &format!("{}/mcr", site.host()),
-    ];
-    let child = signalled(&site, &arguments, "--default-signal")
-        .env("TMPDIR", &temporary)
-        .stderr(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for_a_layer(&child);
-    send(signal, &child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.signal(), Some(number), "{}", stderr(&output));
-    let errors = stderr(&output).matches("error: ").count();
-    assert_eq!(errors, 1, "{}", stderr(&output));
-    assert_eq!(
-        fs::read_dir(&temporary).unwrap().count(),
-        0,
-        "left in TMPDIR"
-    );
-    let index = fs::read_to_string(site.path("out/index.json")).unwrap_or_default();
-    assert!(!index.contains("digest"), "{index}");
-
-    let output = site.command(&arguments).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-}
-
+/// Ctrl-C, the request of a CI system to end, and the end of the terminal.
 #[test]
-fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
+fn a_signal_ends_a_layer_that_takes_minutes_and_leaves_nothing_half_made() {
     let site = Site::new();
     endless_context(&site);
     let temporary = site.path("tmp");
     fs::create_dir(&temporary).unwrap();
     let base = format!("{}/mcr", site.host());
-    let child = site
-        .command(&["build", "big", "--host-build", "17763.973"])
-        .args(["--base-registry", &base])
-        .env("TMPDIR", &temporary)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for_a_layer(&child);
-    let asked = Instant::now();
-    send("-INT", &child);
-    let output = child.wait_with_output().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(8));
-    assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    let arguments = [
+        "build", "big", "--host-build", "17763.973", "--output", "oci:out", "--base-registry",
+        &base,
+    ];
+    for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
+        let child = signalled(&site, &arguments, "--default-signal")
+            .env("TMPDIR", &temporary)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_a_layer(&child);
+        let asked = Instant::now();
+        send(signal, &child);
+        let output = child.wait_with_output().unwrap();
+        assert!(asked.elapsed() < Duration::from_secs(8), "{signal}");
+        assert_eq!(output.status.signal(), Some(number), "{}", stderr(&output));
+        let errors = stderr(&output).matches("error: ").count();
+        assert_eq!(errors, 1, "{}", stderr(&output));
+        assert_eq!(
+            fs::read_dir(&temporary).unwrap().count(),
+            0,
+            "left in TMPDIR"
+        );
+        let index = fs::read_to_string(site.path("out/index.json")).unwrap_or_default();
+        assert!(!index.contains("digest"), "{index}");
+    }
+    // A second run works.
+    fs::remove_file(site.path("big/files/sparse")).unwrap();
+    let output = site.command(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 /// A folder with a file that takes minutes to compress, with only a few megabytes on disk.

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::blob_in;
+use wincimg_testkit::{component, noise};
 
-use super::interrupted::large_context;
 use crate::failure::Failure;
 use crate::site::{Site, json_of, stderr};
 
@@ -133,8 +132,14 @@ fn skopeo_reads_layouts_and_archives_and_tar_their_layers() {
 #[test]
 fn a_limit_on_file_sizes_is_an_error_and_leaves_no_image() {
     let site = Site::new();
-    large_context(&site);
-    let copies = (0..8).map(|number| format!("COPY {number} C:/{number}\n"));
+    site.write(
+        "big/recipe.toml",
+        "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
+    );
+    let copies = (0..8).map(|number| {
+        site.write(&format!("big/files/{number}"), noise(1 << 20, number));
+        format!("COPY {number} C:/{number}\n")
+    });
     let copies: Vec<String> = copies.collect();
     let from = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n";
     site.write("big/files/Dockerfile", from.to_owned() + &copies.concat());
@@ -142,7 +147,7 @@ fn a_limit_on_file_sizes_is_an_error_and_leaves_no_image() {
     // The first has a layer beyond the limit, the second only an archive.
     for (recipe, output) in [("big", "oci:out"), ("big/files", "docker-archive:out.tar")] {
         // By default, the signal of this limit ends a program.
-        let mut command = site.limited("ulimit -f 20480", &["build", recipe, "--output", output]);
+        let mut command = site.limited("ulimit -f 5120", &["build", recipe, "--output", output]);
         command
             .args(["--host-build", "17763.973", "--format", "json"])
             .args(["--base-registry", &format!("{}/mcr", site.host())])
