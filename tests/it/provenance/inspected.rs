@@ -20,38 +20,33 @@ fn inspect(site: &Site, arguments: &[&str]) -> std::process::Output {
     site.command(&all).output().unwrap()
 }
 
-fn pushed(site: &Site) -> String {
+/// The document that a flag prints, and what is said on stderr.
+#[track_caller]
+fn printed(site: &Site, image: &str, flag: &str) -> (Value, String) {
+    let output = inspect(site, &[image, flag]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    (serde_json::from_slice(&output.stdout).unwrap(), said)
+}
+
+#[test]
+fn what_a_build_attached_is_printed_and_of_the_rest_it_is_said_what_exists() {
+    let site = Site::new();
     let mut command = site.push("pause");
     command.args(["--host-build", "17763.973"]);
     command.args(["--sbom", "cyclonedx", "--sbom", "spdx", "--provenance"]);
     let built = json_of(&mut command);
-    built["images"][0]["reference"].as_str().unwrap().to_owned()
-}
-
-#[test]
-fn what_a_build_attached_is_printed() {
-    let site = Site::new();
-    let image = pushed(&site);
-    let print = |flag: &str| -> Value {
-        let output = inspect(&site, &[&image, flag]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
+    let image = built["images"][0]["reference"].as_str().unwrap();
+    let print = |flag: &str| printed(&site, image, flag).0;
     assert_eq!(print("--sbom=spdx")["spdxVersion"], "SPDX-2.3");
     assert_eq!(print("--sbom=cyclonedx")["specVersion"], "1.6");
     assert_eq!(
         print("--provenance")["predicateType"],
         "https://slsa.dev/provenance/v1"
     );
-    let any = inspect(&site, &[&image, "--sbom"]);
-    assert!(any.status.success());
-    says(&stderr(&any), &note(&["sha256:"]));
-}
+    let (_, said) = printed(&site, image, "--sbom");
+    says(&said, &note(&["sha256:"]));
 
-#[test]
-fn where_nothing_is_the_answer_is_no_and_says_what_exists() {
-    let site = Site::new();
-    let image = pushed(&site);
     let base = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
     let output = inspect(&site, &[&base, "--sbom"]);
     assert_eq!(output.status.code(), Some(1));
@@ -102,6 +97,13 @@ async fn stored(repository: &Repository, media_type: &str, text: &str) -> Descri
     Descriptor::new(media_type, blob.digest.clone(), blob.size)
 }
 
+/// Attaches a document of this type to an image or an index.
+async fn attach(repository: &Repository, about: &Descriptor, kind: &str, text: &str) {
+    let content = stored(repository, kind, text).await;
+    let artifact = Artifact::new(kind, about, vec![content], BTreeMap::new()).unwrap();
+    repository.attach(&artifact).await.unwrap();
+}
+
 fn enveloped(statement: &Value) -> String {
     json!({
         "payloadType": "application/vnd.in-toto+json",
@@ -123,7 +125,6 @@ fn statement(predicate_type: &str, predicate: &Value) -> Value {
 #[test(multi_thread)]
 async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     let site = Site::new();
-    let host = site.host();
     let (theirs, image) = plain_image(&site).await;
     // An SBOM attested by cosign: a tag of the digest, one envelope for each layer.
     let bill = json!({"bomFormat": "CycloneDX", "by": "cosign"});
@@ -150,39 +151,41 @@ async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
     let bundle =
         json!({"dsseEnvelope": serde_json::from_str::<Value>(&enveloped(&provenance)).unwrap()});
     let kind = "application/vnd.dev.sigstore.bundle.v0.3+json";
-    let content = stored(&theirs, kind, &bundle.to_string()).await;
-    let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
-    theirs.attach(&artifact).await.unwrap();
+    attach(&theirs, &image, kind, &bundle.to_string()).await;
 
-    let reference = format!("{host}/theirs:1");
-    let output = inspect(&site, &[&reference, "--sbom=cyclonedx"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    says(&stderr(&output), &note(&["cosign"]));
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(printed, bill);
-    let output = inspect(&site, &[&reference, "--provenance"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(printed, provenance);
+    let reference = format!("{}/theirs:1", site.host());
+    let (found, said) = printed(&site, &reference, "--sbom=cyclonedx");
+    says(&said, &note(&["cosign"]));
+    assert_eq!(found, bill);
+    let (found, _) = printed(&site, &reference, "--provenance");
+    assert_eq!(found, provenance);
 }
 
 #[test(multi_thread)]
 async fn an_envelope_without_signatures_is_not_called_signed() {
-    for (signatures, is_signed) in [(json!([]), false), (json!([{"sig": "AAAA"}]), true)] {
-        let site = Site::new();
-        let (theirs, image) = plain_image(&site).await;
-        let provenance = statement("https://slsa.dev/provenance/v1", &json!({}));
-        let mut envelope: Value = serde_json::from_str(&enveloped(&provenance)).unwrap();
+    let site = Site::new();
+    let (theirs, image) = plain_image(&site).await;
+    for (predicate_type, flag, signatures, is_signed) in [
+        (
+            "https://slsa.dev/provenance/v1",
+            "--provenance",
+            json!([]),
+            false,
+        ),
+        (
+            "https://spdx.dev/Document",
+            "--sbom=spdx",
+            json!([{"sig": "AAAA"}]),
+            true,
+        ),
+    ] {
+        let statement = statement(predicate_type, &json!({}));
+        let mut envelope: Value = serde_json::from_str(&enveloped(&statement)).unwrap();
         envelope["signatures"] = signatures;
         let kind = "application/vnd.dsse.envelope.v1+json";
-        let content = stored(&theirs, kind, &envelope.to_string()).await;
-        let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
-        theirs.attach(&artifact).await.unwrap();
-        let image = format!("{}/theirs:1", site.host());
-        let output = inspect(&site, &[&image, "--provenance"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let noted = stderr(&output).contains("is signed");
-        assert_eq!(noted, is_signed, "{}", stderr(&output));
+        attach(&theirs, &image, kind, &envelope.to_string()).await;
+        let (_, said) = printed(&site, &format!("{}/theirs:1", site.host()), flag);
+        assert_eq!(said.contains("is signed"), is_signed, "{said}");
     }
 }
 
@@ -204,16 +207,12 @@ async fn a_statement_about_another_image_is_printed_with_a_warning() {
         let bill = about("https://spdx.dev/Document").to_string();
         let signed = enveloped(&about("https://cyclonedx.org/bom"));
         for (kind, text) in [(PLAIN, provenance), (PLAIN, bill), (ENVELOPE, signed)] {
-            let content = stored(&theirs, kind, &text).await;
-            let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
-            theirs.attach(&artifact).await.unwrap();
+            attach(&theirs, &image, kind, &text).await;
         }
         let reference = format!("{}/theirs:1", site.host());
         for flag in ["--provenance", "--sbom=spdx", "--sbom=cyclonedx"] {
-            let output = inspect(&site, &[&reference, flag]);
-            assert!(output.status.success(), "{}", stderr(&output));
-            let warns = stderr(&output).contains("as its subject");
-            assert_eq!(warns, is_other, "{flag}: {}", stderr(&output));
+            let (_, said) = printed(&site, &reference, flag);
+            assert_eq!(said.contains("as its subject"), is_other, "{flag}: {said}");
         }
     }
 }
@@ -249,10 +248,7 @@ async fn what_a_stranger_attached_moves_no_terminal() {
     let site = Site::new();
     let (theirs, image) = plain_image(&site).await;
     let text = "{\"name\": \"\u{9b}2J\u{202e}\"}\n\x1b]0;title\x07";
-    let content = stored(&theirs, "application/spdx+json", text).await;
-    let kind = "application/spdx+json";
-    let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
-    theirs.attach(&artifact).await.unwrap();
+    attach(&theirs, &image, "application/spdx+json", text).await;
 
     let host = site.host();
     let arguments = [&*format!("{host}/theirs:1"), "--sbom=spdx"];
@@ -274,11 +270,9 @@ async fn what_a_stranger_attached_moves_no_terminal() {
 async fn attestations_of_buildx_are_found_in_the_index_once() {
     for is_artifact in [false, true] {
         let (site, attested, bill) = Box::pin(attested_by_buildx(is_artifact)).await;
-        let output = inspect(&site, &[&attested, "--sbom"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(printed, bill);
-        assert!(!stderr(&output).contains("another"), "{}", stderr(&output));
+        let (found, said) = printed(&site, &attested, "--sbom");
+        assert_eq!(found, bill);
+        assert!(!said.contains("another"), "{said}");
     }
 }
 
@@ -295,18 +289,12 @@ async fn what_is_attached_to_the_index_is_found() {
     let kind = "application/vnd.in-toto+json";
     let mut provenance = statement("https://slsa.dev/provenance/v1", &json!({"by": "actions"}));
     provenance["subject"] = json!([{"name": "", "digest": {"sha256": index.digest().digest()}}]);
-    let content = stored(&theirs, kind, &provenance.to_string()).await;
     let about = index.descriptor(media_type);
-    let artifact = Artifact::new(kind, &about, vec![content], BTreeMap::new()).unwrap();
-    theirs.attach(&artifact).await.unwrap();
-    let output = inspect(
-        &site,
-        &[&format!("{}/theirs:2", site.host()), "--provenance"],
-    );
-    assert!(output.status.success(), "{}", stderr(&output));
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(printed, provenance);
-    assert!(!stderr(&output).contains("another"), "{}", stderr(&output));
+    attach(&theirs, &about, kind, &provenance.to_string()).await;
+    let image = format!("{}/theirs:2", site.host());
+    let (found, said) = printed(&site, &image, "--provenance");
+    assert_eq!(found, provenance);
+    assert!(!said.contains("another"), "{said}");
 }
 
 /// An index with an attestation of buildx, whose newer ones are artifacts too, and the SBOM in it.
