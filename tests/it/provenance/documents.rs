@@ -101,7 +101,7 @@ fn a_document_is_the_same_whenever_it_is_made() {
 }
 
 #[test]
-fn the_formats_own_libraries_find_nothing_wrong() {
+fn the_formats_own_libraries_find_nothing_wrong_and_syft_all_packages() {
     let python = python_with_readers();
     let site = with_packages();
     let mut all = BOTH.to_vec();
@@ -121,13 +121,7 @@ fn the_formats_own_libraries_find_nothing_wrong() {
         // The libraries do validate.
         assert_ne!(of_broken, Vec::<String>::new(), "{name}");
     }
-}
-
-#[test]
-fn what_grype_reads_with_finds_the_packages_and_windows() {
-    let python = python_with_readers();
-    let site = with_packages();
-    let built = build_to_layout(&site, &BOTH);
+    // What grype reads with finds the packages and Windows.
     for name in ["SPDX", "CycloneDX"] {
         let read = as_syft_reads_it(&python, name, &document_in(&site, &built, name));
         let artifacts = read["artifacts"].as_array().unwrap();

@@ -221,11 +221,36 @@ fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported(
     assert!(found.is_some());
 }
 
+/// Attaches an artifact whose content is missing.
+fn attach_lost(site: &Site, built: &Value) {
+    let place = site.repository("pause");
+    block_on(async {
+        let image = built["images"][0]["digest"].as_str().unwrap();
+        let raw = place.get_manifest(image).await.unwrap();
+        let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
+        let nowhere = Descriptor::new("text/plain", sha256(b"nowhere"), 7);
+        let lost = Artifact::new("text/lost", &about, vec![nowhere], BTreeMap::new()).unwrap();
+        place.attach(&lost).await.unwrap();
+    });
+}
+
 #[test]
-fn a_copy_without_its_documents_is_an_error() {
+fn a_document_that_cannot_be_copied_is_an_error_after_the_images_exist() {
     let site = Site::new();
     let (image, built) = signed_image(&site);
     attach_lost(&site, &built);
+    let target = DemoRegistry::start().unwrap();
+    let (report, output) = mirror(&site, &image, &target.host(), &[]);
+    assert_eq!(output.status.code(), Some(3));
+    let printed = stderr(&output);
+    says(&printed, &line(&["error: ", "1"]));
+    assert_contains!(printed, "--no-referrers");
+    let failed = outcomes(&report)
+        .iter()
+        .filter(|(_, outcome)| *outcome == "failed")
+        .count();
+    assert_eq!(failed, 1, "{report}");
+
     let there = format!("{}/promoted:1", site.host());
     let mut copy = site.with_no_bases(&["copy", &image, &there]);
     let printed = copy.tells(3);
@@ -284,18 +309,10 @@ fn an_artifact_of_an_unknown_format_is_an_error_and_the_others_are_copied() {
 }
 
 #[test]
-fn images_alone_are_copied_where_that_is_asked() {
+fn documents_that_stay_are_reported_unless_that_is_asked() {
     let site = Site::new();
     let (image, _) = signed_image(&site);
-    let target = DemoRegistry::start().unwrap();
-    let (report, _) = mirror(&site, &image, &target.host(), &["--no-referrers"]);
-    assert_eq!(report["images"][0].get("beside"), None);
-}
-
-#[test]
-fn an_archive_without_the_documents_of_its_image_says_so() {
-    let site = Site::new();
-    let (image, _) = signed_image(&site);
+    // An archive has no place for them.
     for (words, expected) in [(&[][..], KINDS.len() - 1), (&["--no-referrers"][..], 0)] {
         let mut command = site.with_no_bases(&["copy", &image, "docker-archive:app.tar"]);
         let printed = command.args(words).tells(0);
@@ -303,12 +320,10 @@ fn an_archive_without_the_documents_of_its_image_says_so() {
         let warnings = printed.matches("cannot contain it").count();
         assert_eq!(warnings, expected, "{printed}");
     }
-}
-
-#[test]
-fn what_is_about_other_bytes_stays_and_is_reported() {
-    let site = Site::new();
-    let (image, _) = signed_image(&site);
+    let target = DemoRegistry::start().unwrap();
+    let (report, _) = mirror(&site, &image, &target.host(), &["--no-referrers"]);
+    assert_eq!(report["images"][0].get("beside"), None);
+    // They are about other bytes than those of the copy.
     let target = DemoRegistry::start().unwrap();
     let words = ["--manifest-format", "docker"];
     let (report, output) = mirror(&site, &image, &target.host(), &words);
@@ -322,35 +337,4 @@ fn what_is_about_other_bytes_stays_and_is_reported() {
     );
     let warnings = printed.lines().filter(|line| line.starts_with("warning: "));
     assert_eq!(warnings.count(), outcomes(&report).len(), "{printed}");
-}
-
-/// Attaches an artifact whose content is missing.
-fn attach_lost(site: &Site, built: &Value) {
-    let place = site.repository("pause");
-    block_on(async {
-        let image = built["images"][0]["digest"].as_str().unwrap();
-        let raw = place.get_manifest(image).await.unwrap();
-        let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
-        let nowhere = Descriptor::new("text/plain", sha256(b"nowhere"), 7);
-        let lost = Artifact::new("text/lost", &about, vec![nowhere], BTreeMap::new()).unwrap();
-        place.attach(&lost).await.unwrap();
-    });
-}
-
-#[test]
-fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_exist() {
-    let site = Site::new();
-    let (image, built) = signed_image(&site);
-    attach_lost(&site, &built);
-    let target = DemoRegistry::start().unwrap();
-    let (report, output) = mirror(&site, &image, &target.host(), &[]);
-    assert_eq!(output.status.code(), Some(3));
-    let printed = stderr(&output);
-    says(&printed, &line(&["error: ", "1"]));
-    assert_contains!(printed, "--no-referrers");
-    let failed = outcomes(&report)
-        .iter()
-        .filter(|(_, outcome)| *outcome == "failed")
-        .count();
-    assert_eq!(failed, 1, "{report}");
 }
