@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::{fs, io};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -26,6 +26,7 @@ use wincimg_testkit::docker_registry::certificates;
 use wincimg_testkit::serve::{acceptor, in_background, listen};
 
 use super::profile::{Profile, Quirk};
+use super::profiles::ALL;
 use super::simulated::{PASSWORD, SimulatedRegistry, lock, plain};
 
 /// Registries that run until this is dropped.
@@ -42,11 +43,7 @@ impl RegistryHost {
     /// Starts registries with these profiles.
     pub fn start(profiles: &[&'static Profile]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let names: HashSet<&str> = profiles
-            .iter()
-            .flat_map(|profile| profile.hosts())
-            .collect();
-        certificates(folder.path(), names);
+        write_certificates(folder.path());
         let acceptor = acceptor(folder.path());
         let registries: Vec<SimulatedRegistry> = profiles
             .iter()
@@ -88,8 +85,8 @@ impl RegistryHost {
     pub fn trusting(&self, ca: &Path) -> Vec<(&'static str, PathBuf)> {
         let own = self.folder.path().join("ca.pem");
         let both = self.folder.path().join("both.pem");
-        let certificates = [own.as_path(), ca].map(|file| std::fs::read(file).unwrap());
-        std::fs::write(&both, certificates.concat()).unwrap();
+        let certificates = [own.as_path(), ca].map(|file| fs::read(file).unwrap());
+        fs::write(&both, certificates.concat()).unwrap();
         let mut environment = self.environment();
         environment[1].1 = both;
         environment
@@ -113,14 +110,14 @@ impl RegistryHost {
             })
             .collect();
         let config = serde_json::json!({ "auths": auths });
-        std::fs::write(&file, config.to_string()).unwrap();
+        fs::write(&file, config.to_string()).unwrap();
         file
     }
 
     /// Docker's `config.json` of a user without logins.
     pub fn no_login(&self) -> PathBuf {
         let file = self.folder.path().join("empty.json");
-        std::fs::write(&file, "{}").unwrap();
+        fs::write(&file, "{}").unwrap();
         file
     }
 
@@ -152,6 +149,22 @@ impl RegistryHost {
         registries
             .find(|simulated| simulated.profile.name == profile.name)
             .unwrap()
+    }
+}
+
+/// Writes a CA, and a certificate of it for the hosts of all products, made once: openssl takes as
+/// long as a command.
+fn write_certificates(folder: &Path) {
+    const FILES: [&str; 3] = ["ca.pem", "server.pem", "server.key"];
+    static MADE: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts: HashSet<&str> = ALL.iter().flat_map(|profile| profile.hosts()).collect();
+        certificates(folder.path(), hosts);
+        FILES.map(|file| fs::read(folder.path().join(file)).unwrap())
+    });
+    for (file, bytes) in FILES.iter().zip(made) {
+        fs::write(folder.join(file), bytes).unwrap();
     }
 }
 
