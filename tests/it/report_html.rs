@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use base64::Engine as _;
@@ -12,6 +13,7 @@ use wincimg_testkit::harness::skip;
 
 use crate::api::windows_node;
 use crate::browser::Browser;
+use crate::site::write;
 
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
 /// Folder for screenshots.
@@ -114,18 +116,43 @@ fn large(folder: &Path, nodes: usize) -> PathBuf {
     )
 }
 
+/// The page and the text of a cluster of 300 nodes, which take seconds to make.
+fn reports_of_300() -> &'static [String; 2] {
+    static MADE: OnceLock<[String; 2]> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        large(folder.path(), 300);
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        ["report.html", "report.txt"].map(read)
+    })
+}
+
+/// Writes that page.
+fn page_of_300(folder: &Path) -> PathBuf {
+    write(folder, "report.html", &reports_of_300()[0])
+}
+
 fn keep(name: &str, screenshot: &str) {
     fs::create_dir_all(ARTIFACTS).unwrap();
     let file = Path::new(ARTIFACTS).join(name);
     fs::write(file, BASE64.decode(screenshot).unwrap()).unwrap();
 }
 
+/// One browser for all of these, as its start takes most of their time.
 #[test]
-async fn the_page_begins_with_the_answer_and_the_matrix() {
+async fn a_page_answers_explains_and_can_be_used_by_everybody() {
     let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
-    browser.open(&shop(folder.path())).await;
+    let page = shop(folder.path());
+    the_page_begins_with_the_answer_and_the_matrix(&browser, &page).await;
+    tables_filter_and_explain(&browser, &page).await;
+    workloads_and_nodes_can_be_linked_to(&browser, &page).await;
+    keys_and_screen_readers_find_their_way(&browser, &page).await;
+    signs_are_readable_in_light_and_dark(&browser, &page).await;
+}
 
+async fn the_page_begins_with_the_answer_and_the_matrix(browser: &Browser, page: &Path) {
+    browser.open(page).await;
     assert_eq!(
         browser.text("h1").await,
         "1 workload lands on no node: shop/nightly"
@@ -183,11 +210,8 @@ async fn the_page_begins_with_the_answer_and_the_matrix() {
     );
 }
 
-#[test]
-async fn tables_filter_and_explain() {
-    let browser = Browser::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    browser.open(&shop(folder.path())).await;
+async fn tables_filter_and_explain(browser: &Browser, page: &Path) {
+    browser.open(page).await;
     assert_eq!(browser.count("tbody tr").await, 4);
     let signs = "return [...document.querySelectorAll('tbody td button')].map(b => b.textContent[0]).join('')";
     // Incompatible ones come first.
@@ -231,12 +255,8 @@ async fn tables_filter_and_explain() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[test]
-async fn workloads_and_nodes_can_be_linked_to() {
-    let browser = Browser::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let page = shop(folder.path());
-    browser.open_at(&page, "#workload=shop/web").await;
+async fn workloads_and_nodes_can_be_linked_to(browser: &Browser, page: &Path) {
+    browser.open_at(page, "#workload=shop/web").await;
     assert_eq!(browser.count("tbody tr").await, 5);
     let first =
         "return [...document.querySelectorAll('tbody th a')].map(a => a.textContent).join(' ')";
@@ -270,8 +290,14 @@ async fn workloads_and_nodes_can_be_linked_to() {
 }
 
 #[test]
-async fn what_is_hidden_is_said() {
+async fn names_hidden_images_and_equal_cards_are_shown_as_they_are() {
     let browser = Browser::start().await;
+    what_is_hidden_is_said(&browser).await;
+    names_that_look_like_markup_stay_names(&browser).await;
+    cards_that_only_differ_in_their_workload_are_one(&browser).await;
+}
+
+async fn what_is_hidden_is_said(browser: &Browser) {
     let folder = tempfile::tempdir().unwrap();
     let pods = "kind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {kubernetes.io/os: windows, no: where}, \
                 containers: [{image: 'r.example/away:1'}]}\n---\n\
@@ -292,11 +318,8 @@ async fn what_is_hidden_is_said() {
     );
 }
 
-#[test]
-async fn keys_and_screen_readers_find_their_way() {
-    let browser = Browser::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    browser.open(&shop(folder.path())).await;
+async fn keys_and_screen_readers_find_their_way(browser: &Browser, page: &Path) {
+    browser.open(page).await;
     let nodes = browser.accessibility_tree().await;
     for (role, name) in [
         ("heading", "1 workload lands on no node: shop/nightly"),
@@ -374,17 +397,11 @@ fn ends(text: &str) -> String {
 
 #[test]
 fn the_same_is_said_as_text() {
-    for (nodes, write) in [
-        (
-            5,
-            (&|folder: &Path| shop(folder)) as &dyn Fn(&Path) -> PathBuf,
-        ),
-        (300, &|folder: &Path| large(folder, 300)),
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path());
-        let text = fs::read_to_string(folder.path().join("report.txt")).unwrap();
-        insta::assert_snapshot!(format!("report_of_{nodes}_nodes"), ends(&beginnings(&text)));
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path());
+    let few = fs::read_to_string(folder.path().join("report.txt")).unwrap();
+    for (nodes, text) in [(5, &few), (300, &reports_of_300()[1])] {
+        insta::assert_snapshot!(format!("report_of_{nodes}_nodes"), ends(&beginnings(text)));
     }
 }
 
@@ -395,7 +412,7 @@ const WIDTHS: [(&str, u64); 3] = [("phone", 390), ("laptop", 1366), ("wide", 256
 async fn every_screen_shows_it_whole_in_light_and_dark() {
     let browser = Browser::start().await;
     let (few, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    for (nodes, page) in [(5, shop(few.path())), (300, large(many.path(), 300))] {
+    for (nodes, page) in [(5, shop(few.path())), (300, page_of_300(many.path()))] {
         for (screen, width) in WIDTHS {
             for (scheme, view) in [("light", "#nodes"), ("dark", "#workloads")] {
                 browser.resize(width, 900).await;
@@ -452,8 +469,7 @@ async fn axe_finds_nothing_inaccessible() {
     }
 }
 
-#[test]
-async fn signs_are_readable_in_light_and_dark() {
+async fn signs_are_readable_in_light_and_dark(browser: &Browser, page: &Path) {
     const CONTRAST: &str = r"
         const numbers = (colour) => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
         const light = (colour) => {
@@ -468,9 +484,7 @@ async fn signs_are_readable_in_light_and_dark() {
             const [a, b] = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
             return (a + 0.05) / (b + 0.05);
         });";
-    let browser = Browser::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    browser.open(&shop(folder.path())).await;
+    browser.open(page).await;
     for scheme in ["light", "dark"] {
         browser.prefer(scheme).await;
         let contrasts = browser.eval(CONTRAST).await;
@@ -525,7 +539,7 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
 async fn paper_has_everything_in_columns_that_can_be_read() {
     let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
-    browser.open(&large(folder.path(), 300)).await;
+    browser.open(&page_of_300(folder.path())).await;
     browser.emulate_print().await;
     let heads = "document.querySelectorAll('#both thead th:not(:first-child)')";
     assert_eq!(browser.eval(&format!("return {heads}.length")).await, 200);
@@ -549,9 +563,7 @@ async fn paper_has_everything_in_columns_that_can_be_read() {
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
-#[test]
-async fn names_that_look_like_markup_stay_names() {
-    let browser = Browser::start().await;
+async fn names_that_look_like_markup_stay_names(browser: &Browser) {
     let folder = tempfile::tempdir().unwrap();
     let nodes = folder.path().join("nodes.json");
     let evil = "</script><img src=x onerror=alert(1)>{{script}}";
@@ -577,7 +589,7 @@ async fn names_that_look_like_markup_stay_names() {
 async fn the_matrix_is_on_the_first_screen_of_a_large_cluster() {
     let browser = Browser::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let page = large(folder.path(), 300);
+    let page = page_of_300(folder.path());
     for (screen, width) in WIDTHS {
         browser.resize(width, 900).await;
         browser.open(&page).await;
@@ -594,9 +606,7 @@ async fn the_matrix_is_on_the_first_screen_of_a_large_cluster() {
     }
 }
 
-#[test]
-async fn cards_that_only_differ_in_their_workload_are_one() {
-    let browser = Browser::start().await;
+async fn cards_that_only_differ_in_their_workload_are_one(browser: &Browser) {
     let folder = tempfile::tempdir().unwrap();
     let workload = |name: &str| {
         format!(
