@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use assert_cmd::assert::Assert;
 use wincimg_layer::{LayerReader, Limits, TarEntryKind};
@@ -32,7 +33,9 @@ const OWN: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;BU)";
 
 /// A base with the programs in the lines.
 pub(crate) fn base() -> StandIn {
-    image_of(VERSION, vec![base_layer().tar()])
+    static MADE: OnceLock<StandIn> = OnceLock::new();
+    let made = MADE.get_or_init(|| image_of(VERSION, vec![base_layer().tar()]));
+    made.clone()
 }
 
 fn base_layer() -> LayerTar {
