@@ -513,7 +513,7 @@ fn endless(trial: &TrySetup) {
 async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     let trial = trial().await;
     endless(&trial);
-    let printed = trial.attempt(&["--timeout", "25s"]).tells(3);
+    let printed = trial.attempt(&["--timeout", "15s"]).tells(3);
     assert_contains!(printed, "--timeout");
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
