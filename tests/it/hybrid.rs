@@ -310,9 +310,24 @@ async fn files_come_from_a_stage_that_windows_built() {
     assert_contains!(stderr(&pushed), readable);
 }
 
+/// One daemon for all of these, as its start takes most of their time.
 #[test(multi_thread = 2)]
-async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one_layer() {
-    let (site, windows, [host, daemon]) = started();
+async fn steps_see_what_is_above_and_below_them() {
+    let (site, windows, hosts) = started();
+    each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one_layer(
+        &site, &windows, &hosts,
+    )
+    .await;
+    a_file_is_copied_into_a_folder_that_windows_made(&site, &windows, &hosts).await;
+    results_are_found_for_an_image_of_another_name(&site, &windows, &hosts).await;
+    windows_goes_on_from_an_image_in_a_folder(&site, &hosts).await;
+}
+
+async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one_layer(
+    site: &Site,
+    windows: &WindowsStandIn,
+    [host, daemon]: &[String; 2],
+) {
     site.write(
         "app/Dockerfile",
         format!(
@@ -320,14 +335,14 @@ async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one
              RUN [\"/Files/tool\", \"one\"]\nARG A=2\nRUN [\"/Files/tool\", \"two\"]\n"
         ),
     );
-    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
-    let built = json_of(&build(&site, &arguments));
+    let arguments = ["--docker-host", daemon, "--registry", host, "--push"];
+    let built = json_of(&build(site, &arguments));
     let made = [
         only("Files/site/a.txt", "a"),
         only("Files/made-one.txt", "A=1 site=1 late=0"),
         only("Files/made-two.txt", "A=2 site=1 late=0"),
     ];
-    assert_eq!(layers(&site, &built).await, made);
+    assert_eq!(layers(site, &built).await, made);
     let builds = windows.builds();
     let sent: Vec<_> = builds.iter().map(|build| instructions(build)).collect();
     let run = |name: &str| format!("RUN [\"/Files/tool\", \"{name}\"]");
@@ -335,9 +350,11 @@ async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one
     assert_eq!(sent, expected);
 }
 
-#[test(multi_thread = 2)]
-async fn a_file_is_copied_into_a_folder_that_windows_made() {
-    let (site, windows, [host, daemon]) = started();
+async fn a_file_is_copied_into_a_folder_that_windows_made(
+    site: &Site,
+    windows: &WindowsStandIn,
+    [host, daemon]: &[String; 2],
+) {
     site.write(
         "app/Dockerfile",
         format!(
@@ -345,20 +362,23 @@ async fn a_file_is_copied_into_a_folder_that_windows_made() {
              COPY late.txt C:/other\n"
         ),
     );
-    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
-    let built = json_of(&build(&site, &arguments));
+    let arguments = ["--docker-host", daemon, "--registry", host, "--push"];
+    let before = windows.builds().len();
+    let built = json_of(&build(site, &arguments));
     let made = [
         BTreeMap::new(),
         only("Files/folder/late.txt", "late"),
         only("Files/other", "late"),
     ];
-    assert_eq!(layers(&site, &built).await, made);
-    assert_eq!(windows.builds().len(), 1);
+    assert_eq!(layers(site, &built).await, made);
+    assert_eq!(windows.builds().len(), before + 1);
 }
 
-#[test(multi_thread = 2)]
-async fn results_are_found_for_an_image_of_another_name() {
-    let (site, windows, [host, daemon]) = started();
+async fn results_are_found_for_an_image_of_another_name(
+    site: &Site,
+    windows: &WindowsStandIn,
+    [host, daemon]: &[String; 2],
+) {
     site.write(
         "app/Dockerfile",
         format!(
@@ -366,29 +386,28 @@ async fn results_are_found_for_an_image_of_another_name() {
              FROM one\nRUN [\"/Files/tool\", \"two\"]\n"
         ),
     );
-    let arguments = ["--registry", &host, "--push", "--tag", "1"];
-    let first = ["--docker-host", &daemon, "--name", "first"];
-    let first = json_of(&build(&site, &[&arguments[..], &first].concat()));
+    let arguments = ["--registry", host, "--push", "--tag", "1"];
+    let before = windows.builds().len();
+    let first = ["--docker-host", daemon, "--name", "first"];
+    let first = json_of(&build(site, &[&arguments[..], &first].concat()));
     let made = [
         only("Files/made-one.txt", "A= site=0 late=0"),
         only("Files/made-two.txt", "A= site=0 late=0"),
     ];
-    assert_eq!(layers(&site, &first).await, made);
+    assert_eq!(layers(site, &first).await, made);
     let cache = format!("{host}/first:1");
     let nowhere = [
         "--docker-host", "unix:///nonexistent", "--cache-from", &cache,
     ];
     let named = [&arguments[..], &nowhere, &["--name", "second"]].concat();
-    let second = json_of(&build(&site, &named));
-    assert_eq!(layers(&site, &second).await, made);
-    assert_eq!(windows.builds().len(), 2);
+    let second = json_of(&build(site, &named));
+    assert_eq!(layers(site, &second).await, made);
+    assert_eq!(windows.builds().len(), before + 2);
 }
 
-#[test(multi_thread = 2)]
-async fn windows_goes_on_from_an_image_in_a_folder() {
-    let (site, _windows, [host, daemon]) = started();
+async fn windows_goes_on_from_an_image_in_a_folder(site: &Site, [host, daemon]: &[String; 2]) {
     site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
-    json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
+    json_of(&build(site, &["--output", "oci:one", "--tag", "1"]));
     site.write(
         "app/Dockerfile",
         format!(
@@ -396,9 +415,9 @@ async fn windows_goes_on_from_an_image_in_a_folder() {
              COPY late.txt C:/\n"
         ),
     );
-    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    let arguments = ["--docker-host", daemon, "--registry", host, "--push"];
     let built = json_of(&build(
-        &site,
+        site,
         &[&arguments[..], &["--stage", "made=oci:one:1"]].concat(),
     ));
     let expected = [
@@ -406,7 +425,7 @@ async fn windows_goes_on_from_an_image_in_a_folder() {
         only("Files/made-one.txt", "A= site=1 late=0"),
         only("Files/late.txt", "late"),
     ];
-    assert_eq!(layers(&site, &built).await, expected);
+    assert_eq!(layers(site, &built).await, expected);
 }
 
 #[test(multi_thread = 2)]
@@ -574,10 +593,19 @@ async fn without_a_registry_the_images_between_steps_are_in_the_daemon() {
 }
 
 #[test(multi_thread = 2)]
-async fn a_base_in_a_folder_is_loaded_whole() {
-    let (site, windows, [_, daemon]) = started();
+async fn without_a_registry_a_base_is_pulled_or_loaded_whole() {
+    let (site, windows, hosts) = started();
+    a_base_in_a_folder_is_loaded_whole(&site, &windows, &hosts).await;
+    a_base_that_the_daemon_cannot_pull_is_refused_with_the_ways_out(&site, &windows, &hosts);
+}
+
+async fn a_base_in_a_folder_is_loaded_whole(
+    site: &Site,
+    windows: &WindowsStandIn,
+    [_, daemon]: &[String; 2],
+) {
     site.write("app/Dockerfile", format!("{FROM}\nCOPY site C:/site/\n"));
-    json_of(&build(&site, &["--output", "oci:one", "--tag", "1"]));
+    json_of(&build(site, &["--output", "oci:one", "--tag", "1"]));
     site.write(
         "app/Dockerfile",
         format!(
@@ -588,9 +616,9 @@ async fn a_base_in_a_folder_is_loaded_whole() {
     );
     let layout = format!("oci:{}", site.path("layout").display());
     let arguments = [
-        "--docker-host", &daemon, "--stage", "made=oci:one:1", "--output", &layout,
+        "--docker-host", daemon, "--stage", "made=oci:one:1", "--output", &layout,
     ];
-    json_of(&build(&site, &arguments));
+    json_of(&build(site, &arguments));
     let (source, image) = output_image(&layout).await;
     let expected = [only("Files/made-one.txt", "A= site=1 late=0")];
     assert_eq!(
@@ -601,9 +629,11 @@ async fn a_base_in_a_folder_is_loaded_whole() {
     assert_eq!(load.iter().filter(|it| it.starts_with("blobs/")).count(), 4);
 }
 
-#[test(multi_thread = 2)]
-async fn without_a_registry_a_base_that_the_daemon_cannot_pull_is_refused_with_the_ways_out() {
-    let (site, windows, [_, daemon]) = started();
+fn a_base_that_the_daemon_cannot_pull_is_refused_with_the_ways_out(
+    site: &Site,
+    windows: &WindowsStandIn,
+    [_, daemon]: &[String; 2],
+) {
     let version = "10.0.17763.973";
     let image = Image::empty(ManifestFormat::Docker, Platform::windows(version)).unwrap();
     let gone = sha256(b"gone");
@@ -622,11 +652,12 @@ async fn without_a_registry_a_base_that_the_daemon_cannot_pull_is_refused_with_t
         "app/Dockerfile",
         "FROM mcr.microsoft.com/windows/servercore:1809\nCOPY site C:/site/\nRUN [\"/Files/tool\"]\n",
     );
-    let output = build(&site, &["--docker-host", &daemon]);
+    let before = windows.builds().len();
+    let output = build(site, &["--docker-host", daemon]);
     Failure::of(&output)
         .is("daemon/refused", &["pull", "windows/servercore"])
         .advises(&["--push", "--cache-to"]);
     let said = stderr(&output);
     assert!(!said.contains("the next build reuses"), "{said}");
-    assert!(windows.builds().is_empty());
+    assert_eq!(windows.builds().len(), before);
 }
