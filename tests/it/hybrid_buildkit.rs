@@ -139,9 +139,30 @@ async fn steps_for_windows_run_in_buildkit_and_not_again() {
 }
 
 #[test(multi_thread = 2)]
-async fn a_step_that_fails_in_buildkit_is_named_by_its_line() {
+async fn what_buildkit_refuses_and_steps_that_fail_are_named() {
     let site = site();
     let windows = WindowsStandIn::start(site.registry.clone());
+    what_buildkit_does_not_have_is_refused(&site, &windows);
+    a_step_that_fails_in_buildkit_is_named_by_its_line(&site, &windows);
+}
+
+fn what_buildkit_does_not_have_is_refused(site: &Site, windows: &WindowsStandIn) {
+    site.write(
+        "app/Dockerfile",
+        format!("{FROM}\nARG A\nRUN [\"/Files/tool\", \"one\"]\n"),
+    );
+    let failure_of = |arguments: &[&str]| Failure::of(&run(site, windows, arguments));
+    failure_of(&["--isolation", "hyperv"]).advises(&["--isolation", "--docker-host"]);
+    let proxy = "HTTP_PROXY=http://bob:sesame@proxy.lan:3128";
+    let failure = failure_of(&["--build-arg", proxy]).is("usage", &["HTTP_PROXY"]);
+    failure.hides("sesame");
+    failure_of(&["--build-arg", "A=1\n2"]).is("dockerfile/request", &["build argument A"]);
+    let failure = failure_of(&["--engine", "docker"]).is("daemon/address", &[BUILDER]);
+    failure.advises(&["--builder"]);
+    assert!(windows.builds().is_empty());
+}
+
+fn a_step_that_fails_in_buildkit_is_named_by_its_line(site: &Site, windows: &WindowsStandIn) {
     let dockerfile = |last: &str| {
         let text = format!(
             "{FROM}\nCOPY site C:/site/\nRUN [\"/Files/tool\", \"one\"]\nCOPY late.txt C:/\n\
@@ -151,7 +172,7 @@ async fn a_step_that_fails_in_buildkit_is_named_by_its_line() {
         site.write("app/Dockerfile", text);
     };
     dockerfile("fail");
-    let failure = Failure::of(&run(&site, &windows, &[]));
+    let failure = Failure::of(&run(site, windows, &[]));
     let values = [
         "Dockerfile:9: ", "step 5 of 5", "exit code 7", "cannot install",
     ];
@@ -159,10 +180,10 @@ async fn a_step_that_fails_in_buildkit_is_named_by_its_line() {
     let kept = format!("{}/app", site.host());
     assert!(failure.stderr.contains(&kept), "{failure:#?}");
     assert_eq!(windows.builds().len(), 2);
-    assert!(left_behind(&site).is_empty());
+    assert!(left_behind(site).is_empty());
     // Neither the first steps nor the image below the failed ones again.
     dockerfile("three");
-    json_of(&run(&site, &windows, &[]));
+    json_of(&run(site, windows, &[]));
     assert_eq!(windows.builds().len(), 3);
 }
 
@@ -213,25 +234,6 @@ async fn credentials_are_those_of_the_registry_and_not_left_behind() {
     assert!(left_behind(&site).is_empty());
     let client = calls.processes.last().unwrap();
     assert!(!Path::new(&format!("/proc/{client}")).exists());
-}
-
-#[test(multi_thread = 2)]
-async fn what_buildkit_does_not_have_is_refused() {
-    let site = site();
-    let windows = WindowsStandIn::start(site.registry.clone());
-    site.write(
-        "app/Dockerfile",
-        format!("{FROM}\nARG A\nRUN [\"/Files/tool\", \"one\"]\n"),
-    );
-    let failure_of = |arguments: &[&str]| Failure::of(&run(&site, &windows, arguments));
-    failure_of(&["--isolation", "hyperv"]).advises(&["--isolation", "--docker-host"]);
-    let proxy = "HTTP_PROXY=http://bob:sesame@proxy.lan:3128";
-    let failure = failure_of(&["--build-arg", proxy]).is("usage", &["HTTP_PROXY"]);
-    failure.hides("sesame");
-    failure_of(&["--build-arg", "A=1\n2"]).is("dockerfile/request", &["build argument A"]);
-    let failure = failure_of(&["--engine", "docker"]).is("daemon/address", &[BUILDER]);
-    failure.advises(&["--builder"]);
-    assert!(windows.builds().is_empty());
 }
 
 #[test]
