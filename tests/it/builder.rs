@@ -15,7 +15,7 @@ use crate::build::host_process::files_of;
 use crate::failure::{Fails, Failure};
 use crate::hybrid::{FROM, building, json_of, site};
 use crate::kube_schema::unknown_by_kind;
-use crate::site::{Site, each, stderr};
+use crate::site::{Site, each, stderr, zip_of};
 
 const BUILDER: &str = "kube://ci/builder";
 
@@ -459,13 +459,7 @@ fn a_build_without_a_node_that_its_pod_selects_is_warned_about() {
 #[test]
 fn the_image_has_docker_from_a_zip_with_its_checksum() {
     let site = Site::new();
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for name in ["docker/docker.exe", "docker/dockerd.exe"] {
-        zip.start_file(name, zip::write::SimpleFileOptions::default())
-            .unwrap();
-        std::io::Write::write_all(&mut zip, b"MZ").unwrap();
-    }
-    let zip = zip.finish().unwrap().into_inner();
+    let zip = zip_of(&["docker/docker.exe", "docker/dockerd.exe"].map(|name| (name, "MZ")));
     let digest = wincimg_oci::document::sha256(&zip).to_string();
     let digest = digest.strip_prefix("sha256:").unwrap().to_owned();
     let server = FileServer::with("/docker-28.0.2.zip", zip);

@@ -1,30 +1,20 @@
 //! `choco install` in Dockerfiles: packages of a feed, and the downloads of their scripts.
 
 use std::fs;
-use std::io::{Cursor, Write as _};
 
 use sha2::{Digest as _, Sha256};
 use wincimg_testkit::file_server::FileServer;
 
 use crate::failure::Failure;
 use crate::run_lines::{Bench, files_of, key_of};
-
-pub(crate) fn zip(members: &[(&str, &str)]) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, content) in members {
-        zip.start_file(*name, zip::write::SimpleFileOptions::default())
-            .unwrap();
-        zip.write_all(content.as_bytes()).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
-}
+use crate::site::zip_of;
 
 /// A package with a program and a script.
 fn package(id: &str, version: &str, more: &str, script: &str) -> Vec<u8> {
     let nuspec = format!(
         "<package><metadata><id>{id}</id><version>{version}</version>{more}</metadata></package>"
     );
-    zip(&[
+    zip_of(&[
         ("[Content_Types].xml", "<Types/>"),
         ("_rels/.rels", "<Relationships/>"),
         (&format!("{id}.nuspec"), &nuspec),
@@ -55,7 +45,7 @@ const LIB: &str = "Files/ProgramData/chocolatey/lib";
 #[test(multi_thread)]
 async fn a_package_of_a_folder_is_installed() {
     let server = FileServer::start();
-    let archive = zip(&[("bin/tool.exe", "the tool")]);
+    let archive = zip_of(&[("bin/tool.exe", "the tool")]);
     let digest = hex::encode(Sha256::digest(&archive));
     server.put("/tool.zip", archive);
     let url = server.url("/tool.zip");

@@ -6,9 +6,8 @@ use std::fs;
 use serde_json::Value;
 use wincimg_testkit::layout::{blob_in, json_in};
 
-use crate::chocolatey::zip;
 use crate::failure::{Fails, line, says};
-use crate::site::{Site, answer_of, json_of, stderr};
+use crate::site::{Site, answer_of, json_of, stderr, zip_of};
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
 const FILES: [&str; 6] = [
@@ -26,7 +25,7 @@ fn site(text: &str) -> Site {
 }
 
 fn archive() -> Vec<u8> {
-    zip(&[("t-1/bin/t.exe", "program"), ("t-1/read me.txt", "text")])
+    zip_of(&[("t-1/bin/t.exe", "program"), ("t-1/read me.txt", "text")])
 }
 
 /// Builds something and returns the image's digest.

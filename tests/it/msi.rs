@@ -20,11 +20,10 @@ use wincimg_testkit::transform::{Cell, TestTransform};
 use wincimg_testkit::wine::succeed;
 
 use crate::base_permissions::{entries_of, layer_with_data};
-use crate::chocolatey::zip;
 use crate::failure::{Fails, Failure};
 use crate::inside::VERSION;
 use crate::run_lines::{Bench, files_of, key_of};
-use crate::site::{answer_of, json_of, wincimg, write};
+use crate::site::{answer_of, json_of, wincimg, write, zip_of};
 
 const SERVER: &str = "Files/Program Files/Contoso/server.exe";
 
@@ -703,7 +702,7 @@ async fn a_line_that_does_more_than_install_becomes_a_recipe() {
     server.put("/a.msi", package.clone());
     let url = server.url("/a.msi");
     let digest = hex::encode(Sha256::digest(&package));
-    let archive = zip(&[("t-1/bin/t.exe", "program")]);
+    let archive = zip_of(&[("t-1/bin/t.exe", "program")]);
     let archive_digest = hex::encode(Sha256::digest(&archive));
     server.put("/t.zip", archive);
     let archive_url = format!(

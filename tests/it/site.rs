@@ -1,6 +1,7 @@
 //! A user's environment for `wincimg`: a registry with base images, and a working folder.
 
 use std::fs;
+use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -181,6 +182,17 @@ pub(crate) fn folder_of(files: &[(&str, &str)]) -> tempfile::TempDir {
         write(folder.path(), name, text);
     }
     folder
+}
+
+/// A zip of these members.
+pub(crate) fn zip_of<B: AsRef<[u8]>>(members: &[(&str, B)]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in members {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(content.as_ref()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
 }
 
 /// Runs asynchronous work to its end.

@@ -1,23 +1,10 @@
 //! `image sbom`, on images that others made, and `image export`, read by Python's tarfile.
 
-use std::io::{Cursor, Write};
-
 use wincimg_testkit::sbom_readers::{problems, python_with_readers};
 
 use super::*;
+use crate::site::zip_of;
 use crate::terminal::on_terminal;
-
-/// A zip of stored members.
-fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    let stored =
-        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-    for (name, bytes) in members {
-        zip.start_file(*name, stored).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
-}
 
 const UNINSTALL: &str = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Uninstall";
 
@@ -33,13 +20,13 @@ fn uninstall(id: &str, name: &str, version: &str) -> Vec<RegistryEdit> {
 /// An image with packages of every kind that its files say without a compiler.
 fn with_packages() -> Images {
     let pom = b"#x\ngroupId=org.example\nartifactId=core\nversion=1.2.3\n";
-    let inner = zip(&[("META-INF/maven/org.example/core/pom.properties", pom)]);
+    let inner = zip_of(&[("META-INF/maven/org.example/core/pom.properties", pom)]);
     let manifest = b"Manifest-Version: 1.0\r\nImplementation-Version: 4.0.0\r\n\
         Implementation-Vendor: Exa\r\n mple\r\n\r\nName: x\r\n";
-    let plain = zip(&[("META-INF/MANIFEST.MF", manifest)]);
-    let boot = zip(&[
-        ("BOOT-INF/lib/core-1.2.3.jar", &inner),
-        ("META-INF/MANIFEST.MF", b"A: b\n"),
+    let plain = zip_of(&[("META-INF/MANIFEST.MF", manifest)]);
+    let boot = zip_of(&[
+        ("BOOT-INF/lib/core-1.2.3.jar", &inner[..]),
+        ("META-INF/MANIFEST.MF", &b"A: b\n"[..]),
     ]);
     let mut tar = LayerTar::default();
     tar.file(
