@@ -178,23 +178,19 @@ fn a_recipe_makes_the_same_image_as_its_dockerfile() {
 
 #[test]
 fn an_archive_that_a_line_unpacks_is_an_entry_of_the_recipe() {
-    let of_file = "from = \"app/t.zip\"\nunpack = true\n";
-    for (instructions, entry) in [
-        (
-            "COPY t.zip C:/in/\nRUN tar -xf C:\\in\\t.zip -C C:\\in".to_owned(),
-            format!("{of_file}to = 'C:\\in'"),
+    let recipe = round_trip(
+        &format!(
+            "FROM {BASE}\nUSER ContainerAdministrator\n\
+             COPY t.zip C:/in/\nRUN tar -xf C:\\in\\t.zip -C C:\\in\n\
+             COPY t.zip C:/out/\nRUN mkdir C:\\o && tar -xf C:\\out\\t.zip -C C:\\o --strip-components 1 && \
+             del C:\\out\\t.zip && echo x> C:\\o\\x.txt\n\
+             SHELL [\"pwsh\", \"-Command\"]\n\
+             COPY t.zip C:/again/\nRUN Expand-Archive C:\\again\\t.zip -DestinationPath C:\\two\n"
         ),
-        (
-            "COPY t.zip C:/in/\nRUN mkdir C:\\o && tar -xf C:\\in\\t.zip -C C:\\o --strip-components 1 && del C:\\in\\t.zip && echo x> C:\\o\\x.txt".to_owned(),
-            format!("{of_file}strip = 1\nto = 'C:\\o'"),
-        ),
-        (
-            "SHELL [\"pwsh\", \"-Command\"]\nCOPY t.zip C:/in/\nRUN Expand-Archive C:\\in\\t.zip -DestinationPath C:\\two".to_owned(),
-            format!("{of_file}to = 'C:\\two'"),
-        ),
-    ] {
-        let text = format!("FROM {BASE}\nUSER ContainerAdministrator\n{instructions}\n");
-        let recipe = round_trip(&text, &[]);
+        &[],
+    );
+    for end in ["to = 'C:\\in'", "strip = 1\nto = 'C:\\o'", "to = 'C:\\two'"] {
+        let entry = format!("from = \"app/t.zip\"\nunpack = true\n{end}");
         assert!(recipe.contains(&entry), "{entry}\n{recipe}");
     }
     // A part of an archive has no entry.
