@@ -105,7 +105,7 @@ fn a_binary_file_is_refused_as_by_other_commands() {
 
 #[test]
 fn lists_have_a_limit() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = wincimg_testkit::folder_for_holes();
     let file = std::fs::File::create(folder.path().join("list.json")).unwrap();
     file.set_len(257 << 20).unwrap();
     for words in [
