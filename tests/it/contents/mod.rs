@@ -253,8 +253,7 @@ fn streams_of_a_file_go_with_it_and_are_no_files() {
         assert_eq!(listed["files"], files, "{name}");
         let copied = images.path("copied").join(name).display().to_string();
         let from = format!(r"oci:{name}:C:\app");
-        let output = run(&mut images.command(&["cp", &from, &copied]));
-        let warned = String::from_utf8(output.stderr).unwrap();
+        let warned = images.command(&["cp", &from, &copied]).tells(0);
         let has_stream = name != "deleted";
         assert_eq!(
             warned.contains("skipped 1 alternate data stream, such as"),
@@ -308,8 +307,7 @@ fn files_outside_the_drive_are_named_once_a_layer() {
         .file("ko-app/.wh.old", b"", None)
         .file("etc/passwd", b"x", None);
     images.put("linux", &image("17763.1040", vec![bottom(), outside.tar()]));
-    let output = run(&mut images.command(&["ls", "oci:linux"]));
-    let warnings = String::from_utf8(output.stderr).unwrap();
+    let warnings = images.command(&["ls", "oci:linux"]).tells(0);
     let expected = "warning: layer 2: ko-app/app.exe: it and 1 more lie outside Files/: \
                     containers do not see them\n";
     assert_eq!(warnings, expected);
@@ -330,10 +328,7 @@ fn a_hive_that_was_not_closed_is_noted_where_its_keys_are_shown() {
     let open = bottom_layer(&system, &made_software()).tar();
     images.put("open", &image("17763.1040", vec![open.clone()]));
     images.put("app", &image("17763.1040", vec![open, app()]));
-    let printed = |arguments: &[&str]| {
-        let output = run(&mut images.command(arguments));
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let printed = |arguments: &[&str]| images.command(arguments).tells(0);
     let is_noted = note(&["Files/Windows/System32/config/SYSTEM", "layer 1"]);
     for shown in [
         &["ls", "oci:open", r"HKLM\SYSTEM"][..],
@@ -475,8 +470,9 @@ fn keys_by_others(hive: &[u8]) -> Keys {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hive");
     fs::write(&file, hive).unwrap();
+    let python = python_with_regipy();
     let [by_regipy, by_hivex] = [KEYS, KEYS_BY_HIVEX].map(|script| {
-        let mut command = Command::new(python_with_regipy());
+        let mut command = Command::new(&python);
         let output = run(command.args(["-c", script]).arg(&file));
         serde_json::from_slice::<Keys>(&output.stdout).unwrap()
     });
@@ -1421,14 +1417,15 @@ fn hostile() -> Vec<u8> {
 fn cp_writes_nothing_outside_its_folder() {
     let images = Images::new();
     images.put("bad", &image("17763.1040", vec![bottom(), hostile()]));
-    let output = run(&mut images.command(&["cp", r"oci:bad:C:\app", "in/out"]));
+    let errors = images
+        .command(&["cp", r"oci:bad:C:\app", "in/out"])
+        .tells(0);
     let files = files_in(&images.path("in"));
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
     // The link itself is left out, and what its layer has below it is in a folder.
     assert_eq!(names, ["out/app/ok.txt", "out/app/way/escaped"]);
     assert!(files.values().all(|bytes| bytes == b"evil"));
     assert!(!Path::new("/tmp/escaped").exists());
-    let errors = String::from_utf8_lossy(&output.stderr);
     assert_contains!(errors, "warning: skipped");
     let listed = images.json(&["ls", "oci:bad", r"C:\app", "--recursive"]);
     assert!(
@@ -1471,8 +1468,7 @@ fn waste_is_what_later_layers_delete_or_write_again() {
         let output = inspect("one", &["--max-waste", limit]);
         assert_eq!(output.status.code(), Some(code), "{limit}");
     }
-    let mut command = images.command(&["inspect", "oci:two", "--waste"]);
-    let text = String::from_utf8(run(&mut command).stdout).unwrap();
+    let text = images.text(&["inspect", "oci:two", "--waste"]);
     assert_contains!(text, r"C:\app\big.bin, deleted by layer 3");
 }
 

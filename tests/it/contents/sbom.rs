@@ -133,8 +133,9 @@ fn export_writes_what_tarfile_merges() {
     // The same bytes, also through a pipe.
     let piped = run(&mut images.command(&["export", "oci:two"])).stdout;
     assert_eq!(piped, fs::read(images.path("two.tar")).unwrap());
-    let output = run(&mut images.command(&["export", "oci:one", "--path", r"C:\app"]));
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = images
+        .command(&["export", "oci:one", "--path", r"C:\app"])
+        .tells(0);
     assert_contains!(errors, r"such as C:\app\out");
 }
 
