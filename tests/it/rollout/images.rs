@@ -15,6 +15,13 @@ use crate::api::windows_node;
 use crate::failure::Fails;
 use crate::site::each;
 
+/// The answer about an image of a registry for a host.
+fn checked(registry: &str, build: &str, image: &str) -> (i32, Value) {
+    let mut command = wincimg();
+    command.args(["--insecure-registry", registry, "--host-build", build]);
+    answer_of(command.arg(format!("{registry}/{image}")))
+}
+
 #[test]
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
     let registry = shop();
@@ -75,12 +82,7 @@ fn a_single_version_is_judged_by_versions_and_no_index_is_read_into_it() {
 fn an_index_without_images_is_called_one() {
     let registry = FakeRegistry::start();
     registry.tag("shop/empty", "1", &registry.index(&[]));
-    let image = format!("{}/shop/empty:1", registry.host());
-    let (_, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &registry.host(), &image])
-            .args(["--host-build", "20348.2402"]),
-    );
+    let (_, report) = checked(&registry.host(), "20348.2402", "shop/empty:1");
     let check = &report["checks"][0];
     assert_eq!(check["rule"], "not-windows");
     assert_eq!(check["reason"], "the image is an index without images");
@@ -289,12 +291,7 @@ fn what_is_behind_an_entry_of_an_index_decides_what_starts() {
     assert_eq!(on("20348.2402"), (1, expected.map(str::to_owned).into()));
     let index = registry.index(&[(&images[4].1, Some("10.0.20349.1"))]);
     registry.tag("wrong", "1.0", &index);
-    let (code, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &registry.host()])
-            .args(["--host-build", "26100.1"])
-            .arg(format!("{}/wrong:1.0", registry.host())),
-    );
+    let (code, report) = checked(&registry.host(), "26100.1", "wrong:1.0");
     assert_eq!(code, 0, "{report}");
     assert_eq!(report["checks"][0]["rule"], "contradicting-entry");
     assert_eq!(report["checks"][0]["verdict"], "warning");
@@ -441,12 +438,7 @@ fn an_artifact_is_no_image_for_another_system() {
     registry.with(|stored| {
         stored.add_manifest("chart", "1.0", MANIFEST, chart.to_string().into());
     });
-    let (code, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &registry.host()])
-            .args(["--host-build", "20348.2402"])
-            .arg(format!("{}/chart:1.0", registry.host())),
-    );
+    let (code, report) = checked(&registry.host(), "20348.2402", "chart:1.0");
     assert_eq!(code, 1, "{report}");
     let check = &report["checks"][0];
     assert_eq!(check["rule"], "not-windows");
@@ -507,12 +499,7 @@ fn an_image_for_linux_is_not_windows() {
     let registry = shop();
     let linux = registry.image_with(&json!({"os": "linux", "architecture": "amd64"}));
     registry.tag("tools/curl", "8", &linux);
-    let (code, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &registry.host()])
-            .arg(format!("{}/tools/curl:8", registry.host()))
-            .args(["--host-build", "20348.2402"]),
-    );
+    let (code, report) = checked(&registry.host(), "20348.2402", "tools/curl:8");
     assert_eq!(code, 1);
     let check = &report["checks"][0];
     assert_eq!(check["rule"], "not-windows");
@@ -592,11 +579,7 @@ fn entries_of_an_index_are_asked_for_at_the_same_time() {
     );
     let served = serve(routes);
     let host = served.host();
-    let (_, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &host, "--host-build", "20348.1"])
-            .arg(format!("{host}/app:1")),
-    );
+    let (_, report) = checked(&host, "20348.1", "app:1");
     assert_eq!(report["checks"][0]["rule"], "missing-manifest", "{report}");
     assert!(at_once.load(Ordering::SeqCst) > 1);
 }
@@ -614,9 +597,7 @@ fn an_index_without_end_is_refused_before_its_entries_are_read() {
     for (name, most) in [("many", 50), ("nested", 4000)] {
         let reference = format!("{}/{name}:1.0", registry.host());
         let before = registry.requests().len();
-        let host = ["--host-build", "20348.2402"];
-        let registry_flags = ["--insecure-registry", &registry.host()];
-        let (code, report) = answer_of(wincimg().args(registry_flags).args(host).arg(&reference));
+        let (code, report) = checked(&registry.host(), "20348.2402", &format!("{name}:1.0"));
         assert_eq!(code, 1);
         assert_eq!(report["checks"][0]["verdict"], "unknown", "{report}");
         let reason = report["checks"][0]["reason"].as_str().unwrap();
@@ -642,12 +623,7 @@ fn a_long_index_is_read_without_what_is_for_other_systems() {
     entries.extend((0..10).map(|number| image("windows", number)));
     registry.tag("app", "1.0", &registry.index_of(&entries));
     let reference = format!("{}/app:1.0", registry.host());
-    let registry_flags = ["--insecure-registry", &registry.host()];
-    let (code, report) = answer_of(
-        wincimg()
-            .args(registry_flags)
-            .args(["--host-build", "20348.2402", &reference]),
-    );
+    let (code, report) = checked(&registry.host(), "20348.2402", "app:1.0");
     assert_eq!(code, 0, "{report}");
     let (code, found) = answer_of(&mut inspect(&registry, &reference));
     assert_eq!((code, found["images"].as_array().unwrap().len()), (0, 10));
@@ -663,12 +639,7 @@ fn an_entry_with_a_size_that_its_manifest_does_not_have_is_not_called_compatible
     entry["platform"] = json!({"os": "windows", "architecture": "amd64", "os.version": own});
     entry["size"] = json!(entry["size"].as_u64().unwrap() + 1);
     registry.tag("app", "1.0", &registry.index_of(&[entry]));
-    let (code, report) = answer_of(
-        wincimg()
-            .args(["--insecure-registry", &registry.host()])
-            .args(["--host-build", "20348.2402"])
-            .arg(format!("{}/app:1.0", registry.host())),
-    );
+    let (code, report) = checked(&registry.host(), "20348.2402", "app:1.0");
     assert_eq!(code, 1, "{report}");
     let reason = report["checks"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("bytes"), "{report}");
