@@ -158,12 +158,17 @@ impl Bench {
 
     /// Converts a Dockerfile with these instructions, and returns the recipe.
     pub(crate) fn convert(&self, instructions: &str) -> String {
+        self.conversion(0, instructions)
+    }
+
+    /// The output of such a conversion, which must end with this exit code.
+    fn conversion(&self, code: i32, instructions: &str) -> String {
         self.write_instructions(instructions);
         let host = self.server.host();
         let arguments = ["convert", "./app", "--host-build", "17763.973"];
         let registry = ["--base-registry", &host];
         let done = self.machine.run(&[&arguments[..], &registry].concat());
-        String::from_utf8(done.success().get_output().stdout.clone()).unwrap()
+        String::from_utf8(done.code(code).get_output().stdout.clone()).unwrap()
     }
 
     fn build_of(&self, image: &str, more: &[&str]) -> Assert {
@@ -228,10 +233,14 @@ pub(crate) fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// A key in a layer's hive according to hivex, by line.
 pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Vec<String> {
+    key_in(&files_of(layer)[&format!("Hives/{hive}")], key)
+}
+
+fn key_in(hive: &[u8], key: &str) -> Vec<String> {
     let hivexget = component("hivexget");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hive");
-    fs::write(&file, &files_of(layer)[&format!("Hives/{hive}")]).unwrap();
+    fs::write(&file, hive).unwrap();
     let output = Command::new(hivexget).arg(&file).arg(key).output().unwrap();
     assert!(output.status.success(), "{key}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -565,28 +574,17 @@ fn names(layer: &Path, below: &str) -> Vec<String> {
 #[test(multi_thread)]
 async fn recipes_do_not_lose_what_moved_files_keep() {
     let bench = Bench::new().await;
-    let lines = r"COPY a.txt C:\in\
+    let reported = bench.conversion(
+        1,
+        r"COPY a.txt C:\in\
 RUN del /q C:\inetpub\wwwroot\*
-RUN move C:\in\a.txt C:\a.txt";
-    bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
-    let host = bench.server.host();
-    let arguments = ["--host-build", "17763.973", "--base-registry", &host];
-    let reported = bench
-        .machine
-        .run(&[&["convert", "./app"], &arguments[..]].concat());
-    let reported = reported.code(1).get_output().stdout.clone();
-    let reported = String::from_utf8(reported).unwrap();
+RUN move C:\in\a.txt C:\a.txt",
+    );
     let first = reported.lines().next().unwrap();
     assert!(first.starts_with("./app/Dockerfile:5: "), "{reported}");
     assert_contains!(first, r"C:\a.txt", r"C:\in\a.txt");
     // A recipe grants, and does nothing else to rights.
-    let lines = r"RUN mkdir C:\d && icacls C:\d /deny Users:W";
-    bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
-    let reported = bench
-        .machine
-        .run(&[&["convert", "./app"], &arguments[..]].concat());
-    let reported = reported.code(1).get_output().stdout.clone();
-    let reported = String::from_utf8(reported).unwrap();
+    let reported = bench.conversion(1, r"RUN mkdir C:\d && icacls C:\d /deny Users:W");
     assert!(reported.starts_with("./app/Dockerfile:3: "), "{reported}");
 }
 
@@ -1182,21 +1180,7 @@ RUN mkdir C:\%KIND% && setx MORE "%KIND% %KIND%"
 RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
         );
         let file = &format!("{profile}/NTUSER.DAT");
-        let variables = |layer: usize| {
-            let bytes = files_of(&layers[layer])[file].clone();
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("hive");
-            fs::write(&path, bytes).unwrap();
-            let hivexget = component("hivexget");
-            let output = Command::new(hivexget)
-                .arg(&path)
-                .arg(r"\Environment")
-                .output();
-            let text = String::from_utf8(output.unwrap().stdout).unwrap();
-            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            lines.sort();
-            lines
-        };
+        let variables = |layer: usize| key_in(&files_of(&layers[layer])[file], r"\Environment");
         assert_eq!(variables(0), [r#""KIND"="small""#, r#""TEMP"="C:\\temp""#]);
         assert!(files_of(&layers[1]).contains_key("Files/small/"));
         assert_eq!(variables(1)[1], r#""MORE"="small small""#);
