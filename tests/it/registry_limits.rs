@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use wincimg_common::progress::Silent;
+use wincimg_oci::remote::{RegistryOptions, Repository};
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
 use wincimg_testkit::scripted::{ScriptedRequest, answer, scripted};
@@ -20,9 +21,18 @@ fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
     requests.iter().map(|passed| length(passed) / MIB).collect()
 }
 
+/// A repository to which blobs are uploaded in chunks of 8 MiB.
+fn eights_to(proxy: &FaultProxy) -> Repository {
+    let options = RegistryOptions {
+        chunk_size: 8 << 20,
+        ..options(&proxy.host())
+    };
+    repository(options, &format!("{}/a", proxy.host()))
+}
+
 #[test]
-async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
-    let contents = [1, 2].map(|seed| Bytes::from(noise(40 * MIB, seed)));
+async fn large_blobs_go_to_a_registry_that_takes_pieces_of_four_mebibytes() {
+    let contents = [1, 2].map(|seed| Bytes::from(noise(12 * MIB, seed)));
     for hidden in [None, Some(403), Some(405)] {
         let docker = DockerRegistry::plain();
         let rule = move |passed: &ProxiedRequest| match passed.method.as_str() {
@@ -33,13 +43,13 @@ async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
             _ => ProxyFault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
-        let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+        let repository = eights_to(&proxy);
         for bytes in &contents {
             let blob = put(&repository, bytes).await;
             assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), *bytes);
         }
-        let mut expected = vec![32];
-        expected.extend([4; 20]);
+        let mut expected = vec![8];
+        expected.extend([4; 6]);
         assert_eq!(
             lengths(&proxy, "PATCH"),
             expected,
@@ -102,7 +112,7 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
 
 #[test]
 async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end() {
-    let contents = [(MIB, 1), (2 * MIB, 2), (40 * MIB, 3)];
+    let contents = [(MIB, 1), (2 * MIB, 2), (10 * MIB, 3)];
     let contents = contents.map(|(size, seed)| Bytes::from(noise(size, seed)));
     for status in [404, 405, 415, 501] {
         let docker = DockerRegistry::plain();
@@ -113,13 +123,13 @@ async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end(
             _ => ProxyFault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
-        let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+        let repository = eights_to(&proxy);
         for bytes in &contents {
             let blob = put(&repository, bytes).await;
             assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), *bytes);
         }
         assert_eq!(lengths(&proxy, "PUT"), [1, 0, 0, 0], "{status}");
-        assert_eq!(lengths(&proxy, "PATCH"), [1, 2, 40], "{status}");
+        assert_eq!(lengths(&proxy, "PATCH"), [1, 2, 10], "{status}");
         let pieces = proxy.requests("PATCH", "/uploads/");
         assert!(pieces.iter().all(|it| it.header("content-range").is_none()));
     }

@@ -191,10 +191,10 @@ fn generated(mebibytes: usize) -> Digest {
 
 #[test(multi_thread)]
 async fn a_large_blob_goes_up_and_down_in_little_memory() {
-    let size = 512 * MIB as u64;
+    let size = 256 * MIB as u64;
     if let Some(host) = wincimg_testkit::child_argument() {
         let repository = repository(options(&host), &format!("{host}/a"));
-        let digest = generated(512);
+        let digest = generated(256);
         repository
             .put_blob(&digest, size, &GeneratedSource(size), &Silent)
             .await
@@ -441,14 +441,18 @@ async fn cutter(server: String, after: usize) -> (u16, Arc<Mutex<usize>>) {
 /// the blob: less than a chunk, a little more, and several of them.
 #[test]
 async fn what_cuts_connections_after_some_bytes_ends_no_upload() {
-    const SIZE: usize = 300 * MIB;
-    let digest = generated(300);
+    const SIZE: usize = 75 * MIB;
+    let digest = generated(75);
     let size = SIZE as u64;
     let source = GeneratedSource(size);
-    for after in [20 * MIB, 40 * MIB, 150 * MIB] {
+    for after in [5 * MIB, 10 * MIB, 38 * MIB] {
         let docker = DockerRegistry::plain();
         let (port, sent) = cutter(docker.host(), after).await;
-        let repository = repository(loopback_options(None), &format!("127.0.0.1:{port}/a"));
+        let options = RegistryOptions {
+            chunk_size: 8 << 20,
+            ..loopback_options(None)
+        };
+        let repository = repository(options, &format!("127.0.0.1:{port}/a"));
         let put = repository.put_blob(&digest, size, &source, &Silent);
         put.await.unwrap();
         // The registry has verified its digest.
