@@ -31,9 +31,11 @@ async fn built(folder: &Folder, knows_base: bool) -> (Machine, Vec<PathBuf>) {
     let app = machine.0.path().join("app");
     fs::create_dir(&app).unwrap();
     fs::write(app.join("a.txt"), "a").unwrap();
-    fs::write(app.join("large.bin"), vec![7; 17 << 20]).unwrap();
     for (name, text) in folder {
         fs::write(app.join(name), text).unwrap();
+        if text.contains("large.bin") {
+            fs::write(app.join("large.bin"), vec![7; 17 << 20]).unwrap();
+        }
     }
     let mut build = vec!["build", "./app", "--output", "oci:out"];
     build.extend(["--host-build", "17763.973", "--base-registry", &host]);
