@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +10,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use wincimg_testkit::component;
 use wincimg_testkit::file_server::{FileServer, ResponseFault};
+
+use crate::site::write_program;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -71,10 +72,8 @@ impl Runner {
         } else {
             "wincimg"
         };
-        fs::create_dir(scratch.path().join(&top)).unwrap();
-        let program = scratch.path().join(&top).join(program);
-        fs::write(&program, format!("#!/bin/sh\necho wincimg {VERSION}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let script = format!("echo wincimg {VERSION}");
+        write_program(&scratch.path().join(&top), program, &script);
         let file = scratch.path().join(end);
         let mut pack = Command::new("bsdtar");
         pack.args(["-c", "-a", "-f"]).arg(&file).arg("-C");

@@ -12,7 +12,7 @@ use wincimg_testkit::windows_stand_in::WindowsStandIn;
 
 use crate::failure::{Fails, Failure};
 use crate::hybrid::{FROM, building, instructions, json_of, layers, only, site};
-use crate::site::{Site, stderr};
+use crate::site::{Site, stderr, write_program};
 
 const BUILDER: &str = "buildkit://127.0.0.1:1234";
 
@@ -247,16 +247,8 @@ fn buildctl_is_required_and_its_errors_are_shown() {
     let arguments = ["--builder", BUILDER, "--registry", &host, "--push"];
     let fails = |printed: &str| -> Failure {
         let folder = site.path("bin");
-        fs::create_dir_all(&folder).unwrap();
-        let program = folder.join("buildctl");
-        match printed {
-            "" => drop(fs::remove_file(&program)),
-            _ => {
-                let text = format!("#!/bin/sh\n{printed}\n");
-                site.write("bin/buildctl", text);
-                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-                fs::set_permissions(&program, mode).unwrap();
-            }
+        if !printed.is_empty() {
+            write_program(&folder, "buildctl", printed);
         }
         let mut command = building(&site, &arguments);
         command.env("PATH", format!("{}:/bin", folder.display()));

@@ -15,6 +15,7 @@ use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 
 use crate::failure::{Fails, Failure, line, note};
+use crate::site::write_program;
 
 fn locked() -> DockerRegistry {
     DockerRegistry::start(Setup::TLS_AND_PASSWORD)
@@ -203,15 +204,12 @@ fn a_helper_that_is_configured_keeps_it() {
     let home = tempfile::tempdir().unwrap();
     let host = registry.host();
     let bin = home.path().join("bin");
-    fs::create_dir_all(&bin).unwrap();
     fs::create_dir_all(home.path().join(".docker")).unwrap();
     let file = home.path().join(".docker/config.json");
     fs::write(&file, json!({"credsStore": "trial"}).to_string()).unwrap();
-    let helper = bin.join("docker-credential-trial");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let refusing = "#!/bin/sh\necho 'credentials not found in native keychain'; exit 1\n";
-    fs::write(&helper, refusing).unwrap();
-    fs::set_permissions(&helper, PermissionsExt::from_mode(0o755)).unwrap();
+    let refusing = "echo 'credentials not found in native keychain'; exit 1";
+    let helper = write_program(&bin, "docker-credential-trial", refusing);
     login(&registry, home.path(), PASSWORD)
         .env("PATH", &path)
         .fails(3, "registry/credential", &["docker-credential-trial"]);

@@ -1,6 +1,5 @@
 //! Access: certificates, plain HTTP, passwords, helpers, proxies.
 
-use std::fs;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -15,6 +14,8 @@ use wincimg_testkit::scripted::{answer, scripted};
 use wincimg_testkit::{
     chain, docker_config, loopback_login, options, push_image, repository, trusting,
 };
+
+use crate::site::write_program;
 
 /// The host has to prove what it is.
 fn secure_options(host: &str) -> RegistryOptions {
@@ -213,8 +214,6 @@ async fn a_missing_configuration_is_named() {
 #[cfg(unix)]
 #[test]
 async fn a_credential_helper_is_asked_and_named() {
-    use std::os::unix::fs::PermissionsExt;
-
     if let Some(argument) = wincimg_testkit::child_argument() {
         let (host, file) = argument.split_once(' ').unwrap();
         let options = RegistryOptions {
@@ -228,14 +227,9 @@ async fn a_credential_helper_is_asked_and_named() {
     }
     let docker = DockerRegistry::start(Setup::TLS_AND_PASSWORD);
     let folder = tempfile::tempdir().unwrap();
-    let helper = folder.path().join("docker-credential-test");
     let answer = json!({ "ServerURL": "x", "Username": "bob", "Secret": PASSWORD });
-    fs::write(
-        &helper,
-        format!("#!/bin/sh\ncat >/dev/null\necho '{answer}'\n"),
-    )
-    .unwrap();
-    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = format!("cat >/dev/null\necho '{answer}'");
+    write_program(folder.path(), "docker-credential-test", &script);
     let path = format!("{}:/usr/bin:/bin", folder.path().display());
     for content in [
         json!({ "credHelpers": { docker.host(): "test" } }),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Cursor, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -172,6 +173,13 @@ pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> Pat
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, content).unwrap();
+    path
+}
+
+/// Writes a program, which is a script of the shell.
+pub(crate) fn write_program(folder: &Path, name: &str, script: &str) -> PathBuf {
+    let path = write(folder, name, format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 

@@ -15,7 +15,7 @@ use wincimg_testkit::serve::TestServer;
 
 use crate::api::{Api, windows_node};
 use crate::failure::{Fails, Failure};
-use crate::site::{Site, stderr};
+use crate::site::{Site, stderr, write_program};
 
 /// A registry with a password, and a user whose credential helper is this script.
 struct HelperSetup {
@@ -30,9 +30,8 @@ impl HelperSetup {
             None => answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], ""),
         });
         let folder = tempfile::tempdir().unwrap();
-        let helper = folder.path().join("docker-credential-test");
-        fs::write(&helper, format!("#!/bin/sh\necho $$ >pid\n{script}\n")).unwrap();
-        fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+        let script = format!("echo $$ >pid\n{script}");
+        write_program(folder.path(), "docker-credential-test", &script);
         docker_config(folder.path(), &serde_json::json!({ "credsStore": "test" }));
         Self { folder, registry }
     }
@@ -188,9 +187,8 @@ fn what_a_helper_started_ends_with_it() {
 fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    let plugin = format!("#!/bin/sh\necho $$ >pid\n{STUBBORN}\n");
-    fs::write(file("plugin"), &plugin).unwrap();
-    fs::set_permissions(file("plugin"), fs::Permissions::from_mode(0o755)).unwrap();
+    let plugin = format!("echo $$ >pid\n{STUBBORN}");
+    write_program(folder.path(), "plugin", &plugin);
     let user = serde_json::json!({
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": file("plugin"),
@@ -225,17 +223,14 @@ fn a_plugin_of_a_kubeconfig_ends_with_its_children() {
         "(sleep 60 & echo $! >>pid); sleep 60".to_owned(),
         format!("sleep 60 >/dev/null 2>&1 & echo $! >>pid; {answer}"),
     ] {
-        fs::write(
-            file("plugin"),
-            format!("#!/bin/sh\necho $$ >pid\n{script}\n"),
-        )
-        .unwrap();
+        let plugin = format!("echo $$ >pid\n{script}");
+        write_program(folder.path(), "plugin", &plugin);
         let output = command("2s").output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
         assert!(ends(|| any_runs(&file("pid"))), "{script}");
     }
 
-    fs::write(file("plugin"), plugin).unwrap();
+    write_program(folder.path(), "plugin", &plugin);
     fs::remove_file(file("pid")).unwrap();
     let child = command("60s").stderr(Stdio::null()).spawn().unwrap();
     until_started(&file("pid"));

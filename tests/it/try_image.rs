@@ -18,7 +18,7 @@ use wincimg_testkit::test_bases::{
 use wincimg_testkit::wine::succeed;
 
 use crate::failure::{Fails, line, note, says, warning};
-use crate::site::{Site, json_of};
+use crate::site::{Site, json_of, write_program};
 
 const VERSION: &str = "10.0.17763.973";
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
@@ -485,14 +485,8 @@ fn without_a_sandbox_a_program_does_not_run() {
         .fails(3, "wine/sandbox", &["bubblewrap", "not installed"])
         .advises(&["apt-get install bubblewrap"]);
     // One that cannot isolate, as in a container without user namespaces.
-    site.write(
-        "bin/bwrap",
-        "#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n",
-    );
-    let program = site.path("bin/bwrap");
-    let mut rights = fs::metadata(&program).unwrap().permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o755);
-    fs::set_permissions(&program, rights).unwrap();
+    let refusing = "echo 'bwrap: No permissions' >&2\nexit 1";
+    write_program(&site.path("bin"), "bwrap", refusing);
     run(site.path("bin").to_str().unwrap())
         .fails(3, "wine/sandbox", &["bwrap: No permissions"])
         .advises(&["--unsafe"]);

@@ -2,7 +2,6 @@
 //! registries, the Update Catalog and the programs whose output a page pipes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -16,7 +15,7 @@ use super::ROOT;
 use crate::api::{Api, windows_node};
 use crate::fake_catalog::setup::CatalogSetup;
 use crate::iis_server::base_with_iis;
-use crate::site::{add_base, copy_folder};
+use crate::site::{add_base, copy_folder, write, write_program};
 
 /// Environment for a page's commands.
 pub(super) struct Stage {
@@ -126,16 +125,11 @@ impl Stage {
     }
 
     pub(super) fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        write(self.folder.path(), name, text);
     }
 
     pub(super) fn program(&self, name: &str, script: &str) {
-        let name = format!("programs/{name}");
-        self.write(&name, &format!("#!/bin/sh\n{script}\n"));
-        let executable = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(self.path(&name), executable).unwrap();
+        write_program(&self.path("programs"), name, script);
     }
 
     /// Defaults that direct commands to the stand-ins if the page names no host.
