@@ -266,12 +266,12 @@ fn another_version_on_the_same_cache_changes_no_result() {
     }
 }
 
-fn recipe(site: &Site, size: usize) {
+fn recipe(site: &Site, bytes: usize) {
     site.write(
         "own/recipe.toml",
         "name = \"own\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
     );
-    site.write("own/files/noise", noise(size, 3));
+    site.write("own/files/noise", noise(bytes, 3));
 }
 
 fn build_into_layout(site: &Site) -> Command {

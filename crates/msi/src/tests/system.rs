@@ -144,7 +144,7 @@ fn a_folder_has_no_dot_at_the_end_of_its_name() {
     let moved = made_folder("x64", "WindowsFolder", r"C:\Acme Inc.\App");
     assert_eq!(moved, r"C:\Acme Inc\App");
     for path in [r"C:\own..\App", r"C:\.\App", r"C:\..\App"] {
-        assert!(crate::session::image_path(path).is_err(), "{path}");
+        assert!(session::image_path(path).is_err(), "{path}");
     }
 }
 
