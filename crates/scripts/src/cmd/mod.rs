@@ -316,8 +316,12 @@ impl Cmd<'_, '_> {
         self.batch.has_failed |= code != 0;
         if code == 0 {
             self.machine.error = before;
-            let is_kept = level == Some(0) && self.machine.skipped.is_none();
-            self.error_level = self.error_level.or(level.filter(|_| is_kept));
+            // A batch file that ends with 0 may leave another ERRORLEVEL.
+            let is_kept = quoting::is_built_in(&name)
+                && !name.eq_ignore_ascii_case("call")
+                && self.machine.skipped.is_none();
+            let kept = level.filter(|level| is_kept && *level == 0);
+            self.error_level = self.error_level.or(kept);
         } else if !name.eq_ignore_ascii_case("exit") {
             self.machine.set_exit_code(code, &name, at);
         }

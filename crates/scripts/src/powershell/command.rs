@@ -1,5 +1,7 @@
 //! Pipelines and commands.
 
+use std::collections::HashSet;
+
 use wincimg_windows::quoting::powershell::native_command_line;
 
 use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
@@ -44,16 +46,20 @@ impl Shell<'_, '_> {
                     let (value, after) = self.in_pipeline(status.take(), run)?;
                     status = Some(after);
                     if lists && listed.is_none() {
-                        listed = Some((command, value.clone(), self.machine.changes));
+                        let folder = self.machine.folder.clone();
+                        listed = Some((command, value.clone(), folder, self.machine.changes));
                     }
                     value
                 }
             });
         }
-        if let Some((command, before, changes)) = listed
+        if let Some((command, before, folder, changes)) = listed
             && self.machine.changes > changes
         {
-            self.check_none_is_new(command, &before.items())?;
+            let folder = std::mem::replace(&mut self.machine.folder, folder);
+            let after = self.get_items(command, false);
+            self.machine.folder = folder;
+            check_none_is_new(before, after)?;
         }
         // An expression at its beginning is not a command of it.
         if let Some(status) = status {
@@ -69,25 +75,9 @@ impl Shell<'_, '_> {
                 if self.alias(&name.to_lowercase()) == cmdlet),
             Element::Expression(_) => false,
         };
-        // Rename-Item has one item, whose name it gives again at most.
+        // Rename-Item is supported only for one item, which it would give the same name again.
         matches!(pipeline.elements.as_slice(), [first, second, ..]
             if runs(first, "get-childitem") && !runs(second, "rename-item"))
-    }
-
-    /// Refuses a pipeline that makes files which its own listing has.
-    fn check_none_is_new(&mut self, command: &CommandAst, before: &[PsValue]) -> Result<()> {
-        let after = self.get_items(command, false).map(PsValue::items);
-        for item in after.unwrap_or_default() {
-            if let PsValue::Listed(path) = &item
-                && !before.contains(&item)
-            {
-                return Err(ScriptError::unclear(format!(
-                    "the pipeline makes {path}, which Windows may list and pass on, too"
-                ))
-                .help("put Get-ChildItem in brackets, which list before"));
-            }
-        }
-        Ok(())
     }
 
     fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
@@ -388,6 +378,30 @@ impl Shell<'_, '_> {
             done.map_err(|error| self.halfway(error, changes))?;
         }
         Ok(value)
+    }
+}
+
+/// Refuses a pipeline that makes files which its own listing has.
+fn check_none_is_new(before: PsValue, after: Result<PsValue>) -> Result<()> {
+    let after = match after {
+        // The folder is gone.
+        Err(error) if error.kind == ScriptErrorKind::Fails => return Ok(()),
+        after => after?,
+    };
+    let paths = |items: PsValue| {
+        let items = items.items().into_iter();
+        items.filter_map(|item| match item {
+            PsValue::Listed(path) => Some(path),
+            _ => None,
+        })
+    };
+    let known: HashSet<String> = paths(before).map(|path| path.key()).collect();
+    match paths(after).find(|path| !known.contains(&path.key())) {
+        None => Ok(()),
+        Some(path) => Err(ScriptError::unclear(format!(
+            "the pipeline makes {path}, which Windows may list and pass on, too"
+        ))
+        .help("put Get-ChildItem in brackets, which list before")),
     }
 }
 

@@ -356,8 +356,9 @@ fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
     );
     let quits = (r"C:\q.bat", "exit 0");
     let end = (r"C:\end.bat", "goto :eof\r\nmkdir C:\\no\r\n");
+    let handles = (r"C:\h.bat", "robocopy C:\\a C:\\c /E || set A=b\r\n");
     check(
-        &with(&[sets, keeps, uses, ends, checks, quits, end]),
+        &with(&[sets, keeps, uses, ends, checks, quits, end, handles]),
         r#"
         cmd> C:\use.bat => folder C:\made; folder C:\made\b
         cmd> C:\e.bat => Fails
@@ -371,6 +372,8 @@ fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
         # exit without /b ends the cmd that called it.
         cmd> C:\q.bat & mkdir C:\b => nothing
         cmd> C:\end.bat && mkdir C:\b => folder C:\b
+        # The file ends with 0, and ERRORLEVEL is that of robocopy.
+        cmd> mkdir C:\a\b& call C:\h.bat& if errorlevel 1 mkdir C:\d => NotUnderstood
     "#,
     );
 }
