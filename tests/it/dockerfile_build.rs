@@ -140,12 +140,11 @@ fn what_a_build_writes_is_not_in_its_context() {
         };
         let digests = [(); 2].map(|()| json_of(&mut build())["images"][0]["digest"].take());
         assert_eq!(digests[0], digests[1], "{output}");
-        site.write(
-            "Dockerfile",
-            format!("FROM {BASE}\nCOPY metadata.json /x/\n"),
-        );
         let problem = ["\"metadata.json\"", "builds write it", "another name"];
-        build().fails(2, "dockerfile/invalid", &problem);
+        for name in ["metadata.json", "Metadata.JSON"] {
+            site.write("Dockerfile", format!("FROM {BASE}\nCOPY {name} /x/\n"));
+            build().fails(2, "dockerfile/invalid", &problem);
+        }
     }
 }
 

@@ -284,24 +284,24 @@ impl Files for Folder {
     }
 
     fn missing_message(&self, path: &str) -> String {
-        if self.written.is_ignored(path) {
+        let root = self.root.path.display();
+        let is_there = self.find_spelling(path).ok().flatten();
+        // What the first build writes is not there yet.
+        let written = is_there.as_deref().unwrap_or(path);
+        if self.written.is_ignored(written) {
             return format!(
-                "{path:?} is left out of {}, because builds write it: give it another name",
-                self.root.path.display()
+                "{written:?} is left out of {root}, because builds write it: give it another name"
             );
         }
-        let is_there = self.find_spelling(path).ok().flatten();
         match is_there.filter(|path| self.is_excluded(path)) {
             Some(path) => format!(
-                "{path:?} is excluded from {} by {}",
-                self.root.path.display(),
+                "{path:?} is excluded from {root} by {}",
                 self.rules.display()
             ),
             None if self.root.path.ends_with(path) => {
-                let root = self.root.path.display();
                 format!("{path:?} is not in {root}, which is where its path begins")
             }
-            None => format!("{path:?} is not in {}", self.root.path.display()),
+            None => format!("{path:?} is not in {root}"),
         }
     }
 }

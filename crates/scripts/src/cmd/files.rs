@@ -489,8 +489,8 @@ impl Cmd<'_, '_> {
     }
 }
 
-/// The name that a pattern gives to a file: `*.bak`, `new.*` and `*.*`. Others have rules that no document
-/// of Microsoft describes.
+/// The name that a pattern gives to a file: `*.bak`, `new.*`, `*.*` and `*`. Others have rules that no
+/// document of Microsoft describes.
 fn renamed(name: &str, mask: &str) -> Result<String> {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['*', '?', '.']);
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));

@@ -113,12 +113,12 @@ impl Cmd<'_, '_> {
                 break;
             }
         }
-        // The last one ends the modifiers, of which it may be one: %~ff.
+        // The last letter that is a variable ends the modifiers, and may be one of them: %~ff.
         let Some((place, (name, value))) = found.last() else {
             return error::unclear("modifiers of the variable of for are unclear");
         };
         if found.iter().any(|(_, (other, _))| other != name) {
-            return error::unclear("which variable of for the modifiers are of is unclear");
+            return error::unclear("for which variable of for the modifiers are is unclear");
         }
         let modifiers = after[1..*place].iter().map(|(c, _)| c.to_ascii_lowercase());
         let value = modified(self.machine, value, &modifiers.collect::<String>())?;
@@ -216,8 +216,8 @@ impl Cmd<'_, '_> {
     }
 }
 
-/// Refuses a loop that makes files which its own patterns match: Windows looks for the next one
-/// after each turn, and may find those.
+/// Refuses a loop that makes files which its own patterns match: Windows looks for the next file after
+/// each turn, and may find them.
 fn check_none_is_new(values: &[String], after: Result<Vec<String>>) -> Result<()> {
     let after = match after {
         // It is checked once the downloads are known.

@@ -86,8 +86,8 @@ struct Cmd<'m, 'a> {
     has_unhandled_failure: bool,
     /// Number of programs that succeeded. Each sets the exit code, which built-in commands may keep.
     succeeded: usize,
-    /// `ERRORLEVEL`, if it is certain: a new cmd begins with 0, programs set it, and built-in commands
-    /// that succeed leave a 0.
+    /// `ERRORLEVEL`, if it is certain: a new cmd begins with 0, programs set it, and built-in
+    /// commands that succeed leave a 0.
     error_level: Option<i32>,
     /// True after a batch file without `call` that `exit /b` ended with an error.
     has_unseen_code: bool,

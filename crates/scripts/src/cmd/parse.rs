@@ -408,7 +408,7 @@ impl Parser {
         self.eat_keyword("for");
         let kind = self.loop_kind()?;
         if self.peek() != Some('%') {
-            return Err(self.error("only for %i in (…) with one of /d, /l and /r is supported"));
+            return Err(self.error("only for [/d|/l|/r] %i in (…) is supported"));
         }
         self.at += 1;
         if self.peek() == Some('%') {

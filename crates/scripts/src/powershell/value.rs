@@ -29,8 +29,8 @@ pub(super) enum PsValue {
     Number(i64),
     Bool(bool),
     List(Vec<PsValue>),
-    /// Hashtable; keys are in lower case, and those of `$Matches` may be numbers. The same one has the
-    /// same pointer.
+    /// Hashtable; keys are in lower case, and those of `$Matches` may be numbers. Variables that
+    /// hold the same one share the pointer.
     Table(Arc<Vec<(String, PsValue)>>),
     /// Object of which only these members are known.
     Object(Arc<Vec<(String, PsValue)>>),

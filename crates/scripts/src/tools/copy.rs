@@ -27,7 +27,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>> {
     let words = words.filter(|word| !word.is_empty());
     let words = words.map(|word| word.replace('"', "")).collect();
     if is_quoted {
-        return error::unclear("it has a quote too many");
+        return error::unclear("a quote is not closed");
     }
     Ok(words)
 }
@@ -149,9 +149,10 @@ pub(super) fn tree_to(
     mode: CopyMode<'_>,
 ) -> Result<i32> {
     let mut pending = vec![(from.clone(), to.clone())];
-    // The copies, if something stays behind.
+    // The copies, if something stays behind; folders have no source.
     let mut single = Vec::new();
     let mut is_partial = false;
+    // Where the attributes keep something from being copied.
     let mut hidden = Vec::new();
     while let Some((folder, target)) = pending.pop() {
         let names = match machine.image.names(&folder) {

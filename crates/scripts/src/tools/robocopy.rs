@@ -8,7 +8,7 @@ use super::super::process::{LINK, PathState, Process, Wildcards, child, is_like,
 use super::super::wildcards::name_matches;
 use super::copy::{CopyMode, files_into, read, tree_to};
 
-/// Options for retries and output, and `/XJ`.
+/// Options for retries and output, and `/XJ`, which is read separately.
 const IDLE: [&str; 22] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta", "/j", "/x", "/bytes", "/xj",

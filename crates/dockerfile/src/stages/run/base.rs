@@ -129,7 +129,7 @@ impl RunState<'_> {
                         self.record_kept(&from, to, true);
                     }
                 }
-                // Windows copies what it is to.
+                // Windows copies the file that it links to.
                 Presence::Present(PathKind::Link(())) if !is_moved => {
                     return Err(ScriptError::unknown(format!(
                         "{from} is a link, and links are not followed"

@@ -20,7 +20,7 @@ const MANIFEST: &str = "META-INF/MANIFEST.MF";
 const VERSIONS: [&str; 3] = [
     "Implementation-Version", "Bundle-Version", "Specification-Version",
 ];
-/// Ends of the names of files beside a library that belong to its version.
+/// Ends of the names of files that are published with a library, under its version.
 const CLASSIFIERS: [&str; 3] = ["-sources", "-javadoc", "-tests"];
 const QUALIFIERS: [&str; 11] = [
     "alpha", "beta", "milestone", "m", "rc", "cr", "snapshot", "ga", "final", "release", "sp",
