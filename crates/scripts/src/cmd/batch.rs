@@ -37,6 +37,8 @@ pub(super) struct BatchEnd {
     pub(super) code: i32,
     /// True if `exit` or `exit /b` ended it.
     pub(super) is_exit: bool,
+    /// True if a command failed, after which a code of 0 may not be `ERRORLEVEL`.
+    pub(super) has_failed: bool,
     /// True if `exit` without `/b` ended the whole `cmd`.
     pub(super) ends_cmd: bool,
 }
@@ -138,6 +140,7 @@ impl BatchFile {
             _ => Ok(BatchEnd {
                 code: exit.unwrap_or(code),
                 is_exit: exit.is_some(),
+                has_failed: exit.is_none() && cmd.batch.has_failed,
                 ends_cmd,
             }),
         }

@@ -316,11 +316,8 @@ impl Cmd<'_, '_> {
         self.batch.has_failed |= code != 0;
         if code == 0 {
             self.machine.error = before;
-            // A batch file that ends with 0 may leave another ERRORLEVEL.
-            let is_kept = quoting::is_built_in(&name)
-                && !name.eq_ignore_ascii_case("call")
-                && self.machine.skipped.is_none();
-            let kept = level.filter(|level| is_kept && *level == 0);
+            let is_unknown = self.batch.has_failed || self.machine.skipped.is_some();
+            let kept = level.filter(|level| *level == 0 && !is_unknown);
             self.error_level = self.error_level.or(kept);
         } else if !name.eq_ignore_ascii_case("exit") {
             self.machine.set_exit_code(code, &name, at);
@@ -366,6 +363,7 @@ impl Cmd<'_, '_> {
     fn batch(&mut self, file: &BatchFile) -> Result<BatchEnd> {
         self.check_output_discarded()?;
         let end = file.run(self.machine)?;
+        self.batch.has_failed |= end.has_failed;
         if end.ends_cmd {
             self.exit = Some(end.code);
             self.batch.exits_only = false;

@@ -357,8 +357,12 @@ fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
     let quits = (r"C:\q.bat", "exit 0");
     let end = (r"C:\end.bat", "goto :eof\r\nmkdir C:\\no\r\n");
     let handles = (r"C:\h.bat", "robocopy C:\\a C:\\c /E || set A=b\r\n");
+    let calls = (
+        r"C:\i.bat",
+        "call C:\\h.bat\r\nif errorlevel 1 mkdir C:\\d\r\n",
+    );
     check(
-        &with(&[sets, keeps, uses, ends, checks, quits, end, handles]),
+        &with(&[sets, keeps, uses, ends, checks, quits, end, handles, calls]),
         r#"
         cmd> C:\use.bat => folder C:\made; folder C:\made\b
         cmd> C:\e.bat => Fails
@@ -374,6 +378,7 @@ fn variables_and_exit_codes_of_a_batch_file_are_those_of_cmd() {
         cmd> C:\end.bat && mkdir C:\b => folder C:\b
         # The file ends with 0, and ERRORLEVEL is that of robocopy.
         cmd> mkdir C:\a\b& call C:\h.bat& if errorlevel 1 mkdir C:\d => NotUnderstood
+        cmd> mkdir C:\a\b& C:\i.bat => NotUnderstood
     "#,
     );
 }
