@@ -28,7 +28,7 @@ impl Shell<'_, '_> {
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let mut input: Option<PsValue> = None;
         let mut status = None;
-        let lists = self.lists_while_running(pipeline);
+        let filters = self.filters_of_listing(pipeline);
         let mut listed = None;
         self.pipeline_length = pipeline.elements.len();
         for element in &pipeline.elements {
@@ -45,7 +45,7 @@ impl Shell<'_, '_> {
                     let run = |shell: &mut Self| shell.command(command, input);
                     let (value, after) = self.in_pipeline(status.take(), run)?;
                     status = Some(after);
-                    if lists && listed.is_none() {
+                    if filters.is_some() && listed.is_none() {
                         let folder = self.machine.folder.clone();
                         listed = Some((command, value.clone(), folder, self.machine.changes));
                     }
@@ -53,13 +53,17 @@ impl Shell<'_, '_> {
                 }
             });
         }
-        if let Some((command, before, folder, changes)) = listed
+        if let (Some(filters), Some((command, before, folder, changes))) = (filters, listed)
             && self.machine.changes > changes
         {
             let folder = std::mem::replace(&mut self.machine.folder, folder);
             let after = self.get_items(command, false);
             self.machine.folder = folder;
-            check_none_is_new(before, after)?;
+            let mut new = new_items(before, after)?;
+            for filter in filters {
+                new = self.command(filter, Some(new))?;
+            }
+            check_not_passed_on(new)?;
         }
         // An expression at its beginning is not a command of it.
         if let Some(status) = status {
@@ -68,16 +72,27 @@ impl Shell<'_, '_> {
         Ok(input.unwrap_or(PsValue::Null))
     }
 
-    /// Returns true if the files of a pipeline are listed while its other commands run.
-    fn lists_while_running(&self, pipeline: &Pipeline) -> bool {
-        let runs = |element: &Element, cmdlet: &str| match element {
-            Element::Command(command) => matches!(&command.name, Expression::Word(name)
-                if self.alias(&name.to_lowercase()) == cmdlet),
-            Element::Expression(_) => false,
+    /// The filters of a listing that Windows goes on with while the commands after them run.
+    fn filters_of_listing<'p>(&self, pipeline: &'p Pipeline) -> Option<Vec<&'p CommandAst>> {
+        let command = |element: &'p Element, cmdlet: &str| match element {
+            Element::Command(command)
+                if matches!(&command.name, Expression::Word(name)
+                if self.alias(&name.to_lowercase()) == cmdlet) =>
+            {
+                Some(command)
+            }
+            _ => None,
         };
+        let (first, rest) = pipeline.elements.split_first()?;
+        command(first, "get-childitem")?;
+        let filters: Vec<_> = rest
+            .iter()
+            .map_while(|element| command(element, "where-object"))
+            .collect();
+        let next = rest.get(filters.len())?;
         // Rename-Item is supported only for one item, which it would give the same name again.
-        matches!(pipeline.elements.as_slice(), [first, second, ..]
-            if runs(first, "get-childitem") && !runs(second, "rename-item"))
+        let is_renamed = command(next, "rename-item").is_some();
+        (!is_renamed).then_some(filters)
     }
 
     fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
@@ -381,27 +396,31 @@ impl Shell<'_, '_> {
     }
 }
 
-/// Refuses a pipeline that makes files which its own listing has.
-fn check_none_is_new(before: PsValue, after: Result<PsValue>) -> Result<()> {
+/// The items of a listing that it did not have before.
+fn new_items(before: PsValue, after: Result<PsValue>) -> Result<PsValue> {
     let after = match after {
         // The folder is gone.
-        Err(error) if error.kind == ScriptErrorKind::Fails => return Ok(()),
+        Err(error) if error.kind == ScriptErrorKind::Fails => return Ok(PsValue::Null),
         after => after?,
     };
-    let paths = |items: PsValue| {
-        let items = items.items().into_iter();
-        items.filter_map(|item| match item {
-            PsValue::Listed(path) => Some(path),
-            _ => None,
-        })
+    let key = |item: &PsValue| match item {
+        PsValue::Listed(path) => Some(path.key()),
+        _ => None,
     };
-    let known: HashSet<String> = paths(before).map(|path| path.key()).collect();
-    match paths(after).find(|path| !known.contains(&path.key())) {
-        None => Ok(()),
-        Some(path) => Err(ScriptError::unclear(format!(
+    let known: HashSet<String> = before.items().iter().filter_map(key).collect();
+    let is_new = |item: &PsValue| key(item).is_some_and(|key| !known.contains(&key));
+    let new = after.items().into_iter().filter(is_new);
+    Ok(PsValue::from_items(new.collect()))
+}
+
+/// Refuses a pipeline that makes files which its own listing has and its filters pass on.
+fn check_not_passed_on(new: PsValue) -> Result<()> {
+    match new.items().first() {
+        Some(PsValue::Listed(path)) => Err(ScriptError::unclear(format!(
             "the pipeline makes {path}, which Windows may list and pass on, too"
         ))
         .help("put Get-ChildItem in brackets, which list before")),
+        _ => Ok(()),
     }
 }
 
