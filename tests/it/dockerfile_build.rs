@@ -270,6 +270,15 @@ fn files_of_one_windows_version_are_not_for_hosts_of_several() {
             .fails(2, "dockerfile/request", &[name, "17763", "20348"])
             .advises(&["--join"]);
     }
+    // Both hosts get images on the one base.
+    let nano = format!("{}/mcr/windows/nanoserver:10.0.20348.2402", site.host());
+    let digest = site.command(&["digest", &nano]).prints();
+    let from = format!("{nano}@{}", digest.trim());
+    let lines = format!("FROM {BASE}\nCOPY --from={from} /License.txt /x/\n");
+    site.write("app/Dockerfile", lines);
+    let mut build = site.build("./app");
+    build.args(["--host-build", "20348.2402", "--host-build", "26100.2314"]);
+    json_of(build.args(["--output", "oci:out"]));
 }
 
 #[test]

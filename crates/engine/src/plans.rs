@@ -324,7 +324,7 @@ impl BuildRequest {
             }
         }
         supply.fetch(&wants, ctx.registry.http()).await?;
-        let mut extractor = ImageExtractor::new(self, ctx);
+        let mut extractor = ImageExtractor::new(self, ctx, images);
         let mut images_not_pinned = BTreeSet::new();
         for image in images {
             for name in extractor.add_to(image, recipe, supply).await? {
@@ -368,7 +368,7 @@ impl BuildRequest {
         };
         let mut round = EvaluationPass {
             stages,
-            images: ImageExtractor::new(self, ctx),
+            images: ImageExtractor::new(self, ctx, images),
             supply,
             is_seen,
         };

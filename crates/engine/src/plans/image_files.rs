@@ -22,14 +22,22 @@ use crate::downloads::DownloadSet;
 pub(super) struct ImageExtractor<'a> {
     pub request: &'a BuildRequest,
     pub ctx: &'a BuildContext<'a>,
+    /// Windows builds of the images' bases.
+    builds: BTreeSet<u32>,
     extracted: HashMap<(Digest, BTreeSet<String>), BTreeMap<String, ExtractedEntry>>,
 }
 
 impl<'a> ImageExtractor<'a> {
-    pub(super) fn new(request: &'a BuildRequest, ctx: &'a BuildContext<'a>) -> Self {
+    pub(super) fn new(
+        request: &'a BuildRequest,
+        ctx: &'a BuildContext<'a>,
+        images: &[PlannedImage],
+    ) -> Self {
+        let versions = images.iter().filter_map(|image| image.base.os_version);
         Self {
             request,
             ctx,
+            builds: versions.map(|version| version.build).collect(),
             extracted: HashMap::new(),
         }
     }
@@ -48,18 +56,17 @@ impl<'a> ImageExtractor<'a> {
         self.find(&named, hosts).await
     }
 
-    /// Rejects the name of one Windows version for hosts of several: all would get its files.
+    /// Rejects the name of one Windows version for bases of several: all would get its files.
     pub(super) fn check_windows(&self, name: &str, named: &NamedBase) -> Result<(), Problem> {
-        let hosts = self.request.hosts.iter();
-        let builds: BTreeSet<u32> = hosts.map(|host| host.build.version.build).collect();
-        let Some(windows) = named.windows().filter(|_| builds.len() > 1) else {
-            return Ok(());
-        };
-        let Some(other) = builds.iter().find(|build| **build != windows.build) else {
+        let Some(windows) = named.windows().filter(|_| self.builds.len() > 1) else {
             return Ok(());
         };
         let own = windows.build;
-        let problem = format!("{name} is for build {own} of Windows, and a host has build {other}");
+        let Some(other) = self.builds.iter().find(|build| **build != own) else {
+            return Ok(());
+        };
+        let problem =
+            format!("{name} is for build {own} of Windows, and one base has build {other}");
         Err(Problem::request("dockerfile/request", problem).hint(
             "build each Windows version by itself, with the name for it, and join the images: \
              `wincimg build IMAGE --host-build B.R --push --join`",
