@@ -97,7 +97,8 @@ impl Planner<'_> {
             let by = BaseDetection::Named;
             let found = self.find_at(&named, &exactly, image, version, by);
             if let Some(found) = found.await? {
-                if is_pinned {
+                // All tags of Windows alone differ in its version only.
+                if is_pinned && !self.is_windows_alone(&found.reference) {
                     return Err(self.pinned_base_error(base, &found).into());
                 }
                 return Ok(found);
@@ -347,7 +348,7 @@ impl Planner<'_> {
         Problem::answer("base/gone", problem).hint(hint)
     }
 
-    /// Error for a base that the image names by digest alone, which no newer one has.
+    /// Error for a base that the image names by digest alone, which tells no tag of newer ones.
     fn pinned_base_error(&self, base: &str, found: &OldBase) -> Problem {
         let UpdateRequest {
             image,
@@ -355,7 +356,7 @@ impl Planner<'_> {
             ..
         } = self.request;
         let problem =
-            format!("{image} names its base by digest alone, {base}, which no newer base has");
+            format!("{image} names its base by digest alone, which no newer base has: {base}");
         let hint = format!(
             "name the repository or the tag of newer ones: {}",
             base_setting.with(&repository_of(&found.reference))
