@@ -215,6 +215,22 @@ fn default_outputs_of_other_images_are_not_in_the_context() {
 }
 
 #[test]
+fn layouts_of_other_programs_are_in_the_context() {
+    let site = site("COPY . /x/", &[]);
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let media_type = "application/vnd.oci.image.manifest.v1+json";
+    let entry = json!({"mediaType": media_type, "digest": digest, "size": 2});
+    let index = json!({"schemaVersion": 2, "manifests": [entry]});
+    site.write("app/given/oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
+    site.write("app/given/index.json", index.to_string());
+    let files = files(&plan(&site, &[]));
+    assert!(
+        files.contains(&"x/given/index.json".to_owned()),
+        "{files:?}"
+    );
+}
+
+#[test]
 fn a_failed_build_leaves_no_files_about_an_earlier_image() {
     let site = site("COPY none /x/", &[]);
     let written = ["--iidfile", "id", "--metadata-file", "m.json"];

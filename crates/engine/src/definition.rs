@@ -263,8 +263,8 @@ impl BuildDefinition {
         }
     }
 
-    /// Leaves out of the folders that the image is made of what builds write there: these files and
-    /// folders, and the default outputs of builds at their top or in the working directory.
+    /// Excludes what builds write from the folders that go into the image: these files and folders,
+    /// and default outputs at the top of those folders or in the working directory.
     pub fn leave_out(&mut self, written: impl IntoIterator<Item = PathBuf>) {
         let here = Path::new(".");
         let tops = [here, &self.context].into_iter().chain(self.folder());

@@ -215,12 +215,12 @@ pub(crate) fn prefetch_tags(
 }
 
 /// Name of the layout of an image without a destination.
-fn default_layout(name: &str, tag: &str) -> String {
+pub fn default_layout(name: &str, tag: &str) -> String {
     format!("{}-{tag}", name.replace('/', "-"))
 }
 
 /// The layouts in a folder that builds wrote there without a destination: their names end with one
-/// of their tags. An interrupted build leaves one without a tag.
+/// of their tags. An interrupted build leaves one without entries.
 pub(crate) fn default_layouts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(or_here(folder)).into_iter().flatten();
     let paths = entries.flatten().map(|entry| entry.path());
@@ -228,7 +228,8 @@ pub(crate) fn default_layouts(folder: &Path) -> Vec<PathBuf> {
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_named = |tag: &String| name.ends_with(&default_layout("", tag));
-            Layout::tags_at(path).is_some_and(|tags| tags.is_empty() || tags.iter().any(is_named))
+            Layout::tags_at(path)
+                .is_some_and(|tags| tags.is_empty() || tags.iter().flatten().any(is_named))
         })
         .collect()
 }

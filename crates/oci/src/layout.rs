@@ -420,13 +420,13 @@ impl Layout {
         root.join("oci-layout").is_file()
     }
 
-    /// Tags in the layout of a directory; none if it is not one.
-    pub fn tags_at(root: &Path) -> Option<Vec<String>> {
+    /// The tag of each entry in the layout of a directory; none if it is not one.
+    pub fn tags_at(root: &Path) -> Option<Vec<Option<String>>> {
         let layout = Self::new(root.to_owned());
         layout.check().ok()?;
         let index = layout.read_index().ok()?;
         let entries = index.manifests.iter();
-        let tags = entries.filter_map(|entry| entry.annotations.get(REF_NAME).cloned());
+        let tags = entries.map(|entry| entry.annotations.get(REF_NAME).cloned());
         Some(tags.collect())
     }
 
