@@ -217,8 +217,9 @@ impl Build {
     fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>), Failure> {
         let mut others = self.names()?;
         self.check_places(&others)?;
-        let naming = others.remove(0);
         self.daemon.check()?;
+        self.remove_results()?;
+        let naming = others.remove(0);
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
         let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
@@ -408,17 +409,19 @@ impl Build {
             _ => None,
         };
         check_distinct(files.clone().chain(archive))?;
-        let inputs = (
-            Path::new(&self.recipe.image),
-            self.dockerfile.file.as_deref(),
-        );
-        check_inputs(files.clone().chain(archive), inputs)?;
+        let file = self.dockerfile.file.as_deref();
+        check_inputs(files.chain(archive), Path::new(&self.recipe.image), file)?;
         if let (Some(output), true) = (&self.output, self.tags.join && !self.push) {
             check_joined(output)?;
         }
-        check_output(self.output.as_ref(), "--registry … --push")?;
-        // A script that goes on after an error must not read those of an earlier build.
-        files.clone().try_for_each(|file| remove_file(file))
+        check_output(self.output.as_ref(), "--registry … --push")
+    }
+
+    /// Removes the files about an earlier image: a script that goes on after an error must not read
+    /// them.
+    fn remove_results(&self) -> Result<(), Failure> {
+        let mut files = self.metadata_file.iter().chain(&self.iidfile);
+        files.try_for_each(|file| remove_file(file))
     }
 
     fn print_plans(

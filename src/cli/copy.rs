@@ -9,7 +9,9 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
-use wincimg_engine::delivery::{IndexUpdate, TagPolicy, check_overwrite, removed_entries};
+use wincimg_engine::delivery::{
+    IndexUpdate, TagPolicy, check_overwrite, default_layout, removed_entries,
+};
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
@@ -315,7 +317,7 @@ fn note_built(image: &Location, session: &Session) {
         return;
     };
     let (_, name) = prefix_and_name(reference);
-    let layout = reference.tag().map(|tag| format!("{name}-{tag}"));
+    let layout = reference.tag().map(|tag| default_layout(name, tag));
     if let Some(layout) = layout.filter(|layout| Layout::is_at(Path::new(layout))) {
         session.note(format_args!(
             "{reference} is read from its registry; what a build wrote here is oci:./{layout}"

@@ -101,7 +101,8 @@ pub(in crate::cli) fn check_joined(target: &Location) -> Result<(), Failure> {
 /// Rejects an output that would replace what is built: IMAGE, a file in it, or the Dockerfile.
 pub(super) fn check_inputs<'p>(
     outputs: impl Iterator<Item = &'p PathBuf>,
-    (image, dockerfile): (&Path, Option<&Path>),
+    image: &Path,
+    dockerfile: Option<&Path>,
 ) -> Result<(), Failure> {
     let names = DOCKERFILES.iter().chain(&["recipe.toml"]);
     let inputs = names.map(|name| image.join(name)).chain([image.to_owned()]);
