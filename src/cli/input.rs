@@ -81,17 +81,13 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Text as UTF-8; `PowerShell`'s `>` writes UTF-16 with a mark.
-pub(super) fn decode(mut bytes: Vec<u8>) -> Result<String, Failure> {
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Failure> {
     let truncated =
         |error: TruncatedUtf16| Failure::usage(error).hint("write it again, or save it as UTF-8");
     Ok(match &bytes[..] {
         [0xFF, 0xFE, text @ ..] => from_utf16(text, u16::from_le_bytes).map_err(truncated)?,
         [0xFE, 0xFF, text @ ..] => from_utf16(text, u16::from_be_bytes).map_err(truncated)?,
-        [0xEF, 0xBB, 0xBF, ..] => {
-            bytes.drain(..3);
-            files::text_of(bytes)?
-        }
-        _ => files::text_of(bytes)?,
+        _ => files::text_of(files::without_mark(bytes))?,
     })
 }
 

@@ -359,8 +359,11 @@ fn correct_tip(error: &mut clap::Error) {
         Some(ContextValue::String(value)) if flag == "--platform" && !value.contains("linux")
     );
     let is_mistaken = is_mistaken && !is_slip && config::is_typed_command("build");
-    let off = format!("{flag}=false");
-    let is_off = typed_arguments().any(|argument| argument == off);
+    let is_off = typed_arguments().any(|argument| {
+        let value = argument.strip_prefix(flag);
+        let value = value.and_then(|rest| rest.strip_prefix('='));
+        value.and_then(config::boolean) == Some(false)
+    });
     let tip = in_place_of(flag).filter(|_| is_mistaken);
     let tip = tip.map(|tip| if is_off { "remove it: it is off" } else { tip });
     // The usage has the similar flag, too.

@@ -35,9 +35,5 @@ pub fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let bytes = files::read(path, LARGEST_FILE).map_err(|error| error.to_string())?;
-    // Editors on Windows begin a text with a byte order mark.
-    Ok(match bytes.strip_prefix(b"\xef\xbb\xbf") {
-        Some(text) => text.to_vec(),
-        None => bytes,
-    })
+    Ok(files::without_mark(bytes))
 }

@@ -70,7 +70,7 @@ fn a_flag_of_docker_build_is_answered_with_what_to_do() {
         ("--secret=id=x", "--stage NAME=DIR"),
         ("--rm", "always removed"),
         ("--rm=false", "it is off"),
-        ("--load=false", "it is off"),
+        ("--load=0", "it is off"),
         ("-c", "--memory and --isolation"),
         ("-m", "--memory"),
         ("--network=host", "default network"),

@@ -25,7 +25,9 @@ pub use atomic_file::{
 };
 pub use buffered_blob::BufferedBlob;
 pub use file_cache::{CacheFileUse, FileCache, create_private_folder};
-pub use open::{LimitedReader, NotUtf8, open, open_stream, read, read_opened, read_text, text_of};
+pub use open::{
+    LimitedReader, NotUtf8, open, open_stream, read, read_opened, read_text, text_of, without_mark,
+};
 pub use pieces::PieceReader;
 pub use replace::{check_replace, link_target, replace};
 pub use similar::{missing_path_hint, similar_path};

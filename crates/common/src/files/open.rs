@@ -103,6 +103,14 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     text_of(read(path, limit)?)
 }
 
+/// The bytes of a file without the byte order mark with which editors on Windows begin a text.
+pub fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    bytes
+}
+
 /// The bytes of a file as text.
 pub fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {

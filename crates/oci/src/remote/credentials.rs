@@ -241,11 +241,11 @@ fn look_in(
     let shown = path.display().to_string();
     let text = files::read(path, LARGEST_FILE)
         .map_err(|error| lookup_error(host, shown.clone(), error.to_string()))?;
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+    let text = files::without_mark(text);
     // The parser's message would quote a value of the wrong type.
-    let config: ConfigFile = serde_json::from_slice(text).map_err(|error| {
+    let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        let text = String::from_utf8_lossy(text);
+        let text = String::from_utf8_lossy(&text);
         RegistryError::Credential {
             host: host.to_owned(),
             origin: shown.clone(),
