@@ -216,18 +216,29 @@ fn default_outputs_of_other_images_are_not_in_the_context() {
 
 #[test]
 fn layouts_of_other_programs_are_in_the_context() {
-    let site = site("COPY . /x/", &[]);
     let digest = format!("sha256:{}", "0".repeat(64));
     let media_type = "application/vnd.oci.image.manifest.v1+json";
-    let entry = json!({"mediaType": media_type, "digest": digest, "size": 2});
-    let index = json!({"schemaVersion": 2, "manifests": [entry]});
-    site.write("app/given/oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
-    site.write("app/given/index.json", index.to_string());
-    let files = files(&plan(&site, &[]));
-    assert!(
-        files.contains(&"x/given/index.json".to_owned()),
-        "{files:?}"
-    );
+    let mut entry = json!({"mediaType": media_type, "digest": digest, "size": 2});
+    for (from, annotations) in [
+        (".", json!({})),
+        // One that could be a default output is named.
+        (
+            "given-1/",
+            json!({"org.opencontainers.image.ref.name": "1"}),
+        ),
+    ] {
+        entry["annotations"] = annotations;
+        let site = site(&format!("COPY {from} /x/"), &[]);
+        let index = json!({"schemaVersion": 2, "manifests": [&entry]});
+        site.write(
+            "app/given-1/oci-layout",
+            "{\"imageLayoutVersion\":\"1.0.0\"}",
+        );
+        site.write("app/given-1/index.json", index.to_string());
+        let files = files(&plan(&site, &[]));
+        let is_there = files.iter().any(|file| file.ends_with("index.json"));
+        assert!(is_there, "{files:?}");
+    }
 }
 
 #[test]

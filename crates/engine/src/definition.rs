@@ -264,12 +264,27 @@ impl BuildDefinition {
     }
 
     /// Excludes what builds write from the folders that go into the image: these files and folders,
-    /// and default outputs at the top of those folders or in the working directory.
+    /// and default outputs at the top of those folders or in the working directory, unless the
+    /// definition names them.
     pub fn leave_out(&mut self, written: impl IntoIterator<Item = PathBuf>) {
         let here = Path::new(".");
         let tops = [here, &self.context].into_iter().chain(self.folder());
-        let layouts: Vec<PathBuf> = tops.flat_map(default_layouts).collect();
-        self.add_written(&written.into_iter().chain(layouts).collect::<Vec<_>>());
+        let layouts = tops.flat_map(default_layouts);
+        let layouts = layouts.filter(|layout| !self.names(layout));
+        let written: Vec<PathBuf> = written.into_iter().chain(layouts).collect();
+        self.add_written(&written);
+    }
+
+    /// Returns true if its text has the name of a file or folder.
+    fn names(&self, path: &Path) -> bool {
+        let text = match &self.made_by {
+            DefinitionKind::Recipe(recipe) => recipe.text(),
+            DefinitionKind::Dockerfile(stages) => stages.text(),
+        };
+        let is_end = |c: char| c.is_whitespace() || "\"'/\\,=".contains(c);
+        let mut words = text.split(is_end);
+        path.file_name()
+            .is_some_and(|name| words.any(|word| *name == *word))
     }
 
     fn add_written(&mut self, written: &[PathBuf]) {

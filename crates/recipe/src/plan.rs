@@ -100,7 +100,7 @@ pub struct Plan {
 /// The image that another one is built on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PlanBase {
-    /// Its reference with a tag.
+    /// Its reference by tag, or by digest if it has no tag.
     pub name: String,
     /// The digest of its manifest.
     pub digest: String,

@@ -15,7 +15,7 @@ use crate::cli::error::Context;
 use crate::cli::{CommandOutcome, Failure, Session, shutdown, write_json, write_result};
 use crate::report::extended;
 
-const RECIPE: &str = "recipe.toml";
+pub(super) const RECIPE: &str = "recipe.toml";
 
 impl Build {
     /// Builds all of them, also after one fails; the exit code is the highest.

@@ -8,6 +8,7 @@ use wincimg_inspect::bases::parse_location;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::store::{Location, LocationError};
 
+use super::all::RECIPE;
 use crate::cli::error::Failure;
 
 /// Error for an invalid output. A text that is not even a reference was meant as a path, so only
@@ -104,7 +105,7 @@ pub(super) fn check_inputs<'p>(
     image: &Path,
     dockerfile: Option<&Path>,
 ) -> Result<(), Failure> {
-    let names = DOCKERFILES.iter().chain(&["recipe.toml"]);
+    let names = DOCKERFILES.iter().chain(&[RECIPE]);
     let inputs = names.map(|name| image.join(name)).chain([image.to_owned()]);
     let inputs = inputs.chain(dockerfile.map(Path::to_owned));
     let inputs: Vec<PathBuf> = inputs.filter_map(|path| path.canonicalize().ok()).collect();
