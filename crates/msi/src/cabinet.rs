@@ -377,7 +377,10 @@ mod tests {
             unpacked.sort();
             let expected = files.iter().filter(|(name, _)| *name != skipped);
             let expected = expected.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec()));
-            assert!(unpacked == expected.collect::<Vec<_>>(), "without {skipped:?}");
+            assert!(
+                unpacked == expected.collect::<Vec<_>>(),
+                "without {skipped:?}"
+            );
         }
     }
 }
