@@ -92,7 +92,8 @@ impl Shell<'_, '_> {
         let next = rest.get(filters.len())?;
         // Rename-Item is supported only for one item, which it would give the same name again.
         let is_renamed = command(next, "rename-item").is_some();
-        (!is_renamed).then_some(filters)
+        let is_over = command(next, "select-object").is_some_and(ends_listing);
+        (!is_renamed && !is_over).then_some(filters)
     }
 
     fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
@@ -457,4 +458,17 @@ fn is_escaped(word: &str) -> bool {
 /// Returns true if a program gets an argument as written.
 fn is_bare(expression: &Expression) -> bool {
     matches!(expression, Expression::Word(_))
+}
+
+/// Returns true for a `Select-Object` that passes on nothing before its input ends: the last items, or
+/// the first one alone, which ends it.
+fn ends_listing(command: &CommandAst) -> bool {
+    match &command.arguments[..] {
+        [Argument::Parameter { name, .. }, Argument::Value(count)] => {
+            let is_one =
+                matches!(count, Expression::Number(1)) || *count == Expression::Word("1".into());
+            name.eq_ignore_ascii_case("last") || name.eq_ignore_ascii_case("first") && is_one
+        }
+        _ => false,
+    }
 }
