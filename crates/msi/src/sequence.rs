@@ -114,7 +114,7 @@ const SYSTEM_PROPERTIES: [(&str, &str); 23] = [
 fn is_of_windows(condition: &str) -> bool {
     let is_own = |symbol: &str| {
         let mut own = SYSTEM_PROPERTIES.iter();
-        symbol == "Installed" || own.any(|(name, _)| *name == symbol)
+        ["Installed", "Version9X"].contains(&symbol) || own.any(|(name, _)| *name == symbol)
     };
     !condition::asks(condition, &|symbol| !is_own(symbol))
 }

@@ -323,8 +323,8 @@ const CHECK_BASE: &str =
     "correct its properties and features, or use a base with what the package requires";
 
 /// Hint for a file beside a package that cannot be read.
-const BESIDE: &str = "put its cabinets (.cab) into the folder of the package, a local file, or \
-                      unpack a zip of the program with [[files]]";
+const BESIDE: &str = "put its cabinets (.cab) into the folder of the package, a local file; with \
+                      other files beside it, use RUN msiexec in a Dockerfile";
 
 fn problem_of(package: &PlannedPackage, problem: Problem) -> Problem {
     let name = &package.options.file_name;
