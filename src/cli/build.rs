@@ -218,12 +218,13 @@ impl Build {
         let mut others = self.names()?;
         self.check_places(&others)?;
         self.daemon.check()?;
-        self.remove_results()?;
         let naming = others.remove(0);
         let arguments = self.daemon.arguments();
         let names = self.recipe.names_set(&arguments);
-        let wanted = self.recipe.read(&self.dockerfile, &arguments, session)?;
-        let (mut request, hosts) = wanted;
+        let wanted = self.recipe.read(&self.dockerfile, &arguments, session);
+        // What was read may be one of them.
+        self.remove_results()?;
+        let (mut request, hosts) = wanted?;
         request.noting = lock_command(typed_arguments());
         let created = source_date_epoch()?;
         request.engine = self.engine;
