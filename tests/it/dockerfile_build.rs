@@ -220,17 +220,27 @@ fn layouts_of_other_programs_are_in_the_context() {
     let digest = format!("sha256:{}", "0".repeat(64));
     let media_type = "application/vnd.oci.image.manifest.v1+json";
     let mut entry = json!({"mediaType": media_type, "digest": digest, "size": 2});
-    for (from, annotations) in [
-        (".", json!({})),
-        // One that could be a default output is named.
+    let tag = ("org.opencontainers.image.ref.name", "1");
+    let index_type = "application/vnd.oci.image.index.v1+json";
+    for (from, index_type, annotations) in [
+        (".", Some(index_type), vec![]),
+        // As skopeo and BuildKit write them.
+        (".", None, vec![tag]),
         (
-            "given-1/",
-            json!({"org.opencontainers.image.ref.name": "1"}),
+            ".",
+            Some(index_type),
+            vec![tag, ("io.containerd.image.name", "given:1")],
         ),
+        // One that could be a default output is named.
+        ("given-1/", Some(index_type), vec![tag]),
+        ("given-*", Some(index_type), vec![tag]),
     ] {
-        entry["annotations"] = annotations;
+        entry["annotations"] = annotations.into_iter().collect();
         let site = site(&format!("COPY {from} /x/"), &[]);
-        let index = json!({"schemaVersion": 2, "manifests": [&entry]});
+        let mut index = json!({"schemaVersion": 2, "manifests": [&entry]});
+        if let Some(index_type) = index_type {
+            index["mediaType"] = json!(index_type);
+        }
         site.write(
             "app/given-1/oci-layout",
             "{\"imageLayoutVersion\":\"1.0.0\"}",

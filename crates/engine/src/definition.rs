@@ -275,7 +275,8 @@ impl BuildDefinition {
         self.add_written(&written);
     }
 
-    /// Returns true if its text has the name of a file or folder.
+    /// Returns true if its text has the name of a file or folder, or a beginning of it before an
+    /// argument or a wildcard.
     fn names(&self, path: &Path) -> bool {
         let text = match &self.made_by {
             DefinitionKind::Recipe(recipe) => recipe.text(),
@@ -283,8 +284,11 @@ impl BuildDefinition {
         };
         let is_end = |c: char| c.is_whitespace() || "\"'/\\,=".contains(c);
         let mut words = text.split(is_end);
-        path.file_name()
-            .is_some_and(|name| words.any(|word| *name == *word))
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        words.any(|word| match word.find(['$', '*', '?', '[']) {
+            Some(open) => open > 0 && name.starts_with(&word[..open]),
+            None => *name == *word,
+        })
     }
 
     fn add_written(&mut self, written: &[PathBuf]) {

@@ -228,7 +228,7 @@ pub(crate) fn default_layouts(folder: &Path) -> Vec<PathBuf> {
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_named = |tag: &String| name.ends_with(&default_layout("", tag));
-            Layout::tags_at(path)
+            Layout::own_tags_at(path)
                 .is_some_and(|tags| tags.is_empty() || tags.iter().flatten().any(is_named))
         })
         .collect()

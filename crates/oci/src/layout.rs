@@ -420,14 +420,18 @@ impl Layout {
         root.join("oci-layout").is_file()
     }
 
-    /// The tag of each entry in the layout of a directory; none if it is not one.
-    pub fn tags_at(root: &Path) -> Option<Vec<Option<String>>> {
+    /// The tag of each entry in the layout of a directory; none if it is not one, or states more than
+    /// this program writes.
+    pub fn own_tags_at(root: &Path) -> Option<Vec<Option<String>>> {
         let layout = Self::new(root.to_owned());
         layout.check().ok()?;
         let index = layout.read_index().ok()?;
+        let is_own = |entry: &Descriptor| entry.annotations.keys().all(|key| key == REF_NAME);
         let entries = index.manifests.iter();
-        let tags = entries.map(|entry| entry.annotations.get(REF_NAME).cloned());
-        Some(tags.collect())
+        let tags =
+            entries.map(|entry| is_own(entry).then(|| entry.annotations.get(REF_NAME).cloned()));
+        index.media_type.as_ref()?;
+        tags.collect()
     }
 
     /// Adds a stored document to the index; the caller holds the lock.
