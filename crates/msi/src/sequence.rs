@@ -455,8 +455,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn check_launch(&self) -> Result<(), MsiError> {
-        for row in self.database.rows("LaunchCondition") {
+    fn check_launch(&mut self) -> Result<(), MsiError> {
+        let database = self.database;
+        for row in database.rows("LaunchCondition") {
             let condition = row.text("Condition");
             let is_met = self.is_true(condition, "LaunchCondition")?;
             if !is_met {
@@ -470,7 +471,7 @@ impl Session<'_> {
 
     /// Fails by a condition, unless something unknown or an action that does not run here may decide
     /// it: that is reported at the end.
-    pub(crate) fn fail(&self, condition: &str, why: String) -> Result<(), MsiError> {
+    pub(crate) fn fail(&mut self, condition: &str, why: String) -> Result<(), MsiError> {
         let is_known = self.unknown.is_empty() && self.unknown_values.borrow().is_empty();
         match &self.missing_action {
             _ if is_of_windows(condition) => Err(MsiError::Fails(why)),
@@ -479,7 +480,10 @@ impl Session<'_> {
             Some(name) if self.is_skipped(name) => Err(MsiError::unsupported(format!(
                 "{why} (unless {name} decides it, which is skipped)"
             ))),
-            Some(_) => Ok(()),
+            Some(name) => {
+                self.notes.push(format!("{why} (unless {name} decides it)"));
+                Ok(())
+            }
         }
     }
 }

@@ -80,8 +80,9 @@ impl Session<'_> {
     }
 
     /// `VsdLaunchConditions`, which the action `name` runs: the launch conditions of the project.
-    pub(crate) fn check_project(&self, name: &str) -> Result<(), MsiError> {
-        for row in self.database.rows("_VsdLaunchCondition") {
+    pub(crate) fn check_project(&mut self, name: &str) -> Result<(), MsiError> {
+        let database = self.database;
+        for row in database.rows("_VsdLaunchCondition") {
             let condition = row.text("Condition");
             let is_open = self.is_uncertain(condition) || self.is_left_out(condition);
             if is_open || self.is_true(condition, name)? {

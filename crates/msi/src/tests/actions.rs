@@ -318,7 +318,10 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
         let planned = plan("x64", &tables, TestSystem::default());
         let skipped = plan_without("Own", &tables).unwrap_err();
         if is_refused {
-            assert_eq!(planned.unwrap().refused[0].name, "Own", "{kind}");
+            let planned = planned.unwrap();
+            assert_eq!(planned.refused[0].name, "Own", "{kind}");
+            let note = "(FOUND): not met (unless Own decides it)";
+            assert!(planned.notes[0].ends_with(note), "{:?}", planned.notes);
             let why = skipped.to_string();
             assert!(why.contains("(unless Own decides it"), "{kind} {why}");
             assert!(matches!(skipped, MsiError::Unsupported(_)), "{kind}");
