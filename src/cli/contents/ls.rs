@@ -142,7 +142,7 @@ impl Ls {
         let tree = contents.files();
         if let Some(link) = tree.broken_name().filter(|_| contents.is_complete()) {
             session.warn(format_args!(
-                "no runtime unpacks layer {}: the file of hard link {} does not exist",
+                "layer {} has the hard link {} without its file",
                 link.layer,
                 Untrusted(display_path(&link.path))
             ));
