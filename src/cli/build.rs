@@ -23,7 +23,7 @@ use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::definition::BuildDefinition;
-use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget};
+use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget, default_layouts};
 use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
@@ -244,7 +244,8 @@ impl Build {
         let others = other_tags(&others, &name)?;
         let checked = others.iter().filter(|_| !self.tags.no_index);
         let written = self.written(&request.definition);
-        request.definition.leave_out(written);
+        let here = default_layouts(Path::new("."));
+        request.definition.leave_out(written, &here);
         let target = DeliveryTarget {
             naming: self.tags.naming(name, naming.tag),
             destinations: destinations(pushed_to, self.output.as_ref(), naming.registry.as_ref()),

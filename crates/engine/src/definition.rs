@@ -264,12 +264,11 @@ impl BuildDefinition {
     }
 
     /// Excludes what builds write from the folders that go into the image: these files and folders,
-    /// and default outputs at the top of those folders or in the working directory, unless the
-    /// definition names them.
-    pub fn leave_out(&mut self, written: impl IntoIterator<Item = PathBuf>) {
-        let here = Path::new(".");
-        let tops = [here, &self.context].into_iter().chain(self.folder());
-        let layouts = tops.flat_map(default_layouts);
+    /// and default outputs at the top of those folders or in the working directory (`here`), unless
+    /// the definition names them.
+    pub fn leave_out(&mut self, written: impl IntoIterator<Item = PathBuf>, here: &[PathBuf]) {
+        let tops = [&*self.context].into_iter().chain(self.folder());
+        let layouts = here.iter().cloned().chain(tops.flat_map(default_layouts));
         let layouts = layouts.filter(|layout| !self.names(layout));
         let written: Vec<PathBuf> = written.into_iter().chain(layouts).collect();
         self.add_written(&written);

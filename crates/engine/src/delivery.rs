@@ -221,7 +221,7 @@ pub fn default_layout(name: &str, tag: &str) -> String {
 
 /// The layouts in a folder that builds wrote there without a destination: their names end with one
 /// of their tags. An interrupted build leaves one without entries.
-pub(crate) fn default_layouts(folder: &Path) -> Vec<PathBuf> {
+pub fn default_layouts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(or_here(folder)).into_iter().flatten();
     let paths = entries.flatten().map(|entry| entry.path());
     paths

@@ -300,7 +300,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// The content of a script file; `later` is the error of one that is not there yet.
+    /// The content of a script file; `later` is the error of one that does not exist yet.
     pub(super) fn script(&self, path: &ImagePath, later: ScriptError) -> Result<Vec<u8>> {
         match self.image.content(path) {
             Lookup::Present(bytes) => Ok(bytes),

@@ -23,7 +23,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// A registry with passwords that is no different from `distribution`.
+    /// A registry with passwords that does not differ from `distribution`.
     pub const fn at(name: &'static str, host: &'static str) -> Self {
         Self {
             name,

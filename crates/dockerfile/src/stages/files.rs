@@ -286,7 +286,7 @@ impl Files for Folder {
     fn missing_message(&self, path: &str) -> String {
         let root = self.root.path.display();
         let is_there = self.find_spelling(path).ok().flatten();
-        // What the first build writes is not there yet.
+        // Before the first build, what it writes does not exist.
         let written = is_there.as_deref().unwrap_or(path);
         if self.written.is_ignored(written) {
             return format!(

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
@@ -31,7 +31,9 @@ use crate::bases::BaseSearch;
 use crate::build::{BuildContext, PlannedBuild};
 use crate::compat_check::{check_served, check_tag};
 use crate::definition::{BuildDefinition, BuildInput};
-use crate::delivery::{AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator};
+use crate::delivery::{
+    AttachmentOptions, BuildPermit, DeliveryTarget, TagPolicy, TagValidator, default_layouts,
+};
 use crate::engine_choice::Engine;
 use crate::notice::UPDATE_LOCK;
 use crate::plans::{BuildRequest, TargetHost};
@@ -91,6 +93,7 @@ pub async fn sync(
         mode,
         nodes,
         bases: BaseSearch::new(&run.ctx.registry),
+        layouts: default_layouts(Path::new(".")),
         reached: Mutex::default(),
         printed: Mutex::default(),
         checks: Semaphore::new(MAX_CHECKS),
@@ -110,6 +113,8 @@ struct SyncContext<'a> {
     mode: SyncMode,
     nodes: &'a [Node],
     bases: BaseSearch,
+    /// Default outputs in the working directory.
+    layouts: Vec<PathBuf>,
     /// Answers of registries, by host.
     reached: Mutex<HashMap<String, PingResult>>,
     printed: Mutex<HashSet<String>>,
@@ -266,7 +271,7 @@ impl EntryBuild<'_> {
         let (entry, run) = (self.entry, &self.work.run);
         let mut definition = self.named.read(ctx.reporter)?;
         definition.leave_out_cache(ctx.cache.as_deref())?;
-        definition.leave_out(run.written.iter().cloned());
+        definition.leave_out(run.written.iter().cloned(), &self.work.layouts);
         let Some(hosts) = hosts_of(entry, &definition, nodes, ctx, report)? else {
             return Ok(());
         };
