@@ -9,7 +9,6 @@ use futures_util::future::try_join_all;
 use tokio::sync::watch;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
-use wincimg_layer::BufferedBlob;
 use wincimg_oci::copy::{BlobAction, Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use wincimg_oci::document::media_type::is_foreign;
 use wincimg_oci::document::{Descriptor, Digest, Document, Image, ManifestFormat};
@@ -147,11 +146,8 @@ impl<'a> DestinationWriter<'a> {
             let put = layers.map(async |layer| {
                 let descriptor = layer.descriptor(image.manifest().format());
                 match &layer.bytes {
-                    LayerBytes::Here(BufferedBlob::Memory(bytes)) => {
-                        copier.ensure_bytes(&descriptor, bytes, sink).await
-                    }
-                    LayerBytes::Here(BufferedBlob::Disk(spool)) => {
-                        copier.ensure_bytes(&descriptor, spool, sink).await
+                    LayerBytes::Here(_) => {
+                        copier.ensure_bytes(&descriptor, layer.as_ref(), sink).await
                     }
                     LayerBytes::There(source) => self.ensure_blob(&descriptor, source).await,
                 }

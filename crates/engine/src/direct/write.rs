@@ -1,7 +1,6 @@
 //! Writes a layer: compressed, hashed and streamed to its registry, or reused where it exists.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -97,13 +96,10 @@ impl AddedLayer {
 
     /// Opens the bytes if they are here, for a reader on another thread.
     pub(crate) fn open(&self) -> Option<io::Result<Box<dyn Read + Send>>> {
-        let LayerBytes::Here(blob) = &self.bytes else {
-            return None;
-        };
-        Some(match blob {
-            BufferedBlob::Memory(bytes) => Ok(Box::new(Cursor::new(bytes.clone()))),
-            BufferedBlob::Disk(spool) => File::open(spool.path()).map(|file| Box::new(file) as _),
-        })
+        match &self.bytes {
+            LayerBytes::Here(blob) => Some(blob.open()),
+            LayerBytes::There(_) => None,
+        }
     }
 }
 
