@@ -75,17 +75,11 @@ async fn find_contents(
     purpose: Purpose,
     ctx: &BuildContext<'_>,
 ) -> Result<Vec<Option<ResolvedFacts>>, BoxError> {
-    let BuildContext {
-        library,
-        registry,
-        reporter,
-        ..
-    } = ctx;
     let looks = bases.iter().map(|(base, needs)| async move {
-        let Some(place) = base.source(registry).await? else {
+        let Some(place) = base.source(&ctx.registry).await? else {
             return Ok(None);
         };
-        let known = library.find_cached(&place, base.digest(), needs).await;
+        let known = ctx.library.find_cached(&place, base.digest(), needs).await;
         Ok::<_, BoxError>(Some((place, known)))
     });
     let found = try_join_all(looks).await?;
@@ -101,12 +95,12 @@ async fn find_contents(
                 return Ok(known);
             }
             let (what, name) = (content_name(needs), base.display_name());
-            reporter.note(&format_args!(
+            ctx.reporter.note(&format_args!(
                 "reading {what} of {name} from its layers; index it once with `wincimg image base \
                  index {name} --push` to avoid that in later builds"
             ));
             let extent = Extent::Part((*needs).clone());
-            let read = library.read(&place, &base.image, &extent).await;
+            let read = ctx.library.read(&place, &base.image, &extent).await;
             let (known, _) = read.map_err(|source| {
                 let what = format!("cannot read the contents of {name}, which the image requires");
                 Problem::context(what, source).blame(Blame::Circumstances)

@@ -277,11 +277,7 @@ impl<'a> Delivery<'a> {
         publication: &Publication<'_>,
         making: impl Future<Output = Result<Vec<BuiltImage<'m>>, BoxError>>,
     ) -> Result<DeliveryReport, BoxError> {
-        let DeliveryTarget {
-            destinations,
-            documents,
-            ..
-        } = self.target;
+        let (destinations, documents) = (&self.target.destinations, &self.target.documents);
         for destination in destinations {
             destination.check(publication)?;
             self.target.check_names(destination, publication)?;

@@ -110,11 +110,7 @@ impl<'a> Steps<'a> {
 
     fn start_step(&mut self, step: BuildStep) {
         self.finish();
-        let BuildStep {
-            number,
-            count,
-            instruction,
-        } = &step;
+        let (number, count, instruction) = (step.number, step.count, &step.instruction);
         tracing::debug!("step {number}/{count}: {instruction}");
         let label = format!("step {number}/{count} {instruction}");
         let task = self.progress.task(&label, None);

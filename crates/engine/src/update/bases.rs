@@ -17,7 +17,6 @@ use wincimg_oci::store::{Source, StoreError};
 use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
-use super::UpdateRequest;
 use super::planner::Planner;
 use crate::error::search;
 
@@ -193,11 +192,7 @@ impl Planner<'_> {
     /// which stands for the registry of bases, one of that registry, or one in the namespace of the
     /// image. In others of a shared registry, a stranger could publish the next base.
     fn allowed(&self, base: &str, reference: &Reference) -> Result<Reference, BoxError> {
-        let UpdateRequest {
-            image,
-            base_registry,
-            ..
-        } = *self.request;
+        let (image, base_registry) = (self.request.image, self.request.base_registry);
         let is_own =
             reference.registry() == image.registry() && namespace(reference) == namespace(image);
         if is_own || reference.registry() == MICROSOFT || base_registry.0.contains(reference) {
@@ -324,11 +319,7 @@ impl Planner<'_> {
             let bases = best.iter().map(|base| repository_of(&base.reference));
             let bases: Vec<String> = bases.collect();
             let both = bases.join(" and of ");
-            let UpdateRequest {
-                image,
-                base_setting,
-                ..
-            } = self.request;
+            let (image, base_setting) = (self.request.image, self.request.base_setting);
             let problem = format!("the lowest layers of {image} are those of {both}");
             let hint = format!("choose one, for example {}", base_setting.with(&bases[0]));
             return Err(Problem::answer("base/ambiguous", problem).hint(hint).into());
@@ -350,11 +341,7 @@ impl Planner<'_> {
 
     /// Error for a base that the image names by digest alone, which tells no tag of newer ones.
     fn pinned_base_error(&self, base: &str, found: &OldBase) -> Problem {
-        let UpdateRequest {
-            image,
-            base_setting,
-            ..
-        } = self.request;
+        let (image, base_setting) = (self.request.image, self.request.base_setting);
         let problem =
             format!("{image} names its base by digest alone, which no newer base has: {base}");
         let hint = format!(

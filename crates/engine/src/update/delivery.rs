@@ -79,11 +79,7 @@ fn entry_annotations(
     let mut entries = index.into_iter().flat_map(|index| &index.manifests);
     let replaced = entries.find(|entry| entry.digest == *update.from.digest());
     let mut annotations = replaced.map_or_else(BTreeMap::new, |entry| entry.annotations.clone());
-    let PlannedImage {
-        base,
-        annotations: own,
-        ..
-    } = &update.planned;
+    let base = &update.planned.base;
     if update.verdict != UpdateVerdict::UpToDate {
         for name in [CREATED, INPUTS] {
             annotations.remove(name);
@@ -96,7 +92,7 @@ fn entry_annotations(
         set(BASE_NAME, base.display_name());
         set(BASE_DIGEST, base.digest().to_string());
     }
-    annotations.extend(own.clone());
+    annotations.extend(update.planned.annotations.clone());
     annotations
 }
 
