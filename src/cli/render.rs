@@ -1,6 +1,6 @@
 //! `wincimg recipe render`: writes the Dockerfile of an image and its build context.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -84,12 +84,9 @@ impl Render {
                 })
             })
             .collect::<Result<Vec<_>, Failure>>()?;
-        for RenderedImage {
-            rendered, folder, ..
-        } in &written
-        {
-            if let Some(folder) = folder {
-                rendered.write(folder, self.force)?;
+        for image in &written {
+            if let Some(folder) = &image.folder {
+                image.rendered.write(folder, self.force)?;
             }
         }
         for note in written.iter().filter_map(bare_program) {
@@ -133,11 +130,7 @@ fn bare_program(written: &RenderedImage) -> Option<String> {
 }
 
 fn as_json(written: &RenderedImage) -> Value {
-    let RenderedImage {
-        image,
-        rendered,
-        folder,
-    } = written;
+    let (image, rendered) = (&written.image, &written.rendered);
     let context: Vec<_> = rendered.context.iter().map(ContextEntry::summary).collect();
     json!({
         "host_build": image.plan.host_build,
@@ -148,6 +141,6 @@ fn as_json(written: &RenderedImage) -> Value {
         },
         "dockerfile": rendered.dockerfile,
         "context": context,
-        "output": folder.as_deref().map(Path::display).map(|path| path.to_string()),
+        "output": written.folder.as_ref().map(|folder| folder.display().to_string()),
     })
 }

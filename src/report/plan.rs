@@ -35,17 +35,13 @@ pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a ActionPlan) -> Vec<PlanStep
 fn nodes_in_words(changes: &[CapacityChange], names: &[String]) -> Option<String> {
     const NAMED: usize = 3;
     let words = changes.iter().take(NAMED).map(|change| {
-        let CapacityChange {
-            workload,
-            before,
-            after,
-        } = change;
+        let (before, after) = (&change.before, &change.after);
         let nodes = count(before.of, "node");
         let of_after = match after.of {
             0 => "outside the checked nodes".to_owned(),
             of => format!("on {} of {of}", after.starts),
         };
-        let name = &names[*workload];
+        let name = &names[change.workload];
         let starts = before.starts;
         format!("{name} starts on {starts} of {nodes}, then {of_after}")
     });

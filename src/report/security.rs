@@ -12,12 +12,7 @@ const NAMED: usize = 10;
 
 /// `security updates as of 2026-Sep (2026-09-08), 80 days ago`.
 pub(crate) fn age_in_words(table: &TableAge) -> String {
-    let TableAge {
-        newest,
-        released,
-        age_days,
-        ..
-    } = table;
+    let (newest, released, age_days) = (&table.newest, table.released, table.age_days);
     format!("security updates as of {newest} ({released}), {age_days} days ago")
 }
 

@@ -448,12 +448,7 @@ fn without_number(starts: StartStatus, number: usize) -> String {
 
 /// `starts nowhere, on none of 4 nodes`.
 pub(super) fn outlook(outcome: &WorkloadOutcome<'_>) -> String {
-    let WorkloadOutcome {
-        starts,
-        nodes,
-        warned_on,
-        ..
-    } = *outcome;
+    let (starts, nodes, warned_on) = (outcome.starts, outcome.nodes, outcome.warned_on);
     if starts == StartStatus::Warned && warned_on < nodes {
         let what = without_number(starts, 1);
         return format!("{what} on {warned_on} of {}", count(nodes, "node"));

@@ -143,14 +143,9 @@ fn write_documents(documents: &[AttachmentReport], out: &mut dyn Write) -> io::R
         } else {
             "attached"
         };
-        let AttachmentReport {
-            document,
-            digest,
-            size,
-            ..
-        } = document;
-        let size = BinaryBytes(*size);
-        writeln!(out, "  {was:<8} {document} ({size}) {digest}")?;
+        let (name, digest) = (document.document, &document.digest);
+        let size = BinaryBytes(document.size);
+        writeln!(out, "  {was:<8} {name} ({size}) {digest}")?;
     }
     Ok(())
 }

@@ -274,12 +274,8 @@ impl Lines {
     }
 
     fn image(&self, result: &EntryResult) {
-        let EntryResult {
-            entry,
-            build,
-            outcome,
-        } = result;
-        let (state, words, problem, hint) = match outcome {
+        let (entry, build) = (&result.entry, &result.build);
+        let (state, words, problem, hint) = match &result.outcome {
             EntryOutcome::Ready => ("ready", format!("{entry} exists for {build}"), None, None),
             EntryOutcome::Made => ("made", format!("built {entry} for {build}"), None, None),
             EntryOutcome::Missing { problem, hint } => (

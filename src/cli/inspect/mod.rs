@@ -318,8 +318,6 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome,
             failures.push(Failure::from(problem).context(what));
         }
     }
-    match Failure::report_all_but_last(failures, session.colour) {
-        None => Ok(CommandOutcome::Yes),
-        Some(last) => Err(last),
-    }
+    let last = Failure::report_all_but_last(failures, session.colour);
+    last.map_or(Ok(CommandOutcome::Yes), Err)
 }
