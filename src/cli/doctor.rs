@@ -241,27 +241,15 @@ impl Doctor {
 }
 
 fn updates_table(session: &Session) -> Check {
-    let updates = updates::updates_table(session);
-    let today = Zoned::now().date();
-    let newest = updates.all().iter().map(|update| update.date).max();
-    let newest = newest.map_or_else(|| "none".to_owned(), |date| date.to_string());
-    let kind = "updates";
-    let subject = "table";
-    match updates.stale_since(today) {
-        None => Check::ok(
-            kind,
-            subject,
-            format!("KB numbers are known up to {newest}"),
-        ),
-        Some(date) => Check::skipped(
-            kind,
-            subject,
-            format!(
-                "KB numbers are known up to {date}; to read newer ones: wincimg node hotfix resolve \
-                 --latest 17763 --refresh"
-            ),
-        ),
+    let table = updates::updates_table(session);
+    let (kind, subject) = ("updates", "table");
+    if let Some(newest) = table.stale_since(Zoned::now().date()) {
+        return Check::skipped(kind, subject, updates::stale_in_words(newest, 17763));
     }
+    let newest = table.all().iter().map(|update| update.date).max();
+    let newest = newest.map_or_else(|| "none".to_owned(), |date| date.to_string());
+    let finding = format!("KB numbers are known up to {newest}");
+    Check::ok(kind, subject, finding)
 }
 
 /// Checks of a host, and the protocol if it is reachable.

@@ -13,29 +13,17 @@ pub(super) fn report_referrers<'r>(
     let mut failed = 0;
     for report in reports {
         let ReferrerReport { about, kind, .. } = report;
-        let problem = report.problem.as_deref().unwrap_or_default();
-        match report.outcome {
-            ReferrerOutcome::Left => {
-                let changed = "the copy of the image has another digest";
-                let reason = report.problem.as_deref().unwrap_or(changed);
-                session.warn(format_args!(
-                    "{kind} attached to {about} is not copied: {reason}"
-                ));
+        let what = match report.outcome {
+            ReferrerOutcome::Left | ReferrerOutcome::Failed => {
+                format!("{kind} attached to {about} is")
             }
-            ReferrerOutcome::Unknown => {
-                failed += 1;
-                session.warn(format_args!(
-                    "the documents attached to {about} are not copied: {problem}"
-                ));
-            }
-            ReferrerOutcome::Failed => {
-                failed += 1;
-                session.warn(format_args!(
-                    "{kind} attached to {about} is not copied: {problem}"
-                ));
-            }
-            ReferrerOutcome::Present | ReferrerOutcome::Copied => {}
-        }
+            ReferrerOutcome::Unknown => format!("the documents attached to {about} are"),
+            ReferrerOutcome::Present | ReferrerOutcome::Copied => continue,
+        };
+        let changed = "the copy of the image has another digest";
+        let reason = report.problem.as_deref().unwrap_or(changed);
+        session.warn(format_args!("{what} not copied: {reason}"));
+        failed += usize::from(report.outcome != ReferrerOutcome::Left);
     }
     failed
 }

@@ -62,11 +62,16 @@ impl RefreshArgs {
 pub(super) fn warn_if_stale(build: impl Display, session: &Session, today: Option<Date>) {
     let today = today.unwrap_or_else(|| Zoned::now().date());
     if let Some(newest) = Updates::global().stale_since(today) {
-        session.warn(format_args!(
-            "KB numbers are known up to {newest}; to read newer ones: wincimg node hotfix resolve \
-             --latest {build} --refresh"
-        ));
+        session.warn(stale_in_words(newest, build));
     }
+}
+
+/// What is known of updates up to this day, and how to read newer ones.
+pub(super) fn stale_in_words(newest: Date, build: impl Display) -> String {
+    format!(
+        "KB numbers are known up to {newest}; to read newer ones: wincimg node hotfix resolve \
+         --latest {build} --refresh"
+    )
 }
 
 pub(super) fn updates_table(session: &Session) -> &'static Updates {
