@@ -163,12 +163,10 @@ impl ReuseSources {
     /// Leaves out named files that do not exist, and reports them: without a large layer, nothing is
     /// queried.
     pub(super) fn report_missing(mut self) -> Self {
-        let named = std::mem::take(&mut self.named);
-        let (named, missing): (Vec<_>, Vec<_>) = named.into_iter().partition(may_exist);
-        for place in &missing {
+        for place in self.named.iter().filter(|place| !may_exist(place)) {
             self.skip_source(place, &"image not found");
         }
-        self.named = named;
+        self.named.retain(may_exist);
         self
     }
 

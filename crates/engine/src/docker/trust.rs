@@ -1,6 +1,7 @@
 //! Registries that a daemon trusts without a verified certificate, by the daemon's own rules, and
 //! instructions for those it does not.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -43,10 +44,8 @@ impl RegistryConfig {
             .map(|(name, _)| name);
         let networks = self.insecure_networks.iter();
         let networks = networks.filter(|network| !ALWAYS.contains(&network.as_str()));
-        let mut trusted: Vec<&str> = named.chain(networks).map(String::as_str).collect();
-        trusted.push(registry);
-        trusted.sort_unstable();
-        trusted.dedup();
+        let mut trusted: BTreeSet<&str> = named.chain(networks).map(String::as_str).collect();
+        trusted.insert(registry);
         json!({ "insecure-registries": trusted }).to_string()
     }
 }
