@@ -1,5 +1,6 @@
 //! `wincimg image sbom`: lists the packages of any Windows image, or writes its SBOM.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -116,12 +117,9 @@ fn write_list(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
 }
 
 /// Layers with the package, counted from 1 at the bottom.
-fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> Vec<usize> {
+fn layers_of(package: &InventoryPackage, inventory: &Inventory) -> BTreeSet<usize> {
     let files = package.files.iter();
-    let mut layers: Vec<usize> = files.map(|file| inventory.layer_number(*file)).collect();
-    layers.sort_unstable();
-    layers.dedup();
-    layers
+    files.map(|file| inventory.layer_number(*file)).collect()
 }
 
 fn as_json(package: &InventoryPackage, inventory: &Inventory) -> Value {
