@@ -14,6 +14,7 @@ use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::Stages;
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::PlannedBuild;
+use wincimg_engine::definition::dockerfile_in;
 use wincimg_engine::origin::remote_url;
 use wincimg_engine::plans::{BuildRequest, PlannedImage};
 
@@ -70,7 +71,7 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         // The folder may have a recipe already.
-        self.dockerfile.found = self.recipe.dockerfile_in_folder();
+        self.dockerfile.found = dockerfile_in(Path::new(&self.recipe.image));
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.definition.stages() else {
             let problem = "the input is already a recipe: expected a Dockerfile";

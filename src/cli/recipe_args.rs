@@ -10,7 +10,7 @@ use wincimg_common::progress::Silent;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
-use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_in, dockerfile_of};
+use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use wincimg_engine::notice::UPDATE_LOCK;
 use wincimg_engine::plans::BuildRequest;
 use wincimg_inspect::bases::BaseMatch;
@@ -261,11 +261,6 @@ impl RecipeArgs {
     ) -> Result<String, Failure> {
         let input = self.named(dockerfile, arguments.to_vec());
         Ok(input.read(&Silent)?.name().to_owned())
-    }
-
-    /// The Dockerfile of the folder, which may have a recipe too.
-    pub(super) fn dockerfile_in_folder(&self) -> Option<TextFile> {
-        dockerfile_in(Path::new(&self.image))
     }
 
     /// Flags that choose the same hosts and bases.
