@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use wincimg_common::diagnose::{Diagnose as _, Problem};
+use wincimg_common::files::without_mark;
 use wincimg_common::shell::command_line;
 use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
@@ -96,10 +97,7 @@ impl Recipe {
 /// Reads the certificates of a file of this name: PEM, bare base64, DER, or PKCS #7 in either.
 pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Problem> {
     let refused = |problem: String| Problem::request("recipe/invalid", problem);
-    let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
-        Some(rest) => rest.to_vec(),
-        None => bytes,
-    };
+    let bytes = without_mark(bytes);
     if let Some((what, hint)) = something_else(&bytes, name) {
         return Err(refused(format!("{name} {what}")).hint(hint));
     }
