@@ -120,63 +120,56 @@ impl Shell<'_, '_> {
             "where-object" => self.with_items(|shell| shell.where_object(command, input)),
             "split-path" => self.split_path(command, input),
             "resolve-path" | "convert-path" => self.resolve_path(command),
-            "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
-            "remove-item" => self.remove_item(command, input),
-            "copy-item" | "move-item" => self.transfer_item(command, input, name == "move-item"),
-            "rename-item" => self.rename_item(command, input),
             "new-directory" => self.new_directory(command),
             "new-item" if self.is_new_on_iis(command) => self.new_on_iis(command),
             "new-item" => self.new_item(command),
             "get-childitem" | "get-item" => self.get_items(command, name == "get-item"),
-            "set-content" | "add-content" => {
-                self.set_content(command, input, name == "add-content")
-            }
-            "out-file" => self.out_file_cmdlet(command, input),
             "get-content" => self.get_content(command),
-            "new-itemproperty" | "set-itemproperty" => {
-                self.set_property(command, name == "new-itemproperty")
-            }
-            "remove-itemproperty" => self.remove_property(command),
             "get-itemproperty" => self.get_property(command),
-            "new-service" | "set-service" => self.service(command, name == "new-service"),
-            "set-location" | "push-location" => self.set_location(command, name == "push-location"),
-            "pop-location" => self.pop_location(command),
+            "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
             "invoke-webrequest" | "invoke-restmethod" => self.web_request(command),
-            "expand-archive" => self.expand_archive(command),
             "get-filehash" => self.file_hash(command),
             "test-path" => self.test_path(command),
             "join-path" => self.join_path(command),
-            "import-certificate" => self.import_certificate(command),
             "foreach-object" => self.with_items(|shell| shell.foreach_object(command, input)),
+            "new-object" => self.new_object(command),
             "start-process" => self.start_process(command),
-            _ => self.simple_cmdlet(name, command, input),
+            "write-output" => self.write_output(command, input),
+            _ => self
+                .silent_cmdlet(name, command, input)
+                .map(|()| PsValue::Null),
         }
     }
 
-    /// Runs cmdlets that print, wait, or create objects.
-    fn simple_cmdlet(
+    /// Runs a cmdlet without output.
+    fn silent_cmdlet(
         &mut self,
         name: &str,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         match name {
-            "write-output" => {
-                let given = self.bind_parameters(command, &MESSAGE)?;
-                match given.value("object").or(given.value("inputobject")) {
-                    Some(value) => {
-                        check_not_piped(input.as_ref(), "this cmdlet")?;
-                        command.check_number(value)?;
-                        Ok(value.clone())
-                    }
-                    None => Ok(input.unwrap_or(PsValue::Null)),
-                }
+            "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
+            "remove-item" => self.remove_item(command, input),
+            "copy-item" | "move-item" => self.transfer_item(command, input, name == "move-item"),
+            "rename-item" => self.rename_item(command, input),
+            "set-content" | "add-content" => {
+                self.set_content(command, input, name == "add-content")
             }
-            "write-error" if input.as_ref().is_some_and(PsValue::is_empty) => Ok(PsValue::Null),
+            "out-file" => self.out_file_cmdlet(command, input),
+            "new-itemproperty" | "set-itemproperty" => {
+                self.set_property(command, name == "new-itemproperty")
+            }
+            "remove-itemproperty" => self.remove_property(command),
+            "new-service" | "set-service" => self.service(command, name == "new-service"),
+            "set-location" | "push-location" => self.set_location(command, name == "push-location"),
+            "pop-location" => self.pop_location(command),
+            "expand-archive" => self.expand_archive(command),
+            "import-certificate" => self.import_certificate(command),
+            "write-error" if input.as_ref().is_some_and(PsValue::is_empty) => Ok(()),
             "write-error" => error::fails("the script writes an error"),
             "write-verbose" | "write-warning" | "write-debug" => {
-                self.bind_parameters(command, &ONE_MESSAGE)?;
-                Ok(PsValue::Null)
+                self.bind_parameters(command, &ONE_MESSAGE).map(drop)
             }
             "write-host" | "write-information" | "write-progress" => {
                 for argument in &command.arguments {
@@ -185,11 +178,11 @@ impl Shell<'_, '_> {
                         value.map_err(|error| error.ending(Ends::Statement))?;
                     }
                 }
-                Ok(PsValue::Null)
+                Ok(())
             }
             "set-executionpolicy" => self.set_execution_policy(command),
             "out-null" | "out-host" | "out-default" | "start-sleep" | "clear-host"
-            | "set-psdebug" => Ok(PsValue::Null),
+            | "set-psdebug" => Ok(()),
             variables::STRICT => {
                 let given = self.bind_parameters(command, &STRICT)?;
                 if given.has("off") {
@@ -197,29 +190,39 @@ impl Shell<'_, '_> {
                 } else {
                     self.variables.insert(name.to_owned(), PsValue::Null);
                 }
-                Ok(PsValue::Null)
+                Ok(())
             }
             "wait-process" => self.wait_process(command, input.as_ref()),
             "unblock-file" => self.unblock_file(command),
-            "new-object" => self.new_object(command),
             "add-type" => self.add_type(command),
             "import-module" => self.import_module_cmdlet(command),
-            "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
             _ => error::unclear("unsupported cmdlet"),
         }
     }
 
-    fn add_type(&mut self, command: &CommandAst) -> Result<PsValue> {
+    fn write_output(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
+        let given = self.bind_parameters(command, &MESSAGE)?;
+        match given.value("object").or(given.value("inputobject")) {
+            Some(value) => {
+                check_not_piped(input.as_ref(), "this cmdlet")?;
+                command.check_number(value)?;
+                Ok(value.clone())
+            }
+            None => Ok(input.unwrap_or(PsValue::Null)),
+        }
+    }
+
+    fn add_type(&mut self, command: &CommandAst) -> Result<()> {
         let takes = ParameterSet("assemblyname ...");
         let given = self.bind_parameters(command, &takes)?;
         for name in given.texts("assemblyname")? {
             self.add_assembly(&name);
         }
-        Ok(PsValue::Null)
+        Ok(())
     }
 
     /// `Import-Module` of a script of the image, or of a module whose cmdlets are supported.
-    fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
+    fn import_module_cmdlet(&mut self, command: &CommandAst) -> Result<()> {
         let takes = ParameterSet("[name] force? disablenamechecking? skipeditioncheck? function!");
         let given = self.bind_parameters(command, &takes)?;
         let module = given.required("name")?;
@@ -232,7 +235,7 @@ impl Shell<'_, '_> {
             | "servermanager"
             | "microsoft.powershell.archive"
             | "microsoft.powershell.utility"
-            | "microsoft.powershell.management" => Ok(PsValue::Null),
+            | "microsoft.powershell.management" => Ok(()),
             _ => error::windows(format!("it runs the module {module}")),
         }
     }

@@ -142,7 +142,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
         appends: bool,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         let given = self.bind_parameters(command, &CONTENT)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let value = match (given.value("value"), input) {
@@ -151,7 +151,7 @@ impl Shell<'_, '_> {
             }
             (Some(value), None) => value.clone(),
             // Windows opens the file at the first item.
-            (None, Some(input)) if input.is_empty() => return Ok(PsValue::Null),
+            (None, Some(input)) if input.is_empty() => return Ok(()),
             (None, Some(input)) => input,
             (None, None) => return error::unclear("no content given"),
         };
@@ -165,15 +165,14 @@ impl Shell<'_, '_> {
             appends,
             is_forced: given.has("force"),
         };
-        self.write_text(&file, &text, encoding, mode)?;
-        Ok(PsValue::Null)
+        self.write_text(&file, &text, encoding, mode)
     }
 
     pub(super) fn out_file_cmdlet(
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         let given = self.bind_parameters(command, &OUT_FILE)?;
         let file = match given.text("filepath")? {
             Some(file) => file,
@@ -195,8 +194,7 @@ impl Shell<'_, '_> {
             is_forced: given.has("force"),
         };
         let done = self.out_file(&file, &value, mode, encoding.as_deref());
-        done.map_err(|error| error.ending(Ends::Statement))?;
-        Ok(PsValue::Null)
+        done.map_err(|error| error.ending(Ends::Statement))
     }
 
     /// Writes output to a file as `>` and `Out-File` do.

@@ -153,12 +153,12 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         path: &str,
         given: &BoundParameters,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         let mut parameters = parameters(command, given)?;
         parameters.retain(|(name, _)| matches!(name.as_str(), "name" | "value"));
         let path = ParameterValue::Text(path.to_owned());
         parameters.push(("path".to_owned(), path));
-        self.iis("set-itemproperty", command, parameters)
+        self.iis("set-itemproperty", command, parameters).map(drop)
     }
 }
 

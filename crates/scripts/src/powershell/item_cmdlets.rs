@@ -95,7 +95,7 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         let on_error = self.error_action(command)?;
         let given = self.bind_parameters(command, &REMOVE)?;
         let (sources, wild) = Self::sources(&given, input)?;
@@ -110,7 +110,7 @@ impl Shell<'_, '_> {
                 }
             }
         }
-        Ok(PsValue::Null)
+        Ok(())
     }
 
     fn remove_files(
@@ -201,7 +201,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
         is_move: bool,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         let on_error = self.error_action(command)?;
         let given = self.bind_parameters(command, &TRANSFER)?;
         if given.has("passthru") {
@@ -253,7 +253,7 @@ impl Shell<'_, '_> {
                 self.handle_result(on_error, done)?;
             }
         }
-        Ok(PsValue::Null)
+        Ok(())
     }
 
     fn transfer(&mut self, from: ImagePath, to: &Destination, mode: TransferMode) -> Result<()> {
@@ -348,13 +348,13 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         let given = self.bind_parameters(command, &RENAME)?;
         let source = match (path_of(&given)?, input) {
             (Some(path), None) => path,
             (Some(_), Some(_)) => return error::unclear(TWO_PATHS),
             (None, Some(input)) => match input.piped_paths()?.as_slice() {
-                [] => return Ok(PsValue::Null),
+                [] => return Ok(()),
                 [path] => path.clone(),
                 _ => return error::unclear("several paths are not supported"),
             },
@@ -390,16 +390,15 @@ impl Shell<'_, '_> {
             self.machine.path_state(&from)?,
             self.machine.path_state(&to)?,
         ) {
-            (PathState::Deferred, _) | (_, PathState::Deferred) => self.unclear(from, to, true)?,
-            (PathState::Absent, _) => return error::fails(format!("{from} not found")),
+            (PathState::Deferred, _) | (_, PathState::Deferred) => self.unclear(from, to, true),
+            (PathState::Absent, _) => error::fails(format!("{from} not found")),
             // Windows lets a file change the case of its name, and refuses a folder.
             (PathState::File, PathState::File) if is_same(&from, &to) => {
-                self.apply(ImageAction::Move { from, to })?;
+                self.apply(ImageAction::Move { from, to })
             }
-            (_, PathState::Absent) => self.apply(ImageAction::Move { from, to })?,
-            _ => return error::fails(format!("{to} already exists")),
+            (_, PathState::Absent) => self.apply(ImageAction::Move { from, to }),
+            _ => error::fails(format!("{to} already exists")),
         }
-        Ok(PsValue::Null)
     }
 
     pub(super) fn get_items(&mut self, command: &CommandAst, itself: bool) -> Result<PsValue> {

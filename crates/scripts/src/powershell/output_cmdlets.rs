@@ -181,7 +181,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn set_variable_cmdlet(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn set_variable_cmdlet(&mut self, command: &CommandAst) -> Result<()> {
         let takes = ParameterSet("[name] [value] option scope force? visibility!");
         let given = self.bind_parameters(command, &takes)?;
         if given.value("scope").is_some() && self.calls > 0 {
@@ -189,8 +189,7 @@ impl Shell<'_, '_> {
         }
         let name = given.required("name")?.to_lowercase();
         let value = given.value("value").cloned().unwrap_or(PsValue::Null);
-        self.set_variable(&name, value)?;
-        Ok(PsValue::Null)
+        self.set_variable(&name, value)
     }
 }
 

@@ -35,7 +35,7 @@ const CERTIFICATE: ParameterSet = ParameterSet("[filepath] certstorelocation");
 
 impl Shell<'_, '_> {
     /// `Unblock-File`: a file of an image has no mark of its origin.
-    pub(super) fn unblock_file(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn unblock_file(&mut self, command: &CommandAst) -> Result<()> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let path = self.with_home(path)?;
@@ -43,17 +43,15 @@ impl Shell<'_, '_> {
             return error::unclear("wildcards are not supported here");
         };
         match self.machine.path_state(&path)? {
-            PathState::File | PathState::Deferred => Ok(PsValue::Null),
+            PathState::File | PathState::Deferred => Ok(()),
             PathState::Folder => error::unclear(format!("{path} is a folder")),
             PathState::Absent => error::fails(format!("{path} not found")),
         }
     }
 
-    pub(super) fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<PsValue> {
+    pub(super) fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<()> {
         let given = self.bind_parameters(command, &LOCATION)?;
-        let Some(path) = path_of(&given)? else {
-            return error::unclear("no folder given");
-        };
+        let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no folder given"))?;
         let Drive::File(path) = self.drive(&path)? else {
             return error::unclear("the destination is not a folder");
         };
@@ -65,15 +63,15 @@ impl Shell<'_, '_> {
             self.machine.stack.push(self.machine.folder.clone());
         }
         self.machine.folder = path;
-        Ok(PsValue::Null)
+        Ok(())
     }
 
-    pub(super) fn pop_location(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn pop_location(&mut self, command: &CommandAst) -> Result<()> {
         self.bind_parameters(command, &NOTHING)?;
         if let Some(folder) = self.machine.stack.pop() {
             self.machine.folder = folder;
         }
-        Ok(PsValue::Null)
+        Ok(())
     }
 
     pub(super) fn web_request(&mut self, command: &CommandAst) -> Result<PsValue> {
@@ -139,7 +137,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    pub(super) fn expand_archive(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn expand_archive(&mut self, command: &CommandAst) -> Result<()> {
         let given = self.bind_parameters(command, &ARCHIVE)?;
         let archive = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no archive given"))?;
         let mut archive = self.with_home(archive)?;
@@ -165,7 +163,7 @@ impl Shell<'_, '_> {
         let done = tools::unpack_zip(self.machine, &archive, &folder, given.has("force"));
         done.map_err(|error| error.ending(Ends::Statement))?;
         self.add_assembly("System.IO.Compression.FileSystem");
-        Ok(PsValue::Null)
+        Ok(())
     }
 
     /// The one path that a pattern matches.
@@ -260,7 +258,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Text(joined.replace('/', r"\")))
     }
 
-    pub(super) fn import_certificate(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn import_certificate(&mut self, command: &CommandAst) -> Result<()> {
         let given = self.bind_parameters(command, &CERTIFICATE)?;
         let location = given
             .required("certstorelocation")?
@@ -273,7 +271,7 @@ impl Shell<'_, '_> {
             .ok_or_else(|| ScriptError::unclear("the store is not a store of the machine"))?;
         let file = given.required("filepath")?;
         match tools::add_certificate(self.machine, store.trim_end_matches('\\'), &file)? {
-            0 => Ok(PsValue::Null),
+            0 => Ok(()),
             _ => error::fails(format!("{file} not found")),
         }
     }

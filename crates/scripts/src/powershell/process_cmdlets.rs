@@ -124,18 +124,18 @@ impl Shell<'_, '_> {
         &mut self,
         command: &CommandAst,
         input: Option<&PsValue>,
-    ) -> Result<PsValue> {
+    ) -> Result<()> {
         if let Ok(given) = self.bind_parameters(command, &WAIT)
             && let Some(PsValue::Process(_)) = given.value("inputobject").or(input)
         {
             self.unawaited = 0;
-            return Ok(PsValue::Null);
+            return Ok(());
         }
         error::windows("it works only on Windows")
     }
 
     /// `Set-ExecutionPolicy`: of the process, or a value of the machine's registry.
-    pub(super) fn set_execution_policy(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn set_execution_policy(&mut self, command: &CommandAst) -> Result<()> {
         const KEY: &str = r"HKLM\SOFTWARE\Microsoft\PowerShell\1\ShellIds\Microsoft.PowerShell";
         const NAMES: [&str; 5] = [
             "Restricted", "AllSigned", "RemoteSigned", "Unrestricted", "Bypass",
@@ -152,7 +152,7 @@ impl Shell<'_, '_> {
             Some("process") => {
                 let policy = Some(policy.to_owned());
                 self.machine.variables.set(super::POLICY, policy);
-                return Ok(PsValue::Null);
+                return Ok(());
             }
             None | Some("localmachine") if !self.is_core => {}
             None | Some("localmachine") => {
@@ -176,8 +176,7 @@ impl Shell<'_, '_> {
             key: Process::parse_key(KEY)?,
             name: "ExecutionPolicy".to_owned(),
             data: RegistryData::sz(policy),
-        })?;
-        Ok(PsValue::Null)
+        })
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<(
 }
 
 impl Shell<'_, '_> {
-    pub(super) fn set_property(&mut self, command: &CommandAst, is_new: bool) -> Result<PsValue> {
+    pub(super) fn set_property(&mut self, command: &CommandAst, is_new: bool) -> Result<()> {
         let given = self.bind_parameters(command, &PROPERTY)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let key = match self.drive(&path)? {
@@ -101,11 +101,10 @@ impl Shell<'_, '_> {
         let value = given.value("value").cloned().unwrap_or(PsValue::Null);
         let data = data(kind.as_deref(), existing, &value)?;
         self.machine
-            .edit(RegistryEdit::SetValue { key, name, data })?;
-        Ok(PsValue::Null)
+            .edit(RegistryEdit::SetValue { key, name, data })
     }
 
-    pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn remove_property(&mut self, command: &CommandAst) -> Result<()> {
         let given = self.bind_parameters(command, &NAMED)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no key given"))?;
         let Drive::Registry(path) = self.drive(&path)? else {
@@ -114,16 +113,12 @@ impl Shell<'_, '_> {
         let key = key(&path)?;
         let name = given.required("name")?;
         match is_present(&self.machine.image.value(&key, &name)) {
-            Some(true) => {}
-            Some(false) => return error::fails(format!("{key} has no value {name:?}")),
-            None => {
-                return error::unknown(format!(
-                    "it fails unless {key} in the base has the value {name:?}"
-                ));
-            }
+            Some(true) => self.machine.edit(RegistryEdit::DeleteValue { key, name }),
+            Some(false) => error::fails(format!("{key} has no value {name:?}")),
+            None => error::unknown(format!(
+                "it fails unless {key} in the base has the value {name:?}"
+            )),
         }
-        self.machine.edit(RegistryEdit::DeleteValue { key, name })?;
-        Ok(PsValue::Null)
     }
 
     pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue> {
@@ -155,7 +150,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::Object(vec![(name.to_lowercase(), value)].into()))
     }
 
-    pub(super) fn service(&mut self, command: &CommandAst, is_new: bool) -> Result<PsValue> {
+    pub(super) fn service(&mut self, command: &CommandAst, is_new: bool) -> Result<()> {
         let given = self.bind_parameters(command, &SERVICE)?;
         let mut service = services::empty(&given.required("name")?, is_new)?;
         let text = |name| {
@@ -187,8 +182,7 @@ impl Shell<'_, '_> {
                 other => return error::option(other),
             }),
         };
-        self.apply(ImageAction::Service(service))?;
-        Ok(PsValue::Null)
+        self.apply(ImageAction::Service(service))
     }
 }
 

@@ -438,7 +438,7 @@ impl Shell<'_, '_> {
 
     /// Imports a module that only defines functions. They see the variables of `RUN`, which are global,
     /// but would not see those of a script file.
-    pub(super) fn import_module(&mut self, name: &str) -> Result<PsValue> {
+    pub(super) fn import_module(&mut self, name: &str) -> Result<()> {
         let file = ScriptFile::read_any(self.machine, name, self.is_core)?;
         if self.file.is_some() {
             return Err(ScriptError::unclear(format!(
@@ -466,7 +466,7 @@ impl Shell<'_, '_> {
         };
         let defined = module.block(&definitions);
         self.functions = module.functions;
-        defined
+        defined.map(drop)
     }
 
     /// Takes over the variables of a dotted script, except those that name it.
