@@ -33,26 +33,17 @@ pub(super) fn words(text: &str) -> Result<Vec<String>> {
 }
 
 /// What a program copies.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct CopyMode<'a> {
     /// True if folders without files are copied, too.
     pub(super) with_empty: bool,
-    /// What is copied, unless all.
-    pub(super) selection: Option<&'a Selection>,
+    pub(super) selection: &'a Selection,
     /// Attributes of what stays behind.
     pub(super) except: u32,
     /// Attributes of files that are not replaced.
     pub(super) denied: u32,
     /// True if it asks before it replaces a file.
     pub(super) asks: bool,
-}
-
-impl CopyMode<'_> {
-    /// Returns true if files or folders of this name are copied.
-    fn has(self, name: &str, is_folder: bool) -> Result<bool> {
-        self.selection
-            .map_or(Ok(true), |selection| selection.has(name, is_folder))
-    }
 }
 
 pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
@@ -63,9 +54,10 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let (switches, [from, to]) = read(words, |switch| XCOPY_IDLE.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let is_deep = has("/e") || has("/s");
+    let all = Selection::default();
     let mode = CopyMode {
         with_empty: has("/e"),
-        selection: None,
+        selection: &all,
         except: if has("/h") { 0 } else { UNSEEN },
         denied: if has("/r") { 0 } else { READ_ONLY },
         asks: has("/-y") || !has("/y") && !is_answered(machine),
@@ -157,7 +149,7 @@ pub(super) fn tree_to(
     while let Some((folder, target)) = pending.pop() {
         let names = match machine.image.names(&folder) {
             Lookup::Present(names) => names,
-            _ if mode.with_empty && mode.selection.is_none() => {
+            _ if mode.with_empty && mode.selection.is_all() => {
                 return copy_to(machine, from, to, mode);
             }
             Lookup::Deferred(Deferred) => return machine.finish(ImageAction::Unclear(to)),
@@ -171,14 +163,14 @@ pub(super) fn tree_to(
             let entry = machine.entry(&path);
             let is_folder = entry == Lookup::Present(EntryKind::Folder);
             let is_hidden = machine.has_attribute(&path, mode.except);
-            if is_hidden || !mode.has(&name, is_folder)? {
+            if is_hidden || !mode.selection.has(&name, is_folder)? {
                 is_partial = true;
                 hidden.extend(is_hidden.then_some(copy));
                 continue;
             }
             match entry {
                 Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
-                Lookup::Deferred(Deferred) if !mode.with_empty || mode.selection.is_some() => {
+                Lookup::Deferred(Deferred) if !mode.with_empty || !mode.selection.is_all() => {
                     return machine.finish(ImageAction::Unclear(to));
                 }
                 _ => single.push((Some(path), copy)),
@@ -320,7 +312,7 @@ pub(super) fn files_into(
     };
     machine.apply(ImageAction::MakeFolder(target.clone()))?;
     for from in paths {
-        if !mode.has(last_name(&from), false)? {
+        if !mode.selection.has(last_name(&from), false)? {
             continue;
         }
         match machine.path_state(&from)? {

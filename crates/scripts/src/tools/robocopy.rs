@@ -69,17 +69,45 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let is_deep = is_mirror || has("/e") || has("/s");
     let mode = CopyMode {
         with_empty: is_mirror || has("/e"),
+        selection: &selection,
         except: if has("/xj") { LINK } else { 0 },
-        ..CopyMode::default()
+        denied: 0,
+        asks: false,
     };
-    if !selection.is_all() {
-        if is_mirror {
-            return error::unclear("/MIR is not supported with names");
-        }
-        return copy_selected(machine, from, to, is_deep, mode, &selection);
+    let code = if selection.is_all() {
+        code_after_copy(machine, &from, &to, is_deep, is_mirror, mode)?
+    } else if is_mirror {
+        return error::unclear("/MIR is not supported with names");
+    } else if is_selection_known(machine, &from, &to, is_deep, mode)? {
+        1
+    } else {
+        machine.apply(ImageAction::Unclear(to))?;
+        return Ok(1);
+    };
+    if is_deep {
+        tree_to(machine, from, to, mode)?;
+    } else {
+        files_into(machine, &from, "*", &to, mode)?;
     }
+    // It fails a line that does not handle it.
+    if code != 0 {
+        let why = format!("it ends with exit code {code}: below 8, robocopy did not fail");
+        machine.error = Some(ScriptError::fails(why).help(HANDLE));
+    }
+    Ok(code)
+}
+
+/// Returns the exit code of a copy of all files, and deletes what a mirror lacks.
+fn code_after_copy(
+    machine: &mut Process<'_>,
+    from: &ImagePath,
+    to: &ImagePath,
+    is_deep: bool,
+    is_mirror: bool,
+    mode: CopyMode<'_>,
+) -> Result<i32> {
     let mut seen = Comparison::default();
-    compare(machine, &from, &to, is_deep, mode, &mut seen)?;
+    compare(machine, from, to, is_deep, mode, &mut seen)?;
     if !seen.has_new && seen.has_both {
         return error::unclear(format!(
             "whether it copies the files that {to} has depends on their times, and its exit code on that"
@@ -88,36 +116,21 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     for path in seen.more.iter().filter(|_| is_mirror) {
         machine.delete(path.clone())?;
     }
-    if is_deep {
-        tree_to(machine, from, to, mode)?;
-    } else {
-        files_into(machine, &from, "*", &to, mode)?;
-    }
-    let code = i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty());
-    Ok(ended(machine, code))
+    Ok(i32::from(seen.has_new) + 2 * i32::from(!seen.more.is_empty()))
 }
 
-/// Returns the exit code, which fails a line that does not handle it.
-fn ended(machine: &mut Process<'_>, code: i32) -> i32 {
-    if code != 0 {
-        let why = format!("it ends with exit code {code}: below 8, robocopy did not fail");
-        machine.error = Some(ScriptError::fails(why).help(HANDLE));
-    }
-    code
-}
-
-/// Copies some of the files to a folder that has nothing, so that the exit code is certain.
-fn copy_selected(
+/// Checks that some of the files are copied to a folder that has nothing, so that the exit code is
+/// certain; returns false if a download decides.
+fn is_selection_known(
     machine: &mut Process<'_>,
-    from: ImagePath,
-    to: ImagePath,
+    from: &ImagePath,
+    to: &ImagePath,
     is_deep: bool,
     mode: CopyMode<'_>,
-    selection: &Selection,
-) -> Result<i32> {
-    let is_new = match machine.path_state(&to)? {
+) -> Result<bool> {
+    let is_new = match machine.path_state(to)? {
         PathState::Absent => true,
-        PathState::Folder => machine.image.names(&to) == Lookup::Present(Vec::new()),
+        PathState::Folder => machine.image.names(to) == Lookup::Present(Vec::new()),
         PathState::File | PathState::Deferred => false,
     };
     if !is_new {
@@ -126,12 +139,12 @@ fn copy_selected(
         ));
     }
     let Some(all) = machine.files_below(from.clone(), &["*"], mode.except)? else {
-        machine.apply(ImageAction::Unclear(to))?;
-        return Ok(1);
+        return Ok(false);
     };
+    let selection = mode.selection;
     let mut has_file = false;
     for file in &all {
-        let inside = file.strip_prefix(&from).unwrap_or_default();
+        let inside = file.strip_prefix(from).unwrap_or_default();
         let (name, folders) = (last_name(file), inside.len().saturating_sub(1));
         let mut is_selected = selection.has(name, false)? && (is_deep || folders == 0);
         for folder in &inside[..folders] {
@@ -142,16 +155,7 @@ fn copy_selected(
     if !has_file {
         return error::unclear("its exit code without a file to copy is unclear");
     }
-    let mode = CopyMode {
-        selection: Some(selection),
-        ..mode
-    };
-    if is_deep {
-        tree_to(machine, from, to, mode)?;
-    } else {
-        files_into(machine, &from, "*", &to, mode)?;
-    }
-    Ok(ended(machine, 1))
+    Ok(true)
 }
 
 impl Selection {
@@ -190,7 +194,7 @@ impl Selection {
         Ok((others, selection))
     }
 
-    fn is_all(&self) -> bool {
+    pub(super) fn is_all(&self) -> bool {
         let lists = [&self.files, &self.except_files, &self.except_folders];
         lists.iter().all(|list| list.is_empty())
     }
