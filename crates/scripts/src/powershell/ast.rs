@@ -5,7 +5,7 @@ pub(super) enum Statement {
     Pipeline(Pipeline),
     Assign(Assignment),
     If {
-        clauses: Vec<(Statement, Vec<Statement>)>,
+        clauses: Vec<(Test, Vec<Statement>)>,
         otherwise: Vec<Statement>,
         at: usize,
     },
@@ -48,39 +48,6 @@ impl Statement {
         }
     }
 
-    /// Returns true if a part of the statement is a command, whether it runs or not. Commands in script
-    /// blocks do not count.
-    pub(super) fn has_command(&self) -> bool {
-        let has = |statements: &[Self]| statements.iter().any(Self::has_command);
-        match self {
-            Self::Pipeline(pipeline) => pipeline.elements.iter().any(|element| match element {
-                Element::Expression(expression) => expression.has_command(),
-                Element::Command(_) => true,
-            }),
-            Self::Assign(assignment) => {
-                assignment.to.has_command() || assignment.value.has_command()
-            }
-            Self::If {
-                clauses, otherwise, ..
-            } => {
-                let mut clauses = clauses.iter();
-                clauses.any(|(test, body)| test.has_command() || has(body)) || has(otherwise)
-            }
-            Self::ForEach(each) => each.items.has_command() || has(&each.body),
-            Self::Loop(repeat) => repeat.test.has_command() || has(&repeat.body),
-            Self::Try(attempt) => {
-                let mut blocks = attempt
-                    .catches
-                    .iter()
-                    .chain([&attempt.body, &attempt.finally]);
-                blocks.any(|block| has(block))
-            }
-            Self::Flow { value, .. } => value.as_deref().is_some_and(Self::has_command),
-            Self::Exit { code, .. } => code.as_ref().is_some_and(Expression::has_command),
-            Self::Function { .. } | Self::Throw { .. } => false,
-        }
-    }
-
     /// The command, if the statement is nothing else.
     pub(super) fn only_command(&self) -> Option<&CommandAst> {
         match self.only_element()? {
@@ -107,10 +74,19 @@ pub(super) struct ForEach {
     pub(super) at: usize,
 }
 
+/// Condition of an `if` or a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Test {
+    pub(super) statement: Statement,
+    /// True if a part of it is a command, whether it runs or not. Commands in script blocks do not
+    /// count.
+    pub(super) has_command: bool,
+}
+
 /// `while`, `do … while` and `do … until`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loop {
-    pub(super) test: Box<Statement>,
+    pub(super) test: Box<Test>,
     /// True for `while`, false for `until`.
     pub(super) continues_if: bool,
     /// True if the body runs before the test.
@@ -228,38 +204,6 @@ pub(super) enum Expression {
     Index(Box<Expression>, Box<Expression>),
     /// Keyword or operator that the interpreter does not run, such as `for`, with its parts.
     Other(String, Vec<Expression>),
-}
-
-impl Expression {
-    /// The same as for statements.
-    fn has_command(&self) -> bool {
-        let in_all = |items: &[Self]| items.iter().any(Self::has_command);
-        let in_block = |statements: &[Statement]| statements.iter().any(Statement::has_command);
-        match self {
-            Self::Group(statement) => statement.has_command(),
-            Self::Script(statements) | Self::Array(statements) => in_block(statements),
-            Self::List(items) | Self::Other(_, items) => in_all(items),
-            Self::Filled(parts) => parts.iter().any(|part| match part {
-                StringPart::Script(statements) => in_block(statements),
-                StringPart::Text(_) | StringPart::Variable(_) => false,
-            }),
-            Self::Table(entries) => entries
-                .iter()
-                .any(|(key, value)| key.has_command() || value.has_command()),
-            Self::Cast(_, operand) | Self::Unary(_, operand) => operand.has_command(),
-            Self::Binary(_, one, other) | Self::Index(one, other) => {
-                one.has_command() || other.has_command()
-            }
-            Self::Member(member) => member.of.has_command(),
-            Self::Call(member, arguments) => member.of.has_command() || in_all(arguments),
-            Self::Text(_)
-            | Self::Word(_)
-            | Self::Number(_)
-            | Self::Variable(_)
-            | Self::Block(_)
-            | Self::Type(_) => false,
-        }
-    }
 }
 
 /// Member of a value, or of a type.

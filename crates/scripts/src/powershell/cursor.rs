@@ -10,6 +10,8 @@ pub(super) struct Parser<'a> {
     pub(super) at: usize,
     /// Depth of nested brackets, blocks and scripts.
     pub(super) depth: usize,
+    /// Number of commands so far, without those in script blocks.
+    pub(super) commands: usize,
     /// True if a comma ends an expression, as in the arguments of a method.
     pub(super) is_argument: bool,
     /// True if `&&` and `||` end the process: Windows PowerShell reads the script as its command line.
@@ -39,6 +41,7 @@ impl<'a> Parser<'a> {
             text,
             at: 0,
             depth: 0,
+            commands: 0,
             is_argument: false,
             fails_at_chains: false,
             unsupported: None,

@@ -104,7 +104,7 @@ impl EffectWriter {
             } => {
                 let mut parts = Vec::new();
                 for (test, body) in clauses {
-                    parts.push(self.statement(test, OutputUse::Used));
+                    parts.push(self.statement(&test.statement, OutputUse::Used));
                     parts.push(self.block(body, OutputUse::Unused));
                 }
                 parts.push(self.block(otherwise, OutputUse::Unused));
@@ -116,7 +116,7 @@ impl EffectWriter {
                 node("foreach", &[each.variable.clone(), items, body])
             }
             Statement::Loop(repeat) => {
-                let test = self.statement(&repeat.test, OutputUse::Used);
+                let test = self.statement(&repeat.test.statement, OutputUse::Used);
                 let body = self.block(&repeat.body, OutputUse::Unused);
                 let kind = format!("{} {}", repeat.continues_if, repeat.tests_last);
                 node("while", &[kind, test, body])

@@ -9,7 +9,7 @@ use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
-use super::ast::{Argument, ControlFlow, Element, Expression, Statement, StringPart};
+use super::ast::{Argument, ControlFlow, Element, Expression, Statement, StringPart, Test};
 use super::flow::Function;
 use super::status::Status;
 use super::value::PsValue;
@@ -189,7 +189,7 @@ impl Shell<'_, '_> {
     /// mismatch fails the build.
     fn condition(
         &mut self,
-        clauses: &[(Statement, Vec<Statement>)],
+        clauses: &[(Test, Vec<Statement>)],
         otherwise: &[Statement],
     ) -> Result<PsValue> {
         for (test, body) in clauses {

@@ -266,7 +266,7 @@ impl Parser<'_> {
                 |piece| Ok(from_part(piece)),
             ),
             '@' => self.at_sign(),
-            '{' => self.block().map(Expression::Block),
+            '{' => self.script_block(),
             '[' => self.type_name(),
             c if c.is_ascii_digit() => Ok(self.number()),
             c if is_quote(c) => self.string(),

@@ -8,7 +8,9 @@ use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
-use super::ast::{Argument, CommandAst, ControlFlow, Expression, ForEach, Loop, Statement, Try};
+use super::ast::{
+    Argument, CommandAst, ControlFlow, Expression, ForEach, Loop, Statement, Test, Try,
+};
 use super::eval::{Shell, only_prints};
 use super::script_file::{file_variables, locate};
 use super::status::Status;
@@ -155,7 +157,7 @@ impl Shell<'_, '_> {
 
     /// Skips a loop that ends when PowerShell has written its cache of modules, which makes its first
     /// start faster. What depends on the file later is unclear.
-    fn waits_for_module_cache(&mut self, test: &Statement, continues_if: bool) -> Result<bool> {
+    fn waits_for_module_cache(&mut self, test: &Test, continues_if: bool) -> Result<bool> {
         let Lookup::Present(path) = self.machine.variable("PSModuleAnalysisCachePath") else {
             return Ok(false);
         };

@@ -26,7 +26,7 @@ impl Parser<'_> {
             _ => {}
         }
         if !matches!(keyword.as_str(), "switch" | "param") {
-            parts.push(Expression::Block(self.block()?));
+            parts.push(self.script_block()?);
         }
         Ok(Statement::of(Expression::Other(keyword, parts), at))
     }
@@ -60,7 +60,7 @@ impl Parser<'_> {
             }
             if !self.eat(";") {
                 parts.push(self.argument()?);
-                parts.push(Expression::Block(self.block()?));
+                parts.push(self.script_block()?);
             }
         }
     }

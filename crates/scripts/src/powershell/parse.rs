@@ -3,7 +3,7 @@
 use super::super::error::{Result, ScriptError};
 use super::ast::{
     Assignment, ControlFlow, Element, Expression, ForEach, Loop, Pipeline, ScriptParameter,
-    Statement, Try,
+    Statement, Test, Try,
 };
 pub(super) use super::cursor::{Parser, ends_word, is_name, is_quote};
 use super::has_word;
@@ -200,6 +200,19 @@ impl Parser<'_> {
         Ok(statements)
     }
 
+    /// Parses something whose commands do not run where it is.
+    fn uncounted<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let commands = self.commands;
+        let result = read(self);
+        self.commands = commands;
+        result
+    }
+
+    /// `{ … }` as a value
+    pub(super) fn script_block(&mut self) -> Result<Expression> {
+        self.uncounted(Self::block).map(Expression::Block)
+    }
+
     /// The keyword at this position; empty if there is none.
     pub(super) fn keyword(&self) -> String {
         let word: String = self
@@ -289,11 +302,11 @@ impl Parser<'_> {
             "foreach" => self.for_loop(at),
             "while" | "do" => self.loop_statement(keyword == "do", at),
             "try" => self.attempt(),
-            "function" => self.function(),
+            "function" => self.uncounted(Self::function),
             "throw" => {
                 self.skip_blanks()?;
                 if !self.ends_statement() {
-                    self.deeper(Self::statement)?;
+                    self.uncounted(|parser| parser.deeper(Self::statement))?;
                 }
                 Ok(Statement::Throw { at })
             }
@@ -320,14 +333,19 @@ impl Parser<'_> {
     }
 
     /// Parses the `( … )` of a condition or loop.
-    fn test(&mut self) -> Result<Statement> {
+    fn test(&mut self) -> Result<Test> {
         self.skip_lines()?;
         self.require("(")?;
         self.skip_lines()?;
-        let test = self.deeper(Self::statement)?;
+        let before = self.commands;
+        let statement = self.deeper(Self::statement)?;
+        let has_command = self.commands > before;
         self.skip_lines()?;
         self.require(")")?;
-        Ok(test)
+        Ok(Test {
+            statement,
+            has_command,
+        })
     }
 
     /// Parses `while ( … ) { … }` and `do { … } while ( … )` after the first keyword.

@@ -43,6 +43,7 @@ impl Parser<'_> {
                 if self.peek() == Some('>') || self.rest().starts_with("2>") {
                     // Its value is redirected like the output of a command.
                     let redirects = self.redirections()?;
+                    self.commands += 1;
                     return Ok(Element::Command(CommandAst {
                         is_dotted: false,
                         name: Expression::Text("write-output".to_owned()),
@@ -82,10 +83,11 @@ impl Parser<'_> {
     fn command(&mut self, at: usize) -> Result<CommandAst> {
         let name = match self.peek() {
             Some('(') => self.primary()?,
-            Some('{') => self.block().map(Expression::Block)?,
+            Some('{') => self.script_block()?,
             Some(c) if !ends_word(c) => self.argument()?,
             _ => return Err(self.expected("a command")),
         };
+        self.commands += 1;
         let mut command = CommandAst {
             is_dotted: false,
             name,

@@ -3,7 +3,7 @@
 //! false. Nothing else sets it.
 
 use super::super::error::Result;
-use super::ast::{Element, Expression, Statement};
+use super::ast::{Element, Expression, Statement, Test};
 use super::eval::Shell;
 use super::value::PsValue;
 
@@ -88,12 +88,12 @@ impl Shell<'_, '_> {
     }
 
     /// Evaluates a condition.
-    pub(super) fn tested(&mut self, test: &Statement) -> Result<PsValue> {
-        let value = match test {
-            Statement::Assign(_) => self.value_of(test)?,
-            test => self.statement(test)?,
+    pub(super) fn tested(&mut self, test: &Test) -> Result<PsValue> {
+        let value = match &test.statement {
+            assignment @ Statement::Assign(_) => self.value_of(assignment)?,
+            statement => self.statement(statement)?,
         };
-        if test.has_command() {
+        if test.has_command {
             self.status = Status::default();
         }
         Ok(value)

@@ -139,7 +139,7 @@ impl Parser<'_> {
         };
         match c {
             '(' => return self.primary(),
-            '{' => return self.block().map(Expression::Block),
+            '{' => return self.script_block(),
             '@' if matches!(self.second(), Some('(' | '{' | '"' | '\'')) => return self.primary(),
             _ if ends_word(c) => return Err(self.expected("an argument")),
             _ => {}
