@@ -1,37 +1,33 @@
 //! Scripts of PowerShell that are read and not run: what they do, whatever their spelling.
 
-use super::powershell::effect::{Effect, effect};
+use super::powershell::effect::effect;
 
 /// A script that can be compared with others.
-#[derive(Debug, Clone)]
-pub struct ParsedScript(Option<Effect>);
+#[derive(Debug, Clone, Default)]
+pub struct ParsedScript {
+    /// What it does; `None` if it does not have PowerShell's grammar.
+    pub(super) effect: Option<String>,
+    /// True if a statement is only a string, which is likely a mistake.
+    pub has_lone_string: bool,
+    /// Name of the command, if the script is a single command.
+    pub only_command: Option<String>,
+}
 
 impl ParsedScript {
     /// True if it has PowerShell's grammar.
     pub fn is_sound(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// True if a statement is only a string, which is likely a mistake.
-    pub fn has_lone_string(&self) -> bool {
-        self.0.as_ref().is_some_and(|it| it.has_lone_string)
+        self.effect.is_some()
     }
 
     /// True if both are sound and have the same effect.
     pub fn is_equivalent(&self, other: &Self) -> bool {
-        let effects = self.0.as_ref().zip(other.0.as_ref());
-        effects.is_some_and(|(own, other)| own.text == other.text)
-    }
-
-    /// Name of the command, if the script is a single command.
-    pub fn only_command(&self) -> Option<&str> {
-        self.0.as_ref()?.only_command.as_deref()
+        self.is_sound() && self.effect == other.effect
     }
 }
 
 /// Parses a script.
 pub fn read(text: &str) -> ParsedScript {
-    ParsedScript(effect(text))
+    effect(text).unwrap_or_default()
 }
 
 /// Returns true for a name of the form Verb-Noun.

@@ -154,11 +154,11 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
         return true;
     }
     let script = script::read(&powershell::script(step.instruction.text()));
-    script.only_command().is_none_or(|name| {
+    script.only_command.is_none_or(|name| {
         // Without an extension a path may be a script.
-        let may_be_script = name.contains(['\\', '/']) && !has_extension(name, &["exe"]);
+        let may_be_script = name.contains(['\\', '/']) && !has_extension(&name, &["exe"]);
         let needs_it = may_be_script || text.contains('$');
-        needs_it || is_script(name) || is_shell(name) || script::is_cmdlet(name)
+        needs_it || is_script(&name) || is_shell(&name) || script::is_cmdlet(&name)
     })
 }
 

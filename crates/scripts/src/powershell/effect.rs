@@ -7,7 +7,7 @@
 use wincimg_windows::quoting::powershell::native_command_line;
 use wincimg_windows::quoting::{argv, cmd};
 
-use super::super::script::{is_cmdlet, is_command_option};
+use super::super::script::{ParsedScript, is_cmdlet, is_command_option};
 use super::ast::{
     Argument, CommandAst, Element, Expression, MemberAst, Pipeline, Redirect, Statement,
     StringPart, Try,
@@ -47,23 +47,13 @@ const CLOSE: char = '\u{e002}';
 /// Between its parts.
 const NEXT: &str = "\u{e003}";
 
-/// What a script does.
-#[derive(Debug, Clone)]
-pub(crate) struct Effect {
-    pub(crate) text: String,
-    /// True if a statement is only a string.
-    pub(crate) has_lone_string: bool,
-    /// Name of the only command.
-    pub(crate) only_command: Option<String>,
-}
-
 /// The effect of a script; `None` if it does not have PowerShell's grammar.
-pub(crate) fn effect(script: &str) -> Option<Effect> {
+pub(crate) fn effect(script: &str) -> Option<ParsedScript> {
     let statements = parse_any(script).ok()?;
     let mut writer = EffectWriter::default();
-    let text = writer.block(&statements, OutputUse::Unused);
-    (!writer.is_too_deep).then(|| Effect {
-        text,
+    let effect = writer.block(&statements, OutputUse::Unused);
+    (!writer.is_too_deep).then(|| ParsedScript {
+        effect: Some(effect),
         has_lone_string: writer.has_lone_string,
         only_command: only_command(&statements),
     })

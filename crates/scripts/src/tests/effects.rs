@@ -75,7 +75,7 @@ fn what_is_not_powershell_is_not_sound() {
         ("'a'.Length", false),
         ("return 'a'", false),
     ] {
-        assert_eq!(read(script).has_lone_string(), is_lone, "{script}");
+        assert_eq!(read(script).has_lone_string, is_lone, "{script}");
     }
 }
 
@@ -149,7 +149,7 @@ fn a_single_command_has_a_name() {
         ("$x = a", None),
         ("a (", None),
     ] {
-        assert_eq!(read(script).only_command(), name, "{script}");
+        assert_eq!(read(script).only_command.as_deref(), name, "{script}");
     }
 }
 

@@ -308,7 +308,7 @@ impl<'a> ScriptInterpretation<'a> {
         }
         let meant = with_quotes(&line.text, &parts, wrapper);
         let meant_script = script::read(&meant);
-        (meant_script.is_sound() && !meant_script.has_lone_string()).then_some(Self {
+        (meant_script.is_sound() && !meant_script.has_lone_string).then_some(Self {
             line,
             parts,
             meant,
