@@ -437,28 +437,26 @@ impl<'a> StageReader<'a> {
         let name = parsed.and_then(|parsed| parsed.name);
         let is_other = options.facts(&image).is_some_and(|it| !it.is_windows);
         let platform = self.platform(from, &base, is_other);
-        let shell = match &base {
-            StageBaseRef::Stage(index) => self.stages[*index].shell,
-            StageBaseRef::Scratch => BaseShell::Cmd,
-            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => options
-                .shell_of(&image)
-                .unwrap_or_else(|| reference.shell(options.host.map(|host| host.version.build))),
-            StageBaseRef::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
+        let (shell, is_core, knows_environment) = match &base {
+            StageBaseRef::Stage(index) => {
+                let base = &mut self.stages[*index];
+                base.is_base = true;
+                (base.shell, base.is_core, base.knows_environment)
+            }
+            StageBaseRef::Scratch => (BaseShell::Cmd, false, false),
+            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => {
+                let build = options.host.map(|host| host.version.build);
+                let known = options.shell_of(&image);
+                let shell = known.unwrap_or_else(|| reference.shell(build));
+                (shell, false, reference.is_plain())
+            }
+            StageBaseRef::Unknown => {
+                let shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
+                (shell, false, false)
+            }
         };
         if let Some(name) = name.clone() {
             self.names.insert(name, self.stages.len());
-        }
-        let knows_environment = match &base {
-            StageBaseRef::Stage(index) => self.stages[*index].knows_environment,
-            StageBaseRef::Image(reference) | StageBaseRef::Repository(reference) => {
-                reference.is_plain()
-            }
-            StageBaseRef::Scratch | StageBaseRef::Unknown => false,
-        };
-        let mut is_core = false;
-        if let StageBaseRef::Stage(index) = base {
-            self.stages[index].is_base = true;
-            is_core = self.stages[index].is_core;
         }
         self.stages.push(Stage {
             from,
