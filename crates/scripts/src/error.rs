@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use wincimg_common::diagnose::error_chain;
+use wincimg_registry::BaseReadError;
+use wincimg_windows::path::PathError;
+
 /// Result of a command, a cmdlet or a part of one. The crate uses it in place of std's.
 pub(super) type Result<T, E = ScriptError> = std::result::Result<T, E>;
 
@@ -197,3 +201,15 @@ impl fmt::Display for ScriptError {
 }
 
 impl std::error::Error for ScriptError {}
+
+impl From<PathError> for ScriptError {
+    fn from(error: PathError) -> Self {
+        Self::unclear(error.to_string())
+    }
+}
+
+impl From<BaseReadError> for ScriptError {
+    fn from(error: BaseReadError) -> Self {
+        Self::unknown(error_chain(&error))
+    }
+}

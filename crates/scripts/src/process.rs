@@ -346,7 +346,7 @@ impl<'a> Process<'a> {
             }
             if let Lookup::Present(names) = self.image.names(&path) {
                 for name in names {
-                    pending.push(child(&path, &name)?);
+                    pending.push(path.join(&name)?);
                 }
             }
         }
@@ -420,7 +420,7 @@ impl<'a> Process<'a> {
             let mut below = Vec::new();
             for folder in found {
                 if !name.contains(['*', '?']) {
-                    let path = child(&folder, name)?;
+                    let path = folder.join(name)?;
                     match self.path_state(&path)? {
                         PathState::Absent => {}
                         PathState::Deferred => return Ok(None),
@@ -572,13 +572,6 @@ pub(super) fn parent(path: &ImagePath) -> Option<ImagePath> {
 /// Last name of a path; empty for the root.
 pub(super) fn last_name(path: &ImagePath) -> &str {
     path.components().last().map_or("", String::as_str)
-}
-
-/// Path of a name in a folder.
-pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath> {
-    folder
-        .join(name)
-        .map_err(|error| ScriptError::unclear(error.to_string()))
 }
 
 /// Returns true if a path is `folder` or below it.

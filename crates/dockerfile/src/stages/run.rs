@@ -18,14 +18,13 @@ mod user_variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wincimg_common::diagnose::error_chain;
 use wincimg_http::DownloadedFile;
 use wincimg_layer::{ContentSource, LinkTo, Symlink};
 use wincimg_msi::SetupProgram;
 use wincimg_recipe::{
     CommandForm, DownloadRequests, FileSource, PlannedContent, PlannedEntry, PlannedLayer,
 };
-use wincimg_registry::{BaseReadError, KeyPath, Presence, RegistryData, RegistryEdit};
+use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_scripts::{
     Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
     PackageFeed, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, is_administrator,
@@ -203,16 +202,15 @@ struct RunState<'a> {
 impl RunState<'_> {
     /// Kind of the entry at a path before this line.
     fn kind_before(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
-        self.state.tree.kind(path).map_err(|error| failed(&error))
+        Ok(self.state.tree.kind(path)?)
     }
 
     /// Kind of the entry at a path. Links are not followed: what is below one is unknown.
     fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
-        let kind_of = |path: &ImagePath| self.tree.kind(path).map_err(|error| failed(&error));
-        let found = kind_of(path)?;
+        let found = self.tree.kind(path)?;
         if found == Presence::Absent {
             for depth in 1..path.components().len() {
-                if kind_of(&path.up_to(depth))? == Presence::Present(PathKind::Link(())) {
+                if self.tree.kind(&path.up_to(depth))? == Presence::Present(PathKind::Link(())) {
                     return Ok(Presence::Unknown);
                 }
             }
@@ -359,8 +357,7 @@ impl RunState<'_> {
     fn link(&mut self, link: LinkAction) -> Result<(), ScriptError> {
         let path = link.path;
         // What a layer below has stays visible, whatever this layer deletes.
-        let of_base = self.tree.base().file(&path);
-        let of_base = of_base.map_err(|error| failed(&error))?;
+        let of_base = self.tree.base().file(&path)?;
         let is_new = self.kind_before(&path)? == Presence::Absent
             && !matches!(of_base, Presence::Present(_))
             && self.kind(&path)? == Presence::Absent;
@@ -598,10 +595,6 @@ impl ImageState for RunState<'_> {
             ImageAction::Iis(asked) => self.iis(&asked),
         }
     }
-}
-
-fn failed(error: &BaseReadError) -> ScriptError {
-    ScriptError::unknown(error_chain(error))
 }
 
 fn unknown_content(path: &ImagePath) -> ScriptError {

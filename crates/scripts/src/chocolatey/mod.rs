@@ -20,7 +20,7 @@ use super::image::{
     Deferred, EntryKind, ImageAction, Lookup, PackageFeed, UnpackAction, UnpackFormat,
 };
 use super::powershell;
-use super::process::{PathState, Process, child, last_name, parent};
+use super::process::{PathState, Process, last_name, parent};
 use super::tools;
 use super::variables::MACHINE;
 
@@ -215,7 +215,7 @@ fn unpack(
     request: &PackageRequest<'_>,
     folder: &ImagePath,
 ) -> Result<()> {
-    let archive = child(folder, &format!("{}.nupkg", request.id))?;
+    let archive = folder.join(&format!("{}.nupkg", request.id))?;
     let missing = || {
         let why = format!("the feed has no {}", request.described());
         ScriptError::refused(why).help("add the .nupkg to the feed, or use another one")
@@ -245,7 +245,7 @@ fn unpack(
     let unpack = UnpackAction::new(archive, UnpackFormat::Zip, folder.clone());
     machine.apply(ImageAction::Unpack(unpack))?;
     for name in ENVELOPE {
-        let path = child(folder, name)?;
+        let path = folder.join(name)?;
         if let Lookup::Present(_) = machine.entry(&path) {
             machine.apply(ImageAction::Delete(path))?;
         }
@@ -279,7 +279,7 @@ fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
     let (Some(name), None) = (found.next(), found.next()) else {
         return error::refused(format!("{folder} has not one .nuspec"));
     };
-    let path = child(folder, name)?;
+    let path = folder.join(name)?;
     match machine.image.content(&path) {
         Lookup::Present(bytes) => {
             Nuspec::read(&bytes).map_err(|why| ScriptError::refused(format!("{path}: {why}")))
@@ -421,7 +421,7 @@ fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>>
     let mut folders = vec![folder.clone()];
     while let Some(folder) = folders.pop() {
         for name in names_in(machine, &folder)? {
-            let path = child(&folder, &name)?;
+            let path = folder.join(&name)?;
             if name.contains('%') {
                 return error::unclear(format!("the name {path} is encoded"));
             }

@@ -5,8 +5,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_everything,
-    is_nul, is_same, is_within, last_name, parent,
+    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, is_everything, is_nul,
+    is_same, is_within, last_name, parent,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -201,7 +201,7 @@ impl Cmd<'_, '_> {
         match at_target {
             PathState::Folder => {
                 for file in files {
-                    let to = child(&target, last_name(&file))?;
+                    let to = target.join(last_name(&file))?;
                     if is_same(&file, &to) || self.transfer(file, to, true)? != 0 {
                         return Ok(1);
                     }
@@ -245,7 +245,7 @@ impl Cmd<'_, '_> {
         }
         let count = files.len();
         for file in files {
-            let to = child(folder, &renamed(last_name(&file), mask)?)?;
+            let to = folder.join(&renamed(last_name(&file), mask)?)?;
             if is_same(&file, &to) {
                 return error::unclear(format!("{to} would be copied to itself"));
             }
@@ -353,7 +353,7 @@ impl Cmd<'_, '_> {
         match at_target {
             PathState::Folder => {
                 for file in source {
-                    let to = child(&target, last_name(&file))?;
+                    let to = target.join(last_name(&file))?;
                     if self.transfer(file, to, false)? != 0 {
                         return Ok(1);
                     }
@@ -389,7 +389,7 @@ impl Cmd<'_, '_> {
         at_target: PathState,
     ) -> Result<i32> {
         let to = match at_target {
-            PathState::Folder => child(&target, last_name(&from))?,
+            PathState::Folder => target.join(last_name(&from))?,
             PathState::Deferred => return self.moved_later(from, target),
             PathState::Absent if self.machine.check_parent_exists(&target)? => target,
             PathState::Absent | PathState::File => return Ok(1),
@@ -468,7 +468,7 @@ impl Cmd<'_, '_> {
         let Some(folder) = parent(from) else {
             return Ok(1);
         };
-        let to = child(&folder, name)?;
+        let to = folder.join(name)?;
         match (
             self.machine.path_state(from)?,
             self.machine.path_state(&to)?,

@@ -6,7 +6,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction};
 use super::super::process::{
-    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_like, is_same,
+    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, is_like, is_same,
     is_within, last_name, parent,
 };
 use super::ast::CommandAst;
@@ -318,7 +318,7 @@ impl Shell<'_, '_> {
         let target = &to.path;
         match self.machine.path_state(target)? {
             PathState::Deferred => Ok(None),
-            PathState::Folder => child(target, last_name(from)).map(Some),
+            PathState::Folder => Ok(Some(target.join(last_name(from))?)),
             PathState::File if source == PathState::Folder => {
                 error::fails(format!("{target} is a file"))
             }
@@ -385,7 +385,7 @@ impl Shell<'_, '_> {
                 last
             }
         };
-        let to = child(&folder, name)?;
+        let to = folder.join(name)?;
         match (
             self.machine.path_state(&from)?,
             self.machine.path_state(&to)?,

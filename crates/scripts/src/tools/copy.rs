@@ -7,7 +7,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, child, is_everything,
+    PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, is_everything,
     is_within, last_name, parent,
 };
 use super::robocopy::Selection;
@@ -75,7 +75,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             PathState::Deferred => machine.finish(ImageAction::Unclear(target)),
             PathState::File if machine.has_attribute(&path, mode.except) => Ok(4),
             PathState::File if is_folder => {
-                let to = child(&target, last_name(&path))?;
+                let to = target.join(last_name(&path))?;
                 copy_to(machine, path, to, mode)
             }
             PathState::File => {
@@ -159,7 +159,7 @@ pub(super) fn tree_to(
         };
         single.push((None, target.clone()));
         for name in names {
-            let (path, copy) = (child(&folder, &name)?, child(&target, &name)?);
+            let (path, copy) = (folder.join(&name)?, target.join(&name)?);
             let entry = machine.entry(&path);
             let is_folder = entry == Lookup::Present(EntryKind::Folder);
             let is_hidden = machine.has_attribute(&path, mode.except);
@@ -263,7 +263,7 @@ fn kept_file(
             Lookup::Present(EntryKind::Folder) => {
                 if let Lookup::Present(names) = machine.image.names(&from) {
                     for name in names {
-                        pending.push((child(&from, &name)?, child(&to, &name)?));
+                        pending.push((from.join(&name)?, to.join(&name)?));
                     }
                 }
             }
@@ -317,7 +317,7 @@ pub(super) fn files_into(
         }
         match machine.path_state(&from)? {
             PathState::File => {
-                let to = child(target, last_name(&from))?;
+                let to = target.join(last_name(&from))?;
                 let code = copy_to(machine, from, to, mode)?;
                 if code != 0 {
                     return Ok(code);

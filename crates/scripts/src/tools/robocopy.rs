@@ -4,7 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{LINK, PathState, Process, Wildcards, child, is_like, last_name};
+use super::super::process::{LINK, PathState, Process, Wildcards, is_like, last_name};
 use super::super::wildcards::name_matches;
 use super::copy::{CopyMode, files_into, read, tree_to};
 
@@ -264,10 +264,10 @@ fn compare(
         names.iter().any(|own| own.to_lowercase() == lower)
     };
     for name in existing.iter().filter(|name| !has(&sources, name)) {
-        seen.more.push(child(to, name)?);
+        seen.more.push(to.join(name)?);
     }
     for name in &sources {
-        let path = child(from, name)?;
+        let path = from.join(name)?;
         if machine.has_attribute(&path, mode.except) {
             if has(&existing, name) {
                 return error::unclear(format!("{to} has {name}, which /XJ leaves out"));
@@ -281,7 +281,7 @@ fn compare(
         } else if !is_folder {
             seen.has_both = true;
         } else if is_deep {
-            compare(machine, &path, &child(to, name)?, is_deep, mode, seen)?;
+            compare(machine, &path, &to.join(name)?, is_deep, mode, seen)?;
         }
     }
     Ok(())

@@ -7,8 +7,7 @@ use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::PathKind;
-use super::base::joined;
-use super::{RunState, failed};
+use super::RunState;
 
 /// Maximum number of the base's files; more is probably a mistake.
 const MOST_OF_BASE: usize = 4096;
@@ -49,15 +48,14 @@ impl RunState<'_> {
             if self.tree.created_entry(&path).is_some() {
                 self.copy_again(&path)?;
             }
-            let Presence::Present(inside) = self.tree.inside(&path).map_err(|it| failed(&it))?
-            else {
+            let Presence::Present(inside) = self.tree.inside(&path)? else {
                 return Err(unknown(&path));
             };
             for (name, kind) in inside {
                 if kind == PathKind::Folder
                     || kind == PathKind::File(()) && change.applies_to_files()
                 {
-                    pending.push(joined(&path, &name)?);
+                    pending.push(path.join(&name)?);
                 }
             }
         }

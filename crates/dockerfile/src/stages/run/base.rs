@@ -14,7 +14,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::drive::PathKind;
 use super::super::state::StageState;
 use super::super::{ExtractedFiles, Inputs};
-use super::{LONGEST, RunState, bytes, failed};
+use super::{LONGEST, RunState, bytes};
 
 /// Attributes that a copy keeps: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
@@ -116,12 +116,12 @@ impl RunState<'_> {
         while let Some((from, to)) = pending.pop() {
             match self.kind(&from)? {
                 Presence::Present(PathKind::Folder) => {
-                    let inside = self.tree.inside(&from).map_err(|error| failed(&error))?;
+                    let inside = self.tree.inside(&from)?;
                     let Presence::Present(inside) = inside else {
                         return Err(not_known(&from));
                     };
                     for (name, _) in inside {
-                        pending.push((joined(&from, &name)?, joined(&to, &name)?));
+                        pending.push((from.join(&name)?, to.join(&name)?));
                     }
                     let is_new = self.kind(&to)? == Presence::Absent;
                     self.make_folder(to.clone())?;
@@ -198,7 +198,7 @@ impl RunState<'_> {
     ) -> Result<(), ScriptError> {
         let mut place = ImagePath::drive();
         for (depth, name) in (1..).zip(path.components()) {
-            place = joined(&place, name)?;
+            place = place.join(name)?;
             if !self.changes.deletes(&place) {
                 continue;
             }
@@ -212,13 +212,11 @@ impl RunState<'_> {
                     return Err(ScriptError::unclear(why).help("delete it in a RUN of its own"));
                 }
             }
-            let inside = self.state.tree.inside(&place);
-            let inside = inside.map_err(|it| failed(&it))?;
-            let Presence::Present(inside) = inside else {
+            let Presence::Present(inside) = self.state.tree.inside(&place)? else {
                 return Err(not_known(&place));
             };
             for (name, _) in inside {
-                let path = joined(&place, &name)?;
+                let path = place.join(&name)?;
                 let content = PlannedContent::Deleted;
                 self.changes.insert(PlannedEntry { path, content });
             }
@@ -227,11 +225,6 @@ impl RunState<'_> {
         }
         Ok(())
     }
-}
-
-pub(super) fn joined(folder: &ImagePath, name: &str) -> Result<ImagePath, ScriptError> {
-    let path = folder.join(name);
-    path.map_err(|error| ScriptError::unclear(error.to_string()))
 }
 
 fn not_known(path: &ImagePath) -> ScriptError {

@@ -13,7 +13,7 @@ use wincimg_registry::Presence;
 use wincimg_scripts::ScriptError;
 use wincimg_windows::path::ImagePath;
 
-use super::{RunState, failed};
+use super::RunState;
 
 /// Maximum size of a file in an archive for a digest check.
 const LARGEST_MEMBER: u64 = 256 << 20;
@@ -117,7 +117,7 @@ impl RunState<'_> {
                 Ok(Presence::Unknown) => Err(ScriptError::unknown(format!(
                     "the content of {path} in the base is unknown"
                 ))),
-                Err(error) => Err(failed(&error)),
+                Err(error) => Err(error.into()),
             },
         }
     }

@@ -18,7 +18,6 @@ use wincimg_registry::Presence;
 use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::base::joined;
 use super::{RunState, unknown_content};
 use crate::stages::drive::PathKind;
 
@@ -116,7 +115,7 @@ impl RunState<'_> {
         };
         let mut files = Vec::new();
         for name in schema_files(names.iter().map(String::as_str)) {
-            let file = joined(&folder, name)?;
+            let file = folder.join(name)?;
             match self.content(&file) {
                 Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
                 Lookup::Absent => {}
@@ -173,7 +172,7 @@ impl RunState<'_> {
             path: folder.to_string(),
             fails: true,
         })?;
-        let file = joined(&folder, "web.config")?;
+        let file = folder.join("web.config")?;
         let existing = match self.kind(&file)? {
             Presence::Absent => None,
             Presence::Present(PathKind::File(())) => match self.content(&file) {
