@@ -10,7 +10,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::{Result, ScriptError};
 use super::image::{Deferred, EntryKind, ImageAction, Lookup};
-use super::process::{Process, parent};
+use super::process::Process;
 
 /// Folders that only administrators may write to.
 const ADMINISTRATOR_FOLDERS: [&str; 4] = [
@@ -85,7 +85,8 @@ fn may_make(machine: &Process<'_>, path: &ImagePath) -> Result<()> {
         [first, _] if first.eq_ignore_ascii_case("ProgramData") => false,
         _ => path.is_of_windows() && !is_temp(path),
     };
-    if is_unclear && parent(path).is_some_and(|folder| !machine.image.is_own(&folder)) {
+    let folder = path.parent();
+    if is_unclear && folder.is_some_and(|folder| !machine.image.is_own(&folder)) {
         return Err(unclear(machine, path));
     }
     Ok(())

@@ -533,7 +533,8 @@ impl<'a> Process<'a> {
 
     /// Returns true if the parent folder exists.
     pub(super) fn check_parent_exists(&self, path: &ImagePath) -> Result<bool> {
-        parent(path).map_or(Ok(true), |parent| self.has_folder(&parent))
+        let parent = path.parent();
+        parent.map_or(Ok(true), |parent| self.has_folder(&parent))
     }
 
     /// Checks that the parent folder exists, or creates it.
@@ -541,7 +542,7 @@ impl<'a> Process<'a> {
         if self.check_parent_exists(path)? {
             return Ok(());
         }
-        match parent(path) {
+        match path.parent() {
             Some(folder) if creates => self.apply(ImageAction::MakeFolder(folder)),
             _ => error::fails(format!("the folder of {path} does not exist")),
         }
@@ -561,17 +562,6 @@ impl<'a> Process<'a> {
 /// What Windows says of a file that is not replaced.
 pub(super) fn access_denied(path: &ImagePath) -> String {
     format!("access to {path} is denied: it is read-only or hidden")
-}
-
-/// Parent folder; `None` for the root.
-pub(super) fn parent(path: &ImagePath) -> Option<ImagePath> {
-    let above = path.components().len().checked_sub(1)?;
-    Some(path.up_to(above))
-}
-
-/// Last name of a path; empty for the root.
-pub(super) fn last_name(path: &ImagePath) -> &str {
-    path.components().last().map_or("", String::as_str)
 }
 
 /// Returns true if a path is `folder` or below it.

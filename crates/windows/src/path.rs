@@ -173,6 +173,17 @@ impl ImagePath {
         }
     }
 
+    /// Its folder; `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        let above = self.components.len().checked_sub(1)?;
+        Some(self.up_to(above))
+    }
+
+    /// Its last component; empty for the root.
+    pub fn name(&self) -> &str {
+        self.components.last().map_or("", String::as_str)
+    }
+
     /// Appends components.
     pub fn join_all(
         &self,

@@ -104,7 +104,7 @@ impl<'a> CopiedPackages<'a> {
     }
 
     fn source(&self, path: &ImagePath) -> Option<FileSource> {
-        let (_, extension) = path.components().last()?.rsplit_once('.')?;
+        let (_, extension) = path.name().rsplit_once('.')?;
         let file = self
             .dockerfile
             .filter(|_| extension.eq_ignore_ascii_case("msi"))?;

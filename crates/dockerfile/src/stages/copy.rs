@@ -94,7 +94,7 @@ fn has_extension_of(path: &ImagePath, name: &str) -> bool {
         let found = name.rsplit_once('.');
         found.map(|(_, extension)| extension.to_ascii_lowercase())
     };
-    let own = path.components().last().and_then(|name| extension(name));
+    let own = extension(path.name());
     own.is_some() && own == extension(name)
 }
 

@@ -72,7 +72,7 @@ impl Evaluation<'_> {
         }
         let want = DownloadRequest {
             digests: checksum.into_iter().collect(),
-            name: path.components().last().cloned().unwrap_or_default(),
+            name: path.name().to_owned(),
             follows: true,
             place: self.position(step),
         };

@@ -336,10 +336,7 @@ impl RunState<'_> {
         } else {
             ("file", "folder")
         };
-        let has_extension = path
-            .components()
-            .last()
-            .is_some_and(|name| name.contains('.'));
+        let has_extension = path.name().contains('.');
         match (self.kind(path)?, is_folder) {
             (Presence::Present(PathKind::Folder), false)
             | (Presence::Present(PathKind::File(())), true) => Err(ScriptError::fails(format!(

@@ -20,7 +20,7 @@ use super::image::{
     Deferred, EntryKind, ImageAction, Lookup, PackageFeed, UnpackAction, UnpackFormat,
 };
 use super::powershell;
-use super::process::{PathState, Process, last_name, parent};
+use super::process::{PathState, Process};
 use super::tools;
 use super::variables::MACHINE;
 
@@ -290,10 +290,7 @@ fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
 }
 
 fn later(folder: &ImagePath) -> ScriptError {
-    ScriptError::later(format!(
-        "the package {} is downloaded later",
-        last_name(folder)
-    ))
+    ScriptError::later(format!("the package {} is downloaded later", folder.name()))
 }
 
 fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
@@ -335,7 +332,7 @@ fn run_script(
     options: &InstallOptions,
 ) -> Result<i32> {
     let files = files_in(machine, folder)?;
-    let is_script = |file: &&ImagePath| last_name(file).eq_ignore_ascii_case(SCRIPT);
+    let is_script = |file: &&ImagePath| file.name().eq_ignore_ascii_case(SCRIPT);
     let mut scripts = files.iter().filter(is_script);
     let script = match (scripts.next(), scripts.next()) {
         (None, _) => return Ok(0),
@@ -446,7 +443,7 @@ fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
         let is_program = file.to_string().to_ascii_lowercase().ends_with(".exe");
         is_program && !all.contains(&format!("{}.ignore", lower(file)))
     });
-    programs.filter_map(parent).collect()
+    programs.filter_map(ImagePath::parent).collect()
 }
 
 /// Adds a folder to the machine's `PATH`.

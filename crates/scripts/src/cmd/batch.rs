@@ -8,7 +8,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, Lookup};
-use super::super::process::{Process, last_name, parent};
+use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::{Cmd, expand, parse};
 
@@ -313,8 +313,8 @@ pub(super) fn modified(machine: &Process<'_>, written: &str, modifiers: &str) ->
 /// Parts of a path: `f` for all, `d` for the drive, `p` for the folder, `n` and `x` for the name.
 fn parts(path: &ImagePath, modifiers: &str) -> Result<String> {
     let mut out = String::new();
-    let above = parent(path).unwrap_or_else(ImagePath::drive);
-    let name = last_name(path);
+    let above = path.parent().unwrap_or_else(ImagePath::drive);
+    let name = path.name();
     let (stem, extension) = match name.rfind('.') {
         Some(dot) => name.split_at(dot),
         None => (name, ""),

@@ -6,7 +6,7 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, is_everything, is_nul,
-    is_same, is_within, last_name, parent,
+    is_same, is_within,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -76,8 +76,8 @@ impl Cmd<'_, '_> {
                         continue;
                     }
                     PathState::File | PathState::Absent => {
-                        let folder = parent(&path).unwrap_or_else(|| path.clone());
-                        (folder, last_name(&path).to_owned(), false)
+                        let folder = path.parent().unwrap_or_else(|| path.clone());
+                        (folder, path.name().to_owned(), false)
                     }
                 },
                 Paths::Pattern { folder, pattern } => (folder, pattern, true),
@@ -201,7 +201,7 @@ impl Cmd<'_, '_> {
         match at_target {
             PathState::Folder => {
                 for file in files {
-                    let to = target.join(last_name(&file))?;
+                    let to = target.join(file.name())?;
                     if is_same(&file, &to) || self.transfer(file, to, true)? != 0 {
                         return Ok(1);
                     }
@@ -245,7 +245,7 @@ impl Cmd<'_, '_> {
         }
         let count = files.len();
         for file in files {
-            let to = folder.join(&renamed(last_name(&file), mask)?)?;
+            let to = folder.join(&renamed(file.name(), mask)?)?;
             if is_same(&file, &to) {
                 return error::unclear(format!("{to} would be copied to itself"));
             }
@@ -353,7 +353,7 @@ impl Cmd<'_, '_> {
         match at_target {
             PathState::Folder => {
                 for file in source {
-                    let to = target.join(last_name(&file))?;
+                    let to = target.join(file.name())?;
                     if self.transfer(file, to, false)? != 0 {
                         return Ok(1);
                     }
@@ -389,7 +389,7 @@ impl Cmd<'_, '_> {
         at_target: PathState,
     ) -> Result<i32> {
         let to = match at_target {
-            PathState::Folder => target.join(last_name(&from))?,
+            PathState::Folder => target.join(from.name())?,
             PathState::Deferred => return self.moved_later(from, target),
             PathState::Absent if self.machine.check_parent_exists(&target)? => target,
             PathState::Absent | PathState::File => return Ok(1),
@@ -434,7 +434,7 @@ impl Cmd<'_, '_> {
         };
         for from in &found {
             let to = if is_mask {
-                renamed(last_name(from), name)?
+                renamed(from.name(), name)?
             } else {
                 name.clone()
             };
@@ -465,7 +465,7 @@ impl Cmd<'_, '_> {
     }
 
     fn rename_one(&mut self, from: &ImagePath, name: &str) -> Result<i32> {
-        let Some(folder) = parent(from) else {
+        let Some(folder) = from.parent() else {
             return Ok(1);
         };
         let to = folder.join(name)?;
@@ -477,7 +477,7 @@ impl Cmd<'_, '_> {
                 self.moved_later(from.clone(), to)
             }
             (PathState::Absent, _) => Ok(1),
-            _ if last_name(from) == name => Ok(0),
+            _ if from.name() == name => Ok(0),
             (_, at_target) if at_target == PathState::Absent || is_same(from, &to) => {
                 self.machine.finish(ImageAction::Move {
                     from: from.clone(),

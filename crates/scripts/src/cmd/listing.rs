@@ -5,9 +5,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result};
 use super::super::image::{Deferred, EntryKind, Lookup};
-use super::super::process::{
-    PathState, Paths, UNSEEN, Wildcards, is_everything, is_same, last_name, parent,
-};
+use super::super::process::{PathState, Paths, UNSEEN, Wildcards, is_everything, is_same};
 use super::Cmd;
 use super::builtins::Words;
 
@@ -62,8 +60,8 @@ impl Cmd<'_, '_> {
                     return Ok(false);
                 }
                 Lookup::Present(EntryKind::File(())) | Lookup::Absent => {
-                    let folder = parent(&path).unwrap_or_else(ImagePath::drive);
-                    (folder, last_name(&path).to_owned())
+                    let folder = path.parent().unwrap_or_else(ImagePath::drive);
+                    (folder, path.name().to_owned())
                 }
             },
         };

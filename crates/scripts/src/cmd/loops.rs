@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
-use super::super::process::{PathState, Paths, UNSEEN, Wildcards, last_name};
+use super::super::process::{PathState, Paths, UNSEEN, Wildcards};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::batch::modified;
@@ -182,7 +182,7 @@ impl Cmd<'_, '_> {
         let mut values = Vec::new();
         for path in paths {
             if self.machine.path_state(&path)? == wanted {
-                values.push(format!("{prefix}{}", last_name(&path)));
+                values.push(format!("{prefix}{}", path.name()));
             }
         }
         Ok(values)

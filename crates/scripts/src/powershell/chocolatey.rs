@@ -10,7 +10,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::chocolatey::{CACHE, ROOT, SUCCESS, add_to_path};
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, Lookup, UnpackAction, UnpackFormat};
-use super::super::process::{is_within, last_name, parent};
+use super::super::process::is_within;
 use super::super::tools;
 use super::ast::CommandAst;
 use super::eval::Shell;
@@ -184,7 +184,7 @@ impl Shell<'_, '_> {
             if may_change && source.checksum.is_none() && !is_allowed {
                 return error::fails(format!("the download {place} has no checksum"));
             }
-            if let Some(folder) = parent(&path) {
+            if let Some(folder) = path.parent() {
                 self.apply(ImageAction::MakeFolder(folder))?;
             }
             tools::download(self.machine, place, path.clone(), true)?;
@@ -231,7 +231,7 @@ impl Shell<'_, '_> {
         let quoted = arguments.split(['"', '\'']).skip(1).step_by(2);
         let paths = quoted.filter(|text| text.get(1..3) == Some(":\\"));
         let paths = paths.filter_map(|text| self.machine.path(text).ok());
-        let mut folders: Vec<ImagePath> = paths.filter_map(|path| parent(&path)).collect();
+        let mut folders: Vec<ImagePath> = paths.filter_map(|path| path.parent()).collect();
         if arguments.contains(CACHE) {
             folders.push(self.machine.path(CACHE)?);
         }
@@ -309,9 +309,9 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &BIN_FILE)?;
         let name = given.required("name")?;
         let path = self.machine.path(&given.required("path")?)?;
-        let own = tools::program_name(last_name(&path));
+        let own = tools::program_name(path.name());
         let more = text(&given, "command")?;
-        let folder = match parent(&path) {
+        let folder = match path.parent() {
             Some(folder) if own.eq_ignore_ascii_case(&name) && more.is_none() => folder.to_string(),
             _ => {
                 let is_plain = path.to_string().is_ascii() && !path.to_string().contains('%');

@@ -7,7 +7,7 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction};
 use super::super::process::{
     HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, is_like, is_same,
-    is_within, last_name, parent,
+    is_within,
 };
 use super::ast::CommandAst;
 use super::drive::{Drive, TWO_PATHS, path_of};
@@ -318,7 +318,7 @@ impl Shell<'_, '_> {
         let target = &to.path;
         match self.machine.path_state(target)? {
             PathState::Deferred => Ok(None),
-            PathState::Folder => Ok(Some(target.join(last_name(from))?)),
+            PathState::Folder => Ok(Some(target.join(from.name())?)),
             PathState::File if source == PathState::Folder => {
                 error::fails(format!("{target} is a file"))
             }
@@ -368,7 +368,8 @@ impl Shell<'_, '_> {
         }
         let from = self.machine.path(&source)?;
         let name = given.required("newname")?;
-        let folder = parent(&from).ok_or_else(|| ScriptError::fails("cannot rename the drive"))?;
+        let folder = from.parent();
+        let folder = folder.ok_or_else(|| ScriptError::fails("cannot rename the drive"))?;
         let name = name
             .strip_prefix(r".\")
             .or(name.strip_prefix("./"))
@@ -378,7 +379,11 @@ impl Shell<'_, '_> {
             None => name,
             Some((_, last)) => {
                 let is_here = name.contains(':')
-                    && parent(&self.machine.path(name)?).is_some_and(|it| is_same(&it, &folder));
+                    && self
+                        .machine
+                        .path(name)?
+                        .parent()
+                        .is_some_and(|it| is_same(&it, &folder));
                 if !is_here {
                     return error::fails(format!("the new name {name:?} is a path"));
                 }
@@ -460,7 +465,7 @@ impl Shell<'_, '_> {
             Err(error) => return Ok(PsValue::Opaque(error)),
         };
         let is_included = |path: &ImagePath| {
-            let name = last_name(path);
+            let name = path.name();
             included.is_empty() || included.iter().any(|pattern| is_like(name, pattern))
         };
         let files = files.into_iter().filter(is_included);

@@ -4,7 +4,7 @@ use wincimg_registry::RegistryData;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{PathState, READ_ONLY, last_name, resolve_file};
+use super::super::process::{PathState, READ_ONLY, resolve_file};
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
@@ -84,10 +84,10 @@ impl Shell<'_, '_> {
         }
         // The name of a folder has no extension.
         if let (PsValue::Item(path) | PsValue::Listed(path), "basename") = (&of, name)
-            && last_name(path).contains('.')
+            && path.name().contains('.')
             && self.machine.path_state(path)? == PathState::Folder
         {
-            return Ok(PsValue::text_value(last_name(path)));
+            return Ok(PsValue::text_value(path.name()));
         }
         if let (PsValue::Item(path) | PsValue::Listed(path), "psiscontainer") = (&of, name) {
             return match self.machine.path_state(path)? {

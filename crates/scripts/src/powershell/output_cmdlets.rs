@@ -1,7 +1,6 @@
 //! Cmdlets that filter a pipeline, and cmdlets that only print.
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::process::{last_name, parent};
 use super::ast::CommandAst;
 use super::drive::{Drive, TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
@@ -201,7 +200,7 @@ fn is_drive(path: &str) -> bool {
 
 /// Members of files and folders that are part of their names.
 pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -> Option<PsValue> {
-    let last = last_name(path);
+    let last = path.name();
     let divided = last.rsplit_once('.');
     Some(match name {
         "fullname" | "path" => PsValue::Text(path.to_string()),
@@ -210,8 +209,8 @@ pub(super) fn item_member(path: &wincimg_windows::path::ImagePath, name: &str) -
         "extension" => {
             PsValue::text_value(divided.map_or(String::new(), |(_, end)| format!(".{end}")))
         }
-        "directoryname" | "directory" => parent(path).map_or(PsValue::Null, PsValue::Item),
-        "parent" => parent(path).map_or(PsValue::Null, PsValue::Listed),
+        "directoryname" | "directory" => path.parent().map_or(PsValue::Null, PsValue::Item),
+        "parent" => path.parent().map_or(PsValue::Null, PsValue::Listed),
         _ => return None,
     })
 }

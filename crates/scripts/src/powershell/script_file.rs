@@ -7,7 +7,7 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::is_dash;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::process::{Process, last_name};
+use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, ControlFlow, Expression, ScriptParameter, Statement};
 use super::command::check_has_folder;
@@ -432,7 +432,7 @@ impl Shell<'_, '_> {
         self.command_status.is_ok = code == 0;
         if code != 0 {
             let at = self.position(command.at);
-            self.machine.set_exit_code(code, last_name(&file.path), at);
+            self.machine.set_exit_code(code, file.path.name(), at);
         }
     }
 

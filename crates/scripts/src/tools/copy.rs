@@ -8,7 +8,7 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
     PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, is_everything,
-    is_within, last_name, parent,
+    is_within,
 };
 use super::robocopy::Selection;
 
@@ -75,7 +75,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             PathState::Deferred => machine.finish(ImageAction::Unclear(target)),
             PathState::File if machine.has_attribute(&path, mode.except) => Ok(4),
             PathState::File if is_folder => {
-                let to = target.join(last_name(&path))?;
+                let to = target.join(path.name())?;
                 copy_to(machine, path, to, mode)
             }
             PathState::File => {
@@ -202,11 +202,11 @@ fn drop_empty(
 ) -> Result<bool> {
     let mut with_files = HashSet::new();
     for (_, file) in copies.iter().filter(|(from, _)| from.is_some()) {
-        let mut above = parent(file);
+        let mut above = file.parent();
         while let Some(folder) = above
             && with_files.insert(folder.key())
         {
-            above = parent(&folder);
+            above = folder.parent();
         }
     }
     let is_dropped = |(from, to): &(Option<ImagePath>, ImagePath)| {
@@ -312,12 +312,12 @@ pub(super) fn files_into(
     };
     machine.apply(ImageAction::MakeFolder(target.clone()))?;
     for from in paths {
-        if !mode.selection.has(last_name(&from), false)? {
+        if !mode.selection.has(from.name(), false)? {
             continue;
         }
         match machine.path_state(&from)? {
             PathState::File => {
-                let to = target.join(last_name(&from))?;
+                let to = target.join(from.name())?;
                 let code = copy_to(machine, from, to, mode)?;
                 if code != 0 {
                     return Ok(code);

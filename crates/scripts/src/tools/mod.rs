@@ -30,7 +30,7 @@ use wincimg_windows::quoting::cmd::is_built_in;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
-use super::process::{PathState, Process, last_name};
+use super::process::{PathState, Process};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
 use super::{chocolatey, cmd, powershell};
@@ -418,7 +418,7 @@ fn path_of(program: &str) -> String {
 
 /// Returns true for the file of a supported program of Windows.
 pub(super) fn is_supported(file: &ImagePath) -> bool {
-    let program = program_name(last_name(file));
+    let program = program_name(file.name());
     TOOLS.iter().any(|(known, _)| *known == program)
         && file.to_string().eq_ignore_ascii_case(&path_of(&program))
 }

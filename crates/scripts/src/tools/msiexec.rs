@@ -2,7 +2,7 @@
 
 use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{EntryKind, ImageAction, InstallAction, Lookup};
-use super::super::process::{Process, parent};
+use super::super::process::Process;
 use wincimg_windows::path::ImagePath;
 
 /// Hint for an exit code that the line has to handle: a container needs no restart.
@@ -159,7 +159,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 
 /// The folder of a log if it does not exist: Windows Installer does not make it.
 fn lacks_folder(machine: &Process<'_>, log: &str) -> Option<ImagePath> {
-    let folder = parent(&machine.path(log).ok()?)?;
+    let folder = machine.path(log).ok()?.parent()?;
     let is_missing = matches!(
         machine.entry(&folder),
         Lookup::Absent | Lookup::Present(EntryKind::File(()))

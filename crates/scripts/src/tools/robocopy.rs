@@ -4,7 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, ImageAction, Lookup};
-use super::super::process::{LINK, PathState, Process, Wildcards, is_like, last_name};
+use super::super::process::{LINK, PathState, Process, Wildcards, is_like};
 use super::super::wildcards::name_matches;
 use super::copy::{CopyMode, files_into, read, tree_to};
 
@@ -145,7 +145,7 @@ fn is_selection_known(
     let mut has_file = false;
     for file in &all {
         let inside = file.strip_prefix(from).unwrap_or_default();
-        let (name, folders) = (last_name(file), inside.len().saturating_sub(1));
+        let (name, folders) = (file.name(), inside.len().saturating_sub(1));
         let mut is_selected = selection.has(name, false)? && (is_deep || folders == 0);
         for folder in &inside[..folders] {
             is_selected &= selection.has(folder, true)?;

@@ -22,7 +22,7 @@ impl RunState<'_> {
     fn request(&mut self, url: &str, path: &ImagePath, follows: bool, digests: Vec<Digest>) {
         let want = DownloadRequest {
             digests,
-            name: path.components().last().cloned().unwrap_or_default(),
+            name: path.name().to_owned(),
             follows,
             place: self.place.clone(),
         };

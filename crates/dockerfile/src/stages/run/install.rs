@@ -44,8 +44,7 @@ impl RunState<'_> {
             return Err(ScriptError::unknown(why).help("COPY it into the image"));
         };
         let Some((bundle, packages)) = self.bundle(&source)? else {
-            let file_name = path.components().last().cloned().unwrap_or_default();
-            return self.install_package(install, &file_name, source, None);
+            return self.install_package(install, path.name(), source, None);
         };
         for (index, package) in packages.into_iter().enumerate() {
             let Some(member) = bundle.member_named(&package.member) else {
