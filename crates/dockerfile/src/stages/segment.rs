@@ -226,8 +226,7 @@ pub enum StepEngine {
 /// A segment under construction, at the end of a stage's steps so far.
 #[derive(Debug, Clone)]
 pub(super) struct OpenSegment {
-    first: usize,
-    last: usize,
+    id: SegmentId,
     base: String,
     below: Option<Instructions>,
     declared: Vec<String>,
@@ -275,7 +274,7 @@ impl Evaluation<'_> {
     ) {
         let Some(place) = state.place else { return };
         match &mut state.segment {
-            Some(open) => open.last = place,
+            Some(open) => open.id.last = place,
             None => state.segment = Some(self.open_segment(state, place)),
         }
         state.steps.clear();
@@ -313,8 +312,11 @@ impl Evaluation<'_> {
             && state.config.on_build.is_empty()
             && self.is_of_windows_steps(&state.base_name);
         OpenSegment {
-            first: if is_whole { 0 } else { place },
-            last: place,
+            id: SegmentId {
+                stage: state.index,
+                first: if is_whole { 0 } else { place },
+                last: place,
+            },
             base: state.base_name.clone(),
             below: (!is_whole && !is_on_result).then(|| self.image_below(state)),
             declared: if is_whole {
@@ -351,11 +353,7 @@ impl Evaluation<'_> {
         let Some(open) = state.segment.take() else {
             return;
         };
-        let id = SegmentId {
-            stage: state.index,
-            first: open.first,
-            last: open.last,
-        };
+        let id = open.id;
         self.place_settings(id);
         let windows = self.inputs.windows.as_ref();
         let result = windows.and_then(|windows| windows.results.get(&id));
@@ -363,7 +361,7 @@ impl Evaluation<'_> {
         let inside = base.map(|base| Arc::clone(&base.inside));
         let name = match result {
             Some(name) => name.clone(),
-            None => self.add_pending(id, open, state),
+            None => self.add_pending(open, state),
         };
         state.tree = Tree::over(inside.unwrap_or_else(|| Arc::new(UnknownBase)), &name);
         let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
@@ -373,7 +371,8 @@ impl Evaluation<'_> {
         state.base_name = name;
     }
 
-    fn add_pending(&mut self, id: SegmentId, open: OpenSegment, state: &StageState) -> String {
+    fn add_pending(&mut self, open: OpenSegment, state: &StageState) -> String {
+        let id = open.id;
         let own = &self.stages.all[id.stage];
         let steps = &own.steps[id.first..=id.last];
         let last = steps.last().map_or(0, |step| step.line);

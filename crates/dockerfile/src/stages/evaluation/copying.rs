@@ -39,7 +39,8 @@ impl<'a> Evaluation<'a> {
         step: &ParsedInstruction,
         copy: &CopyInstruction,
     ) -> Result<(), StepError> {
-        match self.copy(state, step, copy) {
+        let target = self.copy_target(state, step, copy);
+        match target.and_then(|target| self.copy_to(state, step, copy, target)) {
             Err(error) if !error.is_independent => {
                 let error = StepError {
                     is_independent: copy.from.is_none(),
@@ -49,16 +50,6 @@ impl<'a> Evaluation<'a> {
             }
             done => done,
         }
-    }
-
-    fn copy(
-        &mut self,
-        state: &mut StageState,
-        step: &ParsedInstruction,
-        copy: &CopyInstruction,
-    ) -> Result<(), StepError> {
-        let target = self.copy_target(state, step, copy)?;
-        self.copy_to(state, step, copy, target)
     }
 
     fn copy_to(
