@@ -75,17 +75,23 @@ impl DriveChanges {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Tree {
-    changes: Rc<DriveChanges>,
-    /// Changes of the current line; none outside of one.
-    of_line: Option<DriveChanges>,
+/// What lines leave on a drive besides entries.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Marks {
     /// Paths whose contents depend on downloads; the empty path means all.
     pub(super) later: BTreeSet<String>,
     /// Files that only Windows writes: they exist, and have no entry.
     pub(super) logs: BTreeSet<String>,
     /// Features of Chocolatey that lines turned on or off.
     pub(super) features: BTreeMap<&'static str, bool>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Tree {
+    changes: Rc<DriveChanges>,
+    /// Changes of the current line; none outside of one.
+    of_line: Option<DriveChanges>,
+    pub(super) marks: Marks,
     base: Arc<dyn BaseContents>,
     is_plain_windows: bool,
     is_nano_server: bool,
@@ -101,9 +107,7 @@ impl Tree {
             is_nano_server: is_plain_windows(image) && names_nano_server(image),
             changes: Rc::default(),
             of_line: None,
-            later: BTreeSet::new(),
-            logs: BTreeSet::new(),
-            features: BTreeMap::new(),
+            marks: Marks::default(),
             base,
         }
     }
@@ -217,14 +221,14 @@ impl Tree {
             }
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
-                self.logs.retain(|known| !known.starts_with(&below));
+                self.marks.logs.retain(|known| !known.starts_with(&below));
                 let changes = self.changes();
                 remove_path(&mut changes.made, &key);
                 remove_path(&mut changes.attributes, &key);
                 changes.deleted.insert(key.clone());
                 made_above.clear();
             }
-            self.logs.remove(&key);
+            self.marks.logs.remove(&key);
             let changes = self.changes();
             changes.implied.remove(&key);
             changes.made.insert(key, entry.clone());
@@ -296,14 +300,15 @@ impl Tree {
 
     /// Returns true if the contents of a path depend on a download.
     pub(super) fn is_later(&self, path: &ImagePath) -> bool {
-        self.later.contains("") || is_in(&self.later, path)
+        self.marks.later.contains("") || is_in(&self.marks.later, path)
     }
 
     /// Marks a path and everything below it as known.
     pub(super) fn forget_later(&mut self, path: &ImagePath) {
         let own = path.key();
         let below = format!("{own}\0");
-        self.later
+        self.marks
+            .later
             .retain(|known| *known != own && !known.starts_with(&below));
     }
 

@@ -260,7 +260,7 @@ impl<'a> Evaluation<'a> {
             self.result.lacking.entry(base).or_default().extend(lacking);
         }
         let done = match done {
-            Ok(_) if self.inputs.omits_unread && state.tree.later.contains("") => {
+            Ok(_) if self.inputs.omits_unread && state.tree.marks.later.contains("") => {
                 let reason = "it may depend on a line above that is left out".to_owned();
                 self.place(state, step, StepEngine::Unknown, Some(reason));
                 self.make_unclear(state, step, step.text.clone());
@@ -279,9 +279,7 @@ impl<'a> Evaluation<'a> {
         self.skipped.extend(skipped);
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
-        state.tree.later = done.later;
-        state.tree.logs = done.logs;
-        state.tree.features = done.features;
+        state.tree.marks = done.marks;
         self.place(state, step, StepEngine::Direct, None);
         Ok(())
     }
@@ -374,7 +372,7 @@ impl<'a> Evaluation<'a> {
     ) {
         self.result.unclear.push(self.position(step));
         state.add_layer(created_by, PlannedLayer::default());
-        state.tree.later.insert(String::new());
+        state.tree.marks.later.insert(String::new());
     }
 }
 
@@ -398,7 +396,7 @@ fn count_reads(stages: &Stages, inputs: &Inputs) -> Vec<usize> {
 fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepError> {
     let found = user::find(name, state.config.user.as_deref(), &state.tree);
     let found = found.map_err(|error| error_chain(&error))?;
-    let is_missing = found == Presence::Absent && !state.tree.later.contains("");
+    let is_missing = found == Presence::Absent && !state.tree.marks.later.contains("");
     let missing = || is_missing.then(|| user::missing(name));
     let error = user::lost_backslash(written, name).or_else(missing);
     error.map_or(Ok(()), Err)

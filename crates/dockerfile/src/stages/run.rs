@@ -41,7 +41,7 @@ use self::keys::Keys;
 pub(super) use self::needs_system::needs_system;
 pub(crate) use self::needs_system::{KnownPackages, script_error};
 use super::choco_feed::ChocoFeed;
-use super::drive::{PathKind, Tree};
+use super::drive::{Marks, PathKind, Tree};
 use super::state::StageState;
 use super::{Evaluation, Stages};
 use crate::instruction::{ParsedInstruction, RunInstruction};
@@ -60,12 +60,8 @@ pub(super) struct RunResult {
     /// A file after the layer's changes to it.
     pub(super) seen: Option<PlannedEntry>,
     pub(super) notes: Vec<String>,
-    /// Paths whose contents depend on downloads.
-    pub(super) later: BTreeSet<String>,
-    /// Logs that only Windows writes.
-    pub(super) logs: BTreeSet<String>,
-    /// Features of Chocolatey that lines turned on or off.
-    pub(super) features: BTreeMap<&'static str, bool>,
+    /// Those of the drive after the line.
+    pub(super) marks: Marks,
 }
 
 /// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
@@ -159,9 +155,7 @@ pub(super) fn execute(
         },
         seen: running.server.seen,
         notes: changes.notes,
-        later: running.tree.later,
-        logs: running.tree.logs,
-        features: running.tree.features,
+        marks: running.tree.marks,
     })
 }
 
@@ -416,7 +410,7 @@ impl RunState<'_> {
 
 impl ImageState for RunState<'_> {
     fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
-        if self.tree.later.contains(&path.key()) && !path.components().is_empty() {
+        if self.tree.marks.later.contains(&path.key()) && !path.components().is_empty() {
             return Lookup::Deferred(Deferred);
         }
         if self.is_log(path) {
@@ -478,7 +472,7 @@ impl ImageState for RunState<'_> {
     }
 
     fn is_log(&self, path: &ImagePath) -> bool {
-        self.tree.logs.contains(&path.key())
+        self.tree.marks.logs.contains(&path.key())
     }
 
     fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
@@ -502,7 +496,7 @@ impl ImageState for RunState<'_> {
     }
 
     fn chocolatey_feature(&self, name: &str) -> Option<bool> {
-        self.tree.features.get(name).copied()
+        self.tree.marks.features.get(name).copied()
     }
 
     fn restart_required(&self) -> bool {
@@ -558,11 +552,11 @@ impl ImageState for RunState<'_> {
                 Ok(())
             }
             ImageAction::Log(path) => {
-                self.tree.logs.insert(path.key());
+                self.tree.marks.logs.insert(path.key());
                 Ok(())
             }
             ImageAction::ChocolateyFeature { name, is_enabled } => {
-                self.tree.features.insert(name, is_enabled);
+                self.tree.marks.features.insert(name, is_enabled);
                 Ok(())
             }
             ImageAction::Note(note) => {
@@ -579,7 +573,7 @@ impl ImageState for RunState<'_> {
             ImageAction::Install(install) => self.install(&install),
             ImageAction::Unpack(unpack) => self.unpack(&unpack),
             ImageAction::Unclear(path) => {
-                self.tree.later.insert(path.key());
+                self.tree.marks.later.insert(path.key());
                 Ok(())
             }
             ImageAction::UserVariable { hive, name, data } => {

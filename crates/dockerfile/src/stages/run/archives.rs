@@ -23,7 +23,7 @@ impl RunState<'_> {
     pub(super) fn unpack(&mut self, unpack: &UnpackAction) -> Result<(), ScriptError> {
         if self.is_pending_download(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
-            self.tree.later.insert(unpack.into.key());
+            self.tree.marks.later.insert(unpack.into.key());
             return Ok(());
         }
         let archive = self.archive(&unpack.archive)?;
