@@ -431,7 +431,7 @@ async fn every_screen_shows_it_whole_in_light_and_dark() {
                     assert!(head[1].as_f64().unwrap() < 60.0, "two lines: {heads}");
                 }
                 let name = format!("report-{nodes}-nodes-{screen}-{scheme}.png");
-                keep(&name, &browser.whole_page().await);
+                keep(&name, &browser.screenshot().await);
             }
         }
     }

@@ -11,7 +11,7 @@ const HEAD: &str = "# Registries
 
 **No vendor's registry was tested.** The tests in `tests/it/registry_products` simulate each one as a server with the [differences](#differences) from `distribution` below. A source about one release counts for all. `distribution` 2.8.2 is Debian's package itself.
 
-Tested are `build --push` on Microsoft's base and on one in the registry, `mirror` of a base, `inspect` of every layer, `base list` of all tags, and `doctor`, with small layers and one of 33 MiB.
+Tested are `build --push` on Microsoft's base and on one in the registry, `base list` of all tags, `doctor`, and, also with a layer of 33 MiB, `mirror` of a base and `inspect` of every layer.
 
 | Registry | Tests passed |
 | --- | --- |

@@ -46,7 +46,8 @@ pub fn visit(profile: &'static Profile) -> VisitResult {
         printed: String::new(),
     };
     let outcomes = [
-        (runner.build(SMALL), Some(runner.build(LARGE))),
+        // A build moves the base's layers as a mirror does.
+        (runner.build(), None),
         (runner.mirror(SMALL), Some(runner.mirror(LARGE))),
         (runner.inspect(SMALL), Some(runner.inspect(LARGE))),
         (runner.list(), None),
@@ -153,8 +154,8 @@ impl CommandRunner {
     }
 
     /// Builds on Microsoft's base and, if the registry can store it, on the same base there.
-    fn build(&mut self, size: usize) -> bool {
-        let running = self.running(size, true);
+    fn build(&mut self) -> bool {
+        let running = self.running(SMALL, true);
         let place = self.place();
         let mut bases = vec![MCR.host];
         if self.target.name == self.profile.name {
