@@ -1,6 +1,6 @@
 //! Nodes as `kubectl get nodes -o json` prints them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Deserializer};
 use serde_path_to_error::Segment;
@@ -11,7 +11,8 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::pod::Hyperv;
 use super::yaml::{
-    Document, Items, MOST_OBJECTS, documents, excerpt, too_many_objects, without_place,
+    Document, Items, LIST_WITHOUT_KIND, LIST_WITHOUT_KIND_HINT, MOST_OBJECTS, documents, excerpt,
+    too_many_objects, without_place,
 };
 
 /// Label with a node's operating system.
@@ -198,8 +199,14 @@ pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
             .hint("kubectl may have failed: run `kubectl get nodes -o json` by itself"));
     }
     let mut list = NodeList::default();
+    // Lists of one cluster may overlap.
+    let mut uids = HashSet::new();
     for document in read_documents(text)? {
         for item in document.into_items()? {
+            let uid = &item.metadata.uid;
+            if !uid.is_empty() && !uids.insert(uid.clone()) {
+                continue;
+            }
             match item.kind.as_deref() {
                 None | Some("Node") => list.add(item),
                 Some(kind) => return Err(other_kind(&format!("an item of kind {kind:?}"))),
@@ -213,27 +220,49 @@ pub fn read_nodes(text: &str) -> Result<NodeList, Problem> {
     Ok(list)
 }
 
-/// Parses the documents of a text. JSON as kubectl prints it is read without its irrelevant fields,
-/// everything else as a whole.
-fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
-    let malformed = |line, column, problem: &str, excerpt| {
-        no_list(format!(
-            "line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML"
-        ))
-        .excerpt(Some(excerpt))
-    };
-    if text.trim_start().starts_with('{') {
-        let mut json = serde_json::Deserializer::from_str(text);
-        match serde_path_to_error::deserialize(&mut json) {
-            Ok(document) if json.end().is_ok() => return Ok(vec![document]),
-            Err(error) if error.inner().is_data() => {
-                let inner = error.inner();
-                let (line, column) = (inner.line(), inner.column());
-                let (problem, excerpt) = (error.to_string(), excerpt(text, line, column));
-                return Err(malformed(line, column, without_place(&problem), excerpt));
+/// Error for what is wrong at a place of a text.
+fn malformed(line: usize, column: usize, problem: &str, excerpt: Excerpt) -> Problem {
+    no_list(format!(
+        "line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML"
+    ))
+    .excerpt(Some(excerpt))
+}
+
+/// An answer of the API server in place of a list.
+#[derive(Deserialize)]
+struct ApiStatus {
+    kind: String,
+    message: String,
+}
+
+/// Parses JSON as kubectl prints it, without its irrelevant fields; none if the text is something
+/// else.
+fn read_json(text: &str) -> Result<Option<NodeObject>, Problem> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    match serde_path_to_error::deserialize(&mut json) {
+        Ok(document) if json.end().is_ok() => Ok(Some(document)),
+        Err(error) if error.inner().is_data() => {
+            if let Ok(ApiStatus { kind, message }) = serde_json::from_str(text)
+                && kind == "Status"
+            {
+                let found = format!("an error of the API server: {message}");
+                return Err(other_kind(&found));
             }
-            _ => {}
+            let inner = error.inner();
+            let (line, column) = (inner.line(), inner.column());
+            let (problem, excerpt) = (error.to_string(), excerpt(text, line, column));
+            Err(malformed(line, column, without_place(&problem), excerpt))
         }
+        _ => Ok(None),
+    }
+}
+
+/// Parses the documents of a text.
+fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
+    if text.trim_start().starts_with('{')
+        && let Some(document) = read_json(text)?
+    {
+        return Ok(vec![document]);
     }
     let read = documents(text)
         .map_err(|error| malformed(error.line, error.column, &error.problem, error.excerpt))?;
@@ -246,11 +275,16 @@ fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
                 line,
                 json,
                 item_lines,
+                lacks_kind,
             } = document;
             let wrong =
                 |line, problem: &str| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
             if !json.starts_with('{') {
-                return Err(wrong(line, "found plain text or a list"));
+                return Err(wrong(line, "found plain text or a list without `items`"));
+            }
+            if lacks_kind {
+                let problem = format!("found {LIST_WITHOUT_KIND}");
+                return Err(wrong(line, &problem).hint(LIST_WITHOUT_KIND_HINT));
             }
             items += item_lines.len();
             if items > MOST_OBJECTS {
@@ -442,6 +476,8 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use wincimg_common::diagnose::Diagnose;
+
     use super::*;
 
     fn message(text: &str) -> String {
@@ -563,6 +599,8 @@ mod tests {
             let expected = format!("expected a list of nodes, found {found}");
             assert_eq!(message(text), expected);
         }
+        let refused = r#"{"kind":"Status","metadata":{},"status":"Failure","message":"no rights"}"#;
+        assert!(message(refused).ends_with("the API server: no rights"));
         for empty in [
             r#"{"kind":"List","items":[]}"#,
             r#"{"kind":"List","items":null}"#,
@@ -575,6 +613,30 @@ mod tests {
         assert!(message("{\"kind\":\n \"Li").starts_with("line 2, column "));
         assert!(message("").starts_with("it is empty"));
         assert!(message(" \r\n").starts_with("it is empty"));
+    }
+
+    #[test]
+    fn a_list_whose_end_is_missing_is_refused() {
+        // As kubectl prints it: the kind is behind the items.
+        let start = "apiVersion: v1\nitems:\n- kind: Node\n  metadata:\n    name: w1\n";
+        for rest in ["", "    labels:\n", "  status:\n    nodeInfo: {}\nkind:"] {
+            let problem = read_nodes(&format!("{start}{rest}")).unwrap_err();
+            let message = problem.to_string();
+            assert!(message.contains("a list without its kind"), "{message}");
+            let hint = problem.diagnosis().hint.unwrap();
+            assert_eq!(hint, LIST_WITHOUT_KIND_HINT);
+        }
+        let list = read_nodes(&format!("{start}kind: List\n")).unwrap();
+        assert_eq!(list.others.len(), 1);
+    }
+
+    #[test]
+    fn a_node_of_overlapping_lists_is_one() {
+        let node = |uid: &str| format!(r#"{{"metadata":{{"name":"l","uid":"{uid}"}}}}"#);
+        let list = format!(r#"{{"items":[{},{}]}}"#, node("a"), node(""));
+        let other = format!(r#"{{"items":[{},{}]}}"#, node("a"), node("b"));
+        let nodes = read_nodes(&[list, other].concat()).unwrap();
+        assert_eq!(nodes.others.len(), 3);
     }
 
     #[test]
@@ -627,7 +689,7 @@ mod tests {
         for (text, problem) in [
             (wrong, "items[1].metadata.labels.a: invalid type"),
             ("NAME STATUS\nw1 Ready\n", "found plain text or a list"),
-            ("- kind: Node\n", "found plain text or a list"),
+            ("- kind: Node\n", "a list without `items`"),
             ("kind: Pod\n", "found kind \"Pod\""),
             ("items: [\n", "expected a list of nodes as JSON or YAML"),
             ("# nothing\n", "the node list is empty"),

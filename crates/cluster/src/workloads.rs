@@ -21,7 +21,8 @@ use super::controller::Controller;
 use super::pod::{PodTemplate, RuntimeClass};
 use super::pod_templates::is_of_kubernetes;
 use super::yaml::{
-    Document, Items, MOST_OBJECTS, SyntaxError, documents, object, part, too_many_objects,
+    Document, Items, LIST_WITHOUT_KIND, LIST_WITHOUT_KIND_HINT, MOST_OBJECTS, SyntaxError,
+    documents, object, part, too_many_objects,
 };
 
 /// An object that creates pods.
@@ -237,6 +238,7 @@ impl WorkloadList {
             line,
             json,
             item_lines,
+            lacks_kind,
         } = document;
         let wrong = |problem: String| unreadable(format!("line {line}: {problem}"));
         let no_object = |found: &str| {
@@ -268,8 +270,13 @@ impl WorkloadList {
                     line: item_lines.get(number).copied().unwrap_or(line),
                     json: name_item(item.get(), &kind, api_version),
                     item_lines: Vec::new(),
+                    lacks_kind: false,
                 };
                 self.add_document(item, file, text, depth - 1)?;
+            }
+            if lacks_kind {
+                let problem = wrong(format!("found {LIST_WITHOUT_KIND}"));
+                return Err(problem.hint(LIST_WITHOUT_KIND_HINT).into());
             }
             return Ok(());
         }

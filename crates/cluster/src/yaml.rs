@@ -26,7 +26,16 @@ pub(super) struct Document {
     pub(super) json: String,
     /// Line where each of its `items` begins.
     pub(super) item_lines: Vec<usize>,
+    /// True for YAML with items and without the kind, which kubectl prints behind them: its end may
+    /// be missing. JSON without its end is not valid.
+    pub(super) lacks_kind: bool,
 }
+
+/// The name of such a document in errors, and the hint.
+pub(super) const LIST_WITHOUT_KIND: &str =
+    "a list without its kind, which kubectl prints last: the end of the list may be missing";
+pub(super) const LIST_WITHOUT_KIND_HINT: &str =
+    "print the list again; if it is complete, add the line `kind: List`";
 
 /// Syntax error, with its position counted from 1.
 #[derive(Debug)]
@@ -204,6 +213,7 @@ fn strict_yaml_documents(
             line: line_of(&document),
             item_lines: document.value.item_lines,
             json: document.value.json,
+            lacks_kind: document.value.lacks_kind,
         })
         .collect())
 }
@@ -261,6 +271,7 @@ fn json_documents<D: DeserializeOwned>(text: &str) -> Result<Vec<Document>, Synt
                     line,
                     json: json.to_owned(),
                     item_lines: json_item_lines(json, line),
+                    lacks_kind: false,
                 });
             }
             Some(Err(error)) => {
@@ -384,6 +395,7 @@ macro_rules! visit_scalars {
 struct SpannedItems {
     json: String,
     item_lines: Vec<usize>,
+    lacks_kind: bool,
 }
 
 impl<'de> Deserialize<'de> for SpannedItems {
@@ -397,6 +409,7 @@ impl From<Value> for SpannedItems {
         Self {
             json: value.to_string(),
             item_lines: Vec::new(),
+            lacks_kind: false,
         }
     }
 }
@@ -423,7 +436,11 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
             push_item(&mut json, &item.value.0);
         }
         json.push(']');
-        Ok(SpannedItems { json, item_lines })
+        Ok(SpannedItems {
+            json,
+            item_lines,
+            lacks_kind: false,
+        })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SpannedItems, A::Error> {
@@ -438,8 +455,12 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
             };
             fields.insert(key, value);
         }
-        let json = json_object(fields);
-        Ok(SpannedItems { json, item_lines })
+        let has_kind = fields.get("kind").is_some_and(|kind| kind != "null");
+        Ok(SpannedItems {
+            json: json_object(fields),
+            lacks_kind: !has_kind && !item_lines.is_empty(),
+            item_lines,
+        })
     }
 }
 

@@ -106,6 +106,19 @@ fn a_fault_in_an_item_of_a_list_is_reported_at_the_item() {
 }
 
 #[test]
+fn a_list_whose_end_is_missing_is_refused() {
+    // As kubectl prints it: the kind is behind the items.
+    let start = "apiVersion: v1\nitems:\n- kind: Service\n  metadata:\n    name: a\n";
+    for rest in ["", "    labels:\n", "kind:"] {
+        let message = message(&format!("{start}{rest}"));
+        let expected = "line 1: found a list without its kind";
+        assert!(message.starts_with(expected), "{message}");
+    }
+    listed(&format!("{start}kind: List\n"));
+    listed("{\"items\": [{\"kind\": \"Service\"}]}");
+}
+
+#[test]
 fn there_is_a_limit_on_objects_and_on_their_size() {
     const MOST: usize = 100_000;
     let list = |item: &str, count| {
