@@ -203,6 +203,30 @@ fn what_is_missing_is_left_out_and_named() {
 }
 
 #[test]
+fn a_pause_image_that_is_missing_for_a_build_is_named() {
+    let site = site();
+    let nodes = [
+        ("win-a", Some("17763.973"), "web"),
+        ("win-b", Some("20348.2402"), "web"),
+    ];
+    write_nodes(&site, &nodes[..1]);
+    command(&site, "build", &[]).assert().code(0);
+    let both = site.text("fleet.toml");
+    fleet(&site, "[[image]]\nbuild = \"./web\"\n");
+    write_nodes(&site, &nodes);
+    command(&site, "build", &[]).assert().code(0);
+    site.write("fleet.toml", both);
+    let output = command(&site, "prepull", &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    says(
+        &stderr(&output),
+        &warning(&["apps/pause:3.9", "build 20348"]),
+    );
+    // Another one is not checked.
+    objects(&site, &["--pause", "repo.lan/pause:1"], 0);
+}
+
+#[test]
 fn what_does_not_start_on_a_node_is_left_out_and_named() {
     let site = published();
     let nodes = [

@@ -9,7 +9,7 @@ use wincimg_oci::document::{Descriptor, Digest};
 
 use crate::build_nodes::BuildNodes;
 use crate::manifests::{COMPONENT, INSTANCE, kubectl, labels, namespace};
-use crate::nodes::OS_LABEL;
+use crate::nodes::{Node, OS_LABEL};
 use crate::scheduling::{Operator, Requirement};
 use crate::selector::LabelSelector;
 
@@ -27,6 +27,14 @@ pub struct PrepullImage {
     pub host_process: bool,
     /// The nodes that it is for, among those of the build.
     pub selector: Option<LabelSelector>,
+}
+
+impl PrepullImage {
+    /// True if the pod that pulls it runs on a node and needs the image of a pause container.
+    pub fn needs_pause_on(&self, node: &Node) -> bool {
+        let selector = self.selector.as_ref();
+        !self.host_process && selector.is_none_or(|selector| selector.matches(node))
+    }
 }
 
 /// The images for the nodes of a build, in any order.

@@ -105,8 +105,9 @@ impl PrepullArgs {
         let fleet = Fleet::read(&self.file)?;
         let nodes = self.hosts.distinct_builds(session)?.nodes;
         let ctx = online(&self.connection, session)?;
+        let pause = self.pause.clone();
         let found =
-            registry_args::run(async { Ok(prepull(&fleet, &nodes, &ctx.registry).await?) })?;
+            registry_args::run(async { Ok(prepull(&fleet, &nodes, &ctx.registry, pause).await?) })?;
         for LeftOut {
             image,
             nodes,
@@ -127,7 +128,7 @@ impl PrepullArgs {
         for build in &found.builds {
             warn_of_missing_labels(&build.nodes, &nodes, &[], session);
         }
-        let pause = self.pause_image(&found)?;
+        let pause = pause_image(&found)?;
         let objects = self.manifests(&pause).objects(&found.builds);
         match &self.kustomize {
             Some(folder) => write_kustomization(folder, &objects)?,
@@ -182,18 +183,6 @@ impl PrepullArgs {
         command_line(&words)
     }
 
-    fn pause_image(&self, found: &FleetPrepull) -> Result<String, Failure> {
-        let image = self.pause.clone().or_else(|| found.pause.clone());
-        if image.is_none() && found.builds.iter().any(PrepullBuild::needs_pause) {
-            let problem = "no image for the pause containers";
-            return Err(Failure::usage(problem).hint(
-                "name your nodes' pause image with --pause IMAGE, or add an image to the fleet \
-                 with build = \"pause\" and build it",
-            ));
-        }
-        Ok(image.unwrap_or_default())
-    }
-
     fn manifests(&self, pause: &str) -> PrepullManifests {
         PrepullManifests {
             namespace: self.namespace.clone(),
@@ -203,6 +192,17 @@ impl PrepullArgs {
             max_unavailable: self.max_unavailable.clone(),
         }
     }
+}
+
+fn pause_image(found: &FleetPrepull) -> Result<String, Failure> {
+    if found.pause.is_none() && found.builds.iter().any(PrepullBuild::needs_pause) {
+        let problem = "no image for the pause containers";
+        return Err(Failure::usage(problem).hint(
+            "name your nodes' pause image with --pause IMAGE, or add an image to the fleet with \
+             build = \"pause\" and build it",
+        ));
+    }
+    Ok(found.pause.clone().unwrap_or_default())
 }
 
 /// The first line of each file of a kustomization.

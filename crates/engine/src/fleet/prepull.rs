@@ -28,10 +28,21 @@ const PAUSE: &str = "pause";
 pub struct FleetPrepull {
     /// The images of each build of Windows, the oldest first; builds without any are left out.
     pub builds: Vec<PrepullBuild>,
-    /// The fleet's pause image, by digest.
+    /// The image of the pause containers: the fleet's by digest, unless another is named.
     pub pause: Option<String>,
     /// Images that nodes do not pull.
     pub left_out: Vec<LeftOut>,
+}
+
+impl FleetPrepull {
+    fn leave_out(&mut self, entry: &FleetEntry, refusals: Vec<Refusal>) {
+        let left_out = refusals.into_iter().map(|(nodes, reason)| LeftOut {
+            image: entry.label(),
+            nodes,
+            reason,
+        });
+        self.left_out.extend(left_out);
+    }
 }
 
 /// An image that nodes of a build do not pull.
@@ -81,12 +92,13 @@ struct PublishedVariant {
     layers: Vec<Descriptor>,
 }
 
-/// Finds the images of a fleet for nodes. The pause image is not among them: it keeps the pods that
-/// pull the others.
+/// Finds the images of a fleet for nodes. The pause image, the fleet's or another one, is not among
+/// them: it keeps the pods that pull the others.
 pub async fn prepull(
     fleet: &Fleet,
     nodes: &[Node],
     registry: &RegistryClient,
+    other_pause: Option<String>,
 ) -> Result<FleetPrepull, BoxError> {
     let entries = stream::iter(&fleet.entries);
     let found = entries.map(async |entry| (entry, published(entry, registry).await));
@@ -96,18 +108,20 @@ pub async fn prepull(
     for (entry, published) in found {
         let published = published?;
         if entry.is_pause() {
-            pause = published.map(|image| image.reference).or(pause);
+            pause = published.map(|image| (entry, image)).or(pause);
         } else {
             images.push((entry, published));
         }
     }
+    let pause = pause.filter(|_| other_pause.is_none());
+    let own_pause = pause.as_ref().map(|(_, image)| image.reference.clone());
     let mut result = FleetPrepull {
         builds: Vec::new(),
-        pause,
+        pause: other_pause.or(own_pause),
         left_out: Vec::new(),
     };
     for nodes_of_build in BuildNodes::of_each(nodes, &[]) {
-        let mut own = Vec::new();
+        let mut own: Vec<PrepullImage> = Vec::new();
         for (entry, published) in &images {
             let own_nodes = nodes_of_build.own(nodes);
             let own_nodes: Vec<&Node> = own_nodes.filter(|node| entry.matches(node)).collect();
@@ -119,12 +133,13 @@ pub async fn prepull(
                 None => (None, vec![(Vec::new(), no_image_for(own_nodes[0]))]),
             };
             own.extend(image);
-            let left_out = refusals.into_iter().map(|(nodes, reason)| LeftOut {
-                image: entry.label(),
-                nodes,
-                reason,
-            });
-            result.left_out.extend(left_out);
+            result.leave_out(entry, refusals);
+        }
+        if let Some((entry, image)) = &pause {
+            let needs_it = |node: &&Node| own.iter().any(|image| image.needs_pause_on(node));
+            let own_nodes: Vec<&Node> = nodes_of_build.own(nodes).filter(needs_it).collect();
+            let (_, refusals) = image.for_nodes(&own_nodes, None);
+            result.leave_out(entry, refusals);
         }
         if !own.is_empty() {
             result.builds.push(PrepullBuild {
@@ -154,11 +169,11 @@ impl PublishedImage {
                 Err(reason) => refused.push((*node, reason)),
             }
         }
-        let decisive = if refused.len() == nodes.len() {
-            refused.first()
-        } else {
-            refused.iter().find(|(node, _)| node.name.is_none())
-        };
+        let is_everywhere = refused.len() == nodes.len();
+        // What is missing is named with the build, what a runtime lacks with the nodes.
+        let decisive = refused.iter().find(|(node, reason)| {
+            node.name.is_none() || (is_everywhere && matches!(reason, NotPulled::Missing(_)))
+        });
         if let Some((_, reason)) = decisive {
             return (None, vec![(Vec::new(), reason.clone())]);
         }
@@ -174,6 +189,7 @@ impl PublishedImage {
             host_process: selected.iter().any(|it| it.variant.host_process),
             selector,
         };
+        let image = (!is_everywhere).then_some(image);
         let mut refusals: Vec<Refusal> = Vec::new();
         for (node, reason) in refused {
             let name = node.name.iter().cloned();
@@ -182,7 +198,7 @@ impl PublishedImage {
                 None => refusals.push((name.collect(), reason)),
             }
         }
-        (Some(image), refusals)
+        (image, refusals)
     }
 
     /// The images that a node may select, or the reason why it does not run one.
@@ -425,5 +441,13 @@ mod tests {
             assert!(pulled.is_none());
             assert!(refusals[0].0.is_empty(), "{refusals:?}");
         }
+        // What they lack themselves is said of them.
+        let old = Node {
+            runtime: ContainerRuntime::from_node("docker://20.10.9"),
+            ..odd
+        };
+        let (pulled, refusals) = index(&["-"]).for_nodes(&[&old], None);
+        assert!(pulled.is_none());
+        assert_eq!(refusals[0].0, ["odd"]);
     }
 }
