@@ -62,6 +62,8 @@ pub struct PodTemplate {
     pub(crate) os_name: Option<String>,
     /// If that is `windows`, the fields that the API server then refuses.
     pub(crate) linux_fields: Vec<String>,
+    /// The first container that contradicts the pod's `hostProcess`, which the API server refuses.
+    pub(crate) contradicts_host_process: Option<String>,
     /// User to whom the kubelet gives the token of its service account; none with that `os.name`.
     pub(crate) token_user: Option<i64>,
     /// Hyper-V isolation that it requests.
@@ -247,8 +249,14 @@ impl PodTemplate {
             .containers
             .iter()
             .partition(|container| container.host_process);
+        let contradiction = self.contradicts_host_process.as_ref().map(|name| {
+            (
+                format!("hostProcess of the container {name} contradicts that of the pod"),
+                "set both to the same value, or remove one".to_owned(),
+            )
+        });
         if own.is_empty() {
-            return Vec::new();
+            return contradiction.into_iter().collect();
         }
         let network = (!self.host_network).then(|| {
             (
@@ -268,7 +276,8 @@ impl PodTemplate {
                     .to_owned(),
             )
         });
-        network.into_iter().chain(beside).collect()
+        let problems = contradiction.into_iter().chain(network);
+        problems.chain(beside).collect()
     }
 
     /// Name of its runtime class if that is not in the input.
@@ -475,6 +484,17 @@ impl PodSpec {
         fields
     }
 
+    /// The first container that states another `hostProcess` than the pod.
+    fn contradicts_host_process(&self) -> Option<String> {
+        let of_pod = self.security_context.windows_options.host_process?;
+        let mut containers = self.init_containers.iter().chain(&self.containers);
+        let contradicting = containers.find(|container| {
+            let own = container.security_context.windows_options.host_process;
+            own.is_some_and(|own| own != of_pod)
+        });
+        contradicting.map(|container| container.name.clone())
+    }
+
     /// The user to whom the kubelet gives the token: that of all containers, if they agree.
     fn token_user(&self) -> Option<i64> {
         if self.automount_service_account_token.as_bool() == Some(false) {
@@ -542,6 +562,7 @@ impl From<PodObject> for PodTemplate {
     fn from(object: PodObject) -> Self {
         let spec = object.spec;
         let of_pod = spec.security_context.windows_options.host_process;
+        let contradicts_host_process = spec.contradicts_host_process();
         let is_windows = spec.os.as_ref().is_some_and(|os| os.name == "windows");
         let (linux_fields, token_user) = if is_windows {
             (spec.linux_fields(), None)
@@ -582,6 +603,7 @@ impl From<PodObject> for PodTemplate {
             },
             os_name: spec.os.map(|os| os.name),
             linux_fields,
+            contradicts_host_process,
             token_user,
             hyperv: requested_hyperv(&object.metadata.annotations),
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),

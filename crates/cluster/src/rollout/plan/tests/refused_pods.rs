@@ -105,8 +105,21 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
     let one_kind = "make all containers of the pod HostProcess containers, or move the others to \
                     another pod";
     let alone = format!(", {host_process}}}]");
+    let not_one = "securityContext: {windowsOptions: {hostProcess: false}}";
+    let contradicts = "hostProcess of the container a contradicts that of the pod";
+    let one_value = "set both to the same value, or remove one";
     for (more, reasons, fix) in [
         (alone.clone(), network.to_owned(), set_network.to_owned()),
+        (
+            format!("{alone}, hostNetwork: true, {not_one}"),
+            contradicts.to_owned(),
+            one_value.to_owned(),
+        ),
+        (
+            format!(", {not_one}}}], hostNetwork: true, {host_process}"),
+            contradicts.to_owned(),
+            one_value.to_owned(),
+        ),
         (
             format!(", {host_process}}}, {b}], hostNetwork: true"),
             beside.to_owned(),
@@ -129,6 +142,7 @@ fn a_pod_that_the_api_server_refuses_for_its_host_process_starts_nowhere() {
     for (kind, more) in [
         ("Pod", format!("{alone}, hostNetwork: true")),
         ("Pod", format!("}}], hostNetwork: true, {host_process}")),
+        ("Pod", format!("{alone}, hostNetwork: true, {host_process}")),
         // A template is filled in later.
         ("Pod", format!("{alone}, hostNetwork: '${{NETWORK}}'")),
         // Its operator may add the field.
