@@ -377,12 +377,14 @@ pub(super) fn resolve_images(
     }
     Ok(wanted
         .into_iter()
-        .map(|ImageRequest { reference, .. }| {
+        .map(|request| {
+            let reference = &request.reference;
             let known = given
-                .get(&reference)
-                .or_else(|| Image::with_placeholder(&reference))
-                .or_else(|| fetched.get(&reference).cloned());
-            known.unwrap_or_else(|| Image::unasked(reference))
+                .get(reference)
+                .or_else(|| Image::with_placeholder(reference))
+                .or_else(|| fetched.get(reference).cloned())
+                .or_else(|| request.invalid());
+            known.unwrap_or_else(|| Image::unasked(request.reference))
         })
         .collect())
 }

@@ -274,6 +274,18 @@ fn a_placeholder_in_the_name_of_an_image_is_named() {
 }
 
 #[test]
+fn a_name_that_no_image_can_have_is_not_asked_for_with_images() {
+    let pod = "kind: Pod\nmetadata: {name: x}\nspec: {os: {name: windows}, containers: [{name: a, \
+               image: '<NAME>.azurecr.io/a:1'}]}\n";
+    let (_, report) = answer_of(&mut workloads_offline(pod));
+    let check = &report["checks"][0];
+    assert_eq!(check["verdict"], "unknown");
+    let text = |key: &str| check[key].as_str().unwrap();
+    assert_contains!(text("reason"), "<NAME>.azurecr.io/a:1");
+    assert_contains!(text("fix"), "docker pull");
+}
+
+#[test]
 fn a_rollout_without_its_template_names_what_is_missing() {
     let text = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: ro, namespace: \
                 shop}\nspec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n";

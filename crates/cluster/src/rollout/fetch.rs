@@ -15,6 +15,9 @@ use super::image::{EntryContent, Image, ImageContent, Variant};
 /// Images fetched at once. Each takes one or two small documents, so latency dominates.
 pub(super) const PARALLEL: usize = 64;
 
+/// Hint for an invalid reference.
+const VALID_NAME: &str = "name the image as `docker pull` does";
+
 /// An image to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
@@ -31,6 +34,15 @@ impl ImageRequest {
         } else {
             Ok(Location::Registry(parse_reference(&self.reference)?))
         }
+    }
+
+    /// The image if its reference is not valid, so that nothing can pull it.
+    pub fn invalid(&self) -> Option<Image> {
+        let error = self.location().err()?;
+        Some(Image {
+            reference: Some(self.reference.clone()),
+            content: unreadable(&error, Some(VALID_NAME.to_owned())),
+        })
     }
 }
 
@@ -61,7 +73,7 @@ pub async fn fetch(wanted: &[ImageRequest], registry: &RegistryClient) -> Vec<Im
             reference: Some(image.reference.clone()),
             content: match location {
                 Ok(location) => answers[&location.to_string()].clone(),
-                Err(error) => unreadable(error, None),
+                Err(error) => unreadable(error, Some(VALID_NAME.to_owned())),
             },
         })
         .collect()
