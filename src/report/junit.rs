@@ -12,7 +12,7 @@ use wincimg_windows::compat::VerdictOutcome as Verdict;
 use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::matrix::HOSTS_BY_NAME;
-use super::names::escape_untrusted;
+use super::names::{escape_untrusted, workload_ids};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{Cause, causes, fixes, outlook};
 use super::{
@@ -29,9 +29,12 @@ pub(crate) fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) 
         Some(what_if) => format!("wincimg check-compat: {}", escape_untrusted(what_if)),
         None => "wincimg check-compat".to_owned(),
     };
+    let ids = workload_ids(rollout);
     let workloads = workload_outcomes(rollout);
-    let workloads =
-        workloads.map(|(workload, outcome)| workload_case(rollout, &outcome, workload, strict));
+    let workloads = workloads.map(|(workload, outcome)| {
+        let name = format!("{} starts", escape_untrusted(&ids[workload]));
+        workload_case(name, rollout, &outcome, workload, strict)
+    });
     let mut suites = vec![suite("workloads", workloads)];
     let placements = rollout.placements.iter();
     for placement in placements.filter(|placement| placement.workload.is_none()) {
@@ -148,6 +151,7 @@ fn case_on_all(
 
 /// Case of one workload: passed, or the findings of each image and kind of host.
 fn workload_case(
+    name: String,
     rollout: &Rollout,
     outcome: &WorkloadOutcome<'_>,
     workload: usize,
@@ -184,7 +188,7 @@ fn workload_case(
     });
     let is_told = failure.is_none() && !details.is_empty();
     TestCase {
-        name: format!("{} starts", escape_untrusted(&own.id)),
+        name,
         class: CLASS,
         failure,
         output: is_told.then(|| format!("{}\n{details}", escape_untrusted(outlook))),

@@ -1,9 +1,27 @@
 //! Short, unique names of workloads, images and nodes in a report.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wincimg_cluster::rollout::{Image, Rollout};
+use wincimg_cluster::workloads::{SourceLocation, Workload, WorkloadId};
 use wincimg_common::untrusted::Untrusted;
+
+/// `Deployment shop/web`, with the file if the manifests of several have that ID.
+pub(super) fn workload_ids(rollout: &Rollout) -> Vec<String> {
+    let mut files: HashMap<&WorkloadId, HashSet<&str>> = HashMap::new();
+    for workload in &rollout.workloads {
+        let file = workload.manifest().map(|manifest| manifest.file.as_str());
+        files.entry(&workload.id).or_default().extend(file);
+    }
+    let name = |workload: &Workload| {
+        let id = &workload.id;
+        match workload.manifest() {
+            Some(SourceLocation { file, .. }) if files[id].len() > 1 => format!("{id} in {file}"),
+            _ => id.to_string(),
+        }
+    };
+    rollout.workloads.iter().map(name).collect()
+}
 
 /// `shop/web`, with the kind if several share that name.
 pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
@@ -14,11 +32,12 @@ pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
     }
     let is_alone = |key| counts.get(&key) == Some(&1);
     ids()
-        .map(|id| {
+        .zip(workload_ids(rollout))
+        .map(|(id, whole)| {
             if is_alone((&id.namespace, &id.name)) {
                 format!("{}/{}", id.namespace, id.name)
             } else {
-                id.to_string()
+                whole
             }
         })
         .collect()

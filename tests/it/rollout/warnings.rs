@@ -118,11 +118,15 @@ fn several_manifests_of_an_object_are_named() {
         let mut command = wincimg();
         command
             .args(["--offline", "--host-build", "20348.2402", "--workloads"])
-            .arg(folder.path());
-        stderr(&command.output().unwrap())
+            .arg(folder.path())
+            .args(["--format", "junit"]);
+        let output = command.output().unwrap();
+        let cases = String::from_utf8_lossy(&output.stdout).into_owned();
+        stderr(&output) + &cases
     };
     manifest("dev", "web");
     manifest("prod", "web");
+    assert_contains!(said(), "dev.yaml starts", "prod.yaml starts");
     assert_contains!(
         said(),
         "2 manifests of Deployment default/web",
@@ -130,6 +134,7 @@ fn several_manifests_of_an_object_are_named() {
     );
     manifest("prod", "web2");
     assert!(!said().contains("manifests of"), "{}", said());
+    assert_contains!(said(), "Deployment default/web starts");
 }
 
 /// A layer whose registry sets this shutdown timeout in seconds.

@@ -210,6 +210,8 @@ impl<'a> ImageUsers<'a> {
             }
             let is_command = |step: &&ActionStep| matches!(step, ActionStep::Command(_));
             let rest = steps.split_off(steps.iter().take_while(is_command).count());
+            // Several manifests may be of one object.
+            steps.retain(|step| !commands.contains(step));
             // An absent owner is there once for each template of its pods.
             let is_new = rest.iter().any(|step| !by_hand.contains(step));
             if rest.is_empty() || is_new && self.needs_rebuild(index) {

@@ -42,6 +42,13 @@ fn pods_that_are_replaced_once_deleted_are_deleted_one_by_one_after_the_change()
 }
 
 #[test]
+fn an_object_with_several_manifests_is_changed_once() {
+    let text = workload("Deployment", "");
+    let steps = |text: &str| steps_for(&["18363.900"], "17763.1158", text);
+    assert_eq!(steps(&format!("{text}---\n{text}")), steps(&text));
+}
+
+#[test]
 fn an_image_that_is_always_pulled_needs_no_restart_of_deleted_pods() {
     let set = workload("StatefulSet", ON_DELETE)
         .replace("{name: c,", "{name: c, imagePullPolicy: Always,");
