@@ -170,7 +170,7 @@ impl ReportArgs {
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.check_arguments(session)?;
-        let list = workloads::read(&self.workloads, &self.hosts, session)?;
+        let list = workloads::read(&self.workloads, &self.input_flags(), session)?;
         let mut nodes = self.hosts.listed_nodes(session)?;
         let (snapshot, of_cluster) = self.ask_cluster(&mut nodes)?;
         if self.skip_cordoned {
@@ -224,6 +224,19 @@ impl CheckCompat {
             watch::follow(&self.hosts, nodes, &request, self.report.format())?;
         }
         Ok(rollout.is_compatible(self.strict).into())
+    }
+
+    /// The flags of what is read besides workloads, as words of a command line.
+    fn input_flags(&self) -> Vec<String> {
+        let mut words = self.hosts.to_words();
+        for file in &self.image_files {
+            words.extend(["--images".to_owned(), file.display().to_string()]);
+        }
+        if self.offline {
+            words.push("--offline".to_owned());
+        }
+        words.extend(self.connection.to_words());
+        words
     }
 
     /// Returns true if images are named, directly or in workloads.

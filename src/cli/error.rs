@@ -97,6 +97,8 @@ impl Failure {
     /// Adds the name of the file at fault, for errors that only have a position in it.
     pub(super) fn at(mut self, file: &str) -> Self {
         self.error = anyhow::Error::msg(format!("{file}: {:#}", self.error));
+        let excerpt = self.diagnosis.excerpt.take();
+        self.diagnosis.excerpt = excerpt.map(|excerpt| excerpt.in_file(file));
         self
     }
 

@@ -274,6 +274,8 @@ fn bad_input_is_reported_with_its_place_and_exit_code_2() {
             .fails(2, "cluster/nodes", &["stdin"])
             .names(values);
         assert_eq!(failure.line, line, "{failure:#?}");
+        let file = line.map(|_| "stdin");
+        assert_eq!(failure.file.as_deref(), file, "{failure:#?}");
         assert!(!failure.hint.is_empty(), "{failure:#?}");
         assert!(failure.stderr.lines().count() <= 4, "{failure:#?}");
     }
@@ -434,7 +436,7 @@ fn a_kustomization_is_said_to_be_built_first() {
         ),
     ]);
     let build = format!(
-        "kubectl kustomize {} | wincimg check-compat --host-build 20348.1 -f -",
+        "kubectl kustomize {} | wincimg check-compat --host-build 20348.1 --offline -f -",
         folder.path().display()
     );
     let check = || {

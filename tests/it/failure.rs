@@ -18,7 +18,9 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The hint.
     pub(crate) hint: String,
-    /// The line of the file with the error.
+    /// The file with the error.
+    pub(crate) file: Option<String>,
+    /// Its line.
     pub(crate) line: Option<u64>,
     /// The output besides the object.
     pub(crate) stderr: String,
@@ -51,6 +53,7 @@ impl Failure {
             code: text("code"),
             message: text("message"),
             hint,
+            file: error["file"].as_str().map(str::to_owned),
             line: error["line"].as_u64(),
             stderr,
         }

@@ -449,7 +449,7 @@ fn refusals_say_what_to_do() {
             403,
             "cluster/denied",
             &["(403)", "nodes is forbidden: User \"ci\" cannot list"],
-            "templates/ci/kubernetes/rbac.yaml",
+            "bind this user to the roles of templates/ci/kubernetes/rbac.yaml",
         ),
         (400, "cluster/answer", &["(400)", "nodes"], ""),
     ] {

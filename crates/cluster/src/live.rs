@@ -327,7 +327,8 @@ impl Cluster {
                 let problem = format!("{address} refused to {what} (403): {message}");
                 let template = self.rbac_template;
                 Problem::new("cluster/denied", problem).hint(format!(
-                    "grant the permissions with: kubectl apply -f {template}"
+                    "bind this user to the roles of {template} in wincimg's repository: that file \
+                     binds a service account alone"
                 ))
             }
             _ => {

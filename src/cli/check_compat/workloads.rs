@@ -11,7 +11,7 @@ use wincimg_common::shell::command_line;
 
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
-use crate::cli::{Failure, HostArgs, Session, input};
+use crate::cli::{Failure, Session, input};
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
@@ -53,11 +53,10 @@ fn skipped(kustomization: &Path, name: String) -> SkippedObject {
     }
 }
 
-/// The command that builds a kustomization and checks it on the same hosts.
-fn build_command(kustomization: &Path, hosts: &HostArgs) -> String {
+/// The command that builds a kustomization and checks it with the same flags.
+fn build_command(kustomization: &Path, flags: &[String]) -> String {
     let folder = files::folder_of(kustomization).display().to_string();
     let build = command_line(&["kubectl", "kustomize", &folder]);
-    let flags = hosts.to_words();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let check = [&["wincimg", "check-compat"], &flags[..], &["-f", "-"]].concat();
     format!("{build} | {}", command_line(&check))
@@ -65,10 +64,10 @@ fn build_command(kustomization: &Path, hosts: &HostArgs) -> String {
 
 /// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
 /// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
-/// no objects of Kubernetes are skipped.
+/// no objects of Kubernetes are skipped. `flags` are those of the other inputs, for hints.
 pub(super) fn read(
     files: &[PathBuf],
-    hosts: &HostArgs,
+    flags: &[String],
     session: &Session,
 ) -> Result<WorkloadList, Failure> {
     let mut list = WorkloadList::default();
@@ -78,14 +77,14 @@ pub(super) fn read(
     for file in found.iter().filter(|file| is_kustomization(&file.path)) {
         let names = patch_files(&read_text(&file.path)?).into_iter();
         patches.extend(names.map(|name| files::folder_of(&file.path).join(name)));
-        build.get_or_insert_with(|| build_command(&file.path, hosts));
+        build.get_or_insert_with(|| build_command(&file.path, flags));
     }
     for FilePath { path, is_found } in found {
         let name = input::name(&path);
         if is_kustomization(&path) {
             session.warn(format_args!(
                 "skipped {name}: a kustomization is built first: {}",
-                build_command(&path, hosts)
+                build_command(&path, flags)
             ));
             list.skipped.push(skipped(&path, name));
             continue;

@@ -370,6 +370,12 @@ fn what_runs_nothing_is_counted_and_left_out_unless_it_is_asked_for() {
         ),
         object(
             "Job",
+            "paused",
+            json!({"parallelism": 0, "template": template}),
+            none.clone(),
+        ),
+        object(
+            "Job",
             "done",
             json!({"template": template}),
             json!({"completionTime": "2026-01-01T00:00:00Z"}),
@@ -387,9 +393,9 @@ fn what_runs_nothing_is_counted_and_left_out_unless_it_is_asked_for() {
         ids.collect::<Vec<_>>()
     };
     assert_eq!(names(&report), ["Deployment web"]);
-    assert_eq!(report["inactive"], 7);
+    assert_eq!(report["inactive"], 8);
     let (_, report) = answer_of(with_all.arg("--include-inactive"));
-    assert_eq!(names(&report).len(), 8, "{report}");
+    assert_eq!(names(&report).len(), 9, "{report}");
     // One of them may be for Windows.
     let (mut inactive, _folder) = check_objects(&nodes, &objects[2..3]);
     let nothing = line(&["warning: no active workload is for Windows"]);

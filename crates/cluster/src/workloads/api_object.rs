@@ -97,6 +97,7 @@ pub(super) fn templates_of(
 /// Returns true if an object runs no pods: scaled to zero, suspended, paused, or completed.
 pub(super) fn is_inactive(kind: &str, object: &Value) -> bool {
     let at = |pointer: &str| object.pointer(pointer);
+    let is_zero = |pointer: &str| at(pointer).and_then(Value::as_f64) == Some(0.0);
     let has_ended = |condition: &Value| {
         let word = |key: &str| condition.get(key).and_then(Value::as_str);
         matches!(word("type"), Some("Complete" | "Failed")) && word("status") == Some("True")
@@ -109,7 +110,8 @@ pub(super) fn is_inactive(kind: &str, object: &Value) -> bool {
             matches!(phase, Some("Succeeded" | "Failed" | "Error"))
         }
         "Job" => {
-            at("/status/completionTime").is_some_and(Value::is_string)
+            is_zero("/spec/parallelism")
+                || at("/status/completionTime").is_some_and(Value::is_string)
                 || conditions().is_some_and(|all| all.iter().any(has_ended))
         }
         "ScaledJob" => keda_says(object, "paused", "true"),
@@ -118,7 +120,7 @@ pub(super) fn is_inactive(kind: &str, object: &Value) -> bool {
     };
     is_ended
         || at("/spec/suspend").and_then(Value::as_bool) == Some(true)
-        || at("/spec/replicas").and_then(Value::as_f64) == Some(0.0)
+        || is_zero("/spec/replicas")
 }
 
 /// Returns true if an annotation of KEDA has this value.
