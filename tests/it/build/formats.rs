@@ -104,6 +104,25 @@ async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     assert_eq!(json_of(&mut command)["images"][0]["up_to_date"], true);
 }
 
+#[test(multi_thread)]
+async fn a_refused_push_names_the_commands_that_convert() {
+    let site = Site::new();
+    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
+        "PUT" if passed.path.contains("/manifests/") => {
+            ProxyFault::Answer(415, Vec::new(), String::new())
+        }
+        _ => ProxyFault::Pass,
+    };
+    let proxy = FaultProxy::start(site.host(), rule).await;
+    let mut build = site.build("pause");
+    build.args(["--host-build", "17763.973", "--tag", "1"]);
+    json_of(build.args(["--output", "oci:web"]));
+    let image = format!("{}/web:1", proxy.host());
+    let mut push = site.with_no_bases(&["push", "oci:web:1", &image]);
+    let refused = push.fails(3, "registry/manifest-format", &["application/vnd.oci."]);
+    refused.advises(&["wincimg image mirror", "--manifest-format docker"]);
+}
+
 #[test]
 fn zstd_cannot_be_in_dockers_format() {
     let site = Site::new();
