@@ -151,6 +151,31 @@ fn a_copy_does_not_remove_images_for_other_hosts_unless_told() {
 }
 
 #[test]
+fn an_artifact_with_the_configuration_of_an_image_is_copied_again_and_protected() {
+    let site = Site::new();
+    let image = |tag: &str| format!("{}/app:{tag}", site.host());
+    // As `oras push --artifact-platform` writes it.
+    let config = r#"{"architecture":"amd64","os":"linux"}"#;
+    site.registry.with(|stored| {
+        let artifact = json!({"schemaVersion": 2, "mediaType": MANIFEST,
+            "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
+                "size": config.len(), "digest": sha256(config.as_bytes()).to_string()},
+            "layers": [{"mediaType": "text/plain", "size": 2,
+                "digest": sha256(b"{}").to_string()}]});
+        stored.add_blob("app", config.into());
+        stored.add_blob("app", "{}".into());
+        stored.add_manifest("app", "artifact", MANIFEST, artifact.to_string().into());
+    });
+    let copy = |from: &str| site.with_no_bases(&["copy", &image(from), &image("1")]);
+    for up_to_date in [false, true] {
+        assert_eq!(json_of(&mut copy("artifact"))["up_to_date"], up_to_date);
+    }
+    let mut build = site.build("pause");
+    json_of(build.args(ONE).args(["-t", &image("own"), "--push"]));
+    copy("own").fails(1, "tag/taken", &["linux/amd64"]);
+}
+
+#[test]
 fn one_job_joins_what_the_jobs_of_a_matrix_built() {
     let site = Site::new();
     let image = |tag: &str| format!("{}/app:{tag}", site.host());

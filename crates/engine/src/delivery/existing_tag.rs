@@ -6,7 +6,8 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_oci::copy::CopyPlan;
 use wincimg_oci::document::{
-    Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim, media_type, needed_variant,
+    Descriptor, Digest, Document, ImageConfig, Index, Manifest, Platform, Verbatim, media_type,
+    needed_variant,
 };
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{EntryReader, EntryTarget, Location, Source, StoreError};
@@ -369,8 +370,9 @@ impl fmt::Display for TagEntry {
 /// A tag of a single image. A chart or another artifact has no platform.
 async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntry, StoreError> {
     if source.is_image(&manifest).await? {
-        let image = source.image(manifest).await?;
-        return Ok(TagEntry::new(image.index_entry()));
+        let platform = platform(source, &manifest).await?;
+        let entry = manifest.descriptor(manifest.media_type());
+        return Ok(TagEntry::new(entry.with_platform(platform)));
     }
     let name = "artifactType";
     let kind = manifest.other.get(name).cloned();
@@ -378,6 +380,13 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<TagEntr
     let mut descriptor = Document::Manifest(Box::new(manifest)).descriptor();
     descriptor.other.insert(name.to_owned(), kind);
     Ok(TagEntry::new(descriptor))
+}
+
+/// The platform of an image, whose layers are not checked: artifacts of oras have an image's
+/// configuration that names none.
+async fn platform(source: &Source, manifest: &Manifest) -> Result<Platform, StoreError> {
+    let config: Verbatim<ImageConfig> = source.read(&manifest.config).await?;
+    Ok(config.platform())
 }
 
 /// Reads the images that a tag leads to.
@@ -404,8 +413,7 @@ impl EntryReader for TagReader<'_> {
             Ok(Document::Index(inner)) => return Ok(EntryTarget::Index(inner)),
             Ok(Document::Manifest(manifest)) => {
                 if self.source.is_image(&manifest).await? {
-                    let image = self.source.image(*manifest).await?;
-                    let own = image.config().platform();
+                    let own = platform(self.source, &manifest).await?;
                     entry.line.version = version_of(&own);
                     if entry.line.platform.os.is_empty() {
                         entry.line.platform = own;
