@@ -1,16 +1,21 @@
 //! docker-archives as sources and sinks, checked with skopeo and dockerd.
 
 use std::fs;
+use std::io::Read;
 
 use serde_json::Value;
+use wincimg_common::diagnose::Diagnose;
 use wincimg_oci::archive::DockerArchive;
-use wincimg_oci::document::{Digest, Document, ImageConfig, Index, ManifestFormat, Verbatim};
+use wincimg_oci::document::{
+    Descriptor, Digest, Document, ImageConfig, Index, ManifestFormat, Verbatim, media_type, sha256,
+};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
 use wincimg_testkit::image_locations::{
     OS_VERSION, base, base_at, copy, files, no_registry, path, sink, skopeo, try_copy,
 };
+use wincimg_testkit::mirror_fixture::FOREIGN;
 use wincimg_testkit::windows_base::{StandIn, put_index};
 
 use crate::site::Site;
@@ -294,14 +299,39 @@ async fn the_layers_of_an_archive_are_found_where_only_its_list_names_them() {
     let names = [member(&diff_ids[0]), member(&diff_ids[1])];
     let new_list = list(&member(digest), [&names[0], &names[1]]);
     let old_list = list("config.json", [r"one\layer.tar", r"two\layer.tar"]);
-    let archives: [&[(&str, &[u8])]; 2] = [
+    // Later ones on Windows name foreign layers by digests of what they do not store, and none list
+    // an image without a tag.
+    let mut foreign = image.image.manifest().clone().into_value();
+    foreign.layers[0] = Descriptor::new(FOREIGN, sha256(b"compressed"), 10);
+    foreign.layers[1] = Descriptor::new(media_type::OCI_LAYER, diff_ids[1].clone(), 1);
+    let foreign = Verbatim::new(foreign).unwrap();
+    let entry = foreign.descriptor(foreign.media_type());
+    let foreign_index = Verbatim::new(Index::new(ManifestFormat::Oci, vec![entry])).unwrap();
+    let untagged = br#"{"schemaVersion":2,"manifests":null}"#;
+    let (image, one, two) = (member(digest), &*names[0], &*names[1]);
+    let archives: [&[(&str, &[u8])]; 4] = [
         &[
             ("index.json", index.bytes()),
             ("manifest.json", new_list.as_bytes()),
             (&member(empty.digest()), empty.bytes()),
-            (&member(digest), config),
-            (&names[0], &layers[0]),
-            (&names[1], &layers[1]),
+            (&image, config),
+            (one, &layers[0]),
+            (two, &layers[1]),
+        ],
+        &[
+            ("index.json", foreign_index.bytes()),
+            ("manifest.json", new_list.as_bytes()),
+            (&member(foreign.digest()), foreign.bytes()),
+            (&image, config),
+            (one, &layers[0]),
+            (two, &layers[1]),
+        ],
+        &[
+            ("index.json", untagged),
+            ("manifest.json", new_list.as_bytes()),
+            (&image, config),
+            (one, &layers[0]),
+            (two, &layers[1]),
         ],
         &[
             ("manifest.json", old_list.as_bytes()),
@@ -312,13 +342,7 @@ async fn the_layers_of_an_archive_are_found_where_only_its_list_names_them() {
     ];
     for members in archives {
         let file = path(&dir, "app.tar");
-        let mut tar = tar::Builder::new(fs::File::create(&file).unwrap());
-        for (name, bytes) in members {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(bytes.len() as u64);
-            tar.append_data(&mut header, name, *bytes).unwrap();
-        }
-        tar.into_inner().unwrap();
+        write_tar(&file, members);
         let from = format!("docker-archive:{file}:app:1");
         let to = format!("oci:{}:x", path(&dir, "layout"));
         let report = copy(&from, &to, &no_registry()).await;
@@ -326,6 +350,80 @@ async fn the_layers_of_an_archive_are_found_where_only_its_list_names_them() {
         let expected = [&diff_ids[0], &diff_ids[1], digest].map(ToString::to_string);
         assert_eq!(digests, expected.iter().collect::<Vec<_>>());
     }
+}
+
+fn write_tar(file: &str, members: &[(&str, &[u8])]) {
+    let mut tar = tar::Builder::new(fs::File::create(file).unwrap());
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, name, *bytes).unwrap();
+    }
+    tar.into_inner().unwrap();
+}
+
+/// `docker save app:1 IMAGE_ID` lists the tagged one alone.
+#[test]
+async fn an_image_that_only_the_list_has_is_one_of_several() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(&dir, "app.tar");
+    let images = [
+        base(),
+        StandIn::new(ManifestFormat::Oci, "10.0.20348.10", &[(900, 9)]),
+    ];
+    let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
+    images[0].put(&target, Some("app:1")).await;
+    images[1].put(&target, None).await;
+    target.finish().await.unwrap();
+    let mut tar = tar::Archive::new(fs::File::open(&file).unwrap());
+    let members = tar.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().display().to_string();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        (name, bytes)
+    });
+    let mut members: Vec<_> = members.collect();
+    let untagged = images[1].image.manifest();
+    members.retain(|(_, bytes)| bytes != untagged.bytes());
+    for (name, bytes) in &mut members {
+        if *name == "index.json" {
+            let mut index: Index = serde_json::from_slice(bytes).unwrap();
+            let is_tagged = |entry: &Descriptor| entry.digest != *untagged.digest();
+            index.manifests.retain(is_tagged);
+            *bytes = serde_json::to_vec(&index).unwrap();
+        }
+    }
+    let members: Vec<(&str, &[u8])> = members
+        .iter()
+        .map(|(name, bytes)| (&**name, &**bytes))
+        .collect();
+    write_tar(&file, &members);
+
+    let archive = DockerArchive::open(&file).await.unwrap();
+    let error = archive.resolve(None).await.unwrap_err();
+    assert_contains!(error, "several images", "app:1", "sha256:");
+    let tagged = archive.resolve(Some("app:1")).await.unwrap();
+    assert_eq!(tagged.digest(), images[0].image.digest());
+}
+
+#[test]
+async fn a_layer_with_zstd_is_refused_with_what_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(&dir, "app.tar");
+    let image = StandIn::new(ManifestFormat::Docker, OS_VERSION, &[(900, 9)]);
+    let list = r#"[{"Config": "config.json", "Layers": ["layer.tar.zst"]}]"#;
+    write_tar(
+        &file,
+        &[
+            ("manifest.json", list.as_bytes()),
+            ("config.json", image.image.config().bytes()),
+            ("layer.tar.zst", b"\x28\xb5\x2f\xfd and so on"),
+        ],
+    );
+    let error = DockerArchive::open(&file).await.unwrap_err();
+    assert_contains!(error, "zstd");
+    assert_contains!(error.diagnosis().hint.unwrap(), "skopeo copy", &file);
 }
 
 #[test]

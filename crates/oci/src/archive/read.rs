@@ -1,6 +1,6 @@
 //! Reads a docker-archive in place: one scan of the tar records the position of each member.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::files;
-use wincimg_common::shell::quote;
+use wincimg_common::shell::{command_line, quote};
 
 use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{
@@ -119,32 +119,62 @@ impl Contents {
             contents.index = Verbatim::<Index>::parse(bytes)
                 .map_err(|source| contents.unusable("index.json", source))?
                 .into_value();
-            if contents.lacks_layers() {
-                contents.index.manifests.clear();
-                contents.make_manifests()?;
-            }
+            contents.complete_index()?;
         } else if contents.members.get("manifest.json").is_some() {
-            contents.make_manifests()?;
+            contents.make_manifests(contents.saved_images()?)?;
         } else {
             return Err(contents.broken("it has neither manifest.json nor index.json"));
         }
         Ok(contents)
     }
 
-    /// Returns true if only `manifest.json` names the layers of an image, as in the archives of
-    /// Docker 25.0.0.
-    fn lacks_layers(&self) -> bool {
-        let saved = self.saved_images().unwrap_or_default();
-        let has_layers = |config: &str| {
-            let mut saved = saved.iter().filter(|image| image.config == config);
-            saved.any(|image| image.layers.as_ref().is_some_and(|it| !it.is_empty()))
-        };
-        self.index.manifests.iter().any(|entry| {
+    /// Adds the images that only `manifest.json` has, or has with all layers: Docker lists no image
+    /// without a tag in `index.json`.
+    fn complete_index(&mut self) -> Result<(), Problem> {
+        let mut saved = self.saved_images().unwrap_or_default();
+        let place = |member: &str| self.members.get(member).copied();
+        let (mut listed, mut incomplete) = (HashSet::new(), HashSet::new());
+        let mut seen = HashSet::new();
+        let mut open = self.index.manifests.clone();
+        while let Some(entry) = open.pop() {
+            if !seen.insert(entry.digest.clone()) {
+                continue;
+            }
             let bytes = self.read_blob(&entry.digest);
-            let document = bytes.and_then(|bytes| Document::of_entry(entry, bytes));
-            matches!(document, Ok(Document::Manifest(manifest))
-                if manifest.layers.is_empty() && has_layers(&blob_member(&manifest.config.digest)))
-        })
+            match bytes.and_then(|bytes| Document::of_entry(&entry, bytes)) {
+                Ok(Document::Index(index)) => open.extend(index.into_value().manifests),
+                Ok(Document::Manifest(manifest)) if self.lacks_layers(&manifest, &saved) => {
+                    incomplete.insert(entry.digest);
+                }
+                Ok(Document::Manifest(manifest)) => {
+                    listed.extend(place(&blob_member(&manifest.config.digest)));
+                }
+                // It may be any of the images, and is reported when it is read.
+                Err(_) if place(&blob_member(&entry.digest)).is_some() => return Ok(()),
+                Err(_) => {}
+            }
+        }
+        saved.retain(|image| place(&image.config).is_some_and(|it| !listed.contains(&it)));
+        let entries = &mut self.index.manifests;
+        entries.retain(|entry| !incomplete.contains(&entry.digest));
+        self.make_manifests(saved)
+    }
+
+    /// Returns true if only `manifest.json` names the layers that the archive has of an image: Docker
+    /// 25.0.0 wrote manifests without layers, and later ones on Windows name foreign layers by their
+    /// compressed form, which is not stored.
+    fn lacks_layers(&self, manifest: &Manifest, saved: &[SavedImage]) -> bool {
+        let is_stored = |member: &String| self.members.get(member).is_some();
+        let config = blob_member(&manifest.config.digest);
+        let mut saved = saved.iter().filter(|image| image.config == config);
+        let mut lacking = manifest.layers.iter();
+        let is_incomplete = manifest.layers.is_empty()
+            || lacking.any(|layer| !is_stored(&blob_member(&layer.digest)));
+        is_incomplete
+            && saved.any(|image| {
+                let layers = image.layers.as_deref().unwrap_or_default();
+                !layers.is_empty() && layers.iter().all(is_stored)
+            })
     }
 
     fn saved_images(&self) -> Result<Vec<SavedImage>, Problem> {
@@ -153,9 +183,9 @@ impl Contents {
             .map_err(|error| self.broken(format!("its manifest.json is damaged: {error}")))
     }
 
-    /// Generates the image manifests that an older archive lacks.
-    fn make_manifests(&mut self) -> Result<(), Problem> {
-        for image in self.saved_images()? {
+    /// Generates the manifests of images that only `manifest.json` names.
+    fn make_manifests(&mut self, saved: Vec<SavedImage>) -> Result<(), Problem> {
+        for image in saved {
             let manifest = self.manifest_of(&image)?;
             let entry = manifest.descriptor(manifest.media_type());
             self.blobs.insert(
@@ -214,8 +244,11 @@ impl Contents {
             .read_to_end(&mut magic)
             .map_err(failed)?;
         if magic == ZSTD {
-            return Err(self.broken(format!(
-                "its layer {member} is compressed with zstd, which docker-archive does not support"
+            let problem = format!("has a layer that is compressed with zstd, {member}");
+            let archive = format!("docker-archive:{}", self.path.display());
+            let copy = command_line(&["skopeo", "copy", &archive, "oci:DIR:TAG"]);
+            return Err(ARCHIVE.unusable(&self.path, problem).hint(format!(
+                "copy it to a layout, where such layers are read: `{copy}`"
             )));
         }
         if !magic.starts_with(&GZIP) {
