@@ -7,7 +7,7 @@ use axum::routing::get;
 use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan};
-use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::document::{ManifestFormat, media_type};
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::DockerRegistry;
@@ -132,14 +132,15 @@ async fn a_blob_that_the_registry_loses_is_copied_again() {
 
 /// As Docker's registry, unless its configuration allows the URLs.
 #[test]
-async fn the_last_refusal_of_an_image_with_foreign_layers_says_why() {
-    refused_foreign_layers(400, "MANIFEST_BLOB_UNKNOWN").await;
+async fn the_last_refusal_of_an_image_with_urls_says_why() {
+    refused_urls(true, 400, "MANIFEST_BLOB_UNKNOWN").await;
     // That of 2.8 with its usual configuration.
     let both = r#"UNKNOWN"},{"code":"MANIFEST_BLOB_UNKNOWN"#;
-    refused_foreign_layers(500, both).await;
+    refused_urls(true, 500, both).await;
+    refused_urls(false, 500, both).await;
 }
 
-async fn refused_foreign_layers(status: u16, code: &'static str) {
+async fn refused_urls(are_foreign: bool, status: u16, code: &'static str) {
     let rule = move |passed: &ProxiedRequest| {
         if passed.method == "PUT" && passed.path.contains("/manifests/") {
             let body = format!(r#"{{"errors":[{{"code":"{code}","message":"blob unknown"}}]}}"#);
@@ -149,8 +150,13 @@ async fn refused_foreign_layers(status: u16, code: &'static str) {
         }
     };
     let world = MirrorFixture::with_rule(rule).await;
-    let (base, _served) = foreign_base(OLD, 1);
+    let (mut base, _served) = foreign_base(OLD, 1);
     let name = "windows/servercore:1809";
+    if !are_foreign {
+        let urls = base.layers[0].0.urls.clone();
+        base = StandIn::new(ManifestFormat::Docker, OLD, &[]);
+        base.push(media_type::DOCKER_LAYER_GZIP, 900, 1, urls);
+    }
     world.publish(name, &base).await;
     let image = world.image(name);
     let source = Source::Registry(world.registry.repository(&image));

@@ -38,12 +38,13 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(forward)]
     Registry(#[from] RegistryError),
-    /// A registry rejected an image with foreign layers, because of their URLs or a missing blob.
+    /// A registry rejected an image whose layers have URLs, as foreign ones do, because of these or
+    /// a missing blob.
     #[error(transparent)]
     #[diagnose(
         forward,
-        hint = "the registry may refuse the URLs of the image's foreign layers: copy it from its \
-                registry with `wincimg image mirror IMAGE --to HOST`, which stores them"
+        hint = "the registry may refuse the URLs of the image's layers: copy it from its registry \
+                with `wincimg image mirror IMAGE --to HOST`, which stores the layers without them"
     )]
     ForeignLayers(RegistryError),
     /// A layout does not have the requested tag or digest.

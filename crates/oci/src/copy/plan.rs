@@ -24,8 +24,9 @@ pub enum Foreign {
     /// do, because they would be unusable without.
     #[default]
     Keep,
-    /// They are copied, from their `urls` if the source lacks them, and get ordinary media types.
-    /// The digests of manifests and indexes change; those of configurations do not.
+    /// They are copied, from their `urls` if the source lacks them, and get ordinary media types; no
+    /// layer keeps `urls`. The digests of manifests and indexes change; those of configurations do
+    /// not.
     MakeOrdinary,
 }
 
@@ -130,6 +131,15 @@ impl CopyPlan {
         plan.children.pop();
         plan.sources.pop();
         Ok(plan)
+    }
+
+    /// Returns true if layers have URLs in the published form.
+    pub(super) fn has_urls(&self) -> bool {
+        let mut documents = self.children.iter().chain([&self.root]);
+        documents.any(|document| {
+            matches!(document, Document::Manifest(manifest)
+                if manifest.layers.iter().any(|layer| !layer.urls.is_empty()))
+        })
     }
 
     /// Adds a document and its descendants, each once, children first.

@@ -152,13 +152,12 @@ impl Copier {
             return Ok(blobs);
         }
         let parts: Vec<&Descriptor> = plan.blobs.iter().map(|blob| &blob.descriptor).collect();
-        let has_foreign = plan.blobs.iter().any(|blob| skipped(blob, sink));
         let mut attempts = 0;
         while let Err(error) = publish(plan, sink, tag).await {
             attempts += 1;
             let forgotten = self.forget_lost(error, attempts, &parts, sink).await;
             forgotten.map_err(|error| match error {
-                StoreError::Registry(error) if has_foreign && error.is_blob_missing() => {
+                StoreError::Registry(error) if plan.has_urls() && error.is_blob_missing() => {
                     StoreError::ForeignLayers(error)
                 }
                 error => error,

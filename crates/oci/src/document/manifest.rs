@@ -70,14 +70,12 @@ impl Manifest {
         (!is_unspecific).then(|| media_type::is_config(&config.media_type))
     }
 
-    /// Gives foreign layers their ordinary media types and removes their URLs, so that clients pull
-    /// them from the registry.
+    /// Gives foreign layers their ordinary media types and removes the URLs of all, so that clients
+    /// pull them from the registry: containerd tries URLs first, whatever the type.
     pub(crate) fn make_layers_distributable(&mut self) {
         for layer in &mut self.layers {
-            if media_type::is_foreign(&layer.media_type) {
-                layer.media_type = media_type::distributable(&layer.media_type);
-                layer.urls.clear();
-            }
+            layer.media_type = media_type::distributable(&layer.media_type);
+            layer.urls.clear();
         }
     }
 

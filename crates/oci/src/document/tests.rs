@@ -126,7 +126,10 @@ fn foreign_layers_become_ordinary_and_lose_their_urls() {
         layers.filter(|layer| is_foreign(&layer.media_type)).count()
     };
     assert_eq!(foreign(&manifest), 1);
-    let ordinary = manifest.edit(Manifest::make_layers_distributable).unwrap();
+    // BuildKit keeps the URLs of a layer that it compressed again.
+    let urls = manifest.layers[0].urls.clone();
+    let with_urls = manifest.edit(|it| it.layers[1].urls = urls).unwrap();
+    let ordinary = with_urls.edit(Manifest::make_layers_distributable).unwrap();
     assert_eq!(foreign(&ordinary), 0);
     assert_eq!(ordinary.layers[0].media_type, media_type::DOCKER_LAYER_GZIP);
     assert!(ordinary.layers[0].urls.is_empty());
