@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
 use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
-use wincimg_oci::remote::Repository;
+use wincimg_oci::remote::{Repository, cosign_tags};
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
@@ -307,6 +307,39 @@ async fn who_does_not_know_the_question_is_asked_for_the_tag() {
         .await;
         assert_eq!(found.len(), 1, "{status}");
     }
+}
+
+#[test]
+async fn a_list_is_known_by_what_it_states() {
+    let (found, _) = listed_by(|asked| {
+        if asked.path.contains("/manifests/sha256-") {
+            let list = json!({
+                "schemaVersion": 2, "mediaType": INDEX, "manifests": [entry(1, OURS)],
+            });
+            return answer(200, &[], list.to_string());
+        }
+        answer(404, &[], "")
+    })
+    .await;
+    assert_eq!(found.len(), 1);
+}
+
+/// Artifactory answers 403 for a tag that does not exist.
+#[test]
+async fn a_refused_tag_that_is_derived_from_a_digest_does_not_exist() {
+    let (_, server) = scripted(|asked| match asked.path.as_str() {
+        "/v2/" => answer(200, &[], "{}"),
+        path if path.contains("/referrers/") => answer(404, &[], ""),
+        _ => answer(403, &[], ""),
+    });
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let image = sha256(b"image");
+    let found = repository.referrers(&image, None).await.unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    for (_, tag) in cosign_tags(&image) {
+        assert_eq!(repository.head_manifest(&tag).await.unwrap(), None);
+    }
+    repository.head_manifest("1").await.unwrap_err();
 }
 
 #[test]

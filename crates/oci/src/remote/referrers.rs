@@ -345,9 +345,12 @@ impl Repository {
         let Some(raw) = self.find_manifest(tag).await? else {
             return Ok(None);
         };
-        let is_index = media_type::is_index(&raw.media_type);
         let index = Verbatim::<Index>::verify(raw.bytes, &raw.digest).ok();
-        Ok(Some(match index.filter(|_| is_index) {
+        // Some registries announce any document as text.
+        let is_index = |index: &Verbatim<Index>| {
+            media_type::is_index(index.media_type.as_deref().unwrap_or(&raw.media_type))
+        };
+        Ok(Some(match index.filter(is_index) {
             Some(index) => List::Index(Box::new(index)),
             None => List::Other,
         }))
