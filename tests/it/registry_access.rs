@@ -9,7 +9,7 @@ use wincimg_oci::remote::{
     AuthScheme, HttpError, Protocol, RegistryClient, RegistryError, RegistryOptions,
 };
 use wincimg_testkit::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
-use wincimg_testkit::proxy::{FaultProxy, ProxyFault};
+use wincimg_testkit::proxy::{FaultProxy, ProxyFault, first};
 use wincimg_testkit::scripted::{answer, scripted};
 use wincimg_testkit::{
     chain, docker_config, loopback_login, options, push_image, repository, trusting,
@@ -65,6 +65,23 @@ async fn a_registry_on_this_machine_needs_no_flag_for_plain_http() {
         let registry = RegistryClient::new(own, Arc::new(Silent)).unwrap();
         let ping = registry.ping(&host).await.unwrap();
         assert_eq!(ping.connection, Protocol::PlainHttp);
+    }
+}
+
+/// As one that is just starting, or behind `kubectl port-forward`.
+#[test]
+async fn a_registry_on_this_machine_that_drops_a_connection_is_not_one_with_tls() {
+    let docker = DockerRegistry::plain();
+    for is_upload in [false, true] {
+        let rule = first(1, |_| true, ProxyFault::LoseAnswer);
+        let proxy = FaultProxy::start(docker.host(), rule).await;
+        let host = proxy.host();
+        let repository = repository(secure_options(&host), &format!("{host}/a"));
+        if is_upload {
+            push_image(&repository, "1").await;
+        } else {
+            assert_eq!(repository.head_manifest("1").await.unwrap(), None);
+        }
     }
 }
 

@@ -159,11 +159,16 @@ impl Host {
         })
     }
 
-    /// Returns true if a registry on this machine answers plain HTTP. A TLS server gets one request
-    /// that it cannot read, and no other.
+    /// Returns true if a registry on this machine answers plain HTTP. A TLS server gets two requests
+    /// that it cannot read, and no other: one that is just starting may drop the first.
     async fn is_plain(&self, connections: &HttpClient, http: &Url) -> bool {
         let was_asked = self.unanswered().take().is_some();
-        !was_asked && matches!(self.probe(connections, http).await, Ok(true))
+        for _ in usize::from(was_asked)..2 {
+            if let Ok(is_plain) = self.probe(connections, http).await {
+                return is_plain;
+            }
+        }
+        false
     }
 
     /// Docker Hub's API has another host name than references.
