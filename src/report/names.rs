@@ -95,14 +95,17 @@ pub(super) fn shorten_after(text: &str, most: usize, start: usize) -> String {
     first.chain(['…']).chain(last).collect()
 }
 
-/// `29 nodes`, `2 fixes`.
+/// `29 nodes`, `2 fixes`, `2 entries`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    let plural = match number {
-        1 => "",
-        _ if noun.ends_with('x') => "es",
-        _ => "s",
+    let (stem, plural) = match number {
+        1 => (noun, ""),
+        _ if noun.ends_with('x') => (noun, "es"),
+        _ => match noun.strip_suffix("ry") {
+            Some(stem) => (stem, "ries"),
+            None => (noun, "s"),
+        },
     };
-    format!("{number} {noun}{plural}")
+    format!("{number} {stem}{plural}")
 }
 
 /// `1 added, 2 changed`: the numbers above 0, or `none` without any.
@@ -145,6 +148,14 @@ mod tests {
             "shop/web:1", "a.lan/team/web:1", "b.lan/team/web:1", "api:2", "oci:./web:1",
         ];
         assert_eq!(images(&rollout), names);
+    }
+
+    #[test]
+    fn nouns_have_their_plurals() {
+        let nouns = ["node", "fix", "missing entry"];
+        let of = |number| nouns.map(|noun| count(number, noun));
+        assert_eq!(of(1), ["1 node", "1 fix", "1 missing entry"]);
+        assert_eq!(of(2), ["2 nodes", "2 fixes", "2 missing entries"]);
     }
 
     #[test]

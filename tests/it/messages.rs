@@ -124,6 +124,9 @@ fn an_image_missing_on_docker_hub_gets_a_hint() {
             &["inspect", "oci-archive:app.tar"],
             " docker-archive:app.tar?",
         ),
+        (&["inspect", "ocidir://image"], " oci:image"),
+        (&["inspect", "oci-layout://image"], " oci:image"),
+        (&["inspect", "oci:image@sha256:12"], " oci:image:sha256:12"),
         (
             &["inspect", "dir:image"],
             "`skopeo copy dir:image oci:DIR:TAG`",

@@ -40,6 +40,17 @@ fn short_timeouts(host: &str) -> Repository {
 }
 
 #[test]
+async fn a_blob_that_the_registry_lost_is_no_wrong_name() {
+    let docker = DockerRegistry::plain();
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    put(&repository, &Bytes::from_static(b"other")).await;
+    let error = repository.get_blob(&describe(b"lost"), 100).await;
+    let diagnosis = error.unwrap_err().diagnosis();
+    assert_eq!(diagnosis.code, "registry/not-found");
+    assert_contains!(diagnosis.hint.unwrap(), "push it again");
+}
+
+#[test]
 async fn a_download_that_is_cut_goes_on_by_range() {
     let bytes = Bytes::from(noise(3 * MIB, 1));
     let rule = first(2, reads_blob, ProxyFault::CutAnswer(MIB));

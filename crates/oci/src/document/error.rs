@@ -21,5 +21,7 @@ pub(super) fn shape(digest: &Digest, what: &str, error: serde_json::Error) -> Pr
 
 /// Error for a document whose stated type, announced type or fields disagree.
 pub(super) fn ambiguous(digest: &Digest, reason: impl Display) -> Problem {
-    unusable(format!("{digest} is ambiguous: {reason}"))
+    unusable(format!("{digest} is ambiguous: {reason}")).hint(
+        "the tool that wrote it, or its registry, made a mistake: build or push the image again",
+    )
 }

@@ -211,8 +211,10 @@ fn contradicting_documents_are_refused() {
         (media_type::DOCKER_INDEX, manifest_json()),
     ];
     for (announced, value) in cases {
-        let error = read(announced, bytes(&value)).unwrap_err().to_string();
+        let problem = read(announced, bytes(&value)).unwrap_err();
+        let error = problem.to_string();
         assert!(error.contains(" is ambiguous: "), "{announced}: {error}");
+        assert!(problem.diagnosis().hint.is_some(), "{announced}");
     }
 }
 

@@ -330,7 +330,8 @@ impl Pull {
                 let what = format!("read {}", self.name());
                 let mut request = repository.request(Method::GET, &path, what);
                 request.headers = headers;
-                self.check_range(self.registry.0.once(&request).await?)
+                let response = self.registry.0.once(&request).await;
+                self.check_range(response.map_err(RegistryError::of_blob)?)
             }
             BlobOrigin::Urls(urls) => self.request_urls(urls, &headers).await,
         }

@@ -237,6 +237,16 @@ impl RegistryError {
         }
     }
 
+    /// The error as that of a blob that a manifest names: the name and tag of the image are right.
+    pub(super) fn of_blob(mut self) -> Self {
+        if let Self::NotFound { hint, .. } = &mut self {
+            let lost =
+                "the registry lost a part of the image: push it again, or use another registry";
+            *hint = Some(lost.to_owned());
+        }
+        self
+    }
+
     /// The response or the transport's error.
     fn answer(&self) -> Option<&HttpError> {
         match self {

@@ -70,7 +70,16 @@ impl FromStr for Location {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(rest) = text.strip_prefix("oci:") {
             let (dir, tag) = split_path(text, rest)?;
-            Ok(Self::Layout { dir, tag })
+            // As oras and regctl name it.
+            let named = dir.to_str().and_then(|dir| dir.strip_suffix("@sha256"));
+            match (named, &tag) {
+                (Some(dir), Some(digest)) => Err(LocationError::Meant {
+                    text: text.to_owned(),
+                    is: "is not an image of a layout",
+                    meant: format!("type {}", quote(&format!("oci:{dir}:sha256:{digest}"))),
+                }),
+                _ => Ok(Self::Layout { dir, tag }),
+            }
         } else if let Some(rest) = text.strip_prefix("docker-archive:") {
             let (file, name) = split_path(text, rest)?;
             Ok(Self::Archive { file, name })
@@ -121,6 +130,7 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
     if let Some((name, rest)) = text.split_once(':')
         && let Some(scheme) = scheme_like(name)
     {
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
         return error("is not an image", format!("did you mean {scheme}:{rest}?"));
     }
     let is_archive = [".tar", ".tar.gz", ".tgz"]
@@ -157,9 +167,12 @@ fn folder_of(image: &str) -> &str {
 /// Returns the scheme that was probably meant. A name without host and folder is one of Docker's
 /// official images, none of which has a similar name.
 fn scheme_like(name: &str) -> Option<&'static str> {
-    // Skopeo's name for a layout in a tar file, which is read like an archive.
-    if name == "oci-archive" {
-        return Some("docker-archive");
+    match name {
+        // Skopeo's name for a layout in a tar file, which is read like an archive.
+        "oci-archive" => return Some("docker-archive"),
+        // Those of regctl and buildx for a layout.
+        "ocidir" | "oci-layout" => return Some("oci"),
+        _ => {}
     }
     ["oci", "docker-archive", "docker-daemon"]
         .into_iter()
