@@ -158,6 +158,8 @@ fn check_from(
     let mut found = Vec::from_iter(check_image(linted, stage, &from.image));
     if let Some(name) = from.name
         && let Some(first) = names.insert(name.clone(), line + 1)
+        // Only one of the two may be in the file that a template makes.
+        && !linted.has_template_lines
     {
         let message = format!("the stage \"{name}\" is already defined on line {first}");
         found.push(Finding::new(line, message));

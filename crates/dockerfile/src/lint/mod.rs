@@ -229,7 +229,10 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         created_users: OnceCell::new(),
         rights: OnceCell::new(),
         misplaced_directive: escapes::misplaced_directive(&file),
-        has_template_lines: file.lines().any(|it| it.trim_start().starts_with("{{")),
+        has_template_lines: file.lines().any(|it| {
+            let begun = it.trim_start();
+            begun.starts_with("{{") || begun.starts_with("{%")
+        }),
         options,
     })
 }
