@@ -27,7 +27,7 @@ const WITHOUT_LIKE: [&str; 6] = ["chgrp", "crontab", "nohup", "passwd", "rpm", "
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, what Windows has, and what PowerShell
 /// has in place of that.
-const PORTED: [(&str, &str, Option<&str>); 50] = [
+const PORTED: [(&str, &str, Option<&str>); 51] = [
     ("rm", "del or rd /s /q", None),
     ("cp", "copy or xcopy", None),
     ("mv", "move", None),
@@ -82,6 +82,7 @@ const PORTED: [(&str, &str, Option<&str>); 50] = [
     ("[", "if", None),
     ("[[", "if", None),
     ("test", "if", None),
+    ("exec", "the command without it", None),
 ];
 
 /// Commands of shells of Linux.
@@ -221,7 +222,10 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
     let is_file = has_extension(written, &["exe"]);
     let is_alias = is_powershell && ALIASES.contains(&program) && !is_file;
     // Of Windows Subsystem for Linux or of a program that is not in the file; `key =` of a hash table.
-    let is_other = written.contains(['\\', '/', '%', '$']) || first.starts_with('=');
+    // A block follows the `exec` of build scripts.
+    let is_other = written.contains(['\\', '/', '%', '$'])
+        || first.starts_with('=')
+        || program == "exec" && first.is_empty();
     // A program of one's own may have this name.
     let is_long = before.len() > LONGEST_BEFORE;
     let is_vague = || installed.is_vague || is_long || missing_folder::may_make(before);
