@@ -12,6 +12,11 @@ const FILES: [&str; 10] = [
     "conf", "ini", "json", "yml", "yaml", "properties", "sh", "cmd", "bat", "env",
 ];
 
+/// Files that text in any encoding breaks.
+const BINARY: [&str; 12] = [
+    "zip", "exe", "msi", "gz", "tgz", "tar", "7z", "cab", "dll", "nupkg", "vsix", "pfx",
+];
+
 /// Reports files that Windows PowerShell writes as UTF-16.
 pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_reread(step, it);
@@ -25,10 +30,12 @@ pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<F
                 || text.contains("get-content") && text.contains(&name)
         };
         let mut texts = stage.steps.iter().map(LintStep::lower_full_text);
-        let message = format!(
-            "Windows PowerShell writes {file} as UTF-16, which most programs do not read: write | \
-             Set-Content, or | Out-File -Encoding ascii"
-        );
+        let advice = if has_extension(file, &BINARY) {
+            "breaks it: let the program write the file, as in curl.exe -o"
+        } else {
+            "most programs do not read: write | Set-Content, or | Out-File -Encoding ascii"
+        };
+        let message = format!("Windows PowerShell writes {file} as UTF-16, which {advice}");
         let is_read = texts.any(sets_or_reads);
         (!is_read).then(|| step.finding_at(statement.at, message))
     })
@@ -39,7 +46,11 @@ fn utf16_file(statement: &PowerShellStatement) -> Option<&str> {
     redirected_file(&statement.text)
         .or_else(|| out_file(statement))
         .map(file_name)
-        .filter(|name| has_extension(name, &FILES))
+        .filter(|name| is_of_programs(name))
+}
+
+fn is_of_programs(file: &str) -> bool {
+    has_extension(file, &FILES) || has_extension(file, &BINARY)
 }
 
 /// File of `Out-File` without an encoding.
@@ -51,7 +62,7 @@ fn out_file(statement: &PowerShellStatement) -> Option<&str> {
         let option = word.to_ascii_lowercase();
         option.starts_with("-en") || word.starts_with('@')
     });
-    let file = words.find(|word| has_extension(unquoted(word), &FILES))?;
+    let file = words.find(|word| is_of_programs(unquoted(word)))?;
     // An encoding may follow the file.
     let is_named = words.next().is_none_or(|next| next.starts_with('-'));
     (!is_open && is_named).then(|| unquoted(file))
@@ -64,7 +75,7 @@ fn unquoted(word: &str) -> &str {
 /// File of a `>` outside of quotes.
 fn redirected_file(text: &str) -> Option<&str> {
     // A plain search is faster, and mostly finds nothing.
-    let text = Some(text).filter(|text| text.contains('>'))?;
+    let text = Some(text).filter(|text| text.contains('>') && !text.contains("--%"))?;
     let (at, _) = outside_quotes(text).find(|(at, c)| {
         let before = text[..*at].trim_end_matches('>');
         *c == '>' && before.ends_with(|c: char| c.is_whitespace() || "'\")*".contains(c))
