@@ -86,6 +86,13 @@ fn call_message(stage: &Stage<'_>, text: &str) -> String {
 fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Option<String> {
     let command = &step.commands()[index];
     let word = &command.words[0];
+    if is_cut_at_call(step, command) {
+        return Some(
+            "cmd ends the script of powershell at the & that it begins with, so that there is none: \
+             write the script in double quotes"
+                .to_owned(),
+        );
+    }
     let is_behind = is_behind_script(step, index);
     let is_assignment = word.value.starts_with('$')
         && word.value.len() > 1
@@ -132,6 +139,18 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     })
 }
 
+/// True for a PowerShell whose script begins with an `&` that cmd reads.
+fn is_cut_at_call(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let Some(last) = command.words.last() else {
+        return false;
+    };
+    let after = step.instruction.full_text()[last.range.end..].trim_start();
+    matches!(command.program(), "powershell" | "pwsh")
+        && command.next == NextOperator::Other
+        && script::is_command_option(&last.value)
+        && after.starts_with('&')
+}
+
 /// Returns true for a program whose name is in a variable of the file, which another rule reports.
 fn reads_variable(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) -> bool {
     let word = command.word(0);
@@ -162,7 +181,7 @@ fn powershell_block<'a>(step: &'a LintStep<'_>, command: &LintCommand) -> Option
 }
 
 /// What follows the parentheses that a text begins with.
-fn behind_parentheses(text: &str) -> Option<&str> {
+pub(super) fn behind_parentheses(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let (at, _) = outside_quotes(text).find(|(_, c)| {
         match c {
@@ -258,6 +277,21 @@ pub(super) fn is_reread(step: &LintStep<'_>, script: &LintScript) -> bool {
     script.is_nested && !is_quoted
 }
 
+/// True for what PowerShell takes for a file and its arguments.
+pub(super) fn is_file(step: &LintStep<'_>, script: &LintScript) -> bool {
+    let before = &step.lower_full_text()[..script.range.start];
+    let before = before.trim_end_matches(['"', '\'', ',', ' ']);
+    let option = before.rsplit([' ', ',', '"', '\'']).next();
+    let option = option.unwrap_or_default();
+    let is_option = match script.grammar {
+        // Without an option, its first argument is a file.
+        Grammar::PowerShellCore => !option.starts_with("-c"),
+        Grammar::PowerShell => matches!(option, "-file" | "-f"),
+        _ => false,
+    };
+    script.is_nested && is_option
+}
+
 /// True for a position that PowerShell reads itself, and no shell around it.
 pub(super) fn is_read_by_powershell(step: &LintStep<'_>, at: usize) -> bool {
     let mut scripts = step.powershell_scripts();
@@ -328,6 +362,10 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
         return Some(step.finding_at(word.start(), message));
     }
     let is_escaped = step.instruction.text().contains("^\"");
+    // Another rule says what becomes of the script.
+    if step.commands().iter().any(|it| is_cut_at_call(step, it)) {
+        return None;
+    }
     step.commands().iter().find_map(|command| {
         if let Some(word) = quoted_line_of_batch_file(step, command) {
             let message = "cmd writes the single quotes into the batch file, where they are a part of \

@@ -3,7 +3,7 @@
 use super::Finding;
 use super::quotes::is_stripped;
 use super::shell::BaseShell;
-use super::shells::{is_reread, is_shell};
+use super::shells::{is_file, is_reread, is_shell};
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, Word};
 
@@ -30,10 +30,25 @@ fn takes_spaces(command: &LintCommand) -> bool {
 
 /// The `C:\Program` of `C:\Program Files`, where that is two words.
 fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
-    let is_stripped = step.shell == BaseShell::Cmd && is_stripped(step.instruction.text());
-    if takes_spaces(command) || is_stripped {
+    if step.shell == BaseShell::Cmd && is_stripped(step.instruction.text()) {
         return None;
     }
+    let words = &command.words;
+    let files = command.files.iter().filter(|_| command.program() != "rem");
+    let mut redirected = files.filter_map(|file| {
+        let next = words.partition_point(|it| it.start() < file.range.end);
+        Some((file, words.get(next)?))
+    });
+    let pairs = words.windows(2).map(|pair| (&pair[0], &pair[1]));
+    let mut pairs = pairs.filter(|_| !takes_spaces(command));
+    let is_split = |(word, next): &(&Word, &Word)| is_split_path(step, word, next);
+    let found = redirected.find(is_split).or_else(|| pairs.find(is_split));
+    let (word, _) = found?;
+    (!is_whole_script(step, word)).then_some(word)
+}
+
+/// True for `C:\Program` and `Files…`, one after the other and without quotes.
+fn is_split_path(step: &LintStep<'_>, word: &Word, next: &Word) -> bool {
     let is_plain = |word: &Word| !word.is_quoted && !word.value.contains(['\'', '"', '`']);
     let is_rest = |text: &str| {
         let files = text.get(..5);
@@ -45,31 +60,20 @@ fn program_files<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
         let drive = start.strip_suffix(":\\program");
         drive.is_some_and(|drive| drive.ends_with(|c: char| c.is_ascii_alphabetic()))
     };
-    let found = command.words.windows(2).find(|pair| {
-        let (word, next) = (&pair[0], &pair[1]);
-        let between = step.instruction.part(word.range.start..next.range.start);
-        is_rest(&next.value)
-            && is_start(&word.value)
-            && is_plain(word)
-            && is_plain(next)
-            && !between.contains('^')
-    })?;
-    (!is_whole_script(step, &found[0])).then_some(&found[0])
+    is_rest(&next.value)
+        && is_start(&word.value)
+        && is_plain(word)
+        && is_plain(next)
+        && !step
+            .instruction
+            .part(word.start()..next.start())
+            .contains('^')
 }
 
 /// Returns true for the beginning of a script in quotes that cmd, `-File` or pwsh takes for a path.
 fn is_whole_script(step: &LintStep<'_>, word: &Word) -> bool {
-    let text = step.lower_full_text();
     step.scripts().iter().any(|script| {
-        let before = text[..script.range.start].trim_end_matches(['"', '\'', ',', ' ']);
-        let option = before.rsplit([' ', ',', '"', '\'']).next();
-        let option = option.unwrap_or_default();
-        let is_path = match script.grammar {
-            Grammar::Cmd => true,
-            // Without an option, its first argument is a file.
-            Grammar::PowerShellCore => !option.starts_with("-c"),
-            _ => matches!(option, "-file" | "-f"),
-        };
+        let is_path = script.grammar == Grammar::Cmd || is_file(step, script);
         is_path
             && script.range.start == word.start()
             && script.is_nested
@@ -79,6 +83,7 @@ fn is_whole_script(step: &LintStep<'_>, word: &Word) -> bool {
 
 fn path_message(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> String {
     let is_program = command.words.first() == Some(word);
+    let is_redirected = command.files.contains(word);
     let what = if is_program { "runs" } else { "gets" };
     let how = match command.grammar {
         Grammar::Unknown => "put the path in quotes",
@@ -90,6 +95,8 @@ fn path_message(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> Stri
     };
     let who = if is_program {
         "the shell"
+    } else if is_redirected {
+        "the redirection"
     } else {
         command.program()
     };

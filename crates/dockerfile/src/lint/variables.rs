@@ -7,7 +7,7 @@ use super::environment::{cmd_variables, powershell_variables, shell_variables, s
 use super::evaluation::EvaluatedStep;
 use super::quotes::takes_value;
 use super::shell::BaseShell;
-use super::shells::{is_behind_script, is_read_by_powershell, is_shell};
+use super::shells::{is_behind_script, is_file, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word};
@@ -48,6 +48,12 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     }
     if let Some((at, message)) = file_argument(step) {
         return Some(step.finding_at(at, message));
+    }
+    let mut commands = step.commands().iter();
+    if let Some(word) = commands.find_map(|it| doubled_dollar(step, it)) {
+        let message = "PowerShell reads $$ as a variable of its own, which is empty here: put the text in \
+            single quotes";
+        return Some(step.finding_at(word.start(), message));
     }
     let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash");
@@ -245,6 +251,29 @@ fn file_argument(step: &LintStep<'_>) -> Option<(usize, String)> {
              %{name}%"
         );
         Some((word.start(), message))
+    })
+}
+
+/// A word of a script of PowerShell with `$$` between letters or digits, outside of single quotes.
+fn doubled_dollar<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
+    let is_inside = |word: &str| {
+        word.match_indices("$$").any(|(at, _)| {
+            let before = word[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '@');
+            before && word[at + 2..].starts_with(|c: char| c.is_ascii_alphanumeric())
+        })
+    };
+    let is_own = command.grammar.is_powershell();
+    let words = command.words.iter().filter(|_| is_own);
+    let mut words = words.take_while(|word| word.value != "--%");
+    words.find(|word| {
+        let written = step.instruction.part(word.range.clone());
+        let at = word.start();
+        let scripts = step.powershell_scripts();
+        let mut scripts = scripts.filter(|script| script.range.contains(&at));
+        is_inside(&word.value)
+            && !written.contains(['\'', '`'])
+            && scripts.next().is_some_and(|outer| !is_file(step, outer))
+            && !scripts.any(|inner| is_file(step, inner))
     })
 }
 
