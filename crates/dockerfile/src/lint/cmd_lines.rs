@@ -1,9 +1,9 @@
 //! What cmd makes of the operators of a line.
 
-use super::Finding;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator};
+use super::{ContainsAny, Finding};
 
 /// True if commands with the grammar of cmd are read by it.
 fn reads_cmd(step: &LintStep<'_>) -> bool {
@@ -42,6 +42,22 @@ fn active(text: &str) -> impl Iterator<Item = (usize, char)> {
         is_escaped = *c == '^' && !is_quoted;
         !is_quoted
     })
+}
+
+/// True for a tag of XML in a text of which only these characters are not kept from the shell.
+pub(super) fn has_tag(active: impl Iterator<Item = char>) -> bool {
+    let text: String = active.collect();
+    let begins = |it: &str| it.starts_with(|c: char| c.is_ascii_alphabetic() || c == '?');
+    text.contains_any(&["</", "/>", "?>"]) && text.split('<').skip(1).any(begins)
+}
+
+/// True for an `echo` of cmd with a tag, which cmd takes for redirections.
+pub(super) fn redirects_tag(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let is_echo = command.program().trim_end_matches(['.', ':']) == "echo";
+    let is_own = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd && is_echo;
+    let text = &step.instruction.full_text()[command.start()..];
+    let own = active(text).map(|(_, c)| c);
+    is_own && command.has_input && has_tag(own.take_while(|c| !matches!(c, '&' | '|' | '\n')))
 }
 
 /// A digit of a command's text that cmd takes for a stream, and its position.

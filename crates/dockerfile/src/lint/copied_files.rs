@@ -6,7 +6,7 @@ use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::missing_folder::{OF_WINDOWS, has_only_windows, names};
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word};
+use super::words::{Grammar, LintCommand, LintScript, Word, script_of};
 use super::{ContainsAny, Edit, Finding};
 use crate::instruction::CopyInstruction;
 
@@ -77,22 +77,33 @@ fn with_slashes(text: &str) -> String {
 
 /// Reports a script of the working folder that PowerShell does not find by its name alone.
 pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let script = step.scripts().first()?;
-    if script.grammar != Grammar::PowerShell || script.is_nested {
-        return None;
-    }
-    script.statements.iter().find_map(|statement| {
-        let first = statement.text.trim_start_matches("& ");
-        let name = first.split_whitespace().next()?;
+    let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !it.is_nested;
+    let statements = step.scripts().iter().take(1).filter(is_own);
+    let statements = statements.flat_map(|script| &script.statements);
+    let plain = statements.filter(|it| it.depth == 0);
+    let plain = plain.map(|it| (it.at, it.text.as_str()));
+    let nested = step.commands().iter().filter_map(nested_script);
+    let nested = nested.map(|word| (word.start(), word.value.as_str()));
+    plain.chain(nested).find_map(|(at, text)| {
+        let name = text.trim_start_matches("& ").split_whitespace().next()?;
         let is_name = has_extension(name, &["ps1"])
             && !name.contains(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
-        (is_name && statement.depth == 0 && is_in_working_folder(stage, step, name)).then(|| {
+        (is_name && is_in_working_folder(stage, step, name)).then(|| {
             let message = format!(
                 "PowerShell does not look into the working folder for {name}: write .\\{name}"
             );
-            step.finding_at(statement.at, message)
+            step.finding_at(at, message)
         })
     })
+}
+
+/// The first word of the script of a Windows PowerShell, unless that gets it as a file.
+fn nested_script(command: &LintCommand) -> Option<&Word> {
+    let (grammar, script) = script_of(command)?;
+    let option = command.word(command.words.len() - script.len() - 1);
+    let option = option.strip_prefix(['-', '/']).unwrap_or_default();
+    let is_file = !option.is_empty() && "file".starts_with(&option.to_ascii_lowercase());
+    (grammar == Grammar::PowerShell && !is_file).then(|| &script[0])
 }
 
 /// Reports a command for a file of the context above the COPY that brings it.
@@ -169,9 +180,17 @@ fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> b
     let before = stage.before(step);
     let has_path = |it: &LintStep<'_>| {
         let text = it.lower_full_text();
-        super::environment::path(it.instruction).is_some() || it.is("RUN") && names(text, "path")
+        super::environment::path(it.instruction).is_some()
+            || it.is("RUN") && names(text, "path")
+            || it.is("WORKDIR") && text.contains("windows")
     };
-    if before.iter().any(has_path) {
+    // A container has what the lines below set as well.
+    let set = if step.is("RUN") {
+        before
+    } else {
+        &stage.steps[..]
+    };
+    if set.iter().any(has_path) {
         return false;
     }
     let same = before.iter().rev().take_while(|it| !it.is("WORKDIR"));

@@ -1,5 +1,6 @@
 //! Commands with arguments that they refuse on every Windows.
 
+mod conditions;
 mod downloads;
 mod drives;
 mod syntax;
@@ -8,6 +9,7 @@ use std::collections::HashSet;
 
 pub(super) use syntax::program_in_quotes;
 
+use super::cmd_lines::redirects_tag;
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
 use super::reference::{SERVER_2016, SERVER_2019};
@@ -23,9 +25,13 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
     let known: HashSet<usize> = known.map(|it| it.line - 1).collect();
     let known = &known;
     let found = linted.windows_stages().flat_map(|stage| {
-        stage
-            .all("RUN")
-            .filter_map(move |step| check_run(stage, step, known))
+        stage.steps.iter().filter_map(move |step| match () {
+            () if step.is("RUN") => check_run(stage, step, known),
+            () if step.is("CMD") || step.is("ENTRYPOINT") => {
+                super::copied_files::unqualified_script(stage, step)
+            }
+            () => None,
+        })
     });
     found.collect()
 }
@@ -44,7 +50,8 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
             .or_else(|| tape(stage, step))
             .or_else(|| escaped_quote(step))
             .or_else(|| downloads::lost(step))
-            .or_else(|| drives::other_drive(stage, step))?;
+            .or_else(|| drives::other_drive(stage, step))
+            .or_else(|| drives::of_iis(stage, step))?;
         Some(step.finding_at(at, message))
     };
     let of_arguments = of_command
@@ -109,6 +116,10 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     {
         let message = "two && in a row are a syntax error, and cmd runs nothing of the line";
         return Some((step.instruction.start() + at, message));
+    }
+    if let Some(command) = commands.iter().find(|it| redirects_tag(step, it)) {
+        let message = "cmd takes the < and > of this tag for redirections: write ^< and ^>";
+        return Some((command.start(), message));
     }
     syntax::error(step)
 }

@@ -1,4 +1,4 @@
-//! Files and folders on another drive than C:, which a build does not have.
+//! Paths on a drive that a build does not have.
 
 use crate::lint::ContainsAny;
 use crate::lint::missing_folder::{has_only_windows, output};
@@ -32,6 +32,55 @@ pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
         || steps.any(|it| brings(it.lower_full_text()));
     let message = "a build has only the drive C:, and this fails";
     (!is_open).then_some((word.start(), message))
+}
+
+/// Cmdlets that fail without the drive of their path.
+const OF_ITEMS: [&str; 8] = [
+    "get-item", "set-item", "new-item", "remove-item", "get-itemproperty", "set-itemproperty",
+    "get-childitem", "set-location",
+];
+
+/// Nouns of cmdlets that load no module with the drive, besides those of `IISAdministration`.
+const OTHER_NOUNS: [&str; 9] = [
+    "item", "itemproperty", "childitem", "content", "location", "host", "output", "service",
+    "windowsfeature",
+];
+
+/// Parts of a text, in lower case, that may load the module with the drive.
+const LOADING: [&str; 7] = [
+    "-web", "module", "webadministration", ".ps1", "snapin", "profile", "iex",
+];
+
+/// Position of a path of `IIS:` that nothing in its line loads the module for, and a message.
+pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let is_on_drive = |it: &str| it.starts_with("iis:\\") || it.starts_with("iis:/");
+    let mut commands = step.commands().iter();
+    let command = commands.find(|it| {
+        it.grammar.is_powershell() && OF_ITEMS.contains(&it.program()) && it.any(is_on_drive)
+    })?;
+    let start = command.start();
+    let before = &step.lower_full_text()[..start];
+    // This one has no drive.
+    let own = before.replace("import-module iisadministration", "");
+    let may_load = |it: &LintCommand| {
+        let noun = it.program().split_once('-').map(|(_, noun)| noun);
+        let is_other = |noun: &str| OTHER_NOUNS.contains(&noun) || noun.starts_with("iis");
+        it.start() < start && noun.is_some_and(|noun| !is_other(noun))
+    };
+    let is_module = |it: &LintCommand| it.program() == "import-module" && own.len() < before.len();
+    let mut commands = step.commands().iter();
+    let mut shells = stage.all("SHELL");
+    let image = stage.reference();
+    let is_open = image.is_none_or(|image| !image.is_of_microsoft())
+        || command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
+        || own.contains_any(&HANDLING)
+        || own.contains_any(&LOADING)
+        || commands.any(|it| may_load(it) && !is_module(it))
+        || shells.any(|it| it.lower_text().contains_any(&LOADING))
+        || step.file.lower_text().contains("profile");
+    let message = "nothing in this line loads the drive IIS:, and it fails: write Import-Module \
+        WebAdministration; before it";
+    (!is_open).then_some((start, message))
 }
 
 /// The files and folders that a command makes.

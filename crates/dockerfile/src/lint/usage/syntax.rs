@@ -1,6 +1,8 @@
 //! Scripts of PowerShell that it cannot read.
 
+use super::conditions;
 use crate::lint::ContainsAny;
+use crate::lint::cmd_lines::has_tag;
 use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::statements::{PowerShellStatement, outside_quotes};
@@ -11,7 +13,13 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         .statements()
         .find_map(|it| Some((it.at, statement_error(step, it)?)));
     let mut scripts = step.powershell_scripts().filter(|it| !it.is_nested);
-    of_statement.or_else(|| {
+    let of_try = || {
+        let mut scripts = step.powershell_scripts();
+        let at = scripts.find_map(|it| conditions::lone_try(step, it))?;
+        let message = "try without catch or finally is a syntax error: add catch { … }";
+        Some((at, message))
+    };
+    of_statement.or_else(of_try).or_else(|| {
         scripts.find_map(|script| {
             let text = step.instruction.part(script.range.clone());
             if let Some(at) = open_quote(text) {
@@ -33,8 +41,8 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
 fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<&'static str> {
     if is_text_with_words(statement) {
         return Some(
-            "PowerShell reads a path in quotes as a text, and words after it are a syntax error: write & \
-             before it",
+            "PowerShell does not run a path in quotes with words after it: write & and the path in single \
+             quotes",
         );
     }
     if is_cut_block(step, statement) {
@@ -42,6 +50,21 @@ fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opti
     }
     if has_double_equals(statement) {
         return Some("PowerShell has no operator ==: write -eq");
+    }
+    // What a quote, an escape or a comment hides is not known.
+    let text = statement.text.as_str();
+    if !text.contains(['`', '#']) && !text.contains_any(&["--%", "@'", "@\""]) {
+        if text.contains('<') && has_tag(outside_quotes(text).map(|(_, c)| c)) {
+            return Some(
+                "PowerShell reads the < of this tag as an operator, which is a syntax error: put the text \
+                 in single quotes",
+            );
+        }
+        let of_block = conditions::error(step, statement)
+            .or_else(|| conditions::filter_error(step, statement));
+        if of_block.is_some() {
+            return of_block;
+        }
     }
     passes_plain_address(statement).then_some(
         "PowerShell does not read an address without quotes as a text: put it, and the file, in single \
@@ -83,6 +106,12 @@ fn has_double_equals(statement: &PowerShellStatement) -> bool {
     is_condition && (last.starts_with('$') || before.ends_with(')')) || is_whole
 }
 
+/// True for a script in which only plain single quotes hide a part.
+pub(super) fn is_plain(text: &str) -> bool {
+    !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@'])
+        && !text.contains_any(&["{{", "--%"])
+}
+
 /// Returns true for a position outside of quotes.
 fn is_outside(text: &str, position: usize) -> bool {
     outside_quotes(text).any(|(at, _)| at == position)
@@ -102,9 +131,7 @@ fn passes_plain_address(statement: &PowerShellStatement) -> bool {
 
 /// Position of a brace that nothing closes, in a script without other quotes and comments.
 fn open_brace(text: &str) -> Option<usize> {
-    let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@'])
-        && !text.contains_any(&["{{", "--%"]);
-    if !is_plain || !text.contains('{') {
+    if !is_plain(text) || !text.contains('{') {
         return None;
     }
     let mut open = Vec::new();
@@ -120,10 +147,18 @@ fn open_brace(text: &str) -> Option<usize> {
     open.first().copied()
 }
 
-/// A program in single quotes at the start of a statement, and what follows it.
+/// A program in quotes at the start of a statement, and what follows it.
 pub(in crate::lint) fn program_in_quotes(statement: &PowerShellStatement) -> Option<(&str, &str)> {
-    let (path, rest) = statement.text.strip_prefix('\'')?.split_once('\'')?;
-    let is_path = path.contains(['\\', '/']) && has_extension(path, &["exe", "cmd", "bat", "ps1"]);
+    let quote = statement.text.chars().next()?;
+    let (path, rest) = statement.text[quote.len_utf8()..].split_once(quote)?;
+    let extensions: &[&str] = match quote {
+        '\'' => &["exe", "cmd", "bat", "ps1"],
+        // A path without a space works, as these are dropped; another rule knows one without arguments,
+        // and -File takes a script.
+        '"' if path.contains(' ') && !rest.is_empty() => &["exe", "cmd", "bat"],
+        _ => return None,
+    };
+    let is_path = path.contains(['\\', '/']) && has_extension(path, extensions);
     (statement.depth == 0 && is_path).then_some((path, rest))
 }
 
@@ -160,9 +195,8 @@ fn is_operator(text: &str) -> bool {
 
 /// Position of a single quote that nothing closes, in a script without other quotes and comments.
 fn open_quote(text: &str) -> Option<usize> {
-    let is_plain = !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@']);
     let mut quotes = text.match_indices('\'').map(|(at, _)| at);
-    let is_open = is_plain && quotes.clone().count() % 2 == 1 && !text.contains("{{");
+    let is_open = quotes.clone().count() % 2 == 1 && is_plain(text);
     is_open.then(|| quotes.next_back()).flatten()
 }
 
