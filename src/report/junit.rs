@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use wincimg_cluster::rollout::{
-    Finding, Image, Placement, Rollout, WorkloadOutcome, host_name, severity,
-};
+use wincimg_cluster::rollout::{Finding, Image, Placement, Rollout, WorkloadOutcome, host_name};
 use wincimg_windows::compat::VerdictOutcome as Verdict;
 use wincimg_windows::missing_fixes::MissingFixes;
 
@@ -132,7 +130,7 @@ fn case_on_all(
     let findings = findings(placement).filter(|(own, ..)| *own == image);
     let findings = findings.filter(|(.., finding)| finding.outcome != Verdict::Compatible);
     let findings: Vec<_> = findings.map(|(_, hosts, it)| (hosts, it)).collect();
-    let worst = findings.iter().max_by_key(|(_, it)| severity(it.outcome));
+    let worst = findings.iter().max_by_key(|(_, it)| it.outcome);
     let Some((_, worst)) = worst else {
         return TestCase {
             name,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wincimg_cluster::rollout::{HostKind, Rollout, host_label, severity};
+use wincimg_cluster::rollout::{HostKind, Rollout, host_label};
 use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::release;
 
@@ -58,7 +58,7 @@ impl Matrix {
 
     fn note(&mut self, row: usize, column: usize, outcome: VerdictOutcome) {
         let cell = &mut self.cells[row * self.images.len() + column];
-        if cell.is_none_or(|known| severity(outcome) > severity(known)) {
+        if cell.is_none_or(|known| outcome > known) {
             *cell = Some(outcome);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use wincimg_cluster::rollout::{Finding, Rollout, is_deciding_rule, severity};
+use wincimg_cluster::rollout::{Finding, Rollout, is_deciding_rule};
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::{findings, hosts_in_words, in_words};
@@ -65,7 +65,7 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<ReportProblem<'_>> {
         let hosts = (0..has_host.len()).filter(|&host| has_host[host]);
         problem.hosts = hosts.collect();
     }
-    problems.sort_by_key(|problem| std::cmp::Reverse(severity(problem.finding.outcome)));
+    problems.sort_by_key(|problem| std::cmp::Reverse(problem.finding.outcome));
     problems
 }
 

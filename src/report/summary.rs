@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use wincimg_cluster::rollout::{
     CheckCounts, Finding, OutcomeCounts, Rollout, StartStatus, Subject, WorkloadOutcome,
-    is_deciding_rule, severity,
+    is_deciding_rule,
 };
 use wincimg_windows::compat::VerdictOutcome;
 
@@ -276,7 +276,7 @@ pub(super) fn summarize(mut causes: Vec<Cause<'_>>, starts: StartStatus) -> Vec<
     }
     causes.sort_by_key(|cause| {
         let nodes = cause.hosts.len();
-        std::cmp::Reverse((severity(cause.finding.outcome), nodes))
+        std::cmp::Reverse((cause.finding.outcome, nodes))
     });
     let mut once: Vec<Cause<'_>> = Vec::new();
     for cause in causes {
@@ -342,7 +342,7 @@ pub(super) fn causes<'a>(
     }
     causes.sort_by_key(|cause| {
         let decides = is_deciding_rule(cause.finding.rule);
-        std::cmp::Reverse((severity(cause.finding.outcome), decides))
+        std::cmp::Reverse((cause.finding.outcome, decides))
     });
     causes
 }

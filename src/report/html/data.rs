@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
-    ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout, severity,
+    ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout,
 };
 
 use crate::report::matrix::short_release;
@@ -152,7 +152,7 @@ impl<'a> Findings<'a> {
         *self.known.entry(finding).or_insert_with(|| {
             parts.push(json!({
                 // 0 compatible, 1 warning, 2 unknown, 3 incompatible.
-                "level": severity(finding.outcome),
+                "level": finding.outcome as u8,
                 "rule": finding.rule,
                 "why": finding.reason,
                 "fix": finding.fix,

@@ -160,16 +160,6 @@ impl HostKind {
     }
 }
 
-/// Severity of an outcome, the worst last.
-pub fn severity(outcome: VerdictOutcome) -> u8 {
-    match outcome {
-        VerdictOutcome::Compatible => 0,
-        VerdictOutcome::Warning => 1,
-        VerdictOutcome::Unknown => 2,
-        VerdictOutcome::Incompatible => 3,
-    }
-}
-
 /// Checks each pair of kind and image once; equal findings are shared, so that reports list them
 /// once.
 pub(super) struct CompatibilityChecker<'a> {

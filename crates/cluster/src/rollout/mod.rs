@@ -27,7 +27,7 @@ pub use commands::CommandFlags;
 pub use details::Details;
 pub use fetch::{ImageRequest, fetch};
 use finding::CompatibilityChecker;
-pub use finding::{Finding, HostKind, in_one_line, severity};
+pub use finding::{Finding, HostKind, in_one_line};
 use image::Stray;
 pub use image::{EntryContent, Image, ImageContent, Variant, is_host_process};
 use jiff::civil::Date;

@@ -8,7 +8,7 @@ use wincimg_windows::compat::{
 };
 use wincimg_windows::version::WindowsVersion;
 
-use super::finding::{Finding, HostKind, concern, severity};
+use super::finding::{Finding, HostKind, concern};
 use super::first_names;
 use super::fix_text::{NEW_INDEX, build_too, has_windows_inside, in_words, takes_a_base};
 use super::image::{EntryContent, Image, ImageContent, Variant};
@@ -153,7 +153,7 @@ fn by_own_platforms(
     let variants: Vec<Variant> = variants.iter().map(Variant::with_own_platform).collect();
     let choices = choices(host, build, &variants);
     let found = by_choices(host, &variants, &choices, isolation);
-    (severity(found.outcome) < severity(VerdictOutcome::Unknown)).then_some(found)
+    (found.outcome < VerdictOutcome::Unknown).then_some(found)
 }
 
 /// The variant that would start on a host if the index stated the platforms of its images.
@@ -229,10 +229,10 @@ fn by_choices(
         Some((finding, &choice.by))
     });
     let mut taken: Vec<(Finding, &String)> = taken.collect();
-    taken.sort_by_key(|(finding, _)| Reverse(severity(finding.outcome)));
+    taken.sort_by_key(|(finding, _)| Reverse(finding.outcome));
     let refused = choices.iter().find(|choice| choice.entry.is_none());
     let (worst, by) = match (taken.first(), refused) {
-        (Some((worst, _)), Some(refused)) if severity(worst.outcome) == 0 => {
+        (Some((worst, _)), Some(refused)) if worst.outcome == VerdictOutcome::Compatible => {
             return Finding {
                 outcome: VerdictOutcome::Warning,
                 ..filtered(host, variants, worst, &refused.by)
@@ -282,9 +282,8 @@ fn would_start(host: &HostKind, variants: &[Variant], isolation: Isolation) -> O
     (0..variants.len())
         .filter(own)
         .map(|place| by_variant(host, variants, place, isolation))
-        .filter(|finding| finding.outcome != VerdictOutcome::Unknown)
-        .min_by_key(|finding| severity(finding.outcome))
-        .filter(|finding| severity(finding.outcome) < severity(VerdictOutcome::Unknown))
+        .filter(|finding| finding.outcome < VerdictOutcome::Unknown)
+        .min_by_key(|finding| finding.outcome)
 }
 
 /// Version of an entry that would start where the selected one does not.
@@ -370,7 +369,7 @@ fn by_variant(
             found.reason,
             variant.platform()
         );
-        let is_good = severity(found.outcome) <= severity(VerdictOutcome::Warning);
+        let is_good = found.outcome <= VerdictOutcome::Warning;
         return Finding {
             rule: if is_good {
                 Concern::ContradictingEntry.name()

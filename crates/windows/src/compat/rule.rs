@@ -3,7 +3,7 @@
 
 use wincimg_common::Named;
 
-/// Outcome of a check.
+/// Outcome of a check, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Named)]
 #[named(rename_all = "lowercase")]
 pub enum VerdictOutcome {
@@ -11,10 +11,10 @@ pub enum VerdictOutcome {
     Compatible,
     /// It starts, but should be checked.
     Warning,
-    /// It does not start.
-    Incompatible,
     /// Unknown.
     Unknown,
+    /// It does not start.
+    Incompatible,
 }
 
 /// The rule that decided about the versions of host and image.
