@@ -100,6 +100,7 @@ pub struct StatedPlatform {
 }
 
 /// The selected images, and the other entries.
+#[derive(Default)]
 pub(super) struct SelectedImages {
     pub(super) images: Vec<Image>,
     pub(super) others: Vec<OtherEntry>,
@@ -118,11 +119,7 @@ pub(super) async fn choose(
     filters: &[PlatformFilter],
 ) -> Result<SelectedImages, InspectError> {
     let choice = Choice { source, filters };
-    let mut chosen = SelectedImages {
-        images: Vec::new(),
-        others: Vec::new(),
-        entries: None,
-    };
+    let mut chosen = SelectedImages::default();
     match document {
         Document::Manifest(manifest) => chosen.images.push(choice.only_image(*manifest).await?),
         Document::Index(index) => {

@@ -140,8 +140,7 @@ impl Lock {
                     control: control::SELF_RELATIVE,
                     owner: Some(Sid::local_system()),
                     group: Some(Sid::local_system()),
-                    sacl: None,
-                    dacl: None,
+                    ..SecurityDescriptor::default()
                 };
                 let security = system.replaced_by(&self.security);
                 let bytes = security.to_bytes(DescriptorLayout::ListsFirst);
@@ -273,13 +272,11 @@ impl Session<'_> {
 fn protected(entries: Vec<Ace>) -> SecurityDescriptor {
     SecurityDescriptor {
         control: control::SELF_RELATIVE | control::DACL_PRESENT | control::DACL_PROTECTED,
-        owner: None,
-        group: None,
-        sacl: None,
         dacl: Some(Acl {
             revision: 2,
             entries,
         }),
+        ..SecurityDescriptor::default()
     }
 }
 

@@ -110,6 +110,7 @@ pub(crate) fn window(
 }
 
 /// The sections of a program.
+#[derive(Default)]
 pub(crate) struct Sections {
     /// End of the last one in the file.
     end: u64,
@@ -139,11 +140,7 @@ impl Sections {
         let count = count.min(MOST_SECTIONS);
         let at = u64::from(offset) + HEADER as u64 + u64::from(optional);
         let table = window(reader, at, u64::from(count) * SECTION as u64)?;
-        let mut sections = Self {
-            end: 0,
-            burn: None,
-            resources: None,
-        };
+        let mut sections = Self::default();
         for section in table.chunks_exact(SECTION) {
             let (Some(size), Some(start)) = (number(section, 16), number(section, 20)) else {
                 continue;

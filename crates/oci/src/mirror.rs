@@ -108,7 +108,7 @@ pub struct MirrorReport {
 }
 
 /// Outcome for one image.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct MirroredImage {
     /// The requested image.
     pub source: String,
@@ -274,11 +274,7 @@ impl Mirror<'_> {
     async fn one(&self, source: &Reference, target: &Reference) -> MirroredImage {
         let mut image = MirroredImage {
             source: source.to_string(),
-            target: String::new(),
-            copied: None,
-            facts: Vec::new(),
-            beside: Vec::new(),
-            error: None,
+            ..MirroredImage::default()
         };
         let copied = self.copy(source, target, &mut image).await;
         let defect = || image.facts.iter().find_map(find_defect);

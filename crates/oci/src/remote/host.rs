@@ -17,6 +17,7 @@ use super::credentials::Credentials;
 use super::error::RegistryError;
 
 /// Known state of a host.
+#[derive(Default)]
 pub(super) struct Host {
     /// Its name in references: `docker.io`, `repo.lan:5000`.
     pub(super) name: String,
@@ -40,14 +41,7 @@ impl Host {
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            tokens: Mutex::default(),
-            fetching: Mutex::default(),
-            credentials: OnceCell::new(),
-            knocked: OnceCell::new(),
-            takes: HostCapabilities::default(),
-            base: OnceCell::new(),
-            unanswered: Mutex::default(),
-            challenge: Mutex::new(None),
+            ..Self::default()
         }
     }
 

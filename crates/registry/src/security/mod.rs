@@ -47,7 +47,7 @@ pub mod ace_flags {
 }
 
 /// Owner and access rights of an object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SecurityDescriptor {
     /// Bits of [`control`].
     pub control: u16,

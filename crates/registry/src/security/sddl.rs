@@ -88,10 +88,7 @@ impl FromStr for SecurityDescriptor {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut descriptor = Self {
             control: control::SELF_RELATIVE,
-            owner: None,
-            group: None,
-            sacl: None,
-            dacl: None,
+            ..Self::default()
         };
         for part in parts(text)? {
             let (tag, body) = part.split_at(2);
