@@ -381,9 +381,7 @@ pub fn base_release_for(build: u32) -> Option<&'static Release> {
 /// The floating tag whose newest image starts on a host; none if the host is older.
 pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
     let release = base_release_for(host.version.build)?;
-    let newest = Updates::global()
-        .newest(release.build)
-        .map_or(WindowsVersion::from_build(release.build), Update::version);
+    let newest = Updates::global().newest_version(release.build);
     let verdict = check(Some(host), Some(newest), Isolation::Process);
     (verdict.outcome == VerdictOutcome::Compatible)
         .then_some(release.base_tag)
@@ -393,10 +391,7 @@ pub(crate) fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
 impl CompatVerdict {
     /// Returns true if the image starts, with or without a warning.
     pub fn is_startable(&self) -> bool {
-        matches!(
-            self.outcome,
-            VerdictOutcome::Compatible | VerdictOutcome::Warning
-        )
+        self.outcome <= VerdictOutcome::Warning
     }
 
     /// Reason for operators: both versions and the rule.

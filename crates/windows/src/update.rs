@@ -294,6 +294,12 @@ impl Updates {
         self.by_build(build).last()
     }
 
+    /// The version with the newest update of a build; the bare build if there is none.
+    pub fn newest_version(&self, build: u32) -> WindowsVersion {
+        self.newest(build)
+            .map_or(WindowsVersion::from_build(build), Update::version)
+    }
+
     /// The last update that a version contains: its own, or the one before an unlisted revision,
     /// such as one of base images only.
     pub fn contained_in(&self, version: WindowsVersion) -> Option<&Update> {

@@ -9,7 +9,7 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::{HostBuild, VerdictOutcome};
 use wincimg_windows::release;
-use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
 use super::fetch::PARALLEL;
@@ -146,10 +146,7 @@ pub(super) fn find_matching_tag<'t>(
 fn split_tag(tag: &str) -> Option<(Vec<Option<&str>>, WindowsVersion)> {
     let words: Vec<&str> = tag.split('-').collect();
     let version_of = |word: &str| match release::from_tag_word(word) {
-        Some(release) => {
-            let newest = Updates::global().newest(release.build);
-            Some(newest.map_or(WindowsVersion::from_build(release.build), Update::version))
-        }
+        Some(release) => Some(Updates::global().newest_version(release.build)),
         None => word
             .parse::<WindowsVersion>()
             .ok()

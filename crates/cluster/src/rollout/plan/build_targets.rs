@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wincimg_windows::compat::base_release_for;
-use wincimg_windows::update::{Update, Updates};
+use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
 use super::graph::TargetHost;
@@ -31,9 +31,9 @@ pub(super) fn builds_for(hosts: BTreeSet<TargetHost>) -> Vec<(WindowsVersion, Wi
 
 pub(super) fn base_for(host: WindowsVersion) -> WindowsVersion {
     match base_release_for(host.build) {
-        Some(release) if release.build != host.build => Updates::global()
-            .newest(release.build)
-            .map_or(WindowsVersion::from_build(release.build), Update::version),
+        Some(release) if release.build != host.build => {
+            Updates::global().newest_version(release.build)
+        }
         _ => host,
     }
 }

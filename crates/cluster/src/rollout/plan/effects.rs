@@ -188,8 +188,5 @@ impl<'a> Effects<'a> {
 /// Returns true if an outcome by a rule is that an image starts, and not that it is reported to
 /// fail.
 pub(super) fn is_expected_to_start((outcome, rule): (VerdictOutcome, &str)) -> bool {
-    matches!(
-        outcome,
-        VerdictOutcome::Compatible | VerdictOutcome::Warning
-    ) && rule != CompatRule::HostReportedBroken.name()
+    outcome <= VerdictOutcome::Warning && rule != CompatRule::HostReportedBroken.name()
 }
