@@ -12,8 +12,8 @@ use super::name_folding::eq_ignore_case;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
     root: Root,
-    from: &'static [&'static str],
-    to: &'static [&'static str],
+    from: &'static str,
+    to: &'static str,
 }
 
 /// Known links; `CurrentControlSet` is resolved before. Those of the classes are from Microsoft's page
@@ -21,33 +21,33 @@ pub struct Link {
 const LINKS: [Link; 6] = [
     Link {
         root: Root::System,
-        from: &["ControlSet001", "Hardware Profiles", "Current"],
-        to: &["ControlSet001", "Hardware Profiles", "0001"],
+        from: r"ControlSet001\Hardware Profiles\Current",
+        to: r"ControlSet001\Hardware Profiles\0001",
     },
     Link {
         root: Root::Software,
-        from: &["WOW6432Node", "Policies"],
-        to: &["Policies"],
+        from: r"WOW6432Node\Policies",
+        to: "Policies",
     },
     Link {
         root: Root::Software,
-        from: &["WOW6432Node", "Classes"],
-        to: &["Classes", "WOW6432Node"],
+        from: r"WOW6432Node\Classes",
+        to: r"Classes\WOW6432Node",
     },
     Link {
         root: Root::Software,
-        from: &["Classes", "WOW6432Node", "AppID"],
-        to: &["Classes", "AppID"],
+        from: r"Classes\WOW6432Node\AppID",
+        to: r"Classes\AppID",
     },
     Link {
         root: Root::Software,
-        from: &["Classes", "WOW6432Node", "PROTOCOLS"],
-        to: &["Classes", "PROTOCOLS"],
+        from: r"Classes\WOW6432Node\PROTOCOLS",
+        to: r"Classes\PROTOCOLS",
     },
     Link {
         root: Root::Software,
-        from: &["Classes", "WOW6432Node", "TypeLib"],
-        to: &["Classes", "TypeLib"],
+        from: r"Classes\WOW6432Node\TypeLib",
+        to: r"Classes\TypeLib",
     },
 ];
 
@@ -55,17 +55,12 @@ impl Link {
     /// Replaces links at the start of a path with their targets, and returns the last one.
     pub(super) fn resolve(root: Root, names: &mut Vec<String>) -> Option<Self> {
         let link = LINKS.into_iter().find(|link| {
-            link.root == root
-                && names.len() >= link.from.len()
-                && names
-                    .iter()
-                    .zip(link.from)
-                    .all(|(name, from)| eq_ignore_case(name, from))
+            let mut own = names.iter();
+            let is_next = |from| own.next().is_some_and(|name| eq_ignore_case(name, from));
+            link.root == root && link.from.split('\\').all(is_next)
         })?;
-        names.splice(
-            ..link.from.len(),
-            link.to.iter().map(|&name| name.to_owned()),
-        );
+        let depth = link.from.split('\\').count();
+        names.splice(..depth, link.to.split('\\').map(str::to_owned));
         // The target may be a link itself.
         Self::resolve(root, names).or(Some(link))
     }
@@ -74,7 +69,7 @@ impl Link {
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hive = self.root.short_name();
-        let (from, to) = (self.from.join("\\"), self.to.join("\\"));
+        let Self { from, to, .. } = self;
         write!(
             f,
             r"{hive}\{from} is a link in Windows: changes go to {hive}\{to}"

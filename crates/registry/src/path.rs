@@ -66,19 +66,16 @@ const MAX_KEY_NAME: usize = 255;
 const MAX_COMPONENTS: usize = 509;
 
 /// Keys without which Windows does not run, except for the roots of the hives.
-const ESSENTIAL: [(Root, &[&str]); 9] = [
-    (Root::System, &["ControlSet001"]),
-    (Root::System, &["ControlSet001", "Control"]),
-    (Root::System, &["ControlSet001", "Services"]),
-    (Root::Software, &["Classes"]),
-    (Root::Software, &["Microsoft"]),
-    (Root::Software, &["Microsoft", "Windows"]),
-    (Root::Software, &["Microsoft", "Windows", "CurrentVersion"]),
-    (Root::Software, &["Microsoft", "Windows NT"]),
-    (
-        Root::Software,
-        &["Microsoft", "Windows NT", "CurrentVersion"],
-    ),
+const ESSENTIAL: [(Root, &str); 9] = [
+    (Root::System, "ControlSet001"),
+    (Root::System, r"ControlSet001\Control"),
+    (Root::System, r"ControlSet001\Services"),
+    (Root::Software, "Classes"),
+    (Root::Software, "Microsoft"),
+    (Root::Software, r"Microsoft\Windows"),
+    (Root::Software, r"Microsoft\Windows\CurrentVersion"),
+    (Root::Software, r"Microsoft\Windows NT"),
+    (Root::Software, r"Microsoft\Windows NT\CurrentVersion"),
 ];
 
 /// A key of one of an image's hives, as read from `HKLM\SYSTEM\CurrentControlSet\Services\x`.
@@ -131,13 +128,9 @@ impl KeyPath {
 
     /// Returns true if it is a key without which Windows does not run.
     pub fn is_essential(&self) -> bool {
-        let own = &self.components;
-        let is_own = |names: &[&str]| {
-            let mut pairs = own.iter().zip(names);
-            names.len() == own.len() && pairs.all(|(own, name)| eq_ignore_case(own, name))
-        };
+        let own = self.components.join("\\");
         let mut keys = ESSENTIAL.iter();
-        own.is_empty() || keys.any(|(root, names)| *root == self.root && is_own(names))
+        own.is_empty() || keys.any(|(root, path)| *root == self.root && eq_ignore_case(&own, path))
     }
 
     /// The key of that name below this one.
