@@ -239,13 +239,20 @@ impl Layer {
     /// The files and folders by their paths from the drive's root, parents first, after the same
     /// checks as for writing.
     pub fn drive(&self) -> Result<Vec<(String, &EntryContent)>, LayerError> {
+        let items = self.drive_items()?.into_iter();
+        Ok(items.map(|item| (item.name, item.content)).collect())
+    }
+
+    /// The same with all that the layer has of them.
+    pub(super) fn drive_items(&self) -> Result<Vec<TarItem<'_>>, LayerError> {
         let mut items = Vec::with_capacity(self.files.len());
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
-        let inside = items.into_iter().filter_map(|item| {
-            let path = item.name.strip_prefix("Files/")?;
-            Some((path.to_owned(), item.content))
-        });
-        Ok(inside.collect())
+        // The first is the drive itself.
+        items.remove(0);
+        for item in &mut items {
+            item.name.replace_range(.."Files/".len(), "");
+        }
+        Ok(items)
     }
 
     /// The entries of the drive, in the order of additions.
@@ -387,7 +394,7 @@ fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [LayerEntry]) -> Vec<SortE
 ///
 /// Windows' import creates each entry and ignores case, so each path must occur once, and children
 /// must use the spelling of their parents.
-pub(super) fn sort_directory<'a>(
+fn sort_directory<'a>(
     top: &str,
     entries: &'a [LayerEntry],
     secured: Option<&'a [LayerEntry]>,

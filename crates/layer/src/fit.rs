@@ -19,7 +19,7 @@ use wincimg_registry::security::{ChildKind, SecurityDescriptor, Sid};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
-use super::content::{EntryContent, Layer, LayerEntry, LinkTo, Symlink, TarItem, sort_directory};
+use super::content::{EntryContent, Layer, LayerEntry, LinkTo, Symlink, TarItem};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::folder::join;
@@ -45,8 +45,7 @@ impl Layer {
         {
             return Ok(());
         }
-        let mut items = Vec::with_capacity(self.files.len());
-        sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
+        let items = self.drive_items()?;
         let created = owner.iter().flat_map(|_| &self.files);
         let mut walk = Walk {
             inside,
@@ -62,21 +61,10 @@ impl Layer {
             open: Vec::new(),
         };
         let mut settled = Vec::with_capacity(items.len());
-        // The first is the drive itself, which is unchanged.
-        for item in &items[1..] {
+        for item in &items {
             settled.push(walk.take(item)?);
         }
-        let entries = without_unneeded_folders(settled)
-            .map(|settled| {
-                Ok(LayerEntry {
-                    path: settled.path.parse()?,
-                    content: settled.content.clone(),
-                    security: settled.security,
-                    attributes: settled.attributes,
-                })
-            })
-            .collect::<Result<Vec<_>, LayerError>>()?;
-        self.files = entries;
+        self.files = without_unneeded_folders(settled).collect();
         self.secured.clear();
         Ok(())
     }
@@ -102,18 +90,17 @@ impl Layer {
 }
 
 /// Drops folders of the base that contain no other entry.
-fn without_unneeded_folders(
-    settled: Vec<FittedEntry<'_>>,
-) -> impl Iterator<Item = FittedEntry<'_>> {
+fn without_unneeded_folders(settled: Vec<FittedEntry>) -> impl Iterator<Item = LayerEntry> {
     let mut needed = Vec::with_capacity(settled.len());
     // Path of the last entry that is kept.
     let mut above = String::new();
-    for entry in settled.into_iter().rev() {
+    for FittedEntry { entry, is_change } in settled.into_iter().rev() {
+        let path = entry.path.as_str();
         let is_above = above
-            .strip_prefix(&entry.path)
+            .strip_prefix(path)
             .is_some_and(|rest| rest.starts_with('/'));
-        if entry.is_change || is_above {
-            above.clone_from(&entry.path);
+        if is_change || is_above {
+            path.clone_into(&mut above);
             needed.push(entry);
         }
     }
@@ -153,11 +140,8 @@ fn default_folder() -> InheritedDescriptors {
     InheritedDescriptors::new(Some(descriptor::DIRECTORY.bytes()))
 }
 
-struct FittedEntry<'a> {
-    path: String,
-    content: &'a EntryContent,
-    security: Option<Security>,
-    attributes: Option<u32>,
+struct FittedEntry {
+    entry: LayerEntry,
     /// True if it differs from the base's folder.
     is_change: bool,
 }
@@ -188,8 +172,8 @@ impl InheritedDescriptors {
 }
 
 impl Walk<'_> {
-    fn take<'i>(&mut self, item: &TarItem<'i>) -> Result<FittedEntry<'i>, LayerError> {
-        let inside = item.name.strip_prefix("Files/").unwrap_or_default();
+    fn take(&mut self, item: &TarItem<'_>) -> Result<FittedEntry, LayerError> {
+        let inside = item.name.as_str();
         let (folder, mut name) = inside.rsplit_once('/').unwrap_or(("", inside));
         let is_deletion = matches!(item.content, EntryContent::Deletion);
         if is_deletion {
@@ -230,15 +214,14 @@ impl Walk<'_> {
                 passed_on => passed_on,
             },
         };
-        let settled = FittedEntry {
-            path: written.clone(),
-            content: item.content,
+        let entry = LayerEntry {
+            path: written.parse()?,
+            content: item.content.clone(),
             attributes: item.attributes.or_else(|| base.as_ref().map(attributes)),
-            is_change: base.is_none() || child == ChildKind::File || item.security.is_some(),
             security,
         };
         if matches!(item.content, EntryContent::Directory) {
-            let security = settled.security.as_ref().map(Security::bytes);
+            let security = entry.security.as_ref().map(Security::bytes);
             self.open.push(Folder {
                 name: inside.to_owned(),
                 written,
@@ -246,7 +229,8 @@ impl Walk<'_> {
                 passed_on: InheritedDescriptors::new(security),
             });
         }
-        Ok(settled)
+        let is_change = base.is_none() || child == ChildKind::File || item.security.is_some();
+        Ok(FittedEntry { entry, is_change })
     }
 }
 

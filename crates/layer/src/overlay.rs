@@ -12,7 +12,7 @@ use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, Root
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
-use super::content::{ContentSource, EntryContent, Layer, LayerEntry, is_below, sort_directory};
+use super::content::{ContentSource, EntryContent, Layer, LayerEntry, is_below};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
@@ -59,10 +59,8 @@ impl Drive {
     }
 
     fn add_layer(&mut self, layer: &Layer) -> Result<(), LayerError> {
-        let mut items = Vec::with_capacity(layer.files.len());
-        sort_directory("Files", &layer.files, Some(&layer.secured), &mut items)?;
-        for item in &items[1..] {
-            let path = item.name.strip_prefix("Files/").unwrap_or_default();
+        for item in layer.drive_items()? {
+            let path = item.name.as_str();
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
             let (kind, attributes) = match item.content {
                 EntryContent::Directory => (FileKind::Folder, 0x10),
