@@ -87,7 +87,7 @@ impl HttpClient {
     /// Replaces the default certificate folders.
     #[must_use]
     pub fn with_certificates(mut self, files: CertificateFiles) -> Self {
-        self.clients = self.clients.with_certificates(files);
+        self.clients = Clients::new(self.clients.user_agent, files);
         self
     }
 
@@ -216,14 +216,16 @@ impl HttpClient {
 
     fn trust(&self, exchange: &Exchange<'_>) -> Result<Trust, HttpError> {
         let url = &exchange.url;
-        let by_digest = url.scheme() == "http" && exchange.vouched == TrustSource::ByDigest;
-        let is_plain = by_digest || (url.scheme() == "http" && self.allows_plain(url));
-        Trust::for_url(url, &self.insecure)
-            .or(is_plain.then_some(Trust::PlainHttp))
-            .ok_or_else(|| HttpError::InsecureUrl {
+        let is_by_digest = exchange.vouched == TrustSource::ByDigest;
+        match url.scheme() {
+            "https" if self.is_listed(url) => Ok(Trust::AnyCertificate),
+            "https" => Ok(Trust::SystemRoots),
+            "http" if is_by_digest || self.allows_plain(url) => Ok(Trust::PlainHttp),
+            _ => Err(HttpError::InsecureUrl {
                 url: redacted(url),
                 host: host_of(url),
-            })
+            }),
+        }
     }
 
     /// The addresses that a request may go to; an error if its URL has another one.
@@ -258,11 +260,7 @@ impl HttpClient {
                 .insert(CONTENT_LENGTH, body.len().into());
             *request.body_mut() = Some(Body::from(body));
         }
-        let wait_limit = self.wait_limit(exchange);
-        match timeout(wait_limit, client.execute(request)).await {
-            Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
-            Err(_) => Err(exchange.stall_error(wait_limit)),
-        }
+        self.answer(exchange, client.execute(request)).await
     }
 
     /// Sends a request whose body is streamed from a source.
@@ -308,16 +306,21 @@ impl HttpClient {
                 UploadEnd::Unreadable(error) => return Err(unreadable(error)),
             },
         }
-        let wait_limit = self.wait_limit(exchange);
-        match timeout(wait_limit, answer).await {
-            Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
-            Err(_) => Err(exchange.stall_error(wait_limit)),
-        }
+        self.answer(exchange, answer).await
     }
 
-    fn wait_limit(&self, exchange: &Exchange<'_>) -> Duration {
+    /// Waits for the response to a request that needs nothing more to be sent.
+    async fn answer(
+        &self,
+        exchange: &Exchange<'_>,
+        answer: impl Future<Output = reqwest::Result<Response>>,
+    ) -> Result<Response, HttpError> {
         let times = if exchange.commits { COMMIT_PATIENCE } else { 1 };
-        self.idle_timeout.saturating_mul(times)
+        let limit = self.idle_timeout.saturating_mul(times);
+        match timeout(limit, answer).await {
+            Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),
+            Err(_) => Err(exchange.stall_error(limit)),
+        }
     }
 
     /// Reads a whole body of at most `limit` bytes into memory.

@@ -14,7 +14,6 @@ use wincimg_common::lock;
 use super::addresses::{AddressPolicy, CheckingResolver};
 use super::certificates::CertificateFiles;
 use super::error::HttpError;
-use super::insecure_hosts::InsecureHosts;
 use super::proxy;
 use super::urls::{host_of, is_loopback};
 
@@ -31,18 +30,6 @@ pub(super) enum Trust {
     SystemRoots,
 }
 
-impl Trust {
-    /// The trust that a URL requires; `None` for plain HTTP to a host that is not listed.
-    pub(super) fn for_url(url: &Url, insecure: &InsecureHosts) -> Option<Self> {
-        match (url.scheme(), insecure.allows(url)) {
-            ("https", false) => Some(Self::SystemRoots),
-            ("https", true) => Some(Self::AnyCertificate),
-            ("http", true) => Some(Self::PlainHttp),
-            _ => None,
-        }
-    }
-}
-
 /// Trust, addresses, whether to bypass the proxy, and the host if it needs its own client. Clients do
 /// not share connections, so none goes to an address that was checked for another request.
 type ClientKey = (Trust, AddressPolicy, bool, Option<String>);
@@ -50,7 +37,7 @@ type ClientKey = (Trust, AddressPolicy, bool, Option<String>);
 /// The clients created so far.
 #[derive(Debug)]
 pub(super) struct Clients {
-    user_agent: &'static str,
+    pub(super) user_agent: &'static str,
     pub(super) certificates: CertificateFiles,
     made: Mutex<HashMap<ClientKey, Client>>,
     /// Hosts by whether they have certificates of their own.
@@ -66,10 +53,6 @@ impl Clients {
             made: Mutex::default(),
             special: Mutex::default(),
         }
-    }
-
-    pub(super) fn with_certificates(self, certificates: CertificateFiles) -> Self {
-        Self::new(self.user_agent, certificates)
     }
 
     /// Returns the client for a URL. As in Go's tools, loopback addresses bypass the proxy.
