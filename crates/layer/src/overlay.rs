@@ -394,7 +394,7 @@ impl BaseContents for BaseOverlay<'_> {
                 found.push((folder, file));
             }
         }
-        found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));
+        found.sort_by_cached_key(|(path, _)| path.key());
         Ok(Presence::Present(found))
     }
 

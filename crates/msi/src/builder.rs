@@ -33,17 +33,17 @@ impl Builder {
     pub(crate) fn folder(&mut self, path: &ImagePath) -> Result<(), MsiError> {
         for depth in 1..=path.components().len() {
             let above = path.up_to(depth);
-            let key = fold(&above.components().join("/"));
-            self.folders.entry(key).or_insert(above);
+            self.folders.entry(above.key()).or_insert(above);
         }
         check(self.folders.len())
     }
 
     /// Adds a file and the folders above it; a later one replaces it.
     pub(crate) fn file(&mut self, file: InstalledFile) -> Result<(), MsiError> {
-        let names = file.path.components();
-        self.folder(&file.path.up_to(names.len().saturating_sub(1)))?;
-        self.files.insert(fold(&names.join("/")), file);
+        if let Some(folder) = file.path.parent() {
+            self.folder(&folder)?;
+        }
+        self.files.insert(file.path.key(), file);
         check(self.files.len())
     }
 
@@ -59,7 +59,7 @@ impl Builder {
 
     /// The planned file at a path.
     pub(crate) fn planned(&self, path: &ImagePath) -> Option<&InstalledFile> {
-        self.files.get(&fold(&path.components().join("/")))
+        self.files.get(&path.key())
     }
 
     /// Files that are planned so far.

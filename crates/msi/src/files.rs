@@ -147,7 +147,7 @@ impl Session<'_> {
             };
             let folder = match row.optional("DestFolder") {
                 Some(key) => self.folder_or_property(key)?,
-                None => Some(from.up_to(from.components().len().saturating_sub(1))),
+                None => from.parent(),
             };
             let Some(folder) = folder else {
                 continue;

@@ -8,7 +8,6 @@ use wincimg_registry::Presence;
 use wincimg_registry::security::{Ace, ChildKind, SecurityDescriptor, Sid};
 use wincimg_windows::access::{AccessEdit, with_inherited};
 use wincimg_windows::base_contents::BaseContents;
-use wincimg_windows::path::ImagePath;
 
 use super::{
     GrantTarget, GrantTargets, MOST_FOLDERS, ON_WINDOWS, OwnEntries, as_inherited, base_descriptor,
@@ -86,8 +85,7 @@ fn entries_from_above(
 ) -> Result<[Vec<Ace>; 2], LayerError> {
     let (inside, own) = (targets.inside, targets.own);
     let secured = &own.secured;
-    let names = edit.path.components();
-    let above: ImagePath = edit.path.up_to(names.len().saturating_sub(1));
+    let above = edit.path.parent().unwrap_or_default();
     let (path, key) = match LayerPath::try_from(&above) {
         Ok(path) => (path.to_string(), fold(path.as_str())),
         Err(_) => (String::new(), String::new()),
