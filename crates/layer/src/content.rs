@@ -11,7 +11,7 @@ use wincimg_registry::security::Sid;
 
 use super::descriptor::Security;
 use super::error::LayerError;
-use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
+use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target};
 use crate::DiskSource;
 use crate::archive::Member;
 
@@ -206,7 +206,7 @@ impl Layer {
     pub(super) fn securities(&self) -> HashMap<String, Security> {
         let entries = self.files.iter().chain(&self.secured);
         entries
-            .filter_map(|it| Some((fold(it.path.as_str()), it.security.clone()?)))
+            .filter_map(|it| Some((it.path.key(), it.security.clone()?)))
             .collect()
     }
 
@@ -218,20 +218,20 @@ impl Layer {
 
     /// Source of the file at a path, compared as on Windows.
     pub fn source_of(&self, path: &LayerPath) -> Option<&ContentSource> {
-        let key = fold(path.as_str());
+        let key = path.key();
         self.files.iter().find_map(|entry| match &entry.content {
-            EntryContent::File(source) if fold(entry.path.as_str()) == key => Some(source),
+            EntryContent::File(source) if entry.path.key() == key => Some(source),
             _ => None,
         })
     }
 
     /// Like [`Self::source_of`], to change it.
     pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut ContentSource> {
-        let key = fold(path.as_str());
+        let key = path.key();
         self.files
             .iter_mut()
             .find_map(|entry| match &mut entry.content {
-                EntryContent::File(source) if fold(entry.path.as_str()) == key => Some(source),
+                EntryContent::File(source) if entry.path.key() == key => Some(source),
                 _ => None,
             })
     }
@@ -375,7 +375,7 @@ struct SortEntry<'a> {
 fn sorted<'a>(entries: &'a [LayerEntry], secured: &'a [LayerEntry]) -> Vec<SortEntry<'a>> {
     let with_key = |is_mark: bool| {
         move |own: &'a LayerEntry| SortEntry {
-            key: fold(own.path.as_str()),
+            key: own.path.key(),
             own,
             is_mark,
         }

@@ -50,7 +50,7 @@ impl Layer {
         let mut walk = Walk {
             inside,
             owner: owner.as_ref(),
-            owned: created.map(|entry| fold(entry.path.as_str())).collect(),
+            owned: created.map(|entry| entry.path.key()).collect(),
             drive: Folder {
                 name: String::new(),
                 written: String::new(),
@@ -299,10 +299,10 @@ impl Layer {
         }
         let places = self.files.iter().enumerate();
         let places: HashMap<String, usize> = places
-            .map(|(place, entry)| (fold(entry.path.as_str()), place))
+            .map(|(place, entry)| (entry.path.key(), place))
             .collect();
         for (path, was, is_moved) in entries {
-            let Some(place) = places.get(&fold(path.as_str())) else {
+            let Some(place) = places.get(&path.key()) else {
                 continue;
             };
             let entry = &mut self.files[*place];

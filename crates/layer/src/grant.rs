@@ -73,15 +73,15 @@ impl Layer {
             return Ok(());
         }
         let entries = self.entries();
-        let mut own: HashSet<String> = entries.map(|(path, _)| fold(path.as_str())).collect();
+        let mut own: HashSet<String> = entries.map(|(path, _)| path.key()).collect();
         let mut deleted: Vec<String> = self.deletions().collect();
         for path in gone {
-            deleted.push(fold(LayerPath::try_from(path)?.as_str()));
+            deleted.push(LayerPath::try_from(path)?.key());
         }
         for change in changes {
-            let top = fold(LayerPath::try_from(change.path())?.as_str());
+            let top = LayerPath::try_from(change.path())?.key();
             for (path, source) in below.files_in(change.path())? {
-                let key = fold(path.as_str());
+                let key = path.key();
                 let is_granted = key == top || change.applies_to_files();
                 if is_granted && !is_in(&deleted, &key) && own.insert(key) {
                     self.file(path, source);
@@ -95,7 +95,7 @@ impl Layer {
     fn deletions(&self) -> impl Iterator<Item = String> {
         let entries = self.entries();
         let deleted = entries.filter(|(_, content)| **content == EntryContent::Deletion);
-        deleted.map(|(path, _)| fold(path.as_str()))
+        deleted.map(|(path, _)| path.key())
     }
 
     /// Changes rights, in order, on the layer's current entries and on folders of the base. Fitting
@@ -118,7 +118,7 @@ impl Layer {
                 }
                 AccessChange::Edit(edit) => edit::descriptors(&own, edit, inside)?,
             };
-            let mut paths = descriptors.iter().map(|(path, _)| fold(path.as_str()));
+            let mut paths = descriptors.iter().map(|(path, _)| path.key());
             let are_own = paths.all(|key| own.entries.contains_key(&key));
             self.set_descriptors(descriptors, &mut own);
             // A folder of the base becomes an entry, and so do those above it.
@@ -138,7 +138,7 @@ impl Layer {
             let security = written
                 .entry(descriptor)
                 .or_insert_with_key(|descriptor| Security::from(descriptor));
-            own.secured.insert(fold(path.as_str()), security.clone());
+            own.secured.insert(path.key(), security.clone());
             self.set_security(path, security.clone());
         }
     }
@@ -202,7 +202,7 @@ impl<'a> GrantTargets<'a> {
         inside: &'a dyn BaseContents,
     ) -> Result<Self, LayerError> {
         let entry = LayerPath::try_from(path)?;
-        let top = fold(entry.as_str());
+        let top = entry.key();
         // What is below a path is sorted next to it.
         let entries = own.entries.range(top.clone()..);
         let mut all: BTreeMap<String, GrantTarget> = entries
@@ -228,7 +228,7 @@ impl<'a> GrantTargets<'a> {
             let below = inside.folders_below(path)?.present();
             for (path, file) in below.unwrap_or_default() {
                 let entry = LayerPath::try_from(&path)?;
-                let key = fold(entry.as_str());
+                let key = entry.key();
                 let is_own = all.contains_key(&key) || is_in(&own.deleted, &key);
                 if !is_own && file.security.is_some() {
                     all.insert(key, GrantTarget::of_base(entry, path, file));

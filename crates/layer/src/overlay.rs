@@ -112,10 +112,7 @@ impl Drive {
     /// Everything below a folder, in the order of paths.
     fn below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &OverlayFile)> {
         let above = LayerPath::try_from(folder);
-        let above = above.map_or_else(
-            |_| String::new(),
-            |above| format!("{}\0", fold(above.as_str())),
-        );
+        let above = above.map_or_else(|_| String::new(), |above| format!("{}\0", above.key()));
         let files = self.files.range(above.clone()..);
         files.map_while(move |(own, file)| Some((own.strip_prefix(&above)?, file)))
     }
@@ -160,7 +157,7 @@ impl<'a> BaseOverlay<'a> {
             .filter_map(|path| LayerPath::try_from(path).ok());
         let drive = Drive {
             files: BTreeMap::new(),
-            deleted: gone.map(|path| fold(path.as_str())).collect(),
+            deleted: gone.map(|path| path.key()).collect(),
         };
         Self {
             drive: OnceLock::from(Ok(drive)),
@@ -255,7 +252,7 @@ impl<'a> BaseOverlay<'a> {
         let Ok(own) = LayerPath::try_from(path) else {
             return Ok(Presence::Unknown);
         };
-        Ok(self.drive()?.at(&fold(own.as_str())))
+        Ok(self.drive()?.at(&own.key()))
     }
 
     /// Returns true if a layer deleted what the base has at a path.
@@ -263,7 +260,7 @@ impl<'a> BaseOverlay<'a> {
         let Ok(own) = LayerPath::try_from(path) else {
             return Ok(false);
         };
-        Ok(self.drive()?.is_deleted(&fold(own.as_str())))
+        Ok(self.drive()?.is_deleted(&own.key()))
     }
 
     /// The files of the layers at a path and below it that are not deleted.

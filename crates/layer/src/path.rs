@@ -52,6 +52,11 @@ impl LayerPath {
         &self.0
     }
 
+    /// Key shared by all spellings of the path; a folder's contents sort after it.
+    pub(super) fn key(&self) -> String {
+        fold(&self.0)
+    }
+
     /// The path of `name`, a single name or several joined by `/`, below this one.
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
         format!("{}/{name}", self.0).parse()

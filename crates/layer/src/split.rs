@@ -7,7 +7,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::content::{EntryContent, Layer, LayerEntry, is_below};
 use super::error::LayerError;
-use super::path::{LayerPath, fold};
+use super::path::LayerPath;
 
 /// Maximum number of parts, without the rest. More would gain little.
 const MOST_PARTS: usize = 8;
@@ -31,7 +31,7 @@ impl Layer {
         let mut parts = LayerSlice::at_each(places)?;
         let mut entries = Vec::with_capacity(self.files.len());
         for entry in std::mem::take(&mut self.files) {
-            let key = fold(entry.path.as_str());
+            let key = entry.path.key();
             let holders = parts
                 .iter()
                 .enumerate()
@@ -81,7 +81,7 @@ impl Layer {
 
     /// Adds the folders that contain entries of the layer.
     fn add_folders_above(&mut self, folders: &[(String, LayerEntry)]) {
-        let keys = self.files.iter().map(|entry| fold(entry.path.as_str()));
+        let keys = self.files.iter().map(|entry| entry.path.key());
         let keys: Vec<String> = keys.collect();
         for (folder, entry) in folders {
             if keys.iter().any(|key| is_below(key, folder)) {
@@ -116,7 +116,7 @@ impl<'p> LayerSlice<'p> {
     fn at(place: &'p ImagePath) -> Result<Self, LayerError> {
         let key = match place.components() {
             [] => String::new(),
-            _ => fold(LayerPath::try_from(place)?.as_str()),
+            _ => LayerPath::try_from(place)?.key(),
         };
         Ok(Self {
             place,

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::path::fold;
 
 fn path(text: &str) -> LayerPath {
     text.parse().unwrap()

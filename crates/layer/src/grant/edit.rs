@@ -14,7 +14,7 @@ use super::{
     current_descriptor, default_descriptor,
 };
 use crate::error::LayerError;
-use crate::path::{LayerPath, fold};
+use crate::path::LayerPath;
 
 /// A folder's descriptor before and after the change.
 struct ChangedFolder {
@@ -87,7 +87,7 @@ fn entries_from_above(
     let secured = &own.secured;
     let above = edit.path.parent().unwrap_or_default();
     let (path, key) = match LayerPath::try_from(&above) {
-        Ok(path) => (path.to_string(), fold(path.as_str())),
+        Ok(path) => (path.to_string(), path.key()),
         Err(_) => (String::new(), String::new()),
     };
     let is_own = own.entries.contains_key(&key);
