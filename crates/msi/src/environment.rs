@@ -1,11 +1,11 @@
 //! `Environment` table: variables of the machine.
 
-use wincimg_registry::{RegistryData, RegistryEdit, TypedData};
+use wincimg_registry::{RegistryData, RegistryEdit};
+use wincimg_windows::variables::environment_key;
 
 use super::builder::Builder;
 use super::error::MsiError;
 use super::formatted::SEPARATOR;
-use super::registry::environment_key;
 use super::session::Session;
 
 impl Session<'_> {
@@ -40,7 +40,7 @@ impl Session<'_> {
         value: &str,
         plan: &mut Builder,
     ) -> Result<(), MsiError> {
-        let key = environment_key()?;
+        let key = environment_key();
         let (sets, adds) = (prefixes.contains('='), prefixes.contains('+'));
         let is_set = sets || !adds && !prefixes.contains('-');
         // A blank value removes a variable that the row would set.
@@ -50,10 +50,7 @@ impl Session<'_> {
             return Ok(());
         }
         let before = self.present_value(&key, name, plan);
-        let before = before.map(|data| match data.typed() {
-            TypedData::Text(text) => text,
-            _ => String::new(),
-        });
+        let before = before.map(|data| data.text().unwrap_or_default());
         if removes {
             let Some(before) = before else {
                 return Ok(());

@@ -5,7 +5,7 @@
 //! takes from the clock and from chance are derived from the package.
 
 use wincimg_common::digest::sha256;
-use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, TypedData};
+use wincimg_registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::builder::Builder;
@@ -365,10 +365,7 @@ impl Session<'_> {
                 let below = r"Microsoft\Windows\CurrentVersion\SharedDLLs";
                 let shared = software_key(below, component.is_64_bit())?;
                 let before = self.present_value(&shared, &path, plan);
-                let before = before.and_then(|data| match data.typed() {
-                    TypedData::Dword(count) => Some(count),
-                    _ => None,
-                });
+                let before = before.and_then(|data| data.number());
                 let count = before.unwrap_or_default().saturating_add(1);
                 plan.set(&shared, &path, RegistryData::dword(count))?;
             }

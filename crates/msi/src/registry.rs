@@ -314,11 +314,6 @@ pub(crate) fn classes(path: &str, is_64_bit: bool) -> Result<KeyPath, MsiError> 
     software_key(&format!(r"Classes\{path}"), is_64_bit)
 }
 
-/// The machine's environment.
-pub(crate) fn environment_key() -> Result<KeyPath, MsiError> {
-    parse_key(r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -216,10 +216,7 @@ impl<'a> Session<'a> {
     }
 
     fn product_number(&self, product: &KeyPath, name: &str) -> Option<u32> {
-        match self.system.value(product, name).present()?.typed() {
-            TypedData::Dword(number) => Some(number),
-            _ => None,
-        }
+        self.system.value(product, name).present()?.number()
     }
 
     /// Adds a product to those of a property.

@@ -1,6 +1,6 @@
 //! The execute sequence: what runs, in which order.
 
-use wincimg_registry::{RegistryData, TypedData};
+use wincimg_windows::variables::environment_key;
 
 use super::builder::Builder;
 use super::condition;
@@ -8,7 +8,6 @@ use super::database::Row;
 use super::error::MsiError;
 use super::permissions;
 use super::plan::{InstallPlan, Interaction, Product, RefusedAction};
-use super::registry::environment_key;
 use super::services::{SERVICE_CONFIG, is_delayed_start};
 use super::session::Session;
 
@@ -196,13 +195,11 @@ impl Session<'_> {
         if !OTHER_PLATFORMS.contains(&platform) {
             return Ok(());
         }
-        let own = self.value_in_image(&environment_key()?, "PROCESSOR_ARCHITECTURE");
-        match own.as_ref().map(RegistryData::typed) {
-            Some(TypedData::Text(own)) if own.eq_ignore_ascii_case("AMD64") => {
-                Err(MsiError::Fails(format!(
-                    "the package is for {platform}, the image for {own} (error 1633)"
-                )))
-            }
+        let own = self.value_in_image(&environment_key(), "PROCESSOR_ARCHITECTURE");
+        match own.and_then(|data| data.text()) {
+            Some(own) if own.eq_ignore_ascii_case("AMD64") => Err(MsiError::Fails(format!(
+                "the package is for {platform}, the image for {own} (error 1633)"
+            ))),
             _ => Ok(()),
         }
     }

@@ -3,16 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-use wincimg_registry::{KeyPath, Presence, RegistryData, TypedData};
+use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_windows::path::ImagePath;
-use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
+use wincimg_windows::variables::{
+    environment_key, filled_in, fixed_variable, is_unrecorded_variable,
+};
 
 use super::condition;
 use super::database::{Database, Row};
 use super::directories::profile_variable;
 use super::error::MsiError;
 use super::plan::{InstallOptions, Product};
-use super::registry::{environment_key, software_key};
+use super::registry::software_key;
 use super::selection::Component;
 use super::summary::Summary;
 
@@ -169,12 +171,10 @@ impl<'a> Session<'a> {
     fn assembly_support(&self) -> String {
         let key = software_key(r"Microsoft\NET Framework Setup\NDP\v4\Full", true).ok();
         let found = key.and_then(|key| self.system.value(&key, "Version").present());
-        let version = found.and_then(|data| match data.typed() {
-            TypedData::Text(version) => {
-                let numbers = version.split('.').map(str::parse::<u32>);
-                numbers.collect::<Result<Vec<_>, _>>().ok()
-            }
-            _ => None,
+        let version = found.and_then(|data| {
+            let version = data.text()?;
+            let numbers = version.split('.').map(str::parse::<u32>);
+            numbers.collect::<Result<Vec<_>, _>>().ok()
         });
         match version.as_deref() {
             Some([major, minor, build]) => format!("{major}.{minor}.{build}.0"),
@@ -226,15 +226,12 @@ impl<'a> Session<'a> {
         if let Some(value) = known.or_else(|| profile_variable(name)) {
             return Presence::Present(value);
         }
-        let key = match environment_key() {
-            Ok(key) if !is_unrecorded_variable(name) => key,
-            _ => return Presence::Unknown,
-        };
-        self.system.value(&key, name).and_then(|data| {
-            let filled = match data.typed() {
-                TypedData::Text(text) => filled_in(&text, &[]),
-                _ => None,
-            };
+        if is_unrecorded_variable(name) {
+            return Presence::Unknown;
+        }
+        let found = self.system.value(&environment_key(), name);
+        found.and_then(|data| {
+            let filled = data.text().and_then(|text| filled_in(&text, &[]));
             filled.map_or(Presence::Unknown, Presence::Present)
         })
     }

@@ -1,8 +1,6 @@
 //! Checks of Visual Studio's setup projects, which actions of their library make: whether there is
 //! the .NET Framework that they require.
 
-use wincimg_registry::{RegistryData, TypedData};
-
 use super::database::Row;
 use super::error::MsiError;
 use super::registry::software_key;
@@ -73,8 +71,8 @@ impl Session<'_> {
         let path = format!(r"Microsoft\NET Framework Setup\NDP\{below}");
         let key = software_key(&path, false)?;
         let found = self.value_in_image(&key, name);
-        let found = found.as_ref().map(RegistryData::typed);
-        let found = matches!(found, Some(TypedData::Dword(own)) if own >= least);
+        let found = found.and_then(|data| data.number());
+        let found = found.is_some_and(|own| own >= least);
         let allows_later = self.property(ALLOWS_LATER).eq_ignore_ascii_case("true");
         Ok((found || !allows_later).then_some(found))
     }

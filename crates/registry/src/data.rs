@@ -170,6 +170,22 @@ impl RegistryData {
     pub fn typed(&self) -> TypedData<'_> {
         typed(self.kind, &self.bytes).unwrap_or(TypedData::Bytes(&self.bytes))
     }
+
+    /// The text of a string, an expandable string or a link.
+    pub fn text(&self) -> Option<String> {
+        match self.typed() {
+            TypedData::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number of 32 bits, of either byte order.
+    pub fn number(&self) -> Option<u32> {
+        match self.typed() {
+            TypedData::Dword(number) => Some(number),
+            _ => None,
+        }
+    }
 }
 
 fn typed(kind: DataType, bytes: &[u8]) -> Option<TypedData<'static>> {

@@ -6,17 +6,13 @@
 use serde::Serialize;
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
 use wincimg_registry::{
-    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, RegistryEdit,
-    TypedData,
+    BaseKey, BaseKeys, BaseReadError, DataType, Presence, RegistryData, RegistryEdit,
 };
 
-use crate::variables::{expanded, fixed_variable};
+use crate::variables::{environment_key, expanded, fixed_variable};
 
 /// The variable, and the registry's value.
 pub const VARIABLE: &str = "Path";
-
-/// Registry key of the machine's variables.
-const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
 
 /// Folder of store apps in a user's profile.
 const STORE_APPS: &str = r"\appdata\local\microsoft\windowsapps";
@@ -237,7 +233,7 @@ impl PathAdditions {
 
     /// The change to a base's registry.
     pub fn edit(&self, inside: &dyn BaseKeys) -> Result<RegistryEdit, SearchPathError> {
-        let key = environment();
+        let key = environment_key();
         let (name, kind, path) = match inside.key(&key)? {
             Presence::Unknown => return Err(SearchPathError::Unknown),
             Presence::Absent => (VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()),
@@ -252,11 +248,6 @@ impl PathAdditions {
     }
 }
 
-fn environment() -> KeyPath {
-    #[expect(clippy::expect_used, reason = "a constant, which the tests read")]
-    ENVIRONMENT.parse().expect("the path of a key")
-}
-
 /// The PATH value in a key; of two with that name the first, which Windows uses.
 fn path_of(key: &BaseKey) -> Result<(String, DataType, String), SearchPathError> {
     let found = key
@@ -266,12 +257,8 @@ fn path_of(key: &BaseKey) -> Result<(String, DataType, String), SearchPathError>
     let Some((name, data)) = found else {
         return Ok((VARIABLE.to_owned(), DataType::EXPAND_SZ, String::new()));
     };
-    match (data.kind(), data.typed()) {
-        (kind @ (DataType::SZ | DataType::EXPAND_SZ), TypedData::Text(path)) => {
-            // Windows reads to the first null.
-            let path = path.split('\0').next().unwrap_or_default().to_owned();
-            Ok((name.clone(), kind, path))
-        }
+    match (data.kind(), data.text()) {
+        (kind @ (DataType::SZ | DataType::EXPAND_SZ), Some(path)) => Ok((name.clone(), kind, path)),
         (kind, _) => Err(SearchPathError::NotText(kind)),
     }
 }
@@ -283,6 +270,8 @@ mod tests {
     use wincimg_registry::testing::Keys;
 
     use super::*;
+
+    const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
 
     fn additions(prepend: &[&str], append: &[&str]) -> PathAdditions {
         let read = |texts: &[&str]| texts.iter().map(|text| entry(text).unwrap()).collect();
@@ -407,7 +396,7 @@ mod tests {
     fn the_registry_keeps_the_type_and_the_spelling() {
         let ours = additions(&[], &[r"C:\app"]);
         let edit = |inside: &dyn BaseKeys| ours.edit(inside).unwrap().to_string();
-        let key = environment();
+        let key = environment_key();
         assert_eq!(
             edit(&base("PATH", RegistryData::expand_sz("x;"))),
             format!(r#"set {key} "PATH" = REG_EXPAND_SZ "x;C:\\app""#)

@@ -3,7 +3,7 @@
 //! By default, the entry point of a container has five seconds. Both values should set the same
 //! time, but have different units and types.
 
-use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, TypedData};
+use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root};
 
 use crate::keys::{known_key, set_value};
 
@@ -58,12 +58,12 @@ impl ShutdownValue {
 
     /// The time in the data; none if Windows does not accept it.
     pub fn milliseconds(self, data: &RegistryData) -> Option<u64> {
-        match (self, data.kind(), data.typed()) {
-            (Self::Process, DataType::DWORD, TypedData::Dword(seconds)) => {
-                Some(u64::from(seconds) * 1000)
-            }
-            (Self::Service, DataType::SZ, TypedData::Text(text)) => text.trim().parse().ok(),
-            _ => None,
+        if data.kind() != self.data_type() {
+            return None;
+        }
+        match self {
+            Self::Process => Some(u64::from(data.number()?) * 1000),
+            Self::Service => data.text()?.trim().parse().ok(),
         }
     }
 }

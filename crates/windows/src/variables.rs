@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use wincimg_registry::{KeyPath, Root};
+
+use crate::keys::known_key;
+
 /// Variables with the same value in every container, whose drive is C:.
 const FIXED: [(&str, &str); 14] = [
     ("ALLUSERSPROFILE", r"C:\ProgramData"),
@@ -30,6 +34,12 @@ const UNRECORDED: [&str; 18] = [
     "PROCESSOR_REVISION", "PSModulePath", "Path", "TEMP", "TMP", "USERDOMAIN", "USERNAME",
     "USERPROFILE",
 ];
+
+/// The key with the machine's variables.
+pub fn environment_key() -> KeyPath {
+    let names = ["ControlSet001", "Control", "Session Manager", "Environment"];
+    known_key(Root::System, &names)
+}
 
 /// The value of a variable that is the same in every container.
 pub fn fixed_variable(name: &str) -> Option<&'static str> {

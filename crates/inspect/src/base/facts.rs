@@ -3,7 +3,7 @@
 use wincimg_oci::document::Digest;
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{
-    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, TypedData,
+    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData,
 };
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
@@ -352,9 +352,7 @@ fn link_of(values: &[(String, RegistryData)]) -> Option<KeyPath> {
     if data.kind() != DataType::LINK {
         return None;
     }
-    let TypedData::Text(target) = data.typed() else {
-        return None;
-    };
+    let target = data.text()?;
     let below = |prefix: &str| {
         let start = target.get(..prefix.len())?;
         start

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{RegistryData, TypedData};
 
 use super::{Ecosystem, FoundPackage, LONGEST, MOST};
 
@@ -102,10 +101,7 @@ fn texts(key: &Key<'_>) -> BTreeMap<&'static str, Option<String>> {
     let text = |name: &'static str| {
         let mut values = key.values.iter();
         let value = values.find(|value| eq_ignore_case(&value.name, name))?;
-        let text = match value.data().as_ref().map(RegistryData::typed) {
-            Some(TypedData::Text(text)) => Some(text),
-            _ => None,
-        };
+        let text = value.data().and_then(|data| data.text());
         let text = text.filter(|text| !text.is_empty() && text.len() <= LONGEST);
         Some((name, text))
     };
