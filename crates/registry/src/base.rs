@@ -9,7 +9,8 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::data::RegistryData;
+use crate::data::{DataType, RegistryData};
+use crate::name_folding::eq_ignore_case;
 use crate::path::KeyPath;
 
 /// Knowledge of something that a base or an image may contain. For a base nothing is known later:
@@ -75,6 +76,31 @@ pub struct BaseKey {
     pub link: Option<KeyPath>,
     /// The values: names and data.
     pub values: Vec<(String, RegistryData)>,
+}
+
+impl BaseKey {
+    /// Target that a link's values name, if layers can change it.
+    pub fn link_target(values: &[(String, RegistryData)]) -> Option<KeyPath> {
+        let (_, data) = values
+            .iter()
+            .find(|(name, _)| eq_ignore_case(name, "SymbolicLinkValue"))?;
+        if data.kind() != DataType::LINK {
+            return None;
+        }
+        let target = data.text()?;
+        let below = |prefix: &str| {
+            let start = target.get(..prefix.len())?;
+            start
+                .eq_ignore_ascii_case(prefix)
+                .then(|| &target[prefix.len()..])
+        };
+        let path = match (below(r"\Registry\Machine\"), below(r"\Registry\User\")) {
+            (Some(rest), _) => format!(r"HKLM\{rest}"),
+            (None, Some(rest)) => format!(r"HKU\{rest}"),
+            (None, None) => return None,
+        };
+        path.parse().ok()
+    }
 }
 
 /// The known registry of a base.

@@ -1,10 +1,7 @@
 //! Queries on facts about a base.
 
 use wincimg_oci::document::Digest;
-use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{
-    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData,
-};
+use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -143,7 +140,10 @@ impl BaseFacts {
             name: record.name,
             security: self.descriptor(record.descriptor)?,
             class: record.class,
-            link: record.is_link.then(|| link_of(&record.values)).flatten(),
+            link: record
+                .is_link
+                .then(|| BaseKey::link_target(&record.values))
+                .flatten(),
             values: record.values,
         })
     }
@@ -342,27 +342,4 @@ impl BaseContents for BaseFacts {
         path.components.push(name.to_owned());
         Ok(self.key_at(&path)?.map(drop))
     }
-}
-
-/// Target of a key that is a link, if it is in a hive that layers can change.
-fn link_of(values: &[(String, RegistryData)]) -> Option<KeyPath> {
-    let (_, data) = values
-        .iter()
-        .find(|(name, _)| eq_ignore_case(name, "SymbolicLinkValue"))?;
-    if data.kind() != DataType::LINK {
-        return None;
-    }
-    let target = data.text()?;
-    let below = |prefix: &str| {
-        let start = target.get(..prefix.len())?;
-        start
-            .eq_ignore_ascii_case(prefix)
-            .then(|| &target[prefix.len()..])
-    };
-    let path = match (below(r"\Registry\Machine\"), below(r"\Registry\User\")) {
-        (Some(rest), _) => format!(r"HKLM\{rest}"),
-        (None, Some(rest)) => format!(r"HKU\{rest}"),
-        (None, None) => return None,
-    };
-    path.parse().ok()
 }

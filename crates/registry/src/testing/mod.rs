@@ -11,9 +11,7 @@ pub use descriptor::read as read_descriptor;
 use crate::hive::Key;
 use crate::name_folding::FoldedName;
 use crate::security::{DescriptorLayout, SecurityDescriptor};
-use crate::{
-    BaseKey, BaseKeys, BaseReadError, DataType, KeyPath, Presence, RegistryData, Root, TypedData,
-};
+use crate::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, RegistryData, Root};
 
 type Names = Vec<FoldedName>;
 
@@ -52,7 +50,7 @@ impl Keys {
                 name: key.name.clone(),
                 security: key.security.to_vec(),
                 class: key.class.clone(),
-                link: values.iter().find_map(target),
+                link: BaseKey::link_target(&values),
                 values,
             },
         );
@@ -73,7 +71,7 @@ impl Keys {
             name: path.rsplit('\\').next().unwrap_or_default().to_owned(),
             security: security(sddl),
             class: None,
-            link: values.iter().find_map(target),
+            link: BaseKey::link_target(&values),
             values,
         };
         self.insert(&path.parse().unwrap(), key);
@@ -98,17 +96,6 @@ impl Keys {
     pub fn with_link(self, path: &str, target: &str) -> Self {
         let value = RegistryData::link(target);
         self.with_key(path, "O:SYG:SYD:", &[("SymbolicLinkValue", value)])
-    }
-}
-
-/// Target of a link, if layers can change it.
-fn target((name, data): &(String, RegistryData)) -> Option<KeyPath> {
-    match data.typed() {
-        TypedData::Text(path) if name == "SymbolicLinkValue" && data.kind() == DataType::LINK => {
-            let path = path.strip_prefix(r"\Registry\Machine\")?;
-            format!(r"HKLM\{path}").parse().ok()
-        }
-        _ => None,
     }
 }
 
