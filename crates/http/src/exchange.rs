@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{
+    AUTHORIZATION, AsHeaderName, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
+};
 use reqwest::{Method, Response, Url};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Task;
@@ -174,6 +176,17 @@ impl Exchange<'_> {
     pub(super) fn no_answer(&self, error: reqwest::Error) -> HttpError {
         HttpError::no_answer(&self.url, &self.what, error)
     }
+}
+
+/// The text of a header.
+pub fn header_text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The media type of a body, without its parameters.
+pub fn content_type(headers: &HeaderMap) -> Option<&str> {
+    let kind = header_text(headers, CONTENT_TYPE)?.split(';').next()?;
+    Some(kind.trim())
 }
 
 /// Returns the `Location` of a response, which may be relative, but not of another scheme.

@@ -33,7 +33,10 @@ pub use certificates::CertificateFiles;
 pub use client::{HttpClient, IDLE_TIMEOUT};
 pub use downloads::{DownloadError, DownloadedFile, Downloads, Remote};
 pub use error::{HttpError, file_error};
-pub use exchange::{Exchange, Payload, RedirectPolicy, SourceRange, TrustSource, location};
+pub use exchange::{
+    Exchange, Payload, RedirectPolicy, SourceRange, TrustSource, content_type, header_text,
+    location,
+};
 pub use partial_file::PartialFile;
 pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use reqwest::Url;

@@ -9,6 +9,8 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 use wincimg_common::progress::Progress;
 
+use super::exchange::header_text;
+
 /// Retry policy for transient failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -188,7 +190,7 @@ pub fn wait_hint(wait: Option<Duration>) -> String {
 
 /// Parses `Retry-After`, in seconds or as a date.
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let text = header_text(headers, RETRY_AFTER)?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }

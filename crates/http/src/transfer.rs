@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::stream;
 use reqwest::header::{
-    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED,
-    RANGE,
+    CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 use reqwest::{Response, StatusCode, Url};
 use wincimg_common::diagnose::Problem;
@@ -15,7 +14,7 @@ use wincimg_common::progress::{Progress, Task};
 use super::addresses::AddressPolicy;
 use super::client::HttpClient;
 use super::error::HttpError;
-use super::exchange::{Exchange, RedirectPolicy, TrustSource};
+use super::exchange::{Exchange, RedirectPolicy, TrustSource, content_type, header_text};
 use super::partial_file::{Identity, PartialFile};
 
 /// Error of a transfer.
@@ -210,9 +209,7 @@ impl Transfer<'_> {
     }
 
     fn check_kind(&self, headers: &HeaderMap) -> Result<(), TransferError> {
-        let kind = headers.get(CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let kind = content_type(headers).unwrap_or_default();
         let is_page = ["text/html", "application/xhtml+xml"]
             .iter()
             .any(|page| kind.eq_ignore_ascii_case(page));
@@ -269,10 +266,7 @@ impl Transfer<'_> {
 
 /// Reads the identification of the whole file from a response.
 fn identity(headers: &HeaderMap, size: Option<u64>) -> Option<Identity> {
-    let text = |name: HeaderName| {
-        let value = headers.get(name)?.to_str().ok()?;
-        Some(value.to_owned())
-    };
+    let text = |name: HeaderName| header_text(headers, name).map(str::to_owned);
     Some(Identity {
         size: size?,
         etag: text(ETAG),
@@ -285,7 +279,7 @@ fn continuation(response: &Response) -> Option<(u64, Identity)> {
     if response.status() != StatusCode::PARTIAL_CONTENT {
         return None;
     }
-    let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+    let range = header_text(response.headers(), CONTENT_RANGE)?;
     let (start, total) = content_range(range)?;
     Some((start, identity(response.headers(), Some(total))?))
 }

@@ -17,7 +17,7 @@ use wincimg_common::lock;
 use wincimg_common::progress::Task;
 use wincimg_http::{
     BlobReader, BlobSource, Exchange, HttpError, PartialFile, RedirectPolicy, RetryBudget,
-    Transient, host_of,
+    Transient, header_text, host_of,
 };
 
 use super::client::RegistryClient;
@@ -426,7 +426,7 @@ impl Pull {
 
 /// Returns the first position in `Content-Range: bytes 5-9/10`.
 fn range_start(headers: &HeaderMap) -> Option<u64> {
-    let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    let text = header_text(headers, CONTENT_RANGE)?;
     let (start, _) = text.strip_prefix("bytes")?.trim().split_once('-')?;
     start.parse().ok()
 }

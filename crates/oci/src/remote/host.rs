@@ -9,7 +9,7 @@ use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 use wincimg_common::lock;
-use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError};
+use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, header_text};
 
 use super::capabilities::HostCapabilities;
 use super::challenge::{Challenge, Scope, Tokens};
@@ -209,10 +209,7 @@ impl Host {
 /// Returns true for a TLS server's response to plain HTTP: 400, or a redirect to its `https` URL.
 fn wants_tls(response: &Response) -> bool {
     let redirected = response.status().is_redirection()
-        && response
-            .headers()
-            .get(LOCATION)
-            .and_then(|location| location.to_str().ok())
+        && header_text(response.headers(), LOCATION)
             .is_some_and(|location| location.starts_with("https:"));
     redirected || response.status() == StatusCode::BAD_REQUEST
 }

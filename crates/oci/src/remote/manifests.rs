@@ -5,7 +5,7 @@ use std::str::FromStr;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
-use wincimg_http::{HttpError, Payload};
+use wincimg_http::{HttpError, Payload, content_type, header_text};
 
 use super::challenge::Scope;
 use super::error::RegistryError;
@@ -87,16 +87,9 @@ impl Repository {
             Err(_) => promised_digest(&headers),
         };
         let digest = verified(promised, &bytes, &format!("manifest {which} of {self}"))?;
-        let media_type = text(&headers, CONTENT_TYPE.as_str())
-            .map(|value| {
-                value
-                    .split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_owned()
-            })
-            .filter(|value| !value.is_empty() && value != "application/json")
+        let media_type = content_type(&headers)
+            .filter(|value| !value.is_empty() && *value != "application/json")
+            .map(str::to_owned)
             .or_else(|| own_media_type(&bytes))
             .unwrap_or_else(|| OCI_MANIFEST.to_owned());
         Ok(RawManifest {
@@ -200,11 +193,8 @@ fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
     let digest = Digest::from_str(which)
         .ok()
         .or_else(|| promised_digest(headers))?;
-    let size = text(headers, CONTENT_LENGTH.as_str())?.parse().ok()?;
-    let media_type = text(headers, CONTENT_TYPE.as_str())?
-        .split(';')
-        .next()?
-        .trim();
+    let size = header_text(headers, CONTENT_LENGTH)?.parse().ok()?;
+    let media_type = content_type(headers)?;
     (media_type != "application/json").then(|| Descriptor::new(media_type, digest, size))
 }
 
@@ -219,11 +209,7 @@ fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest
 }
 
 fn promised_digest(headers: &HeaderMap) -> Option<Digest> {
-    Digest::from_str(text(headers, CONTENT_DIGEST)?).ok()
-}
-
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
+    Digest::from_str(header_text(headers, CONTENT_DIGEST)?).ok()
 }
 
 /// The `mediaType` field, which newer documents contain.

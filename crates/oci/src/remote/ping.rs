@@ -3,11 +3,11 @@
 
 use std::fmt;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Problem;
-use wincimg_http::HttpError;
+use wincimg_http::{HttpError, content_type};
 
 use super::challenge::Challenge;
 use super::client::RegistryClient;
@@ -82,8 +82,7 @@ fn no_registry(answer: HttpError) -> RegistryError {
 
 /// Returns true for a web page. Quay's API calls its answer `text/html`, too.
 fn is_page(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = content_type(headers).unwrap_or_default();
     kind.to_ascii_lowercase().starts_with("text/html")
         && !headers.contains_key("docker-distribution-api-version")
 }

@@ -17,7 +17,9 @@ use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, StatusCode, Url};
 use wincimg_common::diagnose::Problem;
 use wincimg_common::progress::Task;
-use wincimg_http::{BlobSource, CachedReader, HttpError, Payload, SourceRange, Transient};
+use wincimg_http::{
+    BlobSource, CachedReader, HttpError, Payload, SourceRange, Transient, header_text,
+};
 
 use super::capabilities::UploadMode;
 use super::challenge::Scope;
@@ -406,7 +408,7 @@ impl<'a> Upload<'a> {
 /// Returns the number of received bytes from `Range: 0-LAST`. `0-0` means an empty upload or a
 /// single byte, so it counts as empty.
 fn received(headers: &HeaderMap) -> Option<u64> {
-    let text = headers.get(RANGE)?.to_str().ok()?;
+    let text = header_text(headers, RANGE)?;
     let text = text.strip_prefix("bytes=").unwrap_or(text);
     let last: u64 = text.strip_prefix("0-")?.trim().parse().ok()?;
     if last == 0 {

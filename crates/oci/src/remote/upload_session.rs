@@ -2,7 +2,7 @@
 
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, Url};
-use wincimg_http::{HttpError, Payload, SourceRange, location};
+use wincimg_http::{HttpError, Payload, SourceRange, header_text, location};
 
 use super::error::RegistryError;
 use super::repository::Repository;
@@ -39,8 +39,8 @@ pub(super) enum UploadStep {
 impl Session {
     /// Reads the upload opened by a response.
     pub(super) fn from_response(what: &str, response: &Response) -> Result<Self, HttpError> {
-        let least = response.headers().get(LEAST_PIECE);
-        let least = least.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let least = header_text(response.headers(), LEAST_PIECE);
+        let least = least.and_then(|value| value.trim().parse().ok());
         Ok(Self {
             location: upload_location(what, response)?,
             offset: 0,
