@@ -262,10 +262,9 @@ pub(super) fn edit(section: &str, change: ConfigChange) -> ConfigEdit {
 pub(super) fn split_folder(text: &str, server: &Server) -> (String, String, String) {
     let (site, path) = text.split_once('/').unwrap_or((text, ""));
     let path = format!("/{}", path.trim_matches('/'));
-    let mut ends: Vec<usize> = path.match_indices('/').map(|(at, _)| at).collect();
-    ends.push(path.len());
+    let ends = path.match_indices('/').map(|(at, _)| at);
     let application = ends
-        .into_iter()
+        .chain([path.len()])
         .rev()
         .map(|end| &path[..end])
         .find(|path| !path.is_empty() && server.is_application(site, path))

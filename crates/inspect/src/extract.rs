@@ -255,9 +255,7 @@ pub(super) async fn search(
 
 /// A path with folders as on Windows, where they keep their original spelling.
 fn spelled(path: &str, folders: &BTreeMap<String, String>) -> String {
-    let ends = path.match_indices('/').map(|(at, _)| at);
-    let names = ends.chain([path.len()]).map(|end| {
-        let own = &path[..end];
+    let names = with_folders(path).map(|own| {
         let known = folders.get(&own.to_lowercase());
         last_name(known.map_or(own, String::as_str))
     });
@@ -352,9 +350,11 @@ fn search_layer(
 
 /// Returns true if a path is one of these or below one; all in lower case.
 fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
+    !folders.is_empty() && with_folders(path).any(|path| folders.contains(path))
+}
+
+/// The folders above a path from the top, and the path.
+fn with_folders(path: &str) -> impl Iterator<Item = &str> {
     let ends = path.match_indices('/').map(|(at, _)| at);
-    !folders.is_empty()
-        && ends
-            .chain([path.len()])
-            .any(|end| folders.contains(&path[..end]))
+    ends.chain([path.len()]).map(move |end| &path[..end])
 }
