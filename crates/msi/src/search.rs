@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
     fn named_file(&mut self, path: &str, signature: &str) -> Option<String> {
         let mut path = image_path(path).ok()?;
         if self.signature(signature).is_none() {
-            path = path.parent()?;
+            path = path.parent().unwrap_or(path);
         }
         self.existing(&path, signature)
     }

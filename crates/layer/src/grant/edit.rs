@@ -85,7 +85,7 @@ fn entries_from_above(
 ) -> Result<[Vec<Ace>; 2], LayerError> {
     let (inside, own) = (targets.inside, targets.own);
     let secured = &own.secured;
-    let above = edit.path.parent().unwrap_or_default();
+    let above = edit.path.parent().unwrap_or_else(|| edit.path.clone());
     let (path, key) = match LayerPath::try_from(&above) {
         Ok(path) => (path.to_string(), path.key()),
         Err(_) => (String::new(), String::new()),
