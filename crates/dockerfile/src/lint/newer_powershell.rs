@@ -1,12 +1,13 @@
-//! Syntax and parameters of PowerShell 7 in Windows PowerShell, which is 5.1.
+//! What PowerShell 7 has and Windows PowerShell, which is 5.1, has not, and the reverse.
 
+use super::reference::Reference;
 use super::stage::{LintStep, Stage};
 use super::statements::outside_quotes;
-use super::words::{Grammar, LintCommand};
+use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Finding};
 
 /// Cmdlets, and parameters that Windows PowerShell refuses.
-const PARAMETERS: [(&[&str], &[&str]); 4] = [
+const PARAMETERS: [(&[&str], &[&str]); 5] = [
     (
         &["invoke-webrequest", "iwr", "invoke-restmethod", "irm"],
         &[
@@ -18,21 +19,59 @@ const PARAMETERS: [(&[&str], &[&str]); 4] = [
         &["get-content", "gc", "set-content", "add-content"],
         &["-AsByteStream"],
     ),
-    (&["convertfrom-json"], &["-AsHashtable"]),
+    (
+        &["convertfrom-json"],
+        &["-AsHashtable", "-Depth", "-NoEnumerate"],
+    ),
+    (&["split-path"], &["-Extension", "-LeafBase"]),
     (&["foreach-object"], &["-Parallel"]),
 ];
 
-/// Reports what Windows PowerShell does not have.
+/// Cmdlets that PowerShell 7 does not have, and what does the same.
+const REMOVED: [(&[&str], &str); 6] = [
+    (&["get-wmiobject", "gwmi"], "Get-CimInstance"),
+    (&["invoke-wmimethod"], "Invoke-CimMethod"),
+    (&["set-wmiinstance"], "Set-CimInstance"),
+    (&["remove-wmiobject"], "Remove-CimInstance"),
+    (&["get-eventlog"], "Get-WinEvent"),
+    (
+        &["add-computer", "new-webserviceproxy", "write-eventlog"],
+        "powershell -Command",
+    ),
+];
+
+/// Parts of a text, in lower case, that test the version.
+const TESTS: [&str; 3] = ["psversion", "psedition", "iscoreclr"];
+
+/// Parts of a script, in lower case, that may run in another PowerShell or bring a cmdlet.
+const BRINGING: [&str; 6] = [
+    "powershell", "function", "alias", "module", ".ps1", "session",
+];
+
+/// Reports what the PowerShell that runs a script does not have.
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_full_text();
-    // A test of the version decides, or `powershell` may be another one.
-    let is_open = text.contains_any(&["psversion", "psedition", "iscoreclr"])
-        || stage.image.contains("powershell");
-    if is_open {
+    if text.contains_any(&TESTS) {
+        return None;
+    }
+    let (at, message) = missing_in_windows(stage, step).or_else(|| missing_in_core(step))?;
+    Some(step.finding_at(at, message))
+}
+
+/// Position of what Windows PowerShell does not have, and a message.
+fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, String)> {
+    // `powershell` may be another one.
+    if stage.image.contains("powershell") {
         return None;
     }
     let is_own = |grammar: Grammar| grammar == Grammar::PowerShell;
     let mut commands = step.commands().iter().filter(|it| is_own(it.grammar));
+    let of_cmdlet = |command: &LintCommand| {
+        let is_newer = command.program() == "remove-service"
+            && stage.reference().is_some_and(Reference::is_of_microsoft)
+            && !step.file.lower_text().contains_any(&BRINGING[1..]);
+        is_newer.then(|| (command.start(), "Remove-Service"))
+    };
     let of_syntax = || {
         let mut scripts = step.scripts().iter().filter(|it| is_own(it.grammar));
         scripts.find_map(|script| {
@@ -40,27 +79,86 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
             Some((script.range.start + at, what))
         })
     };
-    let (at, what) = commands.find_map(parameter).or_else(of_syntax)?;
+    let (at, what) = commands
+        .find_map(|it| {
+            let assigned = it.assigned();
+            let it = assigned.as_ref().unwrap_or(it);
+            parameter(it)
+                .or_else(|| third_path(it))
+                .or_else(|| of_cmdlet(it))
+        })
+        .or_else(of_syntax)?;
     let message = format!(
         "{what} is of PowerShell 7, and Windows PowerShell 5.1 fails: install PowerShell 7 and write \
          pwsh, or do without it"
     );
-    Some(step.finding_at(at, message))
+    Some((at, message))
+}
+
+/// Position of what PowerShell 7 does not have, and a message.
+fn missing_in_core(step: &LintStep<'_>) -> Option<(usize, String)> {
+    let commands = step.commands().iter();
+    let mut commands = commands.filter(|it| it.grammar == Grammar::PowerShellCore);
+    let (at, what, instead) = commands.find_map(|command| {
+        let assigned = command.assigned();
+        let command = assigned.as_ref().unwrap_or(command);
+        if let Some(word) = encoding(command, "Byte") {
+            return Some((word.start(), "-Encoding Byte".to_owned(), "-AsByteStream"));
+        }
+        let name = command.word(0);
+        let is_named = |it: &&str| name.eq_ignore_ascii_case(it);
+        let mut removed = REMOVED.iter();
+        let (_, instead) = removed.find(|(names, _)| names.iter().any(is_named))?;
+        Some((command.start(), name.to_owned(), *instead))
+    })?;
+    let is_open = step.lower_full_text().contains_any(&BRINGING);
+    (!is_open).then(|| (at, format!("PowerShell 7 has no {what}: write {instead}")))
+}
+
+/// The third path of a `Join-Path`, and what it is.
+fn third_path(command: &LintCommand) -> Option<(usize, &'static str)> {
+    let words = command.arguments();
+    // Options with values, variables that may be empty, and several values.
+    let is_open = |word: &Word| {
+        let text = word.value.as_str();
+        let is_option = text.starts_with('-')
+            && !["-path", "-childpath", "-resolve"]
+                .iter()
+                .any(|it| word.eq_ignore_case(it));
+        is_option || text.contains_any(&["%", "`", "@", "!", "#", ";", "|", "&", "(", "{", "}"])
+    };
+    if command.program() != "join-path" || words.iter().any(is_open) {
+        return None;
+    }
+    // A comma, also one before or after a space, joins a list.
+    let is_joined = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| words.get(at));
+        words[at].value.starts_with(',') || before.is_some_and(|it| it.value.ends_with(','))
+    };
+    let mut paths =
+        (0..words.len()).filter(|at| !words[*at].value.starts_with('-') && !is_joined(*at));
+    let third = paths.nth(2)?;
+    Some((words[third].start(), "a third path of Join-Path"))
+}
+
+/// The value of `-Encoding` of a cmdlet for files, if it is this one.
+fn encoding<'a>(command: &'a LintCommand, value: &str) -> Option<&'a Word> {
+    let is_of_files = matches!(
+        command.program(),
+        "set-content" | "add-content" | "out-file" | "get-content" | "export-csv"
+    );
+    let mut pairs = command.words.windows(2).filter(|_| is_of_files);
+    let pair = pairs.find(|pair| {
+        let option = pair[0].value.to_ascii_lowercase();
+        option.len() > 2 && "-encoding".starts_with(&option) && pair[1].eq_ignore_case(value)
+    })?;
+    pair.get(1)
 }
 
 /// A parameter or value that a cmdlet of Windows PowerShell does not have, and its position.
 fn parameter(command: &LintCommand) -> Option<(usize, &'static str)> {
-    let writes = matches!(
-        command.program(),
-        "set-content" | "add-content" | "out-file" | "get-content" | "export-csv"
-    );
-    let mut pairs = command.words.windows(2);
-    let encoding = pairs.find(|pair| {
-        let option = pair[0].value.to_ascii_lowercase();
-        option.len() > 2 && "-encoding".starts_with(&option) && pair[1].eq_ignore_case("utf8NoBOM")
-    });
-    if let Some(pair) = encoding.filter(|_| writes) {
-        return Some((pair[1].range.start, "utf8NoBOM"));
+    if let Some(word) = encoding(command, "utf8NoBOM") {
+        return Some((word.start(), "utf8NoBOM"));
     }
     let mut known = PARAMETERS.iter();
     let (_, parameters) = known.find(|(names, _)| names.contains(&command.program()))?;

@@ -202,7 +202,7 @@ pub static RULES: [Rule; 74] = rules![
     Error "alias-parameter" Safe AnyStep(unix::check_alias);
     /// Windows PowerShell has no && and ||
     Error "powershell-chain" None AnyStep(shells::check_operators);
-    /// Windows PowerShell lacks syntax and parameters of PowerShell 7
+    /// Windows PowerShell and PowerShell 7 lack syntax, cmdlets and parameters of each other
     Error "powershell-version" None Step(newer_powershell::check);
     /// cmd does not run cmdlets and scripts of PowerShell
     Error "cmdlet-under-cmd" None Step(shells::check_cmdlets);

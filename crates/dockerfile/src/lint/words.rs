@@ -132,12 +132,23 @@ impl LintCommand {
         // `start "title" program`
         let (at, _) =
             words.find(|(at, word)| is_program(word) && !(*at == 1 && self.is_title()))?;
+        Some(self.at_word(at))
+    }
+
+    /// The command whose output PowerShell assigns to a variable.
+    pub(super) fn assigned(&self) -> Option<Self> {
+        let is_variable = self.grammar.is_powershell() && self.word(0).starts_with('$');
+        let value = self.words.get(2)?;
+        (is_variable && self.word(1) == "=" && !value.is_quoted).then(|| self.at_word(2))
+    }
+
+    fn at_word(&self, at: usize) -> Self {
         let words = self.words[at..].to_vec();
-        Some(Self {
+        Self {
             program: name_of(&words),
             words,
             ..self.clone()
-        })
+        }
     }
 
     fn is_title(&self) -> bool {
