@@ -10,7 +10,9 @@ use super::{ContainsAny, Finding};
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_text();
     let of_command = step.commands().iter().find_map(|command| {
-        if command.has_input || is_cut(step, command) && text.contains(" -y") {
+        let is_cut = step.is_cut(command);
+        let is_choco = command.program() == "choco";
+        if command.has_input || is_cut && is_choco && text.contains(" -y") {
             return None;
         }
         // An account without a password has an empty answer.
@@ -22,7 +24,8 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
         // PowerShell's arguments are in a list.
         let is_list = started.is_some() && command.grammar.is_powershell();
         let window = installer_window(step, command);
-        if window.is_some() || is_list {
+        let is_package = command.program() == "msiexec" && !is_cut;
+        if window.is_some() || is_list && !is_package {
             return window;
         }
         prompt(step, command).or_else(|| xcopy_question(stage, step, command))
@@ -58,14 +61,9 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let ask = |message: &str| step.finding_at(command.start(), message);
     match command.program() {
         "msiexec" => {
-            let is_answered = command.any(|it| {
-                let option = it.trim_start_matches(['/', '-']);
-                option.starts_with('q') || option == "passive" || it.starts_with(['$', '%'])
-            });
             let message = "msiexec without /qn opens a window and waits for it if the package has \
                 dialogs: add /qn";
-            let installs = command.has(&["/i", "-i", "/x", "/package", "/a"]);
-            (installs && !is_answered).then(|| ask(message).warning())
+            has_dialogs(command).then(|| ask(message).warning())
         }
         "choco" | "cinst" | "chocolatey" => choco_prompt(step, command),
         "install-module" | "install-script" | "install-packageprovider" | "update-module" => {
@@ -108,6 +106,20 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         }
         _ => None,
     }
+}
+
+/// True for a `msiexec` of a package without the option that keeps it from opening a window.
+fn has_dialogs(command: &LintCommand) -> bool {
+    let words = command.arguments().iter();
+    // `Start-Process` takes them as a list, or as one text.
+    let options = words.flat_map(|word| word.value.split([' ', ',', '"', '\'']));
+    let mut options = options.map(str::to_ascii_lowercase);
+    let installs = |it: String| matches!(it.as_str(), "/i" | "-i" | "/x" | "/package" | "/a");
+    let is_answer = |it: String| {
+        let option = it.trim_start_matches(['/', '-']);
+        option.starts_with('q') || option == "passive" || it.starts_with(['$', '%', '@'])
+    };
+    options.clone().any(installs) && !options.any(is_answer)
 }
 
 /// A prompt of Chocolatey before it installs.
@@ -180,13 +192,6 @@ fn console_prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding>
         }
         _ => None,
     }
-}
-
-/// True for a command of choco that a parenthesis of PowerShell cuts: its options may be behind that.
-fn is_cut(step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let end = command.words.last().map_or(0, |word| word.range.end);
-    let rest = step.instruction.full_text()[end..].trim_start();
-    command.program() == "choco" && rest.starts_with(['(', '{'])
 }
 
 /// Returns true for a password of `net user` that it asks about.

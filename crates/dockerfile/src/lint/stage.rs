@@ -155,6 +155,13 @@ impl LintStep<'_> {
         self.line_at(command.start())
     }
 
+    /// True for a command that a parenthesis of PowerShell cuts: its options may be behind that.
+    pub(super) fn is_cut(&self, command: &LintCommand) -> bool {
+        let end = command.words.last().map_or(0, |word| word.range.end);
+        let rest = self.instruction.full_text()[end..].trim_start();
+        rest.starts_with(['(', '{'])
+    }
+
     /// Line of a position in the joined text, or the first.
     pub(super) fn line_at(&self, position: usize) -> usize {
         self.instruction.line_of(position)
