@@ -67,7 +67,11 @@ impl LineEffect {
                 Some(Self::Folder)
             }
             "net" if maps_drive(command) => Some(Self::Drive),
+            "subst" if command.words.len() > 2 && !command.has(&["/d"]) => Some(Self::Drive),
             "new-psdrive" => Some(Self::Drive),
+            "set-item" | "si" | "set-content" | "new-item" | "ni" if names_variable(command) => {
+                Some(Self::Variable)
+            }
             "import-module" => Some(Self::Module),
             "conda" if second == "activate" => Some(Self::Environment),
             "call" if ENVIRONMENTS.contains(&program_name(second).as_str()) => {
@@ -116,6 +120,17 @@ fn is_preference(first: &str, second: &str) -> bool {
         None => (first, second.starts_with('=')),
     };
     has_value && name.starts_with('$') && name.trim_end().ends_with("preference")
+}
+
+/// Returns true for a cmdlet whose item is a variable, as in `Set-Item env:NAME`.
+fn names_variable(command: &LintCommand) -> bool {
+    let first = command.word(1);
+    let is_option = ["-path", "-literalpath"]
+        .iter()
+        .any(|it| first.eq_ignore_ascii_case(it));
+    let item = if is_option { command.word(2) } else { first };
+    let drive = item.get(..4);
+    command.grammar.is_powershell() && drive.is_some_and(|it| it.eq_ignore_ascii_case("env:"))
 }
 
 /// Returns true for a `net use` that connects a share.
