@@ -39,6 +39,34 @@ const ONLY_CMD: [&str; 14] = [
     "endlocal", "echo.", "doskey", "verify",
 ];
 
+/// Commands of cmd that take a parameter of PowerShell for a name.
+const WITH_NAMES: [&str; 11] = [
+    "copy", "del", "dir", "erase", "md", "mkdir", "move", "rd", "ren", "rename", "rmdir",
+];
+
+/// Parameters of the cmdlets and functions that PowerShell has in their place.
+const PARAMETERS: [&str; 7] = [
+    "-confirm", "-destination", "-force", "-itemtype", "-literalpath", "-path", "-recurse",
+];
+
+/// Message about a command of cmd with a parameter of PowerShell.
+pub(super) fn parameter_message(command: &LintCommand) -> Option<String> {
+    let name = command.word(0).to_ascii_lowercase();
+    let is_parameter = |word: &&Word| {
+        let option = word.value.split(':').next().unwrap_or_default();
+        !word.is_quoted && PARAMETERS.iter().any(|it| option.eq_ignore_ascii_case(it))
+    };
+    let mut words = command.arguments().iter();
+    let parameter = words.find(is_parameter)?;
+    WITH_NAMES.contains(&name.as_str()).then(|| {
+        format!(
+            "{name} of cmd takes {} for a name: it is a parameter of PowerShell's {name}, and the \
+             options of cmd begin with /",
+            parameter.value
+        )
+    })
+}
+
 /// Reports commands of cmd in a script of PowerShell.
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step

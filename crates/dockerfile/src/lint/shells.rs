@@ -10,7 +10,7 @@ use super::stage::{LintStep, Stage};
 use super::statements::{PowerShellStatement, outside_quotes};
 use super::variables::dollar_names;
 use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
-use super::{ContainsAny, Finding};
+use super::{ContainsAny, Finding, builtins};
 use crate::instruction::InstructionKind;
 
 /// Verbs of cmdlets that no program's name begins with.
@@ -56,7 +56,8 @@ pub(super) fn check_cmdlets(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fi
     let commands = step.commands().iter().enumerate();
     let mut commands = commands.filter(|(_, it)| it.grammar == Grammar::Cmd);
     commands.find_map(|(index, command)| {
-        let message = cmdlet_message(stage, step, index)?;
+        let message =
+            cmdlet_message(stage, step, index).or_else(|| builtins::parameter_message(command))?;
         Some(step.finding_at(command.start(), message))
     })
 }
