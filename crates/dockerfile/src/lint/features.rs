@@ -8,7 +8,11 @@ use super::{ContainsAny, Finding};
 /// Reports a command that does not enable its feature or install its update.
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter();
-    commands.find_map(|it| check_command(stage, step, it).or_else(|| misspelt(step, it)))
+    commands.find_map(|it| {
+        lacks_image(step, it)
+            .or_else(|| check_command(stage, step, it))
+            .or_else(|| misspelt(step, it))
+    })
 }
 
 /// Names of Server Manager for IIS, behind `Web-`.
@@ -112,6 +116,29 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
     let message = format!("IIS-ASPNET45 requires IIS-NetFxExtensibility45 and others: add {all}");
     (is_child && !has(&all.to_ascii_lowercase()) && lacks_parents(stage, step))
         .then(|| found(&message))
+}
+
+/// Reports a cmdlet of DISM that does not say which Windows it changes.
+fn lacks_image(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    let changes = matches!(
+        command.program(),
+        "enable-windowsoptionalfeature"
+            | "disable-windowsoptionalfeature"
+            | "add-windowscapability"
+            | "add-windowspackage"
+    );
+    if !changes || !command.grammar.is_powershell() {
+        return None;
+    }
+    let names_image = |it: &str| it.starts_with("-o") || it.contains_any(&["-online", "-pat", "@"]);
+    // An object of the pipeline names it as well.
+    let is_open = command.has_input
+        || step.is_cut(command)
+        || command.any(names_image)
+        || step.lower_full_text().contains("psdefaultparametervalues");
+    let name = command.word(0);
+    let message = format!("{name} requires -Online for the running Windows");
+    (!is_open).then(|| step.finding_at(command.start(), message))
 }
 
 /// Returns true for an update of Windows by Windows Update's own tools, which `dism` is not.

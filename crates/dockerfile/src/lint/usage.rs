@@ -1,9 +1,11 @@
 //! Commands with arguments that they refuse on every Windows.
 
+mod chocolatey;
 mod conditions;
 mod downloads;
 mod drives;
 mod syntax;
+mod values;
 
 use std::collections::HashSet;
 
@@ -12,7 +14,6 @@ pub(super) use syntax::program_in_quotes;
 use super::cmd_lines::redirects_tag;
 use super::entrypoint::has_extension;
 use super::missing_folder::has_only_windows;
-use super::reference::{SERVER_2016, SERVER_2019};
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
@@ -39,7 +40,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
 /// `known` has the lines that the evaluation knows to fail.
 fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> Option<Finding> {
     let of_command = step.commands().iter().find_map(|command| {
-        let message = problem(command)?;
+        let message = problem(step, command)?;
         let may_work =
             is_for_firewall(command) || opens_slashed_package(command) || replaces_pip(command);
         let found = step.finding_at(command.start(), message);
@@ -74,7 +75,8 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         .or_else(|| super::copied_files::unqualified_script(stage, step))
         .or_else(|| super::copied_files::early_file(stage, step))
         .or_else(|| scoop(stage, step))
-        .or_else(|| chocolatey(stage, step))
+        .or_else(|| chocolatey::removed_command(stage, step))
+        .or_else(|| chocolatey::missing_framework(stage, step))
 }
 
 /// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.
@@ -262,7 +264,7 @@ fn opens_key_as_file(command: &LintCommand) -> bool {
     command.grammar.is_powershell() && is_of_items && begins(command, &keys)
 }
 
-fn problem(command: &LintCommand) -> Option<&'static str> {
+fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
     match command.program() {
         "ren" | "rename" if command.grammar == Grammar::Cmd && command.words.len() == 3 => command
             .word(2)
@@ -309,8 +311,24 @@ fn problem(command: &LintCommand) -> Option<&'static str> {
         "shutdown" if command.has(&["/r", "-r", "/s", "-s"]) => {
             Some("a container cannot restart in a build")
         }
-        _ => refused_value(command),
+        "start-bitstransfer" | "bitsadmin" if transfers(step, command) => Some(
+            "BITS transfers only for users who are logged on, as none is in a build (0x800704dd): use \
+             curl.exe or Invoke-WebRequest",
+        ),
+        _ => values::refused(step, command),
     }
+}
+
+/// True for a transfer by BITS for the build's user, unless something else takes its place.
+fn transfers(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let is_transfer =
+        command.program() == "start-bitstransfer" || command.any(|it| it == "/transfer");
+    // Services are always logged on.
+    let is_open = command.next == NextOperator::Or
+        || command.any(|it| it.starts_with("-e") || it == "-?")
+        || step.lower_full_text().contains("catch")
+        || step.file.lower_text().contains("authority");
+    is_transfer && !is_open
 }
 
 /// True for `Start-Process` of a script of PowerShell.
@@ -318,23 +336,6 @@ fn opens_script(command: &LintCommand) -> bool {
     let is_named = command.word(1).eq_ignore_ascii_case("-filepath");
     let file = command.word(if is_named { 2 } else { 1 });
     has_extension(file, &["ps1"]) && !command.any(|it| it.starts_with("-v"))
-}
-
-/// Message about an option's value that the command refuses.
-fn refused_value(command: &LintCommand) -> Option<&'static str> {
-    match command.program() {
-        "new-localuser" | "set-localuser" | "import-pfxcertificate"
-            if has_plain_password(command) =>
-        {
-            Some(
-                "-Password takes a SecureString: write (ConvertTo-SecureString … -AsPlainText -Force)",
-            )
-        }
-        "tzutil" if command.any(|it| it.contains('/') && !it.starts_with('/')) => Some(
-            "tzutil takes the names of Windows, as in \"W. Europe Standard Time\": see tzutil /l",
-        ),
-        _ => None,
-    }
 }
 
 /// Programs that read their arguments like the C runtime, and take folders.
@@ -376,23 +377,6 @@ fn scoop(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let is_run = text.contains_any(&["iex", "invoke-expression"]);
     let message = "Scoop's installer refuses administrators: save it, and run it with -RunAsAdmin";
     (is_run && !is_open && has_only_windows(stage)).then(|| step.finding_at(at, message).warning())
-}
-
-/// Reports the installer of Chocolatey on a base of which it has to update .NET Framework.
-fn chocolatey(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let text = step.lower_full_text();
-    let at = text.find("chocolatey.org/install.ps1")?;
-    let build = stage.reference()?.build();
-    let is_old =
-        features::is_server_core(stage) && matches!(build, Some(SERVER_2016 | SERVER_2019));
-    // Another version, or something that may bring .NET Framework.
-    let brings = ["chocolateyversion", "1.4.0", "4.8", "ndp48", "vs_"];
-    let is_open = step.file.lower_text().contains_any(&brings);
-    let is_run = text.contains_any(&["iex", "invoke-expression"]);
-    let message = "Chocolatey 2 requires .NET Framework 4.8, which this base does not have; its installer \
-        adds it and fails, as that requires a restart: use mcr.microsoft.com/dotnet/framework/runtime:4.8, \
-        or ENV chocolateyVersion=1.4.0";
-    (is_run && is_old && !is_open).then(|| step.finding_at(at, message).warning())
 }
 
 /// Returns true if pip is to replace the program that runs it.
@@ -479,15 +463,6 @@ fn excludes_verb(command: &LintCommand) -> bool {
     command.grammar.is_powershell()
         && words.clone().any(|word| word.eq_ignore_case("-verb"))
         && words.any(|word| of_other.iter().any(|it| word.eq_ignore_case(it)))
-}
-
-/// Returns true for a text after `-Password`.
-fn has_plain_password(command: &LintCommand) -> bool {
-    let mut words = command.words.iter();
-    words.any(|word| word.eq_ignore_case("-password"))
-        && words
-            .next()
-            .is_some_and(|word| !word.value.starts_with(['$', '@', '%', '-', '(']))
 }
 
 /// Returns true for an `if` that ends after its condition.

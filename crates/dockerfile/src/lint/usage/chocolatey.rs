@@ -1,0 +1,69 @@
+//! Chocolatey's installer where it fails, and commands that it no longer brings.
+
+use crate::lint::reference::{Reference, SERVER_2016, SERVER_2019};
+use crate::lint::stage::{LintStep, Stage};
+use crate::lint::words::NextOperator;
+use crate::lint::{ContainsAny, Finding, features};
+
+/// Parts of a file, in lower case, that ask for another version.
+const VERSIONS: [&str; 2] = ["chocolateyversion", "1.4.0"];
+
+/// Position of a command that runs the installer of the newest version.
+fn installer(text: &str) -> Option<usize> {
+    let is_run = text.contains_any(&["iex", "invoke-expression"]);
+    text.find("chocolatey.org/install.ps1").filter(|_| is_run)
+}
+
+/// Reports the installer on a base of which it has to update .NET Framework.
+pub(super) fn missing_framework(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let at = installer(step.lower_full_text())?;
+    let build = stage.reference()?.build();
+    let is_old =
+        features::is_server_core(stage) && matches!(build, Some(SERVER_2016 | SERVER_2019));
+    let text = step.file.lower_text();
+    // Something that may bring .NET Framework.
+    let is_open = text.contains_any(&VERSIONS) || text.contains_any(&["4.8", "ndp48", "vs_"]);
+    let message = "Chocolatey 2 requires .NET Framework 4.8, which this base does not have; its installer \
+        adds it and fails, as that requires a restart: use mcr.microsoft.com/dotnet/framework/runtime:4.8, \
+        or ENV chocolateyVersion=1.4.0";
+    (is_old && !is_open).then(|| step.finding_at(at, message).warning())
+}
+
+/// Commands that Chocolatey has only before version 2, and those of `choco` in their place.
+const REMOVED: [(&str, &str); 4] = [
+    ("cinst", "install"),
+    ("cup", "upgrade"),
+    ("cuninst", "uninstall"),
+    ("clist", "list"),
+];
+
+/// Parts of a file, in lower case, that may bring another version or a command of one's own.
+const BRINGING: [&str; 10] = [
+    "chocolateydownloadurl", "install chocolatey", "upgrade chocolatey", "alias", "function",
+    "mklink", "symbolic", "hardlink", "doskey", "binfile",
+];
+
+/// Reports a command of Chocolatey 1 behind the installer of the newest version.
+pub(super) fn removed_command(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let (command, (name, instead)) = step.commands().iter().find_map(|command| {
+        let mut removed = REMOVED.iter();
+        let removed = removed.find(|(name, _)| command.word(0).eq_ignore_ascii_case(name))?;
+        Some((command, removed))
+    })?;
+    let own = &step.lower_full_text()[..command.start()];
+    let above = stage.before(step);
+    let mut texts = above.iter().map(LintStep::lower_full_text).chain([own]);
+    let is_installed = texts.any(|text| installer(text).is_some());
+    let text = step.file.lower_text();
+    let copies = |it: &LintStep<'_>| !it.is("RUN") && it.lower_full_text().contains("choco");
+    let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
+        || text.contains_any(&VERSIONS)
+        || text.contains_any(&BRINGING)
+        || own.contains_any(&["if ", "if(", "try"])
+        || command.next == NextOperator::Or
+        || above.iter().any(copies);
+    let message = format!(
+        "Chocolatey 2, the version that a line above installs, has no {name}: write choco {instead}"
+    );
+    (is_installed && !is_open).then(|| step.finding_at(command.start(), message))
+}
