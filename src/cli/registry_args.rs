@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
@@ -221,7 +222,7 @@ impl BaseRegistryArgs {
 /// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can
 /// clean up.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    block_on(cores(), or_shutdown(work))
+    block_on(cores(), or_shutdown(Box::pin(work)))
 }
 
 /// Same as [`run`], in one thread: for work that hands heavy tasks to its own threads, and would
@@ -229,7 +230,7 @@ pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
 pub(super) fn run_single_threaded<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    block_on(0, or_shutdown(work))
+    block_on(0, or_shutdown(Box::pin(work)))
 }
 
 /// Runs work that listens for [`shutdown::requested`] itself, because it has to clean up first.
@@ -243,7 +244,10 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-async fn or_shutdown<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// The work is in a box: otherwise the runtime would be compiled once for each command.
+async fn or_shutdown<T>(
+    work: Pin<Box<dyn Future<Output = Result<T, Failure>> + '_>>,
+) -> Result<T, Failure> {
     tokio::select! {
         result = work => result,
         reason = shutdown::requested() => Err(shutdown::failure(reason)),

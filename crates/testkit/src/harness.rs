@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
@@ -121,16 +122,17 @@ pub fn skip_always(want: &str) -> ! {
 
 /// Runs a test on a single-threaded runtime.
 pub fn current_thread(test: impl Future<Output = ()>) {
-    block_on(Builder::new_current_thread(), test);
+    block_on(Builder::new_current_thread(), Box::pin(test));
 }
 
 /// Runs a test on a runtime with this number of threads, by default one for each processor.
 pub fn multi_thread(threads: Option<usize>, test: impl Future<Output = ()>) {
     let mut builder = Builder::new_multi_thread();
     threads.map(|threads| builder.worker_threads(threads));
-    block_on(builder, test);
+    block_on(builder, Box::pin(test));
 }
 
-fn block_on(mut builder: Builder, test: impl Future<Output = ()>) {
+/// In a box: tokio's runtime would be compiled once for each of hundreds of tests.
+fn block_on(mut builder: Builder, test: Pin<Box<dyn Future<Output = ()> + '_>>) {
     builder.enable_all().build().unwrap().block_on(test);
 }
