@@ -154,16 +154,27 @@ fn a_dockerfile_and_the_command_line_have_the_last_word() {
     let site = site();
     site.write(
         "docker/Dockerfile",
-        "FROM mcr.microsoft.com/windows/nanoserver:1809\nLABEL org.opencontainers.image.source=own\n",
+        "# org.opencontainers.image.base.name is what scanners read\n\
+         FROM mcr.microsoft.com/windows/nanoserver:1809 AS other\n\
+         LABEL org.opencontainers.image.base.digest=other\n\
+         FROM mcr.microsoft.com/windows/nanoserver:1809 AS below\n\
+         LABEL org.opencontainers.image.source=own\n\
+         FROM below\nLABEL org.opencontainers.image.created=2024-01-01T00:00:00Z\n",
     );
     let mut command = site.build("./docker");
     command.args(["--host-build", "17763.973", "-o", "oci:out"]);
     command.args(["--label", "org.opencontainers.image.revision=v1"]);
     let built = json_of(&mut command);
-    let manifest = read(&site, "out", &built["images"][0]["digest"]);
-    let annotations = without_prefix(&manifest["annotations"]);
-    assert_eq!(annotations["source"], "own");
-    assert_eq!(annotations["revision"], "v1");
+    let built = &built["images"][0];
+    let manifest = read(&site, "out", &built["digest"]);
+    let expected = json!({
+        "base.name": format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host()),
+        "base.digest": built["base"]["digest"],
+        "created": "2024-01-01T00:00:00Z",
+        "source": "own",
+        "revision": "v1",
+    });
+    assert_eq!(without_prefix(&manifest["annotations"]), expected);
 }
 
 /// An image with these labels, and an annotation.
@@ -185,7 +196,11 @@ fn recorded(labels: &[(&str, &str)], (key, value): (&str, &str)) -> StandIn {
 #[test]
 fn what_a_base_records_is_not_inherited() {
     let site = site();
-    let labels = [("revision", "theirs"), ("base.name", "below")];
+    let labels = [
+        ("revision", "theirs"),
+        ("base.name", "below"),
+        ("created", "theirs"),
+    ];
     let base = recorded(&labels, ("title", "theirs"));
     site.registry
         .with(|stored| add_base(stored, "mcr/own/base", "1", base));
@@ -206,6 +221,7 @@ fn what_a_base_records_is_not_inherited() {
     let annotations = &manifest["annotations"];
     assert_eq!(annotations[format!("{KEY}title")], Value::Null);
     assert_eq!(annotations[format!("{KEY}revision")], COMMIT);
+    assert_ne!(annotations[format!("{KEY}created")], "theirs");
     let name = format!("{}/mcr/own/base:1", site.host());
     assert_eq!(annotations[format!("{KEY}base.name")], name);
 }

@@ -176,8 +176,9 @@ fn configure(config: &mut ImageConfig, plan: &Plan, created: &str) {
         config.other.insert("author".to_owned(), author);
     }
     config.config = plan.container();
-    if !plan.labels.contains_key(CREATED) && plan.labels.contains_key(BASE_NAME) {
-        let labels = &mut config.config.labels;
+    let labels = &mut config.config.labels;
+    let is_inherited = labels.get(CREATED) == plan.base.container.labels.get(CREATED);
+    if is_inherited && !plan.labels.contains_key(CREATED) && plan.labels.contains_key(BASE_NAME) {
         labels.insert(CREATED.to_owned(), created.to_owned());
     }
     config.created = Some(created.to_owned());

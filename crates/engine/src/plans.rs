@@ -388,12 +388,12 @@ impl BuildRequest {
         plan.labels.extend(self.labels.iter().cloned());
     }
 
-    /// The labels of the origin. A Dockerfile that has a key sets it itself.
+    /// The labels of the origin, without those that a Dockerfile sets.
     pub(crate) fn origin_labels(&self, base: &PlannedBase) -> BTreeMap<String, String> {
         let origin = self.origin.as_ref();
         let mut labels = origin.map_or_else(BTreeMap::new, |origin| origin.labels(base));
         if let Some(stages) = self.definition.stages() {
-            labels.retain(|key, _| !stages.text().contains(key.as_str()));
+            labels.retain(|key, _| !stages.sets_label(key));
         }
         labels
     }

@@ -430,6 +430,19 @@ impl Stages {
         self.error(&stage.from, StepError::hinted(problem, hint))
     }
 
+    /// Returns true if instructions of the image may set a label.
+    pub fn sets_label(&self, key: &str) -> bool {
+        let may_name =
+            |name: &String| name.contains(key) || name.contains('$') && self.text.contains(key);
+        let sets = |step: &ParsedInstruction| match &step.kind {
+            InstructionKind::Label(pairs) => pairs.iter().any(|(name, _)| may_name(name)),
+            InstructionKind::OnBuild(trigger) => trigger.contains(key),
+            _ => false,
+        };
+        let mut stages = self.all.iter().enumerate();
+        stages.any(|(index, stage)| self.is_below_target(index) && stage.steps.iter().any(sets))
+    }
+
     /// Returns true for the target stage, and for those that it is based on.
     pub(super) fn is_below_target(&self, index: usize) -> bool {
         self.is_based_on(self.target, index)
