@@ -153,7 +153,9 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
 #[test(multi_thread = 2)]
 async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     const TEXT: &str = "# escape=`\nARG TAG=1809\nFROM mcr.microsoft.com/windows/nanoserver:${TAG} `\n  AS one\n\
-                        RUN hostname\nFROM one\nCOPY . C:/app/\n";
+                        RUN hostname\n\
+                        COPY --from=mcr.microsoft.com/windows/nanoserver:ltsc2022 /a C:/a\n\
+                        FROM one\nCOPY . C:/app/\n";
     let site = site();
     let windows = windows(&site).await;
     for (file, text) in [
@@ -225,10 +227,16 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
         pinned.contains("@sha256:") && pinned.ends_with(" AS one"),
         "{pinned}"
     );
-    assert_eq!(
-        lines[3..],
-        ["", "RUN hostname", "FROM one", "COPY . C:/app/"]
-    );
+    let image = pinned.strip_suffix(" AS one").unwrap();
+    let copy = format!("COPY --from={host}/mcr/windows/nanoserver:{image} /a C:/a");
+    let rest = [
+        "",
+        "RUN hostname",
+        copy.as_str(),
+        "FROM one",
+        "COPY . C:/app/",
+    ];
+    assert_eq!(lines[3..], rest);
 
     // The daemon builds the stage.
     let mut command = wincimg(

@@ -235,7 +235,7 @@ impl BuildRequest {
         sharing: &HostGroups,
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
-        let names = stages.bases();
+        let names = self.image_names(stages, hosts);
         let finding = names
             .iter()
             .map(|name| self.stage_base(stages, name, hosts, sharing, search));
@@ -283,6 +283,22 @@ impl BuildRequest {
             })
         };
         hosts_or_any(hosts).enumerate().map(plan_for).collect()
+    }
+
+    /// The bases of a Dockerfile, by their names in it, and what a daemon copies from of images whose
+    /// Windows the host decides on.
+    fn image_names<'s>(&self, stages: &'s Stages, hosts: &[TargetHost]) -> Vec<&'s str> {
+        let mut names = stages.bases();
+        if self.daemon_stages().is_none() || hosts.is_empty() {
+            return names;
+        }
+        for (_, name) in stages.copied_images() {
+            let named = self.base_registry.parse_dockerfile_name(name);
+            if matches!(named, Ok(NamedBase::OfHost { .. })) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// Resolves one base of a Dockerfile.

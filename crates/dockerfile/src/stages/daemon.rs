@@ -1,6 +1,7 @@
 //! A Dockerfile for a Docker daemon: with pinned bases and its build context.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::digest::sha256;
@@ -13,7 +14,7 @@ use super::files::{Files, Folder};
 use super::{StageBaseImage, StageError, Stages, run};
 use crate::instruction::{FromInstruction, InstructionKind};
 use crate::lint::names_linux;
-use crate::source::Dockerfile;
+use crate::source::{Dockerfile, Instruction};
 use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 
 impl Stages {
@@ -50,13 +51,29 @@ impl Stages {
         StageError::all(errors.collect()).map_or(Ok(()), Err)
     }
 
-    /// Dockerfile and context for a daemon, with bases replaced by images.
+    /// Images that required stages copy files from, by their names in the file, each with the line
+    /// of the instruction.
+    pub fn copied_images(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.needed().flat_map(move |(index, stage)| {
+            let steps = stage.steps.iter();
+            steps.filter_map(move |step| {
+                let InstructionKind::Copy(copy) = &step.kind else {
+                    return None;
+                };
+                let from = copy.from.as_deref()?;
+                let is_image = self.stage_before(index, from).is_none();
+                is_image.then_some((step.line, from))
+            })
+        })
+    }
+
+    /// Dockerfile and context for a daemon, with other names of images in `FROM` and `COPY --from`.
     pub fn for_daemon(
         &self,
-        bases: &BTreeMap<String, String>,
+        images: &BTreeMap<String, String>,
         labels: &BTreeMap<String, String>,
     ) -> Result<RenderedDockerfile, StageError> {
-        let dockerfile = self.pinned(bases);
+        let dockerfile = self.pinned(images);
         let mut context = folder_entries(&self.context)?;
         // Like Docker's client: the daemon removes both before it builds.
         let digest = sha256(dockerfile.as_bytes());
@@ -84,8 +101,8 @@ impl Stages {
         })
     }
 
-    /// Text with pinned bases and the same lines.
-    fn pinned(&self, bases: &BTreeMap<String, String>) -> String {
+    /// Text with pinned images and the same lines.
+    fn pinned(&self, images: &BTreeMap<String, String>) -> String {
         let mut lines: Vec<String> = self.text.lines().map(str::to_owned).collect();
         let file = Dockerfile::read(&self.text);
         let all = file.instructions.iter();
@@ -94,7 +111,7 @@ impl Stages {
             let StageBaseImage::Image(image) = &stage.base else {
                 continue;
             };
-            let Some(pinned) = bases.get(image) else {
+            let Some(pinned) = images.get(image) else {
                 continue;
             };
             let (first, last) = instruction.lines();
@@ -109,6 +126,16 @@ impl Stages {
             }
             if let Some(line) = lines.get_mut(first) {
                 *line = format!("FROM {pinned}{named}");
+            }
+        }
+        let copied: BTreeMap<usize, &str> = self.copied_images().collect();
+        for instruction in &file.instructions {
+            if let Some(image) = copied.get(&(instruction.lines().0 + 1))
+                && let Some(pinned) = images.get(*image)
+                && let Some((line, columns)) = source_image(instruction, image)
+                && let Some(line) = lines.get_mut(line)
+            {
+                line.replace_range(columns, pinned);
             }
         }
         lines.push(String::new());
@@ -145,6 +172,14 @@ impl Stages {
         }
         Ok(sources)
     }
+}
+
+/// Line and columns of the image in `--from`.
+fn source_image(instruction: &Instruction, image: &str) -> Option<(usize, Range<usize>)> {
+    let head = instruction.head();
+    let flag = head.find("--from=")?;
+    let start = flag + head[flag..].find(image)?;
+    instruction.place(&(start..start + image.len()))
 }
 
 /// A folder without excluded files, folders before their contents.

@@ -312,6 +312,24 @@ fn what_follows_a_segment_is_on_its_result() {
 }
 
 #[test]
+fn a_daemon_gets_pinned_bases_and_images_to_copy_from() {
+    let text = |base: &str, other: &str| {
+        format!(
+            "FROM {base} AS servercore\nFROM {base}\nCOPY --from=servercore /a C:/a\n\
+             COPY --link \\\n  --from=\"{other}\" /b C:/b\nCOPY --from=repo.lan/c /c C:/c\n"
+        )
+    };
+    let other = "repo.lan/servercore:ltsc2022";
+    let stages = read(&text(BASE, other), &[]);
+    let copied: Vec<_> = stages.copied_images().collect();
+    assert_eq!(copied, [(4, other), (6, "repo.lan/c")]);
+    let images = [(BASE, "one@sha256:1"), ("servercore", "no"), (other, "two")];
+    let images = images.map(|(name, pinned)| (name.to_owned(), pinned.to_owned()));
+    let sent = stages.for_daemon(&images.into(), &BTreeMap::new());
+    assert_eq!(sent.unwrap().dockerfile, text("one@sha256:1", "two"));
+}
+
+#[test]
 fn steps_on_the_result_of_others_need_no_image_in_between() {
     for (setting, is_made) in [("", false), ("ENV A=1\n", true), ("ARG GIVEN\n", true)] {
         let result = evaluated(&format!(
