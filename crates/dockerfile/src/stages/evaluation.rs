@@ -11,6 +11,7 @@ use wincimg_common::untrusted::public_url;
 use wincimg_recipe::{DownloadRequests, PlannedLayer, check_absolute};
 use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
+use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
 use super::drive::Tree;
@@ -263,7 +264,7 @@ impl<'a> Evaluation<'a> {
             Ok(_) if self.inputs.omits_unread && state.tree.marks.later.contains("") => {
                 let reason = "it may depend on a line above that is left out".to_owned();
                 self.place(state, step, StepEngine::Unknown, Some(reason));
-                self.make_unclear(state, step, step.text.clone());
+                self.make_unclear(state, step, step.text.clone(), &ImagePath::drive());
                 return Ok(());
             }
             Ok(done) => done,
@@ -319,7 +320,7 @@ impl<'a> Evaluation<'a> {
         }
         self.place(state, step, StepEngine::Unknown, Some(trouble.to_string()));
         if is_unread {
-            self.make_unclear(state, step, step.text.clone());
+            self.make_unclear(state, step, step.text.clone(), &ImagePath::drive());
             return Ok(());
         }
         self.postpone(state, step, step.text.clone(), error)
@@ -359,20 +360,21 @@ impl<'a> Evaluation<'a> {
         if all_here && self.pending.is_empty() && !self.is_rehearsal() {
             return Err(error);
         }
-        self.make_unclear(state, step, created_by);
+        self.make_unclear(state, step, created_by, &ImagePath::drive());
         Ok(())
     }
 
-    /// Adds an instruction without its effect; what follows is uncertain.
+    /// Adds an instruction without its effect; what is at the path is uncertain from here on.
     fn make_unclear(
         &mut self,
         state: &mut StageState,
         step: &ParsedInstruction,
         created_by: String,
+        path: &ImagePath,
     ) {
         self.result.unclear.push(self.position(step));
         state.add_layer(created_by, PlannedLayer::default());
-        state.tree.marks.later.insert(String::new());
+        state.tree.marks.later.insert(path.key());
     }
 }
 

@@ -151,7 +151,11 @@ impl<'a> Evaluation<'a> {
             return Some(matches!(found, Some((_, ExtractedEntry::Folder))));
         }
         let (base, lacking) = (below.image.to_owned(), below.lacking.take());
-        self.copy_later(state, step, copy, &base, lacking);
+        if self.pending.contains(&base) {
+            self.make_unclear(state, step, copy_history(copy), path);
+        } else {
+            self.copy_later(state, step, copy, &base, lacking);
+        }
         None
     }
 
@@ -166,7 +170,7 @@ impl<'a> Evaluation<'a> {
         lacking: BTreeSet<String>,
     ) {
         if self.pending.contains(base) {
-            self.make_unclear(state, step, copy_history(copy));
+            self.make_unclear(state, step, copy_history(copy), &ImagePath::drive());
         } else {
             let all = self.result.lacking.entry(base.to_owned()).or_default();
             all.extend(lacking);

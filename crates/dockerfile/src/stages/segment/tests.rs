@@ -312,6 +312,18 @@ fn what_follows_a_segment_is_on_its_result() {
 }
 
 #[test]
+fn a_copy_that_waits_for_windows_leaves_only_its_target_open() {
+    let text = format!(
+        "FROM {BASE}\nRUN one.exe\nCOPY a.txt C:/etc/x\nRUN del C:\\etc\\a.txt\n\
+         RUN mkdir C:\\new\n"
+    );
+    let result = evaluated(&text);
+    assert_eq!(result.unclear.len(), 1);
+    let found: Vec<_> = result.segments.iter().map(lines).collect();
+    assert_eq!(found, [vec![2], vec![4, 5]]);
+}
+
+#[test]
 fn a_daemon_gets_pinned_bases_and_images_to_copy_from() {
     let text = |base: &str, other: &str| {
         format!(
