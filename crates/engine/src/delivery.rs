@@ -281,6 +281,11 @@ impl<'a> Delivery<'a> {
         for destination in destinations {
             destination.check(publication)?;
             self.target.check_names(destination, publication)?;
+            let is_docker = self.target.manifest_format == Some(ManifestFormat::Docker);
+            if is_docker && destination.format().is_some() {
+                let note = "an OCI layout has OCI's format: --manifest-format docker is for others";
+                self.progress.note(&note);
+            }
         }
         documents.check(destinations)?;
         // All steps that can fail without a destination come first, so that nothing is written

@@ -124,6 +124,16 @@ async fn a_refused_push_names_the_commands_that_convert() {
 }
 
 #[test]
+fn a_layout_is_in_ocis_format() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "--output", "oci:out"]);
+    command.args(["--manifest-format", "docker"]);
+    let noted = contains("--manifest-format docker is for others");
+    command.assert().success().stderr(noted);
+}
+
+#[test]
 fn zstd_cannot_be_in_dockers_format() {
     let site = Site::new();
     let host = site.host();
