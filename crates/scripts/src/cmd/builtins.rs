@@ -1,5 +1,6 @@
 //! Built-in commands of cmd, except those on files.
 
+use wincimg_common::untrusted::Untrusted;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
@@ -442,7 +443,7 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return error::unclear(format!("unsupported folder {text:?}"));
+            return error::unclear(format!("unsupported folder \"{}\"", Untrusted(&text)));
         }
         let path = self.machine.path(&text)?;
         if !self.machine.has_folder(&path)? {
@@ -459,7 +460,10 @@ impl Cmd<'_, '_> {
                 || !operand.contains(['*', '?', '<', '>', '|'])
                     && !operand.chars().skip(2).any(|c| c == ':');
             if !is_path {
-                let why = format!("Windows does not accept the path {operand:?}");
+                let why = format!(
+                    "Windows does not accept the path \"{}\"",
+                    Untrusted(operand)
+                );
                 return Ok(self.machine.fail(1, why));
             }
             let path = self.machine.path(operand)?;

@@ -1,5 +1,6 @@
 //! Cmdlets that create, copy, move, rename and delete files, folders and keys.
 
+use wincimg_common::untrusted::Untrusted;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
@@ -385,7 +386,7 @@ impl Shell<'_, '_> {
                         .parent()
                         .is_some_and(|it| is_same(&it, &folder));
                 if !is_here {
-                    return error::fails(format!("the new name {name:?} is a path"));
+                    return error::fails(format!("the new name \"{}\" is a path", Untrusted(name)));
                 }
                 last
             }
