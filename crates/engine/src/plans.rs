@@ -293,8 +293,8 @@ impl BuildRequest {
             return names;
         }
         for (_, name) in stages.copied_images() {
-            let named = self.base_registry.parse_dockerfile_name(name);
-            if matches!(named, Ok(NamedBase::OfHost { .. })) && !names.contains(&name) {
+            let reference = self.base_registry.parse_dockerfile_name(name);
+            if matches!(reference, Ok(NamedBase::OfHost { .. })) && !names.contains(&name) {
                 names.push(name);
             }
         }
