@@ -111,7 +111,7 @@ fn several_manifests_of_an_object_are_named() {
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": name}, "spec": {"template": {"spec": {
                 "nodeSelector": {"kubernetes.io/os": "windows"},
-                "containers": [{"name": "a", "image": "a:1"}]}}}});
+                "containers": [{"name": environment, "image": "a:1"}]}}}});
         fs::write(file, object.to_string()).unwrap();
     };
     let said = || {
