@@ -8,7 +8,7 @@
 use self::EntryState::{Entry, Removed, Unmentioned};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
-use super::schema::{CollectionSchema, EditError, Schema, owner};
+use super::schema::{CollectionSchema, EditError, Schema, is_lock, owner};
 use super::value::KeyKind;
 use super::{ConfigChange, ConfigError, ElementPath, SectionPath};
 
@@ -43,10 +43,10 @@ impl EntryState {
     }
 }
 
-/// Returns true if an entry that a level does not mention may come from the levels above, which are
-/// in a file that was not read where their state is unknown.
-fn may_be_inherited(local: EntryState, above: Option<EntryState>) -> bool {
-    local == Unmentioned && !matches!(above, Some(Unmentioned | Removed))
+/// Returns true if the levels above may have an entry: they are in a file that was not read where
+/// their state is unknown.
+fn may_be_inherited(above: Option<EntryState>) -> bool {
+    !matches!(above, Some(Unmentioned | Removed))
 }
 
 /// A section that is edited on one level.
@@ -197,7 +197,7 @@ impl<'a> SectionEditor<'a> {
         let owner = owner(self.section, steps);
         let new = collection.check_entry(&owner, selector)?;
         let keys = collection.new_keys(&new);
-        let local = self.state_on(&self.level.roots, steps, collection, &keys, Unmentioned)?;
+        let mut local = self.state_on(&self.level.roots, steps, collection, &keys, Unmentioned)?;
         let above = self.above(steps, collection, &keys)?;
         let own = local.entry().or(above.and_then(EntryState::entry));
         if !keeps || own.is_none() {
@@ -207,28 +207,55 @@ impl<'a> SectionEditor<'a> {
             Entry(_) if keeps => return Ok(()),
             Entry(id) if !first => {
                 self.replace(id, collection, &new);
-                // If a level between was cleared, the removal that this entry relied on is gone.
-                if matches!(above, Some(Entry(_))) {
-                    self.remove_inherited(&self.level.roots.clone(), steps, collection, &keys)?;
+                // The entry may lack its removal: the file never ran on this server, or a level
+                // between was cleared.
+                if may_be_inherited(above) {
+                    let level = self.level;
+                    self.remove_inherited(&level.roots, steps, collection, &keys)?;
                 }
                 return Ok(());
             }
-            Entry(id) => self.document.remove(id),
             Unmentioned if keeps && matches!(above, Some(Entry(_))) => return Ok(()),
-            Unmentioned | Removed => {}
+            _ if first => {
+                // A removal that stays behind would remove the new entry.
+                self.delete(steps, collection, &keys)?;
+                local = self.state_on(&self.level.roots, steps, collection, &keys, Unmentioned)?;
+            }
+            _ => {}
         }
         self.check_locks(steps, Lock::Element(collection.entry_name()))?;
         let place = self.made(steps)?;
-        if may_be_inherited(local, above) {
-            self.insert_removal(place, collection, &keys, &owner, above)?;
+        let first = first || collection.prepends;
+        if local == Unmentioned && may_be_inherited(above) {
+            self.insert_removal(place, first, collection, &keys, &owner, above)?;
         }
-        let at = self.place_of(place, collection, first || collection.prepends);
+        let at = self.place_of(place, collection, first);
         self.document
             .insert(place, at, collection.entry_name(), new.attributes());
         let below = self.level.below.clone();
         below
             .iter()
             .try_for_each(|location| self.remove_inherited(&[*location], steps, collection, &keys))
+    }
+
+    /// Deletes an entry and its removals from this level.
+    fn delete(
+        &mut self,
+        steps: &[PathStep],
+        collection: &CollectionSchema,
+        keys: &Selector,
+    ) -> Result<(), EditError> {
+        let Some(place) = self.find(&self.level.roots, steps)? else {
+            return Ok(());
+        };
+        for child in self.document.children(place).collect::<Vec<_>>() {
+            let name = self.document.name(child);
+            let is_of_it = collection.is_entry(name) || collection.remove.as_deref() == Some(name);
+            if is_of_it && self.is_meant(child, collection, keys) {
+                self.document.remove(child);
+            }
+        }
+        Ok(())
     }
 
     /// Inserts the removal of an inherited entry before a level's own entry with the same key.
@@ -273,13 +300,13 @@ impl<'a> SectionEditor<'a> {
             local = self.state_on(roots, steps, collection, selector, Unmentioned)?;
         }
         let above = self.above(steps, collection, selector)?;
-        if may_be_inherited(local, above) {
+        if local == Unmentioned && may_be_inherited(above) {
             let keys = match above {
                 Some(Entry(id)) => self.keys_in(id, collection),
                 _ => selector.clone(),
             };
             let place = self.made(steps)?;
-            self.insert_removal(place, collection, &keys, &owner, above)?;
+            self.insert_removal(place, collection.prepends, collection, &keys, &owner, above)?;
         }
         Ok(())
     }
@@ -451,7 +478,7 @@ impl<'a> SectionEditor<'a> {
             return Err(EditError::Refused(why));
         };
         let keys = self.keys_in(inherited, collection);
-        self.insert_removal(place, collection, &keys, &owner, above)?;
+        self.insert_removal(place, collection.prepends, collection, &keys, &owner, above)?;
         Ok(self.document.copy(inherited, place))
     }
 
@@ -540,7 +567,7 @@ impl<'a> SectionEditor<'a> {
         values.join(" ")
     }
 
-    /// Replaces the attributes of an entry.
+    /// Replaces the attributes of an entry, except its locks.
     fn replace(&mut self, id: Id, collection: &CollectionSchema, new: &Selector) {
         let old: Vec<String> = self
             .document
@@ -548,7 +575,7 @@ impl<'a> SectionEditor<'a> {
             .map(|(name, _)| name.to_owned())
             .collect();
         for name in old {
-            if !new.0.iter().any(|(kept, _)| *kept == name) {
+            if !is_lock(&name) && !new.0.iter().any(|(kept, _)| *kept == name) {
                 self.document.remove_attribute(id, &name);
             }
         }
@@ -567,6 +594,7 @@ impl<'a> SectionEditor<'a> {
     fn insert_removal(
         &mut self,
         place: Id,
+        first: bool,
         collection: &CollectionSchema,
         keys: &Selector,
         owner: &str,
@@ -584,7 +612,7 @@ impl<'a> SectionEditor<'a> {
             let what = self.key_text(id, collection);
             return Err(self.locked(id, &what, "lockItem").into());
         }
-        let at = self.place_of(place, collection, collection.prepends);
+        let at = self.place_of(place, collection, first);
         self.document.insert(place, at, remove, keys.attributes());
         Ok(())
     }

@@ -401,7 +401,7 @@ pub(crate) fn owner(section: &SectionPath, steps: &[PathStep]) -> String {
 }
 
 /// Attributes that every element may have.
-fn is_lock(name: &str) -> bool {
+pub(crate) fn is_lock(name: &str) -> bool {
     matches!(
         name,
         "lockAttributes"

@@ -100,10 +100,11 @@ fn what_exists_stays_and_the_new_lines_are_laid_out_like_it() {
 
 /// Entries before and after a merge, where `REMOVE` and `ADD` are those of the settings.
 const CORRECTED: &str = r#"
-<add fileExtension='.JSON' allowed='FALSE'/> => <add fileExtension='.JSON' allowed='true'/>
-<add allowed = "false" fileExtension="&#46;json"/> => <add allowed = "true" fileExtension="&#46;json"/>
-<add fileExtension=".json"/> => <add fileExtension=".json" allowed="true"/>
-ADD => ADD
+<add fileExtension='.JSON' allowed='FALSE'/> => REMOVE<add fileExtension='.JSON' allowed='true'/>
+<add allowed = "false" fileExtension="&#46;json"/> => REMOVE<add allowed = "true" fileExtension="&#46;json"/>
+<add fileExtension=".json"/> => REMOVE<add fileExtension=".json" allowed="true"/>
+<add fileExtension=".json" lockItem="true"/> => REMOVE<add fileExtension=".json" lockItem="true" allowed="true"/>
+ADD => REMOVEADD
 REMOVEADD => REMOVEADD
 REMOVE => REMOVEADD
 <clear/> => <clear/>ADD
@@ -133,12 +134,46 @@ fn entries_that_exist_are_corrected_where_they_stand() {
 
 #[test]
 fn a_content_type_that_differs_is_replaced() {
-    let text = "<configuration><system.webServer><staticContent><mimeMap fileExtension=\".json\" \
-                mimeType=\"text/x\" /></staticContent></system.webServer></configuration>";
+    let types = |inside: &str| {
+        format!(
+            "<configuration><system.webServer><staticContent>{inside}</staticContent>\
+             </system.webServer></configuration>"
+        )
+    };
+    let own = MAP.replace("application/json", "text/x");
     assert_eq!(
-        merged(text, &settings(&[], &[("json", "application/json")])),
-        text.replace("text/x", "application/json")
+        merged(
+            &types(&own),
+            &settings(&[], &[("json", "application/json")])
+        ),
+        types(&format!("{REMOVE}{MAP}"))
     );
+}
+
+/// IIS rejects the file if the server has the document, too.
+#[test]
+fn a_default_document_that_exists_moves_to_the_front_with_its_removal() {
+    let documents = |inside: &str| {
+        format!(
+            "<configuration><system.webServer><defaultDocument><files>{inside}</files>\
+             </defaultDocument></system.webServer></configuration>"
+        )
+    };
+    let (a, b) = (r#"<add value="a.html" />"#, r#"<add value="b.html" />"#);
+    let remove = r#"<remove value="b.html" />"#;
+    let with_document = IisSettings {
+        default_documents: vec!["b.html".parse().unwrap()],
+        ..settings(&[], &[])
+    };
+    let after = documents(&format!("{remove}{b}{a}"));
+    for before in [
+        format!("{a}{b}"),
+        format!("{a}{remove}{b}"),
+        format!("{a}{remove}"),
+        format!("{remove}{b}{a}"),
+    ] {
+        assert_eq!(merged(&documents(&before), &with_document), after);
+    }
 }
 
 #[test]
