@@ -210,7 +210,7 @@ impl KeyPath {
                 instead,
             },
             None => KeyPathError::Invalid(format!(
-                r"{text:?} starts with an unknown root: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
+                r#""{text}" starts with an unknown root: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"#
             )),
         })?;
 
@@ -233,10 +233,14 @@ impl KeyPath {
 
 fn empty_name(path: &str) -> KeyPathError {
     let rule = "names are separated by one backslash";
-    KeyPathError::Invalid(format!("{path:?} contains an empty name: {rule}"))
+    KeyPathError::Invalid(format!("\"{path}\" contains an empty name: {rule}"))
 }
 
 type Refusal = (&'static str, &'static str);
+
+/// Only the processes of a container have a user. Windows has the hive of new users in
+/// `C:\Users\Default`; `HKU\.DEFAULT` is not it.
+const INSTEAD_OF_USER: &str = r"use HKU\.DEFAULT for the system account; for the user of a container, run reg with HKCU in the entry point";
 
 /// The hive of the first two names; otherwise the reason why it cannot be changed, `None` for an
 /// unknown one.
@@ -269,7 +273,7 @@ fn hive_root(top: &str, second: &str) -> Result<Root, Option<Refusal>> {
         ),
         ("HKCU", _) => (
             "the user is known only when a process runs",
-            r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
+            INSTEAD_OF_USER,
         ),
         ("HKCR", _) => (
             "it is a view of two other keys",
@@ -283,9 +287,9 @@ fn hive_root(top: &str, second: &str) -> Result<Root, Option<Refusal>> {
             "it is another name of the system account's settings",
             r"use HKU\.DEFAULT",
         ),
-        ("HKU", name) if name.starts_with("S-1-") => (
+        ("HKU", _) => (
             "a user's hive is a file in the user's profile, not a hive of the image",
-            r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
+            INSTEAD_OF_USER,
         ),
         _ => return Err(None),
     };

@@ -84,7 +84,8 @@ fn roots_outside_the_image_are_refused_with_the_nearest_way() {
         (r"HKLM\BCD00000000\x", "bcdedit"),
         (r"HKEY_CURRENT_CONFIG\x", "Hardware Profiles"),
         (r"HKU\S-1-5-18\x", r"HKU\.DEFAULT"),
-        (r"HKU\S-1-5-21-1-2-3-500\x", "RUN line"),
+        (r"HKU\S-1-5-21-1-2-3-500\x", "entry point"),
+        (r"HKU\Default\Software", "a file in the user's profile"),
     ] {
         let error = text.parse::<KeyPath>().unwrap_err();
         assert!(
@@ -96,7 +97,7 @@ fn roots_outside_the_image_are_refused_with_the_nearest_way() {
     let error = r"HKCU\Software\x".parse::<KeyPath>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        r"HKCU\Software cannot be read or changed in an image: the user is known only when a process runs; use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user"
+        r"HKCU\Software cannot be read or changed in an image: the user is known only when a process runs; use HKU\.DEFAULT for the system account; for the user of a container, run reg with HKCU in the entry point"
     );
 }
 
@@ -106,8 +107,14 @@ fn texts_that_are_no_path_say_what_is_wrong() {
         ("", "starts with an unknown root"),
         (r" HKLM\SOFTWARE", "starts with an unknown root"),
         (r"SOFTWARE\x", "starts with an unknown root"),
-        (r"HKLM\ELSEWHERE\x", "starts with an unknown root"),
-        (r"HKLM\SOFTWARE\a\\b", "empty name"),
+        (
+            r"HKLM\ELSEWHERE\x",
+            r#""HKLM\ELSEWHERE\x" starts with an unknown root"#,
+        ),
+        (
+            r"HKLM\SOFTWARE\a\\b",
+            r#""HKLM\SOFTWARE\a\\b" contains an empty name"#,
+        ),
         ("HKLM\\SOFTWARE\\a\0b", "backslash or a null"),
     ] {
         let error = text.parse::<KeyPath>().unwrap_err().to_string();

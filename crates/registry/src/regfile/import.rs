@@ -69,7 +69,7 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
     fn line(&mut self, mut line: LineCursor<'t>) -> Result<(), RegFileError> {
         line.skip_blanks();
         match line.rest().chars().next() {
-            None | Some(';') => Ok(()),
+            None | Some(';' | '#') => Ok(()),
             Some('[') => self.key(line),
             Some('"' | '@') => self.value(line),
             Some(_) => Err(line.expected("[key], \"name\"=, @= or a comment")),
@@ -105,7 +105,9 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
             Section::Key(key) => key.clone(),
             Section::None => return Err(line.expected("a [key] before its values")),
             Section::Deleted => {
-                return Err(line.expected("no values under a deleted key"));
+                return Err(line.expected(
+                    "a [key] before these values: Windows ignores those of a deleted key",
+                ));
             }
         };
         let name = if line.take("@") {
@@ -155,7 +157,8 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
         Err(line.expected(forms))
     }
 
-    /// Bytes with commas between them, over as many lines as end in a backslash.
+    /// Bytes with commas between them, over as many lines as end in a backslash. Empty lines and
+    /// comments do not end them.
     fn bytes(
         &mut self,
         kind: DataType,
@@ -166,11 +169,11 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
             line.skip_blanks();
             if line.take("\\") {
                 line.end()?;
-                let unfinished = line.expected("another line with bytes");
-                line = self.lines.next().ok_or(unfinished)?;
+                let next = self.lines.find(|next| !next.is_done());
+                line = next.ok_or_else(|| line.expected("another line with bytes"))?;
                 continue;
             }
-            if line.rest().is_empty() || line.rest().starts_with(';') {
+            if line.is_done() {
                 break;
             }
             let number: u32 = hexadecimal(&mut line, "byte in hexadecimal")?;
@@ -191,6 +194,10 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
                 .flat_map(u16::to_le_bytes)
                 .collect();
         }
+        // Windows adds one null, also to a list, which ends with two.
+        if text && !bytes.is_empty() && bytes.len().is_multiple_of(2) && !bytes.ends_with(&[0, 0]) {
+            bytes.extend([0, 0]);
+        }
         Ok(RegistryData::new(kind, bytes))
     }
 }
@@ -208,8 +215,7 @@ fn quoted(line: &mut LineCursor<'_>) -> Result<String, RegFileError> {
                 Some(c @ ('\\' | '"')) => text.push(c),
                 Some('n') => text.push('\n'),
                 Some('r') => text.push('\r'),
-                Some('0') => text.push('\0'),
-                _ => return Err(here.expected(r#"one of \\ \" \n \r \0"#)),
+                _ => return Err(here.expected(r#"one of \\ \" \n \r"#)),
             },
             Some(c) => text.push(c),
             None => return Err(start.expected("a closing \" on the same line")),

@@ -53,10 +53,16 @@ impl<'t> LineCursor<'t> {
         self.take_while(|c| c == ' ' || c == '\t');
     }
 
+    /// Returns true if only blanks and a comment are left.
+    pub(super) fn is_done(mut self) -> bool {
+        self.skip_blanks();
+        self.rest.is_empty() || self.rest.starts_with(';')
+    }
+
     /// Checks that only blanks and a comment are left.
     pub(super) fn end(mut self) -> Result<(), RegFileError> {
         self.skip_blanks();
-        if self.rest.is_empty() || self.rest.starts_with(';') {
+        if self.is_done() {
             Ok(())
         } else {
             Err(self.expected("the end of the line"))

@@ -64,6 +64,23 @@ fn every_form_of_value_is_read() {
             "a",
             RegistryData::expand_sz("%A%"),
         ),
+        (
+            "\"a\"=hex:01,\\\r\n\r\n \t\r\n ; why\r\n  02",
+            "a",
+            RegistryData::binary([1, 2]),
+        ),
+        ("\"a\"=hex(1):41,00", "a", RegistryData::sz("A")),
+        ("\"a\"=hex(2):41,00", "a", RegistryData::expand_sz("A")),
+        (
+            "\"a\"=hex(7):41,00",
+            "a",
+            RegistryData::new(DataType::MULTI_SZ, [0x41, 0, 0, 0]),
+        ),
+        (
+            "\"a\"=hex(2):",
+            "a",
+            RegistryData::new(DataType::EXPAND_SZ, []),
+        ),
         ("\"ж\"=\"öß\"", "ж", RegistryData::sz("öß")),
         ("\"a;b\"=\"[x]\"", "a;b", RegistryData::sz("[x]")),
     ];
@@ -79,7 +96,7 @@ fn every_form_of_value_is_read() {
 #[test]
 fn keys_are_created_and_deleted_in_the_order_of_the_file() {
     let text = format!(
-        "{HEADER}; first\r\n[-HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\x]\r\n\r\n[HKEY_USERS\\.DEFAULT\\a]b] ; last\r\n"
+        "{HEADER}; first\r\n # second\r\n[-HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\x]\r\n\r\n[HKEY_USERS\\.DEFAULT\\a]b] ; last\r\n"
     );
     let key = |text: &str| -> KeyPath { text.parse().unwrap() };
     let expected = [
@@ -108,7 +125,7 @@ fn all_encodings_give_the_same_edits() {
 
 #[test]
 fn strings_in_the_bytes_of_an_old_file_have_one_byte_a_character() {
-    let text = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Example]\n\"a\"=hex(2):25,41,25,00\n\"b\"=hex(7):61,00,80,00,00\n\"c\"=hex:61,00\n";
+    let text = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Example]\n\"a\"=hex(2):25,41,25\n\"b\"=hex(7):61,00,80,00,00\n\"c\"=hex:61,00\n";
     let data: Vec<_> = import(text.as_bytes())
         .unwrap()
         .edits
@@ -154,7 +171,9 @@ fn errors_say_the_line_and_the_column() {
 "a"=dword:123456789 → line 4, column 11: expected a number of up to 8 hexadecimal digits, found "123456789"
 "a"=dword:1 2 → line 4, column 13: expected the end of the line
 "a"="b → line 4, column 5: expected a closing " on the same line
-"a\q"="b" → line 4, column 3: expected one of \\ \" \n \r \0
+"a\q"="b" → line 4, column 3: expected one of \\ \" \n \r
+"a"="b\0c" → line 4, column 7: expected one of \\ \" \n \r
+"a"=hex:01,\¶¶"b"="x" → line 6, column 1: expected a byte in hexadecimal, found ""
 "a"=hex:01,\¶  02,1ff → line 5, column 9: expected a byte in hexadecimal, found "1ff"
 "a"=hex:01,\ → line 4, column 13: expected another line with bytes
 "a"=hex(2:01 → line 4, column 10: expected ): after the type number
@@ -170,7 +189,7 @@ a=1 → line 4, column 1: expected [key], "name"=, @= or a comment
         error(&format!(
             "{HEADER}[-HKEY_LOCAL_MACHINE\\SOFTWARE\\x]\r\n@=\"\""
         )),
-        "line 4, column 1: expected no values under a deleted key"
+        "line 4, column 1: expected a [key] before these values: Windows ignores those of a deleted key"
     );
     assert!(body("[HKEY_CURRENT_USER\\x]").starts_with(
         "line 4, column 2: HKEY_CURRENT_USER\\x cannot be read or changed in an image"
