@@ -550,12 +550,13 @@ impl<'a> Process<'a> {
     }
 
     pub(super) fn parse_key(text: &str) -> Result<KeyPath> {
-        text.parse().map_err(|error| {
-            ScriptError::unclear(match error {
-                // The alternative is that of a recipe, such as a RUN line.
-                KeyPathError::Unreachable { root, reason, .. } => format!("{root}: {reason}"),
-                error @ KeyPathError::Invalid(_) => error.to_string(),
-            })
+        text.parse().map_err(|error| match error {
+            KeyPathError::Unreachable {
+                root,
+                reason,
+                instead,
+            } => ScriptError::unclear(format!("{root}: {reason}")).instead(instead),
+            error @ KeyPathError::Invalid(_) => ScriptError::unclear(error.to_string()),
         })
     }
 }

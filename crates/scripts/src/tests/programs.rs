@@ -82,8 +82,17 @@ fn seven_zip_is_a_program_of_the_image() {
 
 #[test]
 fn reg_changes_the_registry() {
-    let (_, why) = refused(&CMD, r"reg add HKCU\Software\x /v n");
-    assert!(why.contains("HKCU") && !why.contains("RUN line"), "{why}");
+    for (key, instead) in [
+        (r"HKCU\Software\x", "in the entry point"),
+        (r"HKCR\.x", r"use HKLM\SOFTWARE\Classes"),
+    ] {
+        let error = run_on(image(), &CMD, &format!("reg add {key} /v n")).unwrap_err();
+        assert!(
+            error.help.is_some_and(|help| help.contains(instead)),
+            "{error:?}"
+        );
+        assert!(error.runs_on_windows, "{error:?}");
+    }
     let mut tree = image();
     let text = "Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\X]\r\n\"a\"=\"b\"\r\n";
     tree.file(r"C:\work\a.reg", Some(text.into()));

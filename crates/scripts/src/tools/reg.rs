@@ -114,7 +114,9 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     }
     let separator = options.separator.as_ref();
     if let Some(separator) = separator.filter(|it| it.chars().count() != 1) {
-        return error::fails(format!("the separator {separator:?} is not one character"));
+        return error::fails(format!(
+            "the separator \"{separator}\" is not one character"
+        ));
     }
     let kind = options.kind.as_deref().unwrap_or("REG_SZ");
     let data = data(
@@ -128,21 +130,31 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 
 /// Parses the data of a value as `reg` does.
 fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData> {
-    let wrong = || ScriptError::fails(format!("{text:?} is not data of type {kind}"));
+    let wrong = || ScriptError::fails(format!("\"{text}\" is not data of type {kind}"));
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
         None => text.parse().ok(),
     };
-    let is_named = kind.to_ascii_lowercase().starts_with("reg_");
-    Ok(match DataType::from_name(kind).filter(|_| is_named) {
+    let name = kind.to_ascii_lowercase();
+    let name = match name.as_str() {
+        "reg_dword_little_endian" => "reg_dword",
+        name => name,
+    };
+    let known = DataType::from_name(name).filter(|_| name.starts_with("reg_"));
+    Ok(match known {
         Some(DataType::SZ) => RegistryData::sz(text),
         Some(DataType::EXPAND_SZ) => RegistryData::expand_sz(text),
-        Some(DataType::DWORD) if !text.is_empty() => {
+        Some(DataType::NONE) => RegistryData::new(DataType::NONE, RegistryData::sz(text).bytes()),
+        // It writes both in little endian.
+        Some(dword @ (DataType::DWORD | DataType::DWORD_BIG_ENDIAN)) => {
             let number = number(text).and_then(|number| u32::try_from(number).ok());
-            RegistryData::dword(number.ok_or_else(wrong)?)
+            RegistryData::new(dword, number.ok_or_else(wrong)?.to_le_bytes())
         }
-        Some(DataType::QWORD) if !text.is_empty() => {
-            RegistryData::qword(number(text).ok_or_else(wrong)?)
+        // Unlike a DWORD, it is 0 without data, and may be negative.
+        Some(DataType::QWORD) if text.is_empty() => RegistryData::qword(0),
+        Some(DataType::QWORD) => {
+            let negative = || text.parse().ok().map(i64::cast_unsigned);
+            RegistryData::qword(number(text).or_else(negative).ok_or_else(wrong)?)
         }
         Some(DataType::MULTI_SZ) if text.is_empty() => {
             RegistryData::multi_sz::<&str>(&[]).map_err(|_| wrong())?
