@@ -48,7 +48,7 @@ impl Recipe {
             Some(text) => self.error(text, problem),
             None => self.origin.error_at(0, problem),
         };
-        let Some((folder, _)) = lacking.first() else {
+        let Some((folder, inside, _)) = lacking.first() else {
             let mut files = plan.files.iter();
             let may_be_added = files.any(|file| program.strip_prefix(&file.path).is_some());
             if may_be_added || !program.to_string().eq_ignore_ascii_case(shim::PATH) {
@@ -57,15 +57,17 @@ impl Recipe {
             let problem = format!("no file adds the shim {program}");
             return Err(error(problem).hint(format!("add to the recipe: {}", shim_entry())));
         };
-        let name = program.components().last().map_or("", String::as_str);
-        let error = error(format!(
-            "program {name:?} not found in {}",
-            folder.display()
-        ));
+        let name = inside.last().map_or("", String::as_str);
+        let error = error(if inside.is_empty() {
+            format!("program \"{program}\" is a folder")
+        } else {
+            let inside = inside.join(r"\");
+            format!("program \"{inside}\" not found in {}", folder.display())
+        });
         let names = || {
             lacking
                 .iter()
-                .flat_map(|(_, names)| names)
+                .flat_map(|(_, _, names)| names)
                 .map(String::as_str)
         };
         let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
@@ -99,24 +101,22 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     Some((place, words.get(place)?.parse().ok()?))
 }
 
-/// The folders that would contain a program but lack it, with the names in them; none if a file is
-/// the program.
+/// The folders that would contain a program but lack it, with its path in them and the names next to
+/// it; none if a file is the program.
 fn lacking_folders<'p>(
     plan: &'p Plan,
-    program: &ImagePath,
-) -> Option<Vec<(&'p Path, Vec<String>)>> {
-    let mut lacking: Vec<(&Path, Vec<String>)> = Vec::new();
+    program: &'p ImagePath,
+) -> Option<Vec<(&'p Path, &'p [String], Vec<String>)>> {
+    let mut lacking = Vec::new();
     for file in &plan.files {
         let Some(inside) = program.strip_prefix(&file.path) else {
             continue;
         };
         match file.source() {
-            Some(FileSource::Folder(source)) if !inside.is_empty() => {
-                match find_program(source, inside) {
-                    Ok(()) => return None,
-                    Err(names) => lacking.push((&source.path, names)),
-                }
-            }
+            Some(FileSource::Folder(source)) => match find_program(source, inside) {
+                Ok(()) => return None,
+                Err(names) => lacking.push((&*source.path, inside, names)),
+            },
             _ if inside.is_empty() => return None,
             _ => {}
         }
@@ -129,24 +129,32 @@ pub(super) fn shim_entry() -> String {
     format!("[[files]] embedded = \"shim\", to = '{}'", shim::PATH)
 }
 
-/// Finds a file with names compared as Windows does; otherwise returns the names in the folder.
-/// Windows adds `.exe` to a program without an extension.
+/// Finds a file with names compared as Windows does; otherwise returns the names in its folder, or in
+/// the folder of that name. Windows adds `.exe` to a program without an extension.
 fn find_program(folder: &DiskSource, names: &[String]) -> Result<(), Vec<String>> {
+    let names_in = |folder: &DiskSource| -> Vec<String> {
+        let entries = folder.list().unwrap_or_default().into_iter();
+        entries
+            .filter_map(|entry| entry.name.into_string().ok())
+            .collect()
+    };
+    let is_folder = |at: &DiskSource| at.metadata().is_ok_and(|found| found.is_dir());
     let mut folder = folder.clone();
     for (index, name) in names.iter().enumerate() {
         let is_last = index + 1 == names.len();
-        let entries = folder.list().unwrap_or_default().into_iter();
-        let there: Vec<String> = entries
-            .filter_map(|entry| entry.name.into_string().ok())
-            .collect();
+        let there = names_in(&folder);
         let fits = |other: &&String| {
             other.eq_ignore_ascii_case(name)
                 || (is_last && other.eq_ignore_ascii_case(&format!("{name}.exe")))
         };
-        match there.iter().find(fits) {
+        let found = there.iter().filter(fits);
+        match found.min_by_key(|found| is_last == is_folder(&folder.join(found))) {
             Some(found) => folder = folder.join(found),
             None => return Err(there),
         }
+    }
+    if is_folder(&folder) {
+        return Err(names_in(&folder));
     }
     Ok(())
 }

@@ -252,6 +252,23 @@ fn a_program_that_no_file_adds_is_refused() {
     let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
     let programs = "the folder has these programs: Tool.exe";
     assert_eq!(hint(&error), programs);
+    for (program, problem, help) in [
+        (
+            r"app\server.exe",
+            r#"program "app\server.exe" not found in "#,
+            "did you mean \"server.exe\"?",
+        ),
+        (
+            "",
+            r#"program "C:\app" is a folder"#,
+            "the folder has these programs: server.exe",
+        ),
+        ("bin", "program \"bin\" not found in ", programs),
+    ] {
+        let error = set("nanoserver", program).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+        assert_eq!(hint(&error), help);
+    }
     for program in [
         "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool",
     ] {
