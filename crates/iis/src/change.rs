@@ -63,7 +63,7 @@ impl From<EditError> for IisChangeError {
     fn from(error: EditError) -> Self {
         match error {
             // Windows would write it, and then answer no request.
-            error @ EditError::NoPool(_) => Self::Unclear(error.to_string()),
+            error @ EditError::NoPool(_) => Self::Unclear(format!("{error}: add it first")),
             EditError::Undeclared(UnknownName { name, .. }) if !is_of_iis(&name) => {
                 Self::Unclear(format!(
                     "the section {name:?} is in another file than applicationHost.config, such as \

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
+use crate::IisChangeError;
 
 const FILE: &str = include_str!("tests/applicationHost.config");
 const SCHEMA: &str = include_str!("tests/schema.xml");
@@ -470,8 +471,13 @@ fn what_cannot_be_is_refused_by_name() {
         "",
         change("[name='Default Web Site'].[path='/'].applicationPool:api"),
     );
-    let refused = server.apply(&pool).unwrap_err().to_string();
-    assert_eq!(refused, "application pool \"api\" not found");
+    let refused = server.apply(&pool).unwrap_err();
+    assert_eq!(refused.to_string(), "application pool \"api\" not found");
+    let in_a_command = IisChangeError::from(refused).to_string();
+    assert_eq!(
+        in_a_command,
+        "application pool \"api\" not found: add it first"
+    );
     let encrypted = FILE.replace(
         "<staticContent ",
         "<staticContent configProtectionProvider=\"A\" ",
