@@ -333,7 +333,10 @@ fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
     let failure = command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
     assert_contains!(failure.hint, "containerd 1.6.18", "-hostprocess");
     assert!(!failure.hint.contains("fleet build"), "{failure:#?}");
-    assert_contains!(failure.stderr, "apps/agent:1 on win-a: it contains no Windows");
+    assert_contains!(
+        failure.stderr,
+        "apps/agent:1 on win-a: it contains no Windows"
+    );
 
     site.write("nodes.json", nodes);
     let output = command(&site, "check", &[]).output().unwrap();

@@ -48,7 +48,7 @@ impl Recipe {
             Some(text) => self.error(text, problem),
             None => self.origin.error_at(0, problem),
         };
-        let Some((folder, inside, _)) = lacking.first() else {
+        let Some(LackingFolder { folder, inside, .. }) = lacking.first() else {
             let mut files = plan.files.iter();
             let may_be_added = files.any(|file| program.strip_prefix(&file.path).is_some());
             if may_be_added || !program.to_string().eq_ignore_ascii_case(shim::PATH) {
@@ -67,7 +67,7 @@ impl Recipe {
         let names = || {
             lacking
                 .iter()
-                .flat_map(|(_, _, names)| names)
+                .flat_map(|folder| &folder.names)
                 .map(String::as_str)
         };
         let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
@@ -101,12 +101,17 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     Some((place, words.get(place)?.parse().ok()?))
 }
 
-/// The folders that would contain a program but lack it, with its path in them and the names next to
-/// it; none if a file is the program.
-fn lacking_folders<'p>(
-    plan: &'p Plan,
-    program: &'p ImagePath,
-) -> Option<Vec<(&'p Path, &'p [String], Vec<String>)>> {
+/// A folder that would contain a program but lacks it.
+struct LackingFolder<'p> {
+    folder: &'p Path,
+    /// The program's path in it.
+    inside: &'p [String],
+    /// The names next to the program.
+    names: Vec<String>,
+}
+
+/// The folders that would contain a program but lack it; none if a file is the program.
+fn lacking_folders<'p>(plan: &'p Plan, program: &'p ImagePath) -> Option<Vec<LackingFolder<'p>>> {
     let mut lacking = Vec::new();
     for file in &plan.files {
         let Some(inside) = program.strip_prefix(&file.path) else {
@@ -115,7 +120,11 @@ fn lacking_folders<'p>(
         match file.source() {
             Some(FileSource::Folder(source)) => match find_program(source, inside) {
                 Ok(()) => return None,
-                Err(names) => lacking.push((&*source.path, inside, names)),
+                Err(names) => lacking.push(LackingFolder {
+                    folder: &source.path,
+                    inside,
+                    names,
+                }),
             },
             _ if inside.is_empty() => return None,
             _ => {}
