@@ -26,7 +26,8 @@ use super::document::{
 };
 use super::layout::Layout;
 use super::remote::{
-    BlobReader, BlobSource, RawManifest, RegistryClient, RegistryError, Repository,
+    BlobReader, BlobSource, RawManifest, RegistryClient, RegistryError, Repository, is_cosign_tag,
+    none_if_refused,
 };
 use super::stream::{BlobHandle, VerifyingReader, unreadable};
 
@@ -310,7 +311,11 @@ impl Source {
     pub async fn head(&self, which: &str) -> Result<Option<Digest>, StoreError> {
         match self {
             Self::Registry(repository) => {
-                let found = repository.head_manifest(which).await?;
+                let found = repository.head_manifest(which).await;
+                let found = match found {
+                    Err(error) if is_cosign_tag(which) => none_if_refused(error)?,
+                    found => found?,
+                };
                 Ok(found.map(|found| found.digest))
             }
             Self::Layout(layout) => match which.parse::<Digest>() {

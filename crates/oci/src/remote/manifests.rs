@@ -3,13 +3,12 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
+use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Method, StatusCode};
 use wincimg_http::{HttpError, Payload, content_type, header_text};
 
 use super::challenge::Scope;
 use super::error::RegistryError;
-use super::referrers::{is_cosign_tag, is_list_tag};
 use super::repository::Repository;
 use crate::document::media_type::OCI_MANIFEST;
 use crate::document::{Descriptor, Digest, sha256};
@@ -53,7 +52,7 @@ impl Repository {
             .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
         let answer = self.head_or_get(request).await;
         let answer = answer.map(|response| described(which, response.headers()));
-        match self.found_manifest(which, answer)? {
+        match self.found(answer)? {
             // The digest header is optional: without it, the body is read.
             Some(None) => {
                 let found = self.find_manifest(which).await?;
@@ -102,22 +101,7 @@ impl Repository {
     /// Returns the document for a tag or digest, with one request; `None` if not found.
     pub async fn find_manifest(&self, which: &str) -> Result<Option<RawManifest>, RegistryError> {
         let answer = self.get_manifest(which).await;
-        self.found_manifest(which, answer)
-    }
-
-    /// The answer to a request for a manifest; `None` if it means not found. Artifactory refuses tags
-    /// that do not exist; one that is derived from a digest is about an image that was read with the
-    /// same credential.
-    fn found_manifest<T>(
-        &self,
-        which: &str,
-        answer: Result<T, RegistryError>,
-    ) -> Result<Option<T>, RegistryError> {
-        let is_derived = is_list_tag(which) || is_cosign_tag(which);
-        match answer {
-            Err(error) if is_derived && error.status() == Some(StatusCode::FORBIDDEN) => Ok(None),
-            answer => self.found(answer),
-        }
+        self.found(answer)
     }
 
     /// Deletes the manifest of a digest and its tags, or a tag alone, if the registry supports it.

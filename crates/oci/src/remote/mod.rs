@@ -55,7 +55,9 @@ pub use manifests::RawManifest;
 pub use observer::BlobObserver;
 pub use ping::{AuthScheme, DaemonCredential, Ping, Protocol};
 pub use referrers::cosign_tags;
-pub(crate) use referrers::{PARALLEL, is_cosign_tag, is_list_tag, not_attached, tag_of};
+pub(crate) use referrers::{
+    PARALLEL, is_cosign_tag, is_list_tag, none_if_refused, not_attached, tag_of,
+};
 pub use repository::Repository;
 pub use secret::Secret;
 pub use streamed::PartialUpload;

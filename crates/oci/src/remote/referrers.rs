@@ -342,7 +342,8 @@ impl Repository {
     }
 
     async fn list_under(&self, tag: &str) -> Result<Option<List>, RegistryError> {
-        let Some(raw) = self.find_manifest(tag).await? else {
+        let found = self.find_manifest(tag).await;
+        let Some(raw) = found.or_else(none_if_refused)? else {
             return Ok(None);
         };
         let index = Verbatim::<Index>::verify(raw.bytes, &raw.digest).ok();
@@ -403,6 +404,15 @@ pub(crate) fn not_attached(
 ) -> String {
     let digest = &entry.digest;
     format!("ignored {digest}, which is listed as attached to {subject}: {reason}")
+}
+
+/// The answer for a tag that is derived from a digest: Artifactory refuses tags that do not exist, and
+/// the image of the digest was read with the same credential.
+pub(crate) fn none_if_refused<T>(error: RegistryError) -> Result<Option<T>, RegistryError> {
+    match error.status() {
+        Some(StatusCode::FORBIDDEN) => Ok(None),
+        _ => Err(error),
+    }
 }
 
 /// Returns true if a registry's error means that it lacks the referrers API.
