@@ -196,7 +196,10 @@ fn what_is_missing_is_left_out_and_named() {
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(printed.contains("name: prepull-17763") && !printed.contains("26100"));
     let said = stderr(&output);
-    assert_contains!(said, "apps/web:1, which has no image for build 26100");
+    assert_contains!(
+        said,
+        "apps/web:1 is not pulled: it has no image for build 26100"
+    );
 
     write_nodes(&site, &nodes[1..]);
     command(&site, "prepull", &[]).fails(1, "no", &["fleet.toml"]);
@@ -220,7 +223,7 @@ fn a_pause_image_that_is_missing_for_a_build_is_named() {
     assert_eq!(output.status.code(), Some(1));
     says(
         &stderr(&output),
-        &warning(&["apps/pause:3.9", "build 20348"]),
+        &warning(&["apps/pause:3.9 is not pulled", "build 20348"]),
     );
     // Another one is not checked.
     objects(&site, &["--pause", "repo.lan/pause:1"], 0);

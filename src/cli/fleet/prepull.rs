@@ -115,9 +115,9 @@ impl PrepullArgs {
         } in &found.left_out
         {
             match nodes.as_slice() {
-                [] => session.warn(format_args!("left out {image}, which {reason}")),
+                [] => session.warn(format_args!("{image} is not pulled: it {reason}")),
                 nodes => session.warn(format_args!(
-                    "left out {image} on {}: it {reason}",
+                    "{image} is not pulled on {}: it {reason}",
                     nodes.join(", ")
                 )),
             }
