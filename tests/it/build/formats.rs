@@ -129,7 +129,7 @@ fn a_layout_is_in_ocis_format() {
     let mut command = site.build("pause");
     command.args(["--host-build", "17763.973", "--output", "oci:out"]);
     command.args(["--manifest-format", "docker"]);
-    let noted = contains("--manifest-format docker is for others");
+    let noted = contains("--manifest-format docker does not apply to OCI layouts");
     command.assert().success().stderr(noted);
 }
 
