@@ -47,7 +47,7 @@ pub enum StoreError {
         hint = "the registry may refuse the URLs of the image's layers: copy it from its registry \
                 with `wincimg image mirror IMAGE --to HOST`, which stores the layers without them"
     )]
-    ForeignLayers(RegistryError),
+    RefusedUrls(RegistryError),
     /// A layout does not have the requested tag or digest.
     #[error(transparent)]
     #[diagnose(forward)]

@@ -90,8 +90,8 @@ pub struct BlobReport {
 pub struct CopyReport {
     /// The digest in the source.
     pub source_digest: String,
-    /// The digest in the target; differs if foreign layers became ordinary or platforms were
-    /// omitted.
+    /// The digest in the target; differs if foreign layers became ordinary, layers lost their URLs, or
+    /// platforms were omitted.
     pub digest: String,
     /// True if the target, a registry, already had the same content under the tag.
     pub up_to_date: bool,
@@ -158,7 +158,7 @@ impl Copier {
             let forgotten = self.forget_lost(error, attempts, &parts, sink).await;
             forgotten.map_err(|error| match error {
                 StoreError::Registry(error) if plan.has_urls() && error.is_blob_missing() => {
-                    StoreError::ForeignLayers(error)
+                    StoreError::RefusedUrls(error)
                 }
                 error => error,
             })?;
