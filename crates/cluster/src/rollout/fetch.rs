@@ -16,7 +16,7 @@ use super::image::{EntryContent, Image, ImageContent, Variant};
 pub(super) const PARALLEL: usize = 64;
 
 /// Hint for an invalid reference.
-const VALID_NAME: &str = "name the image as `docker pull` does";
+const VALID_NAME: &str = "use a name that `docker pull` accepts";
 
 /// An image to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
