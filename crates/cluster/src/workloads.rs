@@ -234,12 +234,7 @@ impl WorkloadList {
         text: &str,
         depth: usize,
     ) -> Result<(), WorkloadsError> {
-        let Document {
-            line,
-            json,
-            item_lines,
-            lacks_kind,
-        } = document;
+        let (line, json) = (document.line, document.json);
         let wrong = |problem: String| unreadable(format!("line {line}: {problem}"));
         let no_object = |found: &str| {
             let problem = format!("expected a Kubernetes object with a kind, found {found}");
@@ -267,14 +262,14 @@ impl WorkloadList {
             let api_version = field("apiVersion").unwrap_or("null");
             for (number, item) in items.into_iter().enumerate() {
                 let item = Document {
-                    line: item_lines.get(number).copied().unwrap_or(line),
+                    line: document.item_lines.get(number).copied().unwrap_or(line),
                     json: name_item(item.get(), &kind, api_version),
                     item_lines: Vec::new(),
                     lacks_kind: false,
                 };
                 self.add_document(item, file, text, depth - 1)?;
             }
-            if lacks_kind {
+            if document.lacks_kind {
                 let problem = wrong(format!("found {LIST_WITHOUT_KIND}"));
                 return Err(problem.hint(LIST_WITHOUT_KIND_HINT).into());
             }

@@ -379,13 +379,9 @@ impl Shell<'_, '_> {
         let name = match name.rsplit_once(['\\', '/']) {
             None => name,
             Some((_, last)) => {
-                let is_here = name.contains(':')
-                    && self
-                        .machine
-                        .path(name)?
-                        .parent()
-                        .is_some_and(|it| is_same(&it, &folder));
-                if !is_here {
+                let is_here =
+                    |path: ImagePath| path.parent().is_some_and(|it| is_same(&it, &folder));
+                if !name.contains(':') || !is_here(self.machine.path(name)?) {
                     return error::fails(format!("the new name \"{}\" is a path", Untrusted(name)));
                 }
                 last
