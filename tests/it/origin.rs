@@ -158,7 +158,7 @@ fn a_dockerfile_and_the_command_line_have_the_last_word() {
          FROM mcr.microsoft.com/windows/nanoserver:1809 AS other\n\
          LABEL org.opencontainers.image.base.digest=other\n\
          FROM mcr.microsoft.com/windows/nanoserver:1809 AS below\n\
-         LABEL org.opencontainers.image.source=own\n\
+         LABEL org.opencontainers.image.source=own org.opencontainers.image.base.name.old=x\n\
          FROM below\nLABEL org.opencontainers.image.created=2024-01-01T00:00:00Z\n",
     );
     let mut command = site.build("./docker");

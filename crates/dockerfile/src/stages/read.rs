@@ -432,8 +432,10 @@ impl Stages {
 
     /// Returns true if instructions of the image may set a label.
     pub fn sets_label(&self, key: &str) -> bool {
-        let may_name =
-            |name: &String| name.contains(key) || name.contains('$') && self.text.contains(key);
+        let may_name = |name: &String| {
+            let plain = name.replace(['"', '\'', '\\', '`'], "");
+            plain == key || name.contains('$') && self.text.contains(key)
+        };
         let sets = |step: &ParsedInstruction| match &step.kind {
             InstructionKind::Label(pairs) => pairs.iter().any(|(name, _)| may_name(name)),
             InstructionKind::OnBuild(trigger) => trigger.contains(key),
