@@ -285,8 +285,8 @@ impl BuildRequest {
         hosts_or_any(hosts).enumerate().map(plan_for).collect()
     }
 
-    /// The bases of a Dockerfile, by their names in it, and what a daemon copies from of images whose
-    /// Windows the host decides on.
+    /// The images of a Dockerfile to resolve, by their names in it: its bases and, for a daemon, those
+    /// to copy from whose Windows the host decides on.
     fn image_names<'s>(&self, stages: &'s Stages, hosts: &[TargetHost]) -> Vec<&'s str> {
         let mut names = stages.bases();
         if self.daemon_stages().is_none() || hosts.is_empty() {

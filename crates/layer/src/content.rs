@@ -243,7 +243,7 @@ impl Layer {
         Ok(items.map(|item| (item.name, item.content)).collect())
     }
 
-    /// The same with all that the layer has of them.
+    /// The same, with their descriptors and attributes.
     pub(super) fn drive_items(&self) -> Result<Vec<TarItem<'_>>, LayerError> {
         let mut items = Vec::with_capacity(self.files.len());
         sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;

@@ -158,8 +158,8 @@ impl Image {
         self.with_config(config, |_| {})
     }
 
-    /// Returns the image with ordinary media types for foreign layers. The configuration is
-    /// unchanged.
+    /// Returns the image with ordinary media types for foreign layers, and without URLs of layers. The
+    /// configuration is unchanged.
     pub fn with_distributable_layers(&self) -> Result<Self, Problem> {
         self.with_manifest(Manifest::make_layers_distributable)
     }
