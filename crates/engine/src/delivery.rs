@@ -283,7 +283,8 @@ impl<'a> Delivery<'a> {
             self.target.check_names(destination, publication)?;
             let is_docker = self.target.manifest_format == Some(ManifestFormat::Docker);
             if is_docker && destination.format().is_some() {
-                let note = "--manifest-format docker does not apply to OCI layouts, which keep OCI's format";
+                let note = "--manifest-format docker does not apply to OCI layouts, which keep \
+                            OCI's format";
                 self.progress.note(&note);
             }
         }
