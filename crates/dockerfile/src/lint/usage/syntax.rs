@@ -51,25 +51,33 @@ fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opti
     if has_double_equals(statement) {
         return Some("PowerShell has no operator ==: write -eq");
     }
-    // What a quote, an escape or a comment hides is not known.
-    let text = statement.text.as_str();
-    if !text.contains(['`', '#']) && !text.contains_any(&["--%", "@'", "@\""]) {
-        if text.contains('<') && has_tag(outside_quotes(text).map(|(_, c)| c)) {
-            return Some(
-                "PowerShell reads the < of this tag as an operator, which is a syntax error: put the text \
-                 in single quotes",
-            );
-        }
-        let of_block = conditions::error(step, statement)
-            .or_else(|| conditions::filter_error(step, statement));
-        if of_block.is_some() {
-            return of_block;
-        }
+    let of_text = tag_error(&statement.text)
+        .or_else(|| conditions::error(step, statement))
+        .or_else(|| conditions::filter_error(step, statement));
+    if of_text.is_some() && !may_be_hidden(step, statement) {
+        return of_text;
     }
     passes_plain_address(statement).then_some(
         "PowerShell does not read an address without quotes as a text: put it, and the file, in single \
          quotes",
     )
+}
+
+/// Message about a tag of XML without quotes.
+fn tag_error(text: &str) -> Option<&'static str> {
+    let is_tag = text.contains('<') && has_tag(outside_quotes(text).map(|(_, c)| c));
+    is_tag.then_some(
+        "PowerShell reads the < of this tag as an operator, which is a syntax error: put the text in \
+         single quotes",
+    )
+}
+
+/// True for a statement of which quotes, an escape or a comment may hide a part.
+fn may_be_hidden(step: &LintStep<'_>, statement: &PowerShellStatement) -> bool {
+    let text = statement.text.as_str();
+    text.contains(['`', '#'])
+        || text.contains_any(&["--%", "@'", "@\"", "\"\""])
+        || step.instruction.full_text()[..statement.at].contains('#')
 }
 
 /// Returns true for the block of a statement that ends before it, at a `;`.
