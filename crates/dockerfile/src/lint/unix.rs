@@ -238,7 +238,11 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
     let mut ported = PORTED.iter();
     let ported = ported.find(|(name, ..)| *name == program);
     let is_known = ported.is_some() || is_service || WITHOUT_LIKE.contains(&program);
-    if !is_known || installed.installs.contains(program) || installed.may_have(program, before) {
+    if !is_known
+        || installed.installs.contains(program)
+        || installed.may_have(program, before)
+        || is_powershell && is_defined(program, before)
+    {
         return None;
     }
     let Some((_, instead, of_powershell)) = ported else {
@@ -247,6 +251,12 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
     let of_powershell = of_powershell.filter(|_| command.grammar.is_powershell());
     let instead = of_powershell.unwrap_or(instead);
     Some(format!("Windows has no {program}; use {instead}"))
+}
+
+/// True for a function of the script, also if it is the `exec` that a module for builds may bring.
+fn is_defined(program: &str, before: &str) -> bool {
+    before.contains(&format!("function {program}"))
+        || program == "exec" && before.contains_any(&["module", ".ps1"])
 }
 
 /// Message about an option of Linux after a command of cmd.
