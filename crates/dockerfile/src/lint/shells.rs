@@ -9,7 +9,7 @@ use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::statements::{PowerShellStatement, outside_quotes};
 use super::variables::dollar_names;
-use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
+use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word, script_of};
 use super::{ContainsAny, Finding, builtins};
 use crate::instruction::InstructionKind;
 
@@ -147,6 +147,7 @@ fn is_cut_at_call(step: &LintStep<'_>, command: &LintCommand) -> bool {
     };
     let after = step.instruction.full_text()[last.range.end..].trim_start();
     matches!(command.program(), "powershell" | "pwsh")
+        && script_of(command).is_none()
         && command.next == NextOperator::Other
         && script::is_command_option(&last.value)
         && after.starts_with('&')
