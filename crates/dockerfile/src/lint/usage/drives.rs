@@ -47,8 +47,8 @@ const OTHER_NOUNS: [&str; 9] = [
 ];
 
 /// Parts of a text, in lower case, that may load the module with the drive.
-const LOADING: [&str; 7] = [
-    "-web", "module", "webadministration", ".ps1", "snapin", "profile", "iex",
+const LOADING: [&str; 8] = [
+    "-web", "module", "ipmo", "webadministration", ".ps1", "snapin", "profile", "iex",
 ];
 
 /// Position of a path of `IIS:` that nothing in its line loads the module for, and a message.
