@@ -39,8 +39,17 @@ pub fn is_cmdlet(name: &str) -> bool {
 
 /// Returns true for `-Command` or a prefix of it.
 pub fn is_command_option(word: &str) -> bool {
+    is_option(word, "command")
+}
+
+/// Returns true for `-File` or a prefix of it.
+pub fn is_file_option(word: &str) -> bool {
+    is_option(word, "file")
+}
+
+fn is_option(word: &str, option: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     lower
         .strip_prefix(['-', '/'])
-        .is_some_and(|name| !name.is_empty() && "command".starts_with(name))
+        .is_some_and(|name| !name.is_empty() && option.starts_with(name))
 }

@@ -1,5 +1,6 @@
 //! Files that COPY and ADD put elsewhere than the lines below expect them.
 
+use wincimg_scripts::script::is_file_option;
 use wincimg_windows::quoting::Escape;
 
 use super::entrypoint::has_extension;
@@ -101,9 +102,7 @@ pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Opti
 fn nested_script(command: &LintCommand) -> Option<&Word> {
     let (grammar, script) = script_of(command)?;
     let option = command.word(command.words.len() - script.len() - 1);
-    let option = option.strip_prefix(['-', '/']).unwrap_or_default();
-    let is_file = !option.is_empty() && "file".starts_with(&option.to_ascii_lowercase());
-    (grammar == Grammar::PowerShell && !is_file).then(|| &script[0])
+    (grammar == Grammar::PowerShell && !is_file_option(option)).then(|| &script[0])
 }
 
 /// Reports a command for a file of the context above the COPY that brings it.

@@ -1,6 +1,7 @@
 //! Exec form: no shell reads it, and Windows starts only programs.
 
 use wincimg_recipe::CommandForm;
+use wincimg_scripts::script::is_file_option;
 use wincimg_windows::quoting::cmd;
 
 use super::buildkit::requires_buildkit;
@@ -247,8 +248,7 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
         ));
     }
     let mut pairs = arguments.windows(2);
-    let is_file = |word: &str| matches!(word.to_ascii_lowercase().as_str(), "-file" | "-f");
-    if let Some([_, file]) = pairs.find(|pair| is_file(&pair[0])) {
+    if let Some([_, file]) = pairs.find(|pair| is_file_option(&pair[0])) {
         let has_arguments =
             file.trim_end().to_ascii_lowercase().contains(".ps1 ") && !is_open(file);
         return has_arguments.then(|| {

@@ -288,7 +288,7 @@ pub(super) fn is_file(step: &LintStep<'_>, script: &LintScript) -> bool {
     let is_option = match script.grammar {
         // Without an option, its first argument is a file.
         Grammar::PowerShellCore => !option.starts_with("-c"),
-        Grammar::PowerShell => matches!(option, "-file" | "-f"),
+        Grammar::PowerShell => script::is_file_option(option),
         _ => false,
     };
     script.is_nested && is_option
@@ -502,9 +502,8 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>) -> Option<Finding> {
     };
     let last = words.last().map_or("", |word| word.trim_end());
     let is_open = words.len() > 2 && last.contains('=') && !last.ends_with([';', '{', '|', '&']);
-    let is_file = last.eq_ignore_ascii_case("-file") || last.eq_ignore_ascii_case("-f");
     let message = match program.as_str() {
-        "powershell" | "pwsh" if is_file => {
+        "powershell" | "pwsh" if script::is_file_option(last) => {
             "PowerShell takes the command of RUN, which follows -File, for the name of a script: write \
              \"-Command\""
         }
