@@ -264,7 +264,7 @@ fn doubled_dollar<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&
     };
     let is_own = command.grammar.is_powershell();
     let words = command.words.iter().filter(|_| is_own);
-    let mut words = words.take_while(|word| word.value != "--%");
+    let mut words = words.take_while(|word| word.value != "--%" && !word.value.starts_with('#'));
     words.find(|word| {
         let written = step.instruction.part(word.range.clone());
         let at = word.start();
