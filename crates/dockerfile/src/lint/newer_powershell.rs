@@ -43,9 +43,9 @@ const REMOVED: [(&[&str], &str); 6] = [
 /// Parts of a text, in lower case, that test the version.
 const TESTS: [&str; 3] = ["psversion", "psedition", "iscoreclr"];
 
-/// Parts of a script, in lower case, that may run in another PowerShell or bring a cmdlet.
-const BRINGING: [&str; 6] = [
-    "powershell", "function", "alias", "module", ".ps1", "session",
+/// Parts of a script, in lower case, that may bring a cmdlet or do without it.
+const BRINGING: [&str; 7] = [
+    "function", "alias", "module", ".ps1", "session", "get-command", "catch",
 ];
 
 /// Reports what the PowerShell that runs a script does not have.
@@ -69,7 +69,7 @@ fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, 
     let of_cmdlet = |command: &LintCommand| {
         let is_newer = command.program() == "remove-service"
             && stage.reference().is_some_and(Reference::is_of_microsoft)
-            && !step.file.lower_text().contains_any(&BRINGING[1..]);
+            && !step.file.lower_text().contains_any(&BRINGING);
         is_newer.then(|| (command.start(), "Remove-Service"))
     };
     let of_syntax = || {
@@ -111,7 +111,8 @@ fn missing_in_core(step: &LintStep<'_>) -> Option<(usize, String)> {
         let (_, instead) = removed.find(|(names, _)| names.iter().any(is_named))?;
         Some((command.start(), name.to_owned(), *instead))
     })?;
-    let is_open = step.lower_full_text().contains_any(&BRINGING);
+    let text = step.lower_full_text();
+    let is_open = text.contains("powershell") || text.contains_any(&BRINGING);
     (!is_open).then(|| (at, format!("PowerShell 7 has no {what}: write {instead}")))
 }
 
