@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use wincimg_windows::quoting::Escape;
 
@@ -51,6 +52,8 @@ pub(super) struct Stage<'a> {
     folder_signs: OnceCell<[Option<usize>; 2]>,
     /// True if the base has PowerShell 7, or a line names it.
     pub(super) has_pwsh: OnceCell<bool>,
+    /// Lines from the installer of Chocolatey 2 on, until one may bring another version.
+    pub(super) chocolatey: OnceCell<Range<usize>>,
     /// True if another stage is built on it.
     pub(super) is_base: bool,
     /// True if the base's configuration sets no variables and no working directory.
@@ -480,6 +483,7 @@ impl<'a> StageReader<'a> {
             run_files: OnceCell::new(),
             folder_signs: OnceCell::new(),
             has_pwsh: OnceCell::new(),
+            chocolatey: OnceCell::new(),
             is_base: false,
             knows_environment,
             shell,

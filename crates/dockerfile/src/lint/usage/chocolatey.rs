@@ -1,5 +1,7 @@
 //! Chocolatey's installer where it fails, and commands that it no longer brings.
 
+use std::ops::Range;
+
 use crate::lint::reference::{Reference, SERVER_2016, SERVER_2019};
 use crate::lint::stage::{LintStep, Stage};
 use crate::lint::words::NextOperator;
@@ -50,20 +52,34 @@ pub(super) fn removed_command(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<
         let removed = removed.find(|(name, _)| command.word(0).eq_ignore_ascii_case(name))?;
         Some((command, removed))
     })?;
+    let lines = stage.chocolatey.get_or_init(|| lines_with_newest(stage));
     let own = &step.lower_full_text()[..command.start()];
-    let above = stage.before(step);
-    let mut texts = above.iter().map(LintStep::lower_full_text).chain([own]);
-    let is_installed = texts.any(|text| installer(text).is_some());
-    let text = step.file.lower_text();
-    let copies = |it: &LintStep<'_>| !it.is("RUN") && it.lower_full_text().contains("choco");
-    let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
-        || text.contains_any(&VERSIONS)
-        || text.contains_any(&BRINGING)
-        || own.contains_any(&["if ", "if(", "try"])
-        || command.next == NextOperator::Or
-        || above.iter().any(copies);
+    let line = step.line();
+    let is_installed =
+        line < lines.end && (line > lines.start || line == lines.start && installer(own).is_some());
+    let is_open = own.contains_any(&["if ", "if(", "try"]) || command.next == NextOperator::Or;
     let message = format!(
         "Chocolatey 2, the version that a line above installs, has no {name}: write choco {instead}"
     );
     (is_installed && !is_open).then(|| step.finding_at(command.start(), message))
+}
+
+/// Lines from the first installer on, until one may bring another version or these commands.
+fn lines_with_newest(stage: &Stage<'_>) -> Range<usize> {
+    let mut steps = stage.steps.iter();
+    let Some(first) = steps.find(|it| installer(it.lower_full_text()).is_some()) else {
+        return 0..0;
+    };
+    let text = first.file.lower_text();
+    let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
+        || text.contains_any(&VERSIONS)
+        || text.contains_any(&BRINGING);
+    let mut others = stage.steps.iter().filter(|it| !it.is("RUN"));
+    let copy = others.find(|it| it.lower_full_text().contains("choco"));
+    let end = if is_open {
+        0
+    } else {
+        copy.map_or(usize::MAX, LintStep::line)
+    };
+    first.line()..end
 }
