@@ -177,8 +177,9 @@ impl Stages {
 /// Line and columns of the image in `--from`.
 fn source_image(instruction: &Instruction, image: &str) -> Option<(usize, Range<usize>)> {
     let head = instruction.head();
-    let flag = head.find("--from=")?;
-    let start = flag + head[flag..].find(image)?;
+    let flag = "--from=";
+    let value = head.find(flag)? + flag.len();
+    let start = value + head[value..].find(image)?;
     instruction.place(&(start..start + image.len()))
 }
 

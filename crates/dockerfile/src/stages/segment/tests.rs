@@ -325,20 +325,29 @@ fn a_copy_that_waits_for_windows_leaves_only_its_target_open() {
 
 #[test]
 fn a_daemon_gets_pinned_bases_and_images_to_copy_from() {
-    let text = |base: &str, other: &str| {
+    let text = |base: &str, other: &str, short: &str| {
         format!(
             "FROM {base} AS servercore\nFROM {base}\nCOPY --from=servercore /a C:/a\n\
-             COPY --link \\\n  --from=\"{other}\" /b C:/b\nCOPY --from=repo.lan/c /c C:/c\n"
+             COPY --link \\\n  --from=\"{other}\" /b C:/b\nCOPY --from=repo.lan/c /c C:/c\n\
+             COPY --from={short} /m C:/m\n"
         )
     };
     let other = "repo.lan/servercore:ltsc2022";
-    let stages = read(&text(BASE, other), &[]);
+    let stages = read(&text(BASE, other, "from"), &[]);
     let copied: Vec<_> = stages.copied_images().collect();
-    assert_eq!(copied, [(4, other), (6, "repo.lan/c")]);
-    let images = [(BASE, "one@sha256:1"), ("servercore", "no"), (other, "two")];
+    assert_eq!(copied, [(4, other), (6, "repo.lan/c"), (7, "from")]);
+    let images = [
+        (BASE, "one@sha256:1"),
+        ("servercore", "no"),
+        (other, "two"),
+        ("from", "three"),
+    ];
     let images = images.map(|(name, pinned)| (name.to_owned(), pinned.to_owned()));
     let sent = stages.for_daemon(&images.into(), &BTreeMap::new());
-    assert_eq!(sent.unwrap().dockerfile, text("one@sha256:1", "two"));
+    assert_eq!(
+        sent.unwrap().dockerfile,
+        text("one@sha256:1", "two", "three")
+    );
 }
 
 #[test]
