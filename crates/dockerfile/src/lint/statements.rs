@@ -59,6 +59,12 @@ impl PowerShellStatement {
         (rest, is_called)
     }
 
+    /// The letters that it begins with, in lower case.
+    pub(super) fn keyword(&self) -> &str {
+        let end = self.lower.find(|c: char| !c.is_ascii_alphabetic());
+        &self.lower[..end.unwrap_or(self.lower.len())]
+    }
+
     /// True if a parameter is given, by its name or one of at least this many letters.
     pub(super) fn has_parameter(&self, name: &str, shortest: usize) -> bool {
         self.parameters().any(|given| {

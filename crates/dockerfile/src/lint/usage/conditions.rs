@@ -12,11 +12,10 @@ const COMPARES: &str = "= assigns, and < and > redirect: PowerShell compares wit
 
 /// Message about the condition or the block of a statement.
 pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<&'static str> {
-    let text = statement.text.as_str();
-    let end = text.find(|c: char| !c.is_ascii_alphabetic())?;
-    let (keyword, rest) = (text[..end].to_ascii_lowercase(), text[end..].trim_start());
-    let has_condition = matches!(keyword.as_str(), "if" | "elseif" | "while" | "until");
-    let block = match keyword.as_str() {
+    let keyword = statement.keyword();
+    let rest = statement.text[keyword.len()..].trim_start();
+    let has_condition = has_condition(statement);
+    let block = match keyword {
         "else" if !rest.to_ascii_lowercase().starts_with("if") => {
             let before = step.instruction.full_text()[..statement.at].trim_end();
             before.ends_with('}').then_some(rest)?
@@ -45,6 +44,11 @@ pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opt
     block.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(
         "PowerShell requires a block in this statement, and the line is a syntax error: write { … }",
     )
+}
+
+/// True for a statement that begins with a condition, after its keyword.
+pub(super) fn has_condition(statement: &PowerShellStatement) -> bool {
+    matches!(statement.keyword(), "if" | "elseif" | "while" | "until")
 }
 
 /// Message about a condition without its parentheses.

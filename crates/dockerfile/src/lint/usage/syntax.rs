@@ -82,13 +82,11 @@ fn may_be_hidden(step: &LintStep<'_>, statement: &PowerShellStatement) -> bool {
 
 /// Returns true for the block of a statement that ends before it, at a `;`.
 fn is_cut_block(step: &LintStep<'_>, statement: &PowerShellStatement) -> bool {
-    let text = statement.text.as_str();
-    let end = text.find(|c: char| !c.is_ascii_alphabetic());
-    let word = text[..end.unwrap_or(text.len())].to_ascii_lowercase();
+    let word = statement.keyword();
     let (before, after) = step.instruction.full_text().split_at(statement.at);
     // Only a quote would make the text shorter.
     let next = after.get(word.len()..).unwrap_or_default().trim_start();
-    let is_block = match word.as_str() {
+    let is_block = match word {
         "else" | "finally" => next.starts_with('{'),
         "elseif" => next.starts_with('('),
         "catch" => next.starts_with(['{', '[']),
@@ -106,9 +104,7 @@ fn has_double_equals(statement: &PowerShellStatement) -> bool {
     let before = text[..at].trim_end();
     let ends = |c: char| c.is_whitespace() || "(!,;".contains(c);
     let last = before.rsplit(ends).next().unwrap_or_default();
-    let end = before.find(|c: char| !c.is_ascii_alphabetic());
-    let keyword = before[..end.unwrap_or(before.len())].to_ascii_lowercase();
-    let is_condition = matches!(keyword.as_str(), "if" | "elseif" | "while" | "until");
+    let is_condition = conditions::has_condition(statement);
     // Arguments of programs may have it.
     let is_whole = before.starts_with('$') && last.len() == before.len();
     is_condition && (last.starts_with('$') || before.ends_with(')')) || is_whole

@@ -83,7 +83,7 @@ fn lacks_force(step: &LintStep<'_>, command: &LintCommand) -> bool {
         && !step.is_cut(command)
 }
 
-/// The arguments above a comment of PowerShell.
+/// The arguments before a comment of PowerShell.
 fn without_comment(arguments: &[Word]) -> &[Word] {
     let comment = arguments.iter().position(|it| it.value.starts_with('#'));
     &arguments[..comment.unwrap_or(arguments.len())]
