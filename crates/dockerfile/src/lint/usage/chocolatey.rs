@@ -45,6 +45,9 @@ const BRINGING: [&str; 10] = [
     "mklink", "symbolic", "hardlink", "doskey", "binfile",
 ];
 
+/// Parts of a copied file's path, in lower case, that may be another version or a command of one's own.
+const COPIES: [&str; 5] = ["choco", "cinst.", "clist.", "cuninst.", "cup."];
+
 /// Reports a command of Chocolatey 1 behind the installer of the newest version.
 pub(super) fn removed_command(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let (command, (name, instead)) = step.commands().iter().find_map(|command| {
@@ -75,7 +78,7 @@ fn lines_with_newest(stage: &Stage<'_>) -> Range<usize> {
         || text.contains_any(&VERSIONS)
         || text.contains_any(&BRINGING);
     let mut others = stage.steps.iter().filter(|it| !it.is("RUN"));
-    let copy = others.find(|it| it.lower_full_text().contains("choco"));
+    let copy = others.find(|it| it.lower_full_text().contains_any(&COPIES));
     let end = if is_open {
         0
     } else {
