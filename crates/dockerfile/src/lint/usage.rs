@@ -326,7 +326,7 @@ fn transfers(step: &LintStep<'_>, command: &LintCommand) -> bool {
     // Services are always logged on.
     let is_open = command.next == NextOperator::Or
         || command.any(|it| it.starts_with("-e") || it == "-?")
-        || step.lower_full_text().contains("catch")
+        || step.lower_full_text().contains_any(&["catch", "function"])
         || step.file.lower_text().contains("authority");
     is_transfer && !is_open
 }
