@@ -189,12 +189,9 @@ fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> b
     } else {
         &stage.steps[..]
     };
-    if set.iter().any(has_path) {
-        return false;
-    }
     let same = before.iter().rev().take_while(|it| !it.is("WORKDIR"));
     let mut copies = same.filter(|it| it.is("COPY") || it.is("ADD"));
-    copies.any(|it| {
+    let is_copied = copies.any(|it| {
         let text = it.instruction.text();
         let words = text.split([' ', '\t', '"', ',', '[', ']']);
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -204,7 +201,8 @@ fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> b
             let is_here = matches!(*target, "." | "./" | ".\\") || is_own(target);
             is_here && sources.iter().any(|it| is_file(it))
         })
-    })
+    });
+    is_copied && !set.iter().any(has_path)
 }
 
 /// Reports a source of another stage that is written as if from its working folder: COPY begins at the
