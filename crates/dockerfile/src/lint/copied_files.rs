@@ -6,7 +6,7 @@ use wincimg_windows::quoting::Escape;
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::missing_folder::{OF_WINDOWS, has_only_windows, names};
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, LintScript, Word, script_of};
 use super::{ContainsAny, Edit, Finding};
 use crate::instruction::CopyInstruction;
@@ -202,7 +202,10 @@ fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> b
             is_here && sources.iter().any(|it| is_file(it))
         })
     });
-    is_copied && !set.iter().any(has_path)
+    // So may another stage.
+    let is_inherited =
+        || matches!(stage.base, StageBaseRef::Stage(_)) && names(step.file.lower_text(), "path");
+    is_copied && !set.iter().any(has_path) && !is_inherited()
 }
 
 /// Reports a source of another stage that is written as if from its working folder: COPY begins at the
