@@ -224,7 +224,7 @@ fn begins_with_alias(step: &LintStep<'_>, command: &LintCommand) -> bool {
 pub(super) fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
     let commands = step.commands();
     let before = index.checked_sub(1).and_then(|index| commands.get(index));
-    let script = before.and_then(|it| Some((it, super::words::script_of(it)?.1)));
+    let script = before.and_then(|it| Some((it, script_of(it)?.1)));
     script.is_some_and(|(before, words)| {
         before.grammar == Grammar::Cmd
             && before.next == NextOperator::Pipe
@@ -242,7 +242,7 @@ fn ampersand_behind_script(step: &LintStep<'_>, index: usize) -> Option<&'static
     let before = commands.get(index.checked_sub(1)?)?;
     let is_script = before.grammar == Grammar::Cmd
         && before.program() != "cmd"
-        && super::words::script_of(before).is_some();
+        && script_of(before).is_some();
     let end = before.words.last()?.range.end;
     let text = step.instruction.full_text();
     let between = text.get(end..commands[index].start())?.trim_end();
