@@ -268,7 +268,7 @@ fn a_node_that_an_image_does_not_start_on_is_left_out_by_itself() {
         r#"{"key":"kubernetes.io/hostname","operator":"NotIn","values":["win-b"]}"#
     );
     let said = stderr(&command(&site, "prepull", &[]).output().unwrap());
-    assert_contains!(said, "apps/web:1 on win-b: it ", "host 17763.1158");
+    assert_contains!(said, "apps/web:1 is not pulled on win-b: it ", "host 17763.1158");
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn nodes_whose_containerd_is_too_old_for_an_image_without_windows_are_named() {
     assert!(!failure.hint.contains("fleet build"), "{failure:#?}");
     assert_contains!(
         failure.stderr,
-        "apps/agent:1 on win-a: it contains no Windows"
+        "apps/agent:1 is not pulled on win-a: it contains no Windows"
     );
 
     site.write("nodes.json", nodes);

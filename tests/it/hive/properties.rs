@@ -65,6 +65,20 @@ fn edit() -> impl Strategy<Value = RegistryEdit> {
     ]
 }
 
+/// Adds the null that Windows adds to a text of a registration file that has none.
+fn end_text(edit: &mut RegistryEdit) {
+    let RegistryEdit::SetValue { data, .. } = edit else {
+        return;
+    };
+    let kind = data.kind();
+    if [DataType::SZ, DataType::EXPAND_SZ, DataType::MULTI_SZ].contains(&kind) {
+        let mut bytes = data.bytes().to_vec();
+        bytes.resize(bytes.len().next_multiple_of(2), 0);
+        bytes.extend([0, 0]);
+        *data = RegistryData::new(kind, bytes);
+    }
+}
+
 /// An edit that removes nothing.
 fn addition() -> impl Strategy<Value = RegistryEdit> {
     prop_oneof![
@@ -374,6 +388,7 @@ proptest! {
         };
         list.retain(|edit| !no_words_for(edit));
         list.push(first);
+        list.iter_mut().for_each(end_text);
         let bytes = hive_of(&list);
         let hive = Hive::read(&bytes).unwrap();
         let text = regfile::export(Root::Software.long_name(), &hive.root);
