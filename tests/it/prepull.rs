@@ -268,7 +268,11 @@ fn a_node_that_an_image_does_not_start_on_is_left_out_by_itself() {
         r#"{"key":"kubernetes.io/hostname","operator":"NotIn","values":["win-b"]}"#
     );
     let said = stderr(&command(&site, "prepull", &[]).output().unwrap());
-    assert_contains!(said, "apps/web:1 is not pulled on win-b: it ", "host 17763.1158");
+    assert_contains!(
+        said,
+        "apps/web:1 is not pulled on win-b: it ",
+        "host 17763.1158"
+    );
 }
 
 #[test]

@@ -240,9 +240,8 @@ pub(super) fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
 fn ampersand_behind_script(step: &LintStep<'_>, index: usize) -> Option<&'static str> {
     let commands = step.commands();
     let before = commands.get(index.checked_sub(1)?)?;
-    let is_script = before.grammar == Grammar::Cmd
-        && before.program() != "cmd"
-        && script_of(before).is_some();
+    let is_script =
+        before.grammar == Grammar::Cmd && before.program() != "cmd" && script_of(before).is_some();
     let end = before.words.last()?.range.end;
     let text = step.instruction.full_text();
     let between = text.get(end..commands[index].start())?.trim_end();
