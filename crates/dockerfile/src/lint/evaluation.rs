@@ -7,6 +7,7 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_recipe::CommandForm;
 use wincimg_scripts::ScriptErrorKind;
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::Escape;
 
 use super::packages::{CopiedFiles, CopiedPackages};
 use super::reference::Platform;
@@ -395,6 +396,8 @@ fn check_refused(
             "{keyword} separates its arguments at spaces also in quotes: write them as an array, as \
              in {keyword} [\"a b\", \"C:/c d/\"]"
         )
+    } else if instruction.keyword == "WORKDIR" && instruction.text().starts_with("[\"") {
+        "WORKDIR takes a path, and not an array: write it without brackets and quotes".to_owned()
     } else {
         of_workflow.unwrap_or(message)
     };
@@ -493,15 +496,16 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
             () => step.finding(message),
         });
     }
-    if linted.has_template_lines {
-        return None;
-    }
     let mut lines = (0..line).rev().map(|above| file.line(above));
     let above = lines.find(|line| !line.trim().is_empty());
-    let is_continuation = above.is_some_and(|above| {
-        let end = above.trim_end();
-        end.ends_with(['`', '\\', '^', ';', '|', '&', ','])
-    });
+    let ends_in = |ends: &[char]| above.is_some_and(|it| it.trim_end().ends_with(ends));
+    let is_continuation = ends_in(&['`', '\\', '^', ';', '|', '&', ',']);
+    // A template may write the directive as well, and any instruction.
+    let has_other_end =
+        file.escape == Escape::Backtick && ends_in(&['\\']) && !above.is_some_and(is_template);
+    if linted.has_template_lines && !has_other_end {
+        return None;
+    }
     if is_continuation {
         // One finding says it for all lines that follow.
         let place = file.instructions.partition_point(|it| it.lines().0 < line);
@@ -511,7 +515,7 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
         }
         // The finding about the directive says why.
         if let Some((_, escape)) = linted.misplaced_directive
-            && above.is_some_and(|above| above.trim_end().ends_with(escape.character()))
+            && ends_in(&[escape.character()])
         {
             return None;
         }
