@@ -23,11 +23,13 @@ const ONLY_LINUX: [&str; 23] = [
 ];
 
 /// Programs of Linux with nothing like them on Windows, that ports may bring.
-const WITHOUT_LIKE: [&str; 6] = ["chgrp", "crontab", "nohup", "passwd", "rpm", "su"];
+const WITHOUT_LIKE: [&str; 9] = [
+    "chgrp", "crontab", "modprobe", "nohup", "passwd", "rpm", "su", "sysctl", "ulimit",
+];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, what Windows has, and what PowerShell
 /// has in place of that.
-const PORTED: [(&str, &str, Option<&str>); 51] = [
+const PORTED: [(&str, &str, Option<&str>); 62] = [
     ("rm", "del or rd /s /q", None),
     ("cp", "copy or xcopy", None),
     ("mv", "move", None),
@@ -83,6 +85,17 @@ const PORTED: [(&str, &str, Option<&str>); 51] = [
     ("[[", "if", None),
     ("test", "if", None),
     ("exec", "the command without it", None),
+    ("eval", "the command without it", None),
+    ("printf", "echo", Some("Write-Output")),
+    ("expr", "set /a", None),
+    ("tr", "PowerShell", Some("-replace")),
+    ("uniq", "sort /unique", Some("Get-Unique")),
+    ("seq", "for /l", Some("1..9")),
+    ("zip", "tar -a -cf", Some("Compress-Archive")),
+    ("xz", "tar", None),
+    ("bzip2", "tar", None),
+    ("dash", "cmd or PowerShell", None),
+    ("zsh", "cmd or PowerShell", None),
 ];
 
 /// Commands of shells of Linux.
@@ -248,6 +261,12 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
     let Some((_, instead, of_powershell)) = ported else {
         return Some(of_linux(program));
     };
+    let is_condition = program == "true" && before.ends_with('(');
+    let of_powershell = if is_condition {
+        Some("$true")
+    } else {
+        *of_powershell
+    };
     let of_powershell = of_powershell.filter(|_| command.grammar.is_powershell());
     let instead = of_powershell.unwrap_or(instead);
     Some(format!("Windows has no {program}; use {instead}"))
@@ -277,6 +296,11 @@ fn option_of_built_in(program: &str, written: &str, command: &LintCommand) -> Op
         return Some(format!(
             "cmd has no mkdir -p, and creates a folder of this name; omit it: parents are \
              created{rest}"
+        ));
+    }
+    if program == "echo" && matches!(first, "-e" | "-en" | "-ne") {
+        return Some(format!(
+            "echo of cmd has no options, and writes {first} and each \\n as they are"
         ));
     }
     let built_in = ["rd", "rmdir", "del", "erase", "copy", "move", "ren"];
