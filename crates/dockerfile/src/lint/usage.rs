@@ -82,7 +82,11 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
 /// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.
 fn has_open_rights(statement: &PowerShellStatement) -> bool {
     let text = statement.text.replace("\\\"", "\"");
-    statement.command() == "icacls" && text.contains(":(") && !text.contains(['"', '\'', '`'])
+    let is_called = statement.command() == "cmd" && statement.contains(" icacls");
+    (is_called || statement.command() == "icacls")
+        && text.contains(":(")
+        && !text.contains(['"', '\'', '`'])
+        && !text.contains(" --% ")
 }
 
 /// Position of a syntax error in a script, and a message.
@@ -119,6 +123,11 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         let message = "two && in a row are a syntax error, and cmd runs nothing of the line";
         return Some((step.instruction.start() + at, message));
     }
+    if step.shell == BaseShell::Cmd && has_lone_operator(step.instruction.text()) {
+        let message =
+            "an operator requires a command before and behind it: cmd runs nothing of the line";
+        return Some((step.instruction.start(), message));
+    }
     if let Some(command) = commands.iter().find(|it| redirects_tag(step, it)) {
         let message = "cmd takes the < and > of this tag for redirections: write ^< and ^>";
         return Some((command.start(), message));
@@ -137,12 +146,15 @@ fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)>
     if !has_only_windows(stage) || steps.any(|it| it.lower_full_text().contains_any(&others)) {
         return None;
     }
-    let message =
-        "without -f, tar of Windows reads the tape \\\\.\\tape0 and not its input: write -f -";
+    let message = if command.has_input {
+        "without -f, tar of Windows reads the tape \\\\.\\tape0 and not its input: write -f -"
+    } else {
+        "without -f, tar of Windows reads the tape \\\\.\\tape0 and not the file: write -xf"
+    };
     Some((command.start(), message))
 }
 
-/// Returns true for a `tar` that extracts its input without `-f`.
+/// Returns true for a `tar` that extracts without `-f`.
 fn reads_tape(command: &LintCommand) -> bool {
     let first = command.word(1);
     let is_cluster = |word: &str| {
@@ -154,9 +166,10 @@ fn reads_tape(command: &LintCommand) -> bool {
         None => word.value.starts_with('-') && word.value.contains('f'),
     };
     let is_extraction = is_cluster(first) && first.contains('x');
+    let may_have_file = !command.has_input && command.any(|it| it.starts_with(['$', '@', '%']));
     command.program() == "tar"
-        && command.has_input
         && is_extraction
+        && !may_have_file
         && !command.arguments().iter().any(has_file)
 }
 
@@ -225,6 +238,15 @@ fn doubled_operator(text: &str) -> Option<usize> {
     })
 }
 
+/// Returns true for a line that begins or ends with `&&`, `||` or `|`.
+fn has_lone_operator(text: &str) -> bool {
+    let text = text.trim_end();
+    let before = text.trim_end_matches(['&', '|']);
+    let is_last = text.ends_with('|') || text.ends_with("&&");
+    let is_plain = !before.ends_with('^') && before.matches('"').count().is_multiple_of(2);
+    text.starts_with("&&") || text.starts_with('|') || is_last && is_plain
+}
+
 /// Returns true for a command that changes the firewall.
 fn is_for_firewall(command: &LintCommand) -> bool {
     let (verb, noun) = command.program().split_once('-').unwrap_or_default();
@@ -272,6 +294,9 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
             .then_some("ren takes a new name without a folder: use move to change the folder"),
         "copy" if command.grammar == Grammar::Cmd && copies_three(command) => Some(
             "copy takes a source and a target, and refuses a third name: put names with spaces in double quotes",
+        ),
+        _ if names_path_of_linux(command) => Some(
+            "cmd reads the / that a path begins with as that of a switch: write \\, or put the path in quotes",
         ),
         "dism" if lacks_image(command) => Some("dism requires /online for the running Windows"),
         _ if opens_key_as_file(command) => Some(
@@ -389,6 +414,35 @@ fn replaces_pip(command: &LintCommand) -> bool {
     let names_pip = words().any(|word| word == "pip" || word.starts_with("pip=="));
     let is_elsewhere = words().any(|word| word.starts_with("--t") || word.starts_with("--prefix"));
     is_pip && command.word(1) == "install" && is_upgrade && names_pip && !is_elsewhere
+}
+
+/// True for a command of cmd for files with a path that begins with `/`.
+fn names_path_of_linux(command: &LintCommand) -> bool {
+    let of_files = [
+        "rd", "rmdir", "del", "erase", "copy", "move", "ren", "type", "dir", "xcopy",
+    ];
+    command.grammar == Grammar::Cmd
+        && of_files.contains(&command.program())
+        && command.arguments().iter().any(is_path_of_linux)
+}
+
+/// True for a path such as `/app/a.txt` without quotes, whose first name is none of cmd's switches.
+fn is_path_of_linux(word: &Word) -> bool {
+    let Some(path) = word.value.strip_prefix('/').filter(|_| !word.is_quoted) else {
+        return false;
+    };
+    let path = path.to_ascii_lowercase();
+    let name = path.split('/').next().unwrap_or_default();
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    // Attributes and the keys of `dir`, several in one word, and switches of more letters.
+    let keys = name.trim_start_matches(['a', 'o', 't']);
+    let is_switch = keys.len() < name.len() && keys.chars().all(|c| "-rhsiloadnegcw".contains(c))
+        || name.chars().all(|c| "bfqsy".contains(c))
+        || matches!(name, "compress" | "exclude" | "noclone" | "sparse");
+    name.len() > 2
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(is_of_name)
+        && !is_switch
 }
 
 /// Returns true for `copy a to b` of cmd, which joins no files with `+`.
