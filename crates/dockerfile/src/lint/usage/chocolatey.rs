@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::lint::reference::{Reference, SERVER_2016, SERVER_2019};
 use crate::lint::stage::{LintStep, Stage};
-use crate::lint::words::NextOperator;
+use crate::lint::words::{LintCommand, NextOperator};
 use crate::lint::{ContainsAny, Finding, features};
 
 /// Parts of a file, in lower case, that ask for another version.
@@ -31,12 +31,13 @@ pub(super) fn missing_framework(stage: &Stage<'_>, step: &LintStep<'_>) -> Optio
     (is_old && !is_open).then(|| step.finding_at(at, message).warning())
 }
 
-/// Commands that Chocolatey has only before version 2, and those of `choco` in their place.
-const REMOVED: [(&str, &str); 4] = [
-    ("cinst", "install"),
-    ("cup", "upgrade"),
-    ("cuninst", "uninstall"),
-    ("clist", "list"),
+/// Programs that Chocolatey has only before version 2, and what to write in their place.
+const REMOVED: [(&str, &str); 5] = [
+    ("cinst", "choco install"),
+    ("cup", "choco upgrade"),
+    ("cuninst", "choco uninstall"),
+    ("clist", "choco list"),
+    ("chocolatey", "choco"),
 ];
 
 /// Parts of a file, in lower case, that may bring another version or a command of one's own.
@@ -50,11 +51,8 @@ const COPIES: [&str; 5] = ["choco", "cinst.", "clist.", "cuninst.", "cup."];
 
 /// Reports a command of Chocolatey 1 behind the installer of the newest version.
 pub(super) fn removed_command(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let (command, (name, instead)) = step.commands().iter().find_map(|command| {
-        let mut removed = REMOVED.iter();
-        let removed = removed.find(|(name, _)| command.word(0).eq_ignore_ascii_case(name))?;
-        Some((command, removed))
-    })?;
+    let mut commands = step.commands().iter();
+    let (command, (name, instead)) = commands.find_map(|it| Some((it, removed(it)?)))?;
     let lines = stage.chocolatey.get_or_init(|| lines_with_newest(stage));
     let own = &step.lower_full_text()[..command.start()];
     let line = step.line();
@@ -62,9 +60,23 @@ pub(super) fn removed_command(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<
         line < lines.end && (line > lines.start || line == lines.start && installer(own).is_some());
     let is_open = own.contains_any(&["if ", "if(", "try"]) || command.next == NextOperator::Or;
     let message = format!(
-        "Chocolatey 2, the version that a line above installs, has no {name}: write choco {instead}"
+        "Chocolatey 2, the version that a line above installs, has no {name}: write {instead}"
     );
     (is_installed && !is_open).then(|| step.finding_at(command.start(), message))
+}
+
+/// What a command uses that Chocolatey has only before version 2, and what to write in its place.
+fn removed(command: &LintCommand) -> Option<(&'static str, &'static str)> {
+    let is_local = command.has(&["-l", "-lo", "--local-only", "--localonly"])
+        // With this it fails only in its log.
+        && !command.has(&["-r", "--limit-output", "--limitoutput"]);
+    let is_last = matches!(command.next, NextOperator::End | NextOperator::And);
+    if command.program() == "choco" && command.word(1) == "list" && is_local && is_last {
+        return Some(("list --local-only", "choco list"));
+    }
+    let has_folder = command.word(0).contains(['\\', '/']);
+    let mut removed = REMOVED.into_iter();
+    removed.find(|(name, _)| command.program() == *name && !has_folder)
 }
 
 /// Lines from the first installer on, until one may bring another version or these commands.
