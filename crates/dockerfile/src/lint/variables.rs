@@ -50,10 +50,8 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
         return Some(step.finding_at(at, message));
     }
     let mut commands = step.commands().iter();
-    if let Some(word) = commands.find_map(|it| doubled_dollar(step, it)) {
-        let message = "PowerShell reads $$ as a variable of its own, which is empty here: put the text in \
-            single quotes";
-        return Some(step.finding_at(word.start(), message));
+    if let Some(found) = commands.find_map(|it| doubled_dollar(step, it)) {
+        return Some(found);
     }
     let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash");
@@ -131,7 +129,7 @@ fn foreign_word<'a>(
     let mut words = command.words.iter().take_while(|word| !is_verbatim(word));
     words.find_map(|word| {
         let (written, right) = match command.grammar {
-            Grammar::Cmd => foreign_to_cmd(&word.value, it.state),
+            Grammar::Cmd => foreign_to_cmd(&word.value, program, it.state),
             // cmd replaces %NAME% before PowerShell gets the script.
             _ if step.shell == BaseShell::Cmd && word.value.contains('%') => None,
             _ => foreign_to_powershell(&word.value, command, it.state, step)
@@ -254,8 +252,9 @@ fn file_argument(step: &LintStep<'_>) -> Option<(usize, String)> {
     })
 }
 
-/// A word of a script of PowerShell with `$$` between letters or digits, outside of single quotes.
-fn doubled_dollar<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a Word> {
+/// Reports a word of a script of PowerShell with `$$` between letters or digits, outside of single
+/// quotes.
+fn doubled_dollar(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let is_inside = |word: &str| {
         word.match_indices("$$").any(|(at, _)| {
             let before = word[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '@');
@@ -265,7 +264,7 @@ fn doubled_dollar<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&
     let is_own = command.grammar.is_powershell();
     let words = command.words.iter().filter(|_| is_own);
     let mut words = words.take_while(|word| word.value != "--%" && !word.value.starts_with('#'));
-    words.find(|word| {
+    let word = words.find(|word| {
         let written = step.instruction.part(word.range.clone());
         let at = word.start();
         let scripts = step.powershell_scripts();
@@ -274,7 +273,14 @@ fn doubled_dollar<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&
             && !written.contains(['\'', '`'])
             && scripts.next().is_some_and(|outer| !is_file(step, outer))
             && !scripts.any(|inner| is_file(step, inner))
-    })
+    })?;
+    let instead = if word.value.contains("$$env:") {
+        "write one $"
+    } else {
+        "put the text in single quotes"
+    };
+    let what = "PowerShell reads $$ as a variable of its own, which is empty here";
+    Some(step.finding_at(word.start(), format!("{what}: {instead}")))
 }
 
 /// Commands that take paths and addresses, and write no text that another program reads.
@@ -321,13 +327,45 @@ fn substitution(command: &LintCommand) -> Option<&Word> {
     (!is_read).then_some(found)
 }
 
-fn foreign_to_cmd(word: &str, state: &StageState) -> Option<(String, String)> {
+/// Variables of Linux and of containers for it, and how cmd reads them.
+const OF_LINUX: [(&str, &str); 8] = [
+    ("PATH", "%PATH%"),
+    ("HOME", "%USERPROFILE%"),
+    ("PWD", "%CD%"),
+    ("USER", "%USERNAME%"),
+    ("HOSTNAME", "%COMPUTERNAME%"),
+    ("TMPDIR", "%TEMP%"),
+    ("JAVA_OPTS", "%JAVA_OPTS%"),
+    ("PORT", "%PORT%"),
+];
+
+/// Programs that expand no variables in their arguments.
+const WITHOUT_VARIABLES: [&str; 13] = [
+    "cd", "copy", "del", "dir", "dotnet", "java", "md", "mkdir", "move", "rd", "robocopy", "type",
+    "xcopy",
+];
+
+/// A variable of Linux that no program expands, in a word for cmd.
+fn of_linux(word: &str, program: &str) -> Option<(String, String)> {
+    let names = || dollar_names(word);
+    let (name, right) = OF_LINUX
+        .iter()
+        .find(|(name, _)| names().any(|it| it == *name))?;
+    // Something else may expand what another variable keeps.
+    let is_kept = matches!(program, "set" | "setx") && *name == "PATH";
+    let is_certain = is_kept || WITHOUT_VARIABLES.contains(&program);
+    is_certain.then(|| (format!("${name}"), (*right).to_owned()))
+}
+
+fn foreign_to_cmd(word: &str, program: &str, state: &StageState) -> Option<(String, String)> {
     let lower = word.to_ascii_lowercase();
     if lower.contains("$env:") {
         let name = shell_variables(word).find(|name| !word.contains(&format!("%{name}%")))?;
         return Some((format!("$env:{name}"), format!("%{name}%")));
     }
-    let name = dollar_names(word).find(|name| state.declares(name))?;
+    let Some(name) = dollar_names(word).find(|name| state.declares(name)) else {
+        return of_linux(word, program);
+    };
     let written = if is_braced(word, name) {
         format!("${{{name}}}")
     } else {
