@@ -105,9 +105,10 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     let is_cmdlet = is_known_cmdlet(&word.value)
         || is_behind && is_alias(command)
         || begins_with_alias(step, command);
+    let is_dotted = word.value == "." && has_extension(command.word(1), &["ps1"]);
     let is_script = has_extension(&word.value, &["ps1"]);
     let block = powershell_block(step, command);
-    if !(is_assignment || is_call || is_cmdlet || is_script || block.is_some()) {
+    if !(is_assignment || is_call || is_cmdlet || is_dotted || is_script || block.is_some()) {
         return None;
     }
     let name = word.value.split('(').next().unwrap_or_default();
@@ -149,8 +150,9 @@ fn is_cut_at_call(step: &LintStep<'_>, command: &LintCommand) -> bool {
     matches!(command.program(), "powershell" | "pwsh")
         && script_of(command).is_none()
         && command.next == NextOperator::Other
-        && script::is_command_option(&last.value)
-        && after.starts_with('&')
+        && after.strip_prefix('&').is_some_and(|rest| {
+            script::is_command_option(&last.value) || rest.trim_start().starts_with('{')
+        })
 }
 
 /// Returns true for a program whose name is in a variable of the file, which another rule reports.
