@@ -19,7 +19,8 @@ pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
         if command.program() == "runas" && text.contains("passwordreq") {
             return None;
         }
-        let started = command.started();
+        let assigned = command.assigned();
+        let started = assigned.as_ref().unwrap_or(command).started();
         let command = started.as_ref().unwrap_or(command);
         // PowerShell's arguments are in a list.
         let is_list = started.is_some() && command.grammar.is_powershell();
@@ -171,7 +172,11 @@ fn console_prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding>
         "date" | "time" => {
             let message = "date and time ask for a new value: add /t";
             let is_bare = command.words.len() == 1 && command.files.is_empty();
-            is_bare.then(|| ask(message))
+            // A format of Linux, which cmd takes for the new value.
+            let has_format = command.grammar == Grammar::Cmd
+                && command.word(0).len() == command.program().len()
+                && command.word(1).starts_with('+');
+            (is_bare || has_format).then(|| ask(message))
         }
         "regsvr32" => {
             let message = "regsvr32 without /s opens a window and waits for it: add /s";
