@@ -392,7 +392,8 @@ impl Instruction {
     /// Returns true if the arguments were intended as JSON; PowerShell's types have brackets too.
     pub(crate) fn looks_like_json(&self) -> bool {
         let inside = self.text().strip_prefix('[').map(str::trim_start);
-        inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['"', ']']))
+        let is_array = |inside: &str| inside.is_empty() || inside.starts_with(['"', ']']);
+        inside.is_some_and(is_array) || self.text().starts_with("{\"")
     }
 
     /// Joined text of the instruction.

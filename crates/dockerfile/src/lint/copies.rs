@@ -138,6 +138,10 @@ fn source_problem(it: &EvaluatedStep<'_>, copy: &CopyInstruction, source: &str) 
             "{keyword} reads \"{source}\" from the build context, and not from a share: copy the \
              file into the context"
         )
+    } else if matches!(source, "-r" | "-R" | "-rf" | "-a") {
+        format!(
+            "{keyword} takes {source} for the name of a file: omit it, as folders are copied whole"
+        )
     } else if text == ".." || text.starts_with("../") {
         format!("\"{source}\" is outside of the build context, where {keyword} cannot read")
     } else {

@@ -17,7 +17,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
     let misread = findings.iter().filter(|finding| {
         matches!(
             finding.rule.name,
-            "quotes-under-powershell"
+            "foreign-variable"
+                | "quotes-under-powershell"
                 | "quotes-in-nested-shell"
                 | "backslash-quotes-under-cmd"
                 | "overridden-instruction"
@@ -108,6 +109,8 @@ fn check_broken_json(stage: &Stage<'_>, step: &LintStep<'_>) -> Finding {
          know, and double each one of a path"
     } else if argv.is_some() {
         "invalid JSON, so the daemon runs this in shell form: double every backslash"
+    } else if text.starts_with('{') {
+        "an array of JSON has brackets, so the daemon runs this in shell form: write [ and ]"
     } else {
         "invalid JSON array of strings, so the daemon runs this in shell form"
     };

@@ -65,8 +65,14 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let InstructionKind::User(text) = it.kind else {
         return None;
     };
+    if text.starts_with("[\"") {
+        let message = "USER takes a name, and not an array: write it without brackets and quotes";
+        return Some(it.step.finding(message));
+    }
     let user = it.expand(text)?;
-    let name = user.text.to_ascii_lowercase();
+    // Windows takes no group.
+    let name = user.text.split(':').next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
     let is_name = !name.is_empty()
         && name.chars().all(is_of_name)
         && !name.chars().all(|c| c.is_ascii_digit());

@@ -57,6 +57,18 @@ fn what_is_behind_an_unquoted_pipe_belongs_to_the_outer_shell() {
 }
 
 #[test]
+fn what_to_write_is_what_was_meant() {
+    say(r#"
+        SHELL¶RUN while (true) { Start-Sleep 1 } => unix-command: Windows has no true; use $true
+        SHELL¶RUN C:/a.exe v$$env:VERSION => foreign-variable … write one $
+        CMD {"C:/a.exe"} => invalid-json … write [ and ]
+    "#);
+    let shown = messages("WORKDIR [\"C:\\\\app\"]");
+    let is_right = |it: &String| it.contains("WORKDIR takes a path, and not an array");
+    assert!(shown.iter().any(is_right), "{shown:?}");
+}
+
+#[test]
 fn a_backslash_at_the_end_is_explained_as_the_line_continuation() {
     let rule = "trailing-backslash";
     let known = "is the line continuation";
