@@ -48,7 +48,7 @@ impl Recipe {
             Some(text) => self.error(text, problem),
             None => self.origin.error_at(0, problem),
         };
-        let Some(LackingFolder { folder, inside, .. }) = lacking.first() else {
+        let Some(found) = lacking.first() else {
             let mut files = plan.files.iter();
             let may_be_added = files.any(|file| program.strip_prefix(&file.path).is_some());
             if may_be_added || !program.to_string().eq_ignore_ascii_case(shim::PATH) {
@@ -57,12 +57,12 @@ impl Recipe {
             let problem = format!("no file adds the shim {program}");
             return Err(error(problem).hint(format!("add to the recipe: {}", shim_entry())));
         };
-        let name = inside.last().map_or("", String::as_str);
-        let error = error(if inside.is_empty() {
+        let name = found.inside.last().map_or("", String::as_str);
+        let error = error(if found.is_folder {
             format!("program \"{program}\" is a folder")
         } else {
-            let inside = inside.join(r"\");
-            format!("program \"{inside}\" not found in {}", folder.display())
+            let (inside, folder) = (found.inside.join(r"\"), found.folder.display());
+            format!("program \"{inside}\" not found in {folder}")
         });
         let names = || {
             lacking
@@ -106,7 +106,9 @@ struct LackingFolder<'p> {
     folder: &'p Path,
     /// The program's path in it.
     inside: &'p [String],
-    /// The names next to the program.
+    /// Whether a folder has the program's path.
+    is_folder: bool,
+    /// The names next to the program, or in that folder.
     names: Vec<String>,
 }
 
@@ -120,9 +122,10 @@ fn lacking_folders<'p>(plan: &'p Plan, program: &'p ImagePath) -> Option<Vec<Lac
         match file.source() {
             Some(FileSource::Folder(source)) => match find_program(source, inside) {
                 Ok(()) => return None,
-                Err(names) => lacking.push(LackingFolder {
+                Err((names, is_folder)) => lacking.push(LackingFolder {
                     folder: &source.path,
                     inside,
+                    is_folder,
                     names,
                 }),
             },
@@ -139,8 +142,8 @@ pub(super) fn shim_entry() -> String {
 }
 
 /// Finds a file with names compared as Windows does; otherwise returns the names in its folder, or in
-/// the folder of that name. Windows adds `.exe` to a program without an extension.
-fn find_program(folder: &DiskSource, names: &[String]) -> Result<(), Vec<String>> {
+/// the folder of that name, and which it is. Windows adds `.exe` to a program without an extension.
+fn find_program(folder: &DiskSource, names: &[String]) -> Result<(), (Vec<String>, bool)> {
     let names_in = |folder: &DiskSource| -> Vec<String> {
         let entries = folder.list().unwrap_or_default().into_iter();
         entries
@@ -159,11 +162,11 @@ fn find_program(folder: &DiskSource, names: &[String]) -> Result<(), Vec<String>
         let found = there.iter().filter(fits);
         match found.min_by_key(|found| is_last == is_folder(&folder.join(found))) {
             Some(found) => folder = folder.join(found),
-            None => return Err(there),
+            None => return Err((there, false)),
         }
     }
     if is_folder(&folder) {
-        return Err(names_in(&folder));
+        return Err((names_in(&folder), true));
     }
     Ok(())
 }

@@ -263,7 +263,7 @@ fn a_program_that_no_file_adds_is_refused() {
             r#"program "C:\app" is a folder"#,
             "the folder has these programs: server.exe",
         ),
-        ("bin", "program \"bin\" not found in ", programs),
+        ("bin", r#"program "C:\app\bin" is a folder"#, programs),
     ] {
         let error = set("nanoserver", program).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");

@@ -156,13 +156,15 @@ impl Host {
     /// Returns true if a registry on this machine answers plain HTTP. A TLS server gets two requests
     /// that it cannot read, and no other: one that is just starting may drop the first.
     async fn is_plain(&self, connections: &HttpClient, http: &Url) -> bool {
-        let was_asked = self.unanswered().take().is_some();
-        for _ in usize::from(was_asked)..2 {
-            if let Ok(is_plain) = self.probe(connections, http).await {
-                return is_plain;
-            }
+        let unanswered = self.unanswered().take();
+        let mut probed = match unanswered {
+            Some(error) => Err(error),
+            None => self.probe(connections, http).await,
+        };
+        if let Err(HttpError::Unreachable { .. }) = probed {
+            probed = self.probe(connections, http).await;
         }
-        false
+        probed.unwrap_or(false)
     }
 
     /// Docker Hub's API has another host name than references.
