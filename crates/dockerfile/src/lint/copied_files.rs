@@ -1,6 +1,6 @@
 //! Files that COPY and ADD put elsewhere than the lines below expect them.
 
-use wincimg_scripts::script::is_file_option;
+use wincimg_scripts::script::{is_command_option, is_file_option};
 use wincimg_windows::quoting::Escape;
 
 use super::entrypoint::has_extension;
@@ -86,7 +86,10 @@ pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Opti
     let nested = step.commands().iter().filter_map(nested_script);
     let nested = nested.map(|word| (word.start(), word.value.as_str()));
     plain.chain(nested).find_map(|(at, text)| {
-        let name = text.trim_start_matches("& ").split_whitespace().next()?;
+        let name = match text.strip_prefix("& ") {
+            Some(called) => called.split_whitespace().next()?.trim_matches('\''),
+            None => text.split_whitespace().next()?,
+        };
         let is_name = has_extension(name, &["ps1"])
             && !name.contains(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
         (is_name && is_in_working_folder(stage, step, name)).then(|| {
@@ -98,11 +101,17 @@ pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Opti
     })
 }
 
-/// The first word of the script of a Windows PowerShell, unless that gets it as a file.
+/// The first word of the script of a PowerShell, unless that gets it as a file.
 fn nested_script(command: &LintCommand) -> Option<&Word> {
     let (grammar, script) = script_of(command)?;
     let option = command.word(command.words.len() - script.len() - 1);
-    (grammar == Grammar::PowerShell && !is_file_option(option)).then(|| &script[0])
+    let is_script = match grammar {
+        Grammar::PowerShell => !is_file_option(option),
+        // Without an option, its first argument is a file.
+        Grammar::PowerShellCore => is_command_option(option),
+        _ => false,
+    };
+    is_script.then(|| &script[0])
 }
 
 /// Reports a command for a file of the context above the COPY that brings it.

@@ -124,8 +124,11 @@ fn lacks_image(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         command.program(),
         "enable-windowsoptionalfeature"
             | "disable-windowsoptionalfeature"
+            | "get-windowsoptionalfeature"
             | "add-windowscapability"
+            | "remove-windowscapability"
             | "add-windowspackage"
+            | "remove-windowspackage"
     );
     if !changes || !command.grammar.is_powershell() {
         return None;

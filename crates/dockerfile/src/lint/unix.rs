@@ -387,9 +387,9 @@ const CMDLETS: [(&[&str], &str, &str); 5] = [
 ];
 
 /// Parameters of every cmdlet, with their short names.
-const COMMON: &str = "verbose vb debug db erroraction ea warningaction wa informationaction infa \
-    errorvariable ev warningvariable wv informationvariable iv outvariable ov outbuffer ob \
-    pipelinevariable";
+pub(super) const COMMON: &str = "verbose vb debug db erroraction ea warningaction wa \
+    informationaction infa errorvariable ev warningvariable wv informationvariable iv outvariable ov \
+    outbuffer ob pipelinevariable pv progressaction proga usetransaction usetx confirm cf whatif wi";
 
 /// Reports options of Linux after an alias of PowerShell.
 pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {

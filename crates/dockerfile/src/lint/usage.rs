@@ -4,6 +4,7 @@ mod chocolatey;
 mod conditions;
 mod downloads;
 mod drives;
+mod parameters;
 mod syntax;
 mod values;
 
@@ -28,7 +29,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
     let found = linted.windows_stages().flat_map(|stage| {
         stage.steps.iter().filter_map(move |step| match () {
             () if step.is("RUN") => check_run(stage, step, known),
-            () if step.is("CMD") || step.is("ENTRYPOINT") => {
+            () if step.is("CMD") || step.is("ENTRYPOINT") || step.is("HEALTHCHECK") => {
                 super::copied_files::unqualified_script(stage, step)
             }
             () => None,
@@ -52,12 +53,14 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
             .or_else(|| escaped_quote(step))
             .or_else(|| downloads::lost(step))
             .or_else(|| drives::other_drive(stage, step))
-            .or_else(|| drives::of_iis(stage, step))?;
+            .or_else(|| drives::of_iis(stage, step))
+            .or_else(|| drives::of_registry(stage, step))?;
         Some(step.finding_at(at, message))
     };
     let of_arguments = of_command
         .or_else(of_syntax)
-        .or_else(|| features::check(stage, step));
+        .or_else(|| features::check(stage, step))
+        .or_else(|| parameters::unknown(step));
     // The interpreter may have said so.
     let is_said = |it: &Finding| known.contains(&it.line);
     if of_arguments.as_ref().is_some_and(is_said) {
@@ -306,6 +309,9 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
             "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
              HKLM\\…",
         ),
+        "reg" if lacks_root(command) => {
+            Some("reg takes a key from its root on, and refuses this one: write HKLM\\…")
+        }
         "if" if command.grammar == Grammar::Cmd && is_condition_only(command) => {
             Some("if without a command is a syntax error, and cmd runs nothing of the line")
         }
@@ -536,6 +542,18 @@ fn is_condition_only(command: &LintCommand) -> bool {
         None => return false,
     };
     words.count() == count && matches!(command.next, NextOperator::End | NextOperator::And)
+}
+
+/// Returns true for `reg add SOFTWARE\Name`.
+fn lacks_root(command: &LintCommand) -> bool {
+    let root = command.word(2).split_once('\\').map(|(root, _)| root);
+    root.is_some_and(|root| {
+        let root = root.to_ascii_lowercase();
+        command.word(1).eq_ignore_ascii_case("add")
+            && !root.is_empty()
+            && root.chars().all(|c| c.is_ascii_alphabetic())
+            && !matches!(root.as_str(), "hklm" | "hkcu" | "hkcr" | "hku" | "hkcc")
+    })
 }
 
 /// Returns true for `hklm:\software`.

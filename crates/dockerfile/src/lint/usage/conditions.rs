@@ -8,7 +8,8 @@ use crate::lint::stage::LintStep;
 use crate::lint::statements::{PowerShellStatement, outside_quotes};
 use crate::lint::words::LintScript;
 
-const COMPARES: &str = "= assigns, and < and > redirect: PowerShell compares with -eq, -lt and -gt";
+const COMPARES: &str =
+    "= assigns, and < and > redirect: PowerShell compares with -eq, -ne, -lt and -gt";
 
 /// Message about the condition or the block of a statement.
 pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<&'static str> {
@@ -20,7 +21,19 @@ pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opt
             let before = step.instruction.full_text()[..statement.at].trim_end();
             before.ends_with('}').then_some(rest)?
         }
-        "for" | "foreach" | "switch" => behind_parentheses(rest)?,
+        "elif" | "elsif" => {
+            let before = step.instruction.full_text()[..statement.at].trim_end();
+            let message = "PowerShell has no elif: write elseif";
+            return before.ends_with('}').then_some(message);
+        }
+        "for" | "foreach" | "switch" => {
+            let block = behind_parentheses(rest)?;
+            let of_loop = loop_error(keyword, &rest[1..rest.len() - block.len() - 1]);
+            if of_loop.is_some() {
+                return of_loop;
+            }
+            block
+        }
         _ if !has_condition => return None,
         _ if rest.starts_with('(') => {
             let block = behind_parentheses(rest)?;
@@ -51,6 +64,16 @@ pub(super) fn has_condition(statement: &PowerShellStatement) -> bool {
     matches!(statement.keyword(), "if" | "elseif" | "while" | "until")
 }
 
+/// Message about the parentheses of a loop.
+fn loop_error(keyword: &str, inside: &str) -> Option<&'static str> {
+    let is_letter = |c: char| c.is_ascii_alphabetic();
+    if keyword == "foreach" && inside.trim_start().starts_with(is_letter) {
+        return Some("a variable of foreach begins with $, without which this is a syntax error");
+    }
+    let condition = inside.split(';').nth(1)?.trim();
+    (keyword == "for" && assigns_literal(condition)).then_some(COMPARES)
+}
+
 /// Message about a condition without its parentheses.
 fn condition_error(condition: &str) -> Option<&'static str> {
     if is_negated(condition) {
@@ -60,6 +83,9 @@ fn condition_error(condition: &str) -> Option<&'static str> {
     }
     if assigns_literal(condition) {
         return Some(COMPARES);
+    }
+    if let Some(message) = plain_word(condition) {
+        return Some(message);
     }
     let start = condition.get(..10)?;
     let mut depth = 0_i32;
@@ -119,15 +145,36 @@ fn is_negated(text: &str) -> bool {
     rest.is_some_and(|rest| names_cmdlet(rest.trim_start()))
 }
 
-/// True for a variable to which `=` gives a literal, or that `<` or `>` redirects to a number.
+/// What follows the variable that a text begins with.
+fn behind_variable(text: &str) -> Option<&str> {
+    let variable = text.strip_prefix('$')?;
+    Some(variable.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_:.".contains(c)))
+}
+
+/// Message about a word of a condition that lacks its sign.
+fn plain_word(condition: &str) -> Option<&'static str> {
+    let rest = behind_variable(condition)?.to_ascii_lowercase();
+    let mut words = rest.split_whitespace();
+    let message = match (words.next()?, words.next()?, words.next()) {
+        ("and" | "or", ..) => "operators of PowerShell begin with -: write -and and -or",
+        ("-eq" | "-ne", "null" | "true" | "false", None) => {
+            "PowerShell has no such word, and the line is a syntax error: write $null, $true or $false"
+        }
+        _ => return None,
+    };
+    rest.starts_with(char::is_whitespace).then_some(message)
+}
+
+/// True for a variable to which `=` gives a literal, or that `<`, `!=` or `>` of a number follows.
 fn assigns_literal(text: &str) -> bool {
-    let Some(variable) = text.strip_prefix('$') else {
+    let Some(rest) = behind_variable(text).map(str::trim_start) else {
         return false;
     };
-    let rest =
-        variable.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_:.".contains(c));
-    let rest = rest.trim_start();
-    let Some(value) = rest.strip_prefix(['=', '<', '>']) else {
+    // PowerShell has none of them.
+    if rest.starts_with('<') || rest.starts_with("!=") {
+        return true;
+    }
+    let Some(value) = rest.strip_prefix(['=', '>']) else {
         return false;
     };
     let is_number = |text: &str| {

@@ -35,9 +35,11 @@ pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
 }
 
 /// Cmdlets that fail without the drive of their path.
-const OF_ITEMS: [&str; 8] = [
+const OF_ITEMS: [&str; 26] = [
     "get-item", "set-item", "new-item", "remove-item", "get-itemproperty", "set-itemproperty",
-    "get-childitem", "set-location",
+    "get-childitem", "set-location", "new-itemproperty", "clear-itemproperty", "rename-item",
+    "push-location", "gi", "si", "ni", "ri", "gp", "sp", "clp", "rni", "gci", "ls", "dir", "sl",
+    "cd", "pushd",
 ];
 
 /// Nouns of cmdlets that load no module with the drive, besides those of `IISAdministration`.
@@ -82,6 +84,36 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
         WebAdministration; before it";
     (!is_open).then_some((start, message))
 }
+
+/// Position of a path on a drive of the registry that PowerShell does not have, and a message.
+pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+    let is_missing = |command: &LintCommand| {
+        let first = command.word(1).to_ascii_lowercase();
+        let is_option = matches!(first.as_str(), "-path" | "-literalpath");
+        let path = command.word(if is_option { 2 } else { 1 });
+        let drive = path.split_once(":\\").map(|(drive, _)| drive);
+        drive.is_some_and(|drive| MISSING.iter().any(|it| drive.eq_ignore_ascii_case(it)))
+    };
+    let mut commands = step.commands().iter();
+    let command = commands.find(|it| {
+        it.grammar.is_powershell() && OF_ITEMS.contains(&it.program()) && is_missing(it)
+    })?;
+    let brings = |text: &str| text.contains_any(&["psdrive", "ndr ", "mount", "profile", ".ps1"]);
+    let own = &step.lower_full_text()[..command.start()];
+    let is_open = command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
+        || own.contains_any(&HANDLING)
+        || brings(own)
+        || stage.all("SHELL").any(|it| brings(it.lower_text()));
+    let message = "PowerShell has only the drives HKLM:\\ and HKCU:\\ of the registry: write \
+        Registry::HKEY_CLASSES_ROOT\\… and the like";
+    (!is_open).then_some((command.start(), message))
+}
+
+/// Roots of the registry that are no drives of PowerShell.
+const MISSING: [&str; 8] = [
+    "hkcr", "hku", "hkcc", "hkey_local_machine", "hkey_current_user", "hkey_classes_root",
+    "hkey_users", "hkey_current_config",
+];
 
 /// The files and folders that a command makes.
 fn made(command: &LintCommand) -> impl Iterator<Item = &Word> {

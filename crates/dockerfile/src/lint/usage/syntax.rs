@@ -212,6 +212,16 @@ fn cut_list(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> Option<&'stati
              list in quotes",
         );
     }
+    let is_optional = |it: &PowerShellStatement| {
+        matches!(it.keyword(), "includerecommended" | "includeoptional")
+            && step.instruction.full_text()[..it.at].ends_with(';')
+    };
+    if is_optional(&pair[1]) {
+        return Some(
+            "PowerShell ends the command at this ; and runs the word behind it, which fails: put the \
+             argument in quotes",
+        );
+    }
     is_cut_property(step, pair).then_some(
         "PowerShell ends the command at this ; and runs the property behind it, which fails: put the \
          properties in quotes, as in '/p:A=1;B=2'",

@@ -4,10 +4,15 @@ use crate::lint::ContainsAny;
 use crate::lint::stage::LintStep;
 use crate::lint::words::{Grammar, LintCommand, Word};
 
-/// Types of the registry without the `REG_` that `reg` requires.
-const TYPES: [&str; 9] = [
-    "binary", "dword", "expand_sz", "expandstring", "multi_sz", "multistring", "qword", "string",
-    "sz",
+/// Types of the registry without the `REG_` that `reg` requires, and with names that it does not have.
+const TYPES: [&str; 14] = [
+    "binary", "dword", "expand_sz", "expandstring", "int", "multi_sz", "multistring", "qword",
+    "reg_bool", "reg_int", "reg_integer", "reg_string", "string", "sz",
+];
+
+/// Types that PowerShell does not have, besides those that begin with `reg_`.
+const OTHER_TYPES: [&str; 7] = [
+    "bool", "boolean", "int", "int32", "integer", "sz", "expand_sz",
 ];
 
 /// Parts of a script, in lower case, whose items are not files.
@@ -20,31 +25,37 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
     let assigned = command.assigned();
     let command = assigned.as_ref().unwrap_or(command);
     let arguments = without_comment(command.arguments());
-    let has_value = |options: &[&str], is_meant: &dyn Fn(&str) -> bool| {
-        value_of(arguments, options).is_some_and(|it| is_meant(&it))
-    };
-    let names_linux_zone = || {
-        let mut words = arguments.iter().map(|word| word.value.as_str());
-        words.any(|it| it.contains('/') && !it.starts_with('/'))
-    };
-    let is_text = |it: &str| !it.starts_with(['$', '@', '%', '-', '(']);
     let message = match command.program() {
         "new-localuser" | "set-localuser" | "import-pfxcertificate"
-            if has_value(&["-password"], &is_text) =>
+            if has_value(arguments, &["-password"], is_text) =>
         {
             "-Password takes a SecureString: write (ConvertTo-SecureString … -AsPlainText -Force)"
         }
-        "tzutil" if names_linux_zone() => {
+        "tzutil" if names_linux_zone(arguments) => {
             "tzutil takes the names of Windows, as in \"W. Europe Standard Time\": see tzutil /l"
         }
         "reg"
             if command.word(1).eq_ignore_ascii_case("add")
-                && has_value(&["/t", "-t"], &|it| TYPES.contains(&it)) =>
+                && has_value(arguments, &["/t", "-t"], |it| TYPES.contains(&it)) =>
         {
-            "the types of reg begin with REG_, as in REG_DWORD and REG_SZ"
+            "the types of reg are REG_DWORD, REG_QWORD, REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_BINARY \
+             and REG_NONE"
         }
-        _ if !command.grammar.is_powershell() => return None,
-        "set-timezone" if command.grammar == Grammar::PowerShell && names_linux_zone() => {
+        _ if command.grammar.is_powershell() => {
+            return refused_in_powershell(step, command, arguments);
+        }
+        _ => return None,
+    };
+    Some(message)
+}
+
+fn refused_in_powershell(
+    step: &LintStep<'_>,
+    command: &LintCommand,
+    arguments: &[Word],
+) -> Option<&'static str> {
+    let message = match command.program() {
+        "set-timezone" if command.grammar == Grammar::PowerShell && names_linux_zone(arguments) => {
             "Set-TimeZone of Windows PowerShell takes the names of Windows, as in 'W. Europe Standard \
              Time': see tzutil /l"
         }
@@ -52,19 +63,24 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
             "-AsPlainText requires -Force in Windows PowerShell: add it"
         }
         "new-itemproperty" | "set-itemproperty"
-            if has_value(&["-type", "-propertytype"], &|it| it.starts_with("reg_")) =>
+            if has_value(arguments, &["-type", "-propertytype"], is_other_type)
+                && !step.lower_full_text().contains("iis:") =>
         {
-            "types that begin with REG_ are of reg: PowerShell has DWord, QWord, String, ExpandString, \
-             MultiString and Binary"
+            "the types of PowerShell are DWord, QWord, String, ExpandString, MultiString and Binary"
         }
         "new-item" | "ni"
-            if has_value(&["-type", "-itemtype"], &|it| it == "folder")
+            if has_value(arguments, &["-type", "-itemtype"], |it| it == "folder")
                 && !step.lower_full_text().contains_any(&PROVIDERS) =>
         {
             "New-Item makes no Folder: write Directory"
         }
-        "remove-item" | "ri" if has_plain(arguments, &["-rf", "-fr"]) => {
-            "Remove-Item has no parameter -rf: write -Recurse -Force"
+        "start-process" | "saps" | "start" if has_third_value(arguments) => {
+            "Start-Process takes a program and one value with its arguments, and refuses a third: write \
+             -ArgumentList '…'"
+        }
+        "msbuild" | "dotnet" if arguments.iter().any(is_cut_property) => {
+            "PowerShell removes the quotes, and MSBuild takes what follows the ; for a property: write %3B \
+             in its place, as in '/p:A=1%3B2'"
         }
         "setx" if has_plain(arguments, &["+"]) => {
             "setx takes + for an argument and fails: put the sum in parentheses, as in \
@@ -75,12 +91,55 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
     Some(message)
 }
 
+/// True for a text that is not a variable or an expression.
+fn is_text(value: &str) -> bool {
+    !value.starts_with(['$', '@', '%', '-', '('])
+}
+
+/// True for a type of `reg`, and for one that nothing has.
+fn is_other_type(name: &str) -> bool {
+    name.starts_with("reg_") || OTHER_TYPES.contains(&name)
+}
+
+/// True for the name of a time zone of Linux.
+fn names_linux_zone(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter().map(|word| word.value.as_str());
+    words.any(|it| it.contains('/') && !it.starts_with('/'))
+}
+
+/// True if the first of these options has a value, in lower case, that a test accepts.
+fn has_value(arguments: &[Word], options: &[&str], is_meant: impl Fn(&str) -> bool) -> bool {
+    value_of(arguments, options).is_some_and(|it| is_meant(&it))
+}
+
 /// Returns true for a plain text that Windows PowerShell does not convert without `-Force`.
 fn lacks_force(step: &LintStep<'_>, command: &LintCommand) -> bool {
     command.grammar == Grammar::PowerShell
-        && command.has(&["-asplaintext"])
+        && command.any(|it| it.len() > 2 && "-asplaintext".starts_with(it))
         && !command.any(|it| it.starts_with("-f") || it.starts_with('@'))
         && !step.is_cut(command)
+}
+
+/// Returns true if a third value precedes the first option.
+fn has_third_value(arguments: &[Word]) -> bool {
+    let is_value = |word: &Word| {
+        let is_other = word.value.starts_with(['-', '@']) || word.value.contains([',', '`']);
+        !is_other
+    };
+    arguments.len() > 2 && arguments[..3].iter().all(is_value)
+}
+
+/// Returns true for a property of `MSBuild` in quotes whose value has a `;` before a text without `=`.
+fn is_cut_property(word: &Word) -> bool {
+    let lower = word.value.to_ascii_lowercase();
+    let is_property = ["/p:", "-p:", "/property:", "-property:"]
+        .iter()
+        .any(|it| lower.starts_with(it));
+    let is_cut = |part: &str| !part.is_empty() && !part.contains(['=', '$', '%']);
+    word.is_quoted
+        && is_property
+        && !lower.contains(['"', '\'', '`'])
+        && lower.split(';').skip(1).any(is_cut)
 }
 
 /// The arguments before a comment of PowerShell.
