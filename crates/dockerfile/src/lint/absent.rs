@@ -8,10 +8,11 @@ use super::words::{LintCommand, NextOperator, Word, script_of};
 use super::{Finding, LintFile, Severity};
 
 /// Images without tools for development, and whether they run .NET.
-const BASES: [(&str, bool); 10] = [
+const BASES: [(&str, bool); 11] = [
     ("mcr.microsoft.com/windows/servercore", false),
     ("mcr.microsoft.com/windows/nanoserver", false),
     ("mcr.microsoft.com/windows/servercore/iis", false),
+    ("mcr.microsoft.com/powershell", false),
     ("mcr.microsoft.com/dotnet/framework/aspnet", false),
     ("mcr.microsoft.com/dotnet/framework/runtime", false),
     ("mcr.microsoft.com/dotnet/framework/wcf", false),

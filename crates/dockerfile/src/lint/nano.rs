@@ -79,10 +79,8 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                     || reference.is_windows_base()
                     || reference.is_of_microsoft(),
                 // Nano Server 1709 still ran everything as administrator.
-                is_plain_user: reference.is_windows_base()
-                    && reference.build().is_none_or(|build| build > 16299)
-                    || reference.is_of_microsoft()
-                    || reference.has_pwsh() && reference.build().is_some_and(|build| build > 16299),
+                is_plain_user: (reference.is_windows_base() || reference.is_of_microsoft())
+                    && reference.build().is_none_or(|build| build > 16299),
                 is_in_root: Some(reference.is_windows_base()),
                 ..NanoState::default()
             },

@@ -342,7 +342,8 @@ impl Reference {
 
     /// Returns true for Microsoft's images, whose contents are published.
     pub(super) fn is_of_microsoft(&self) -> bool {
-        self.repository.starts_with("mcr.microsoft.com/dotnet/")
+        self.repository == "mcr.microsoft.com/powershell"
+            || self.repository.starts_with("mcr.microsoft.com/dotnet/")
             || self.repository.starts_with("mcr.microsoft.com/windows")
     }
 
