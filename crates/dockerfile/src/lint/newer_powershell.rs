@@ -12,7 +12,7 @@ const PARAMETERS: [(&[&str], &[&str]); 5] = [
         &["invoke-webrequest", "iwr", "invoke-restmethod", "irm"],
         &[
             "-SkipCertificateCheck", "-SkipHttpErrorCheck", "-MaximumRetryCount",
-            "-RetryIntervalSec",
+            "-RetryIntervalSec", "-Authentication", "-Token", "-SslProtocol", "-Form", "-Resume",
         ],
     ),
     (
@@ -27,6 +27,11 @@ const PARAMETERS: [(&[&str], &[&str]); 5] = [
     (&["foreach-object"], &["-Parallel"]),
 ];
 
+/// Cmdlets that Windows PowerShell does not have.
+const NEWER: [&str; 6] = [
+    "ConvertFrom-Markdown", "Get-Error", "Get-Uptime", "Join-String", "Remove-Service", "Test-Json",
+];
+
 /// Cmdlets that PowerShell 7 does not have, and what does the same.
 const REMOVED: [(&[&str], &str); 6] = [
     (&["get-wmiobject", "gwmi"], "Get-CimInstance"),
@@ -38,6 +43,22 @@ const REMOVED: [(&[&str], &str); 6] = [
         &["add-computer", "new-webserviceproxy", "write-eventlog"],
         "powershell -Command",
     ),
+];
+
+/// Types that Windows PowerShell does not load itself, in lower case, and their assemblies.
+const UNLOADED: [(&str, &str); 3] = [
+    (
+        "io.compression.zipfile]",
+        "System.IO.Compression.FileSystem",
+    ),
+    ("net.http.httpclient]", "System.Net.Http"),
+    ("new-object system.net.http.httpclient", "System.Net.Http"),
+];
+
+/// Parts of a script, in lower case, that may load an assembly.
+const LOADING: [&str; 10] = [
+    "add-type", "assembly", "loadwith", "load(", "archive", "module", "package", ".ps1", "iex",
+    "invoke-expression",
 ];
 
 /// Parts of a text, in lower case, that test the version.
@@ -54,7 +75,9 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if text.contains_any(&TESTS) {
         return None;
     }
-    let (at, message) = missing_in_windows(stage, step).or_else(|| missing_in_core(step))?;
+    let (at, message) = missing_in_windows(stage, step)
+        .or_else(|| missing_in_core(step))
+        .or_else(|| unloaded(stage, step))?;
     Some(step.finding_at(at, message))
 }
 
@@ -67,10 +90,11 @@ fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, 
     let is_own = |grammar: Grammar| grammar == Grammar::PowerShell;
     let mut commands = step.commands().iter().filter(|it| is_own(it.grammar));
     let of_cmdlet = |command: &LintCommand| {
-        let is_newer = command.program() == "remove-service"
-            && stage.reference().is_some_and(Reference::is_of_microsoft)
-            && !step.file.lower_text().contains_any(&BRINGING);
-        is_newer.then(|| (command.start(), "Remove-Service"))
+        let name = command.word(0);
+        let name = NEWER.iter().find(|it| name.eq_ignore_ascii_case(it))?;
+        let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
+            || step.file.lower_text().contains_any(&BRINGING);
+        (!is_open).then_some((command.start(), *name))
     };
     let of_syntax = || {
         let mut scripts = step.scripts().iter().filter(|it| is_own(it.grammar));
@@ -93,6 +117,30 @@ fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, 
          pwsh, or do without it"
     );
     Some((at, message))
+}
+
+/// Position of a type that nothing in its line loads, and a message.
+fn unloaded(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, String)> {
+    let lower = step.lower_full_text();
+    let mut scripts = step.scripts().iter();
+    let (at, assembly) = scripts.find_map(|script| {
+        let text = lower.get(script.range.clone())?;
+        let is_own = script.grammar == Grammar::PowerShell;
+        let mut types = UNLOADED.iter().filter(|_| is_own);
+        let (name, assembly) = types.find(|(name, _)| text.contains(name))?;
+        let at = text.find(name)?;
+        let is_read = outside_quotes(text).any(|(place, _)| place == at);
+        is_read.then_some((script.range.start + at, assembly))
+    })?;
+    let mut shells = stage.all("SHELL");
+    let is_open = stage.image.contains("powershell")
+        || lower.contains_any(&LOADING)
+        || shells.any(|it| it.lower_text().contains_any(&LOADING));
+    let message = format!(
+        "PowerShell 7 loads this type itself, and Windows PowerShell 5.1 does not: write Add-Type \
+         -AssemblyName {assembly}; before it"
+    );
+    (!is_open).then_some((at, message))
 }
 
 /// Position of what PowerShell 7 does not have, and a message.
@@ -158,8 +206,10 @@ fn encoding<'a>(command: &'a LintCommand, value: &str) -> Option<&'a Word> {
 
 /// A parameter or value that a cmdlet of Windows PowerShell does not have, and its position.
 fn parameter(command: &LintCommand) -> Option<(usize, &'static str)> {
-    if let Some(word) = encoding(command, "utf8NoBOM") {
-        return Some((word.start(), "utf8NoBOM"));
+    for value in ["utf8NoBOM", "utf8BOM"] {
+        if let Some(word) = encoding(command, value) {
+            return Some((word.start(), value));
+        }
     }
     let mut known = PARAMETERS.iter();
     let (_, parameters) = known.find(|(names, _)| names.contains(&command.program()))?;
