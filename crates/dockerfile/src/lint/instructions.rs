@@ -280,14 +280,21 @@ fn is_named_like_base(it: &EvaluatedStep<'_>, name: &str) -> bool {
 /// Reports variables in the syntax of a shell, which Docker does not expand.
 pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let instruction = it.step.instruction;
-    let is_path = environment::path(instruction).is_some();
-    if is_path || matches!(it.kind, InstructionKind::Label(_)) {
+    if environment::path(instruction).is_some() {
         return None;
     }
     let texts = expanded_texts(it.kind).into_iter();
     let mut used =
         texts.filter_map(|text| Some((text, environment::shell_variables(text).next()?)));
-    let (text, name) = used.find(|(text, _)| !is_for_setx(it, text))?;
+    // A label may describe a command.
+    let is_description = |text: &str, name: &str| {
+        let is_label = matches!(it.kind, InstructionKind::Label(_));
+        is_label
+            && !(it.state.declares(name)
+                && environment::written(text, name) == text.trim_matches('"'))
+    };
+    let (text, name) =
+        used.find(|(text, name)| !is_description(text, name) && !is_for_setx(it, text))?;
     let keyword = &instruction.keyword;
     let written = environment::written(text, name);
     let message = if it.state.declares(name) {
