@@ -45,8 +45,9 @@ const WITH_NAMES: [&str; 11] = [
 ];
 
 /// Parameters of the cmdlets and functions that PowerShell has in their place.
-const PARAMETERS: [&str; 7] = [
-    "-confirm", "-destination", "-force", "-itemtype", "-literalpath", "-path", "-recurse",
+const PARAMETERS: [&str; 11] = [
+    "-confirm", "-destination", "-exclude", "-filter", "-force", "-include", "-itemtype",
+    "-literalpath", "-newname", "-path", "-recurse",
 ];
 
 /// Message about a command of cmd with a parameter of PowerShell.

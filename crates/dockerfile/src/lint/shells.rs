@@ -265,6 +265,8 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Find
         let (at, operator) = chain_operator(text)?;
         let cure = match operator {
             _ if text[at + operator.len()..].trim().is_empty() => "omit it",
+            "&&" if is_in_condition(&text[..at]) => "write -and",
+            _ if is_in_condition(&text[..at]) => "write -or",
             "&&" => "write ; if ($?) { … }",
             _ => "write ; if (-not $?) { … }",
         };
@@ -333,6 +335,25 @@ fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
     let code = second.strip_prefix("exit").map(str::trim_start);
     let is_exit = code.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
     (is_plain && name(first) && (name(second) || is_exit)).then_some(statement.at)
+}
+
+/// True if the innermost parenthesis that a text leaves open is of a condition.
+fn is_in_condition(text: &str) -> bool {
+    let mut open = Vec::new();
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '(' => open.push(at),
+            ')' => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.last().is_some_and(|at| {
+        let before = text[..*at].trim_end().to_ascii_lowercase();
+        let keywords = ["if", "while", "until"];
+        keywords.iter().any(|it| before.ends_with(it))
+    })
 }
 
 /// First `&&` or `||` outside of quotes, and its position.

@@ -205,6 +205,11 @@ fn messages_fit_the_shell_and_the_base() {
     for (text, part) in [
         (format!("{base}RUN which git"), "Get-Command"),
         (format!("{base}RUN touch C:/a"), "New-Item"),
+        (format!("{base}RUN if ($a && $b) {{ dir }}"), "write -and"),
+        (
+            format!("{base}RUN Remove-Item C:/a -Recursive"),
+            "no parameter -Recursive: write -Recurse",
+        ),
         (
             format!("{NANO}CMD [\"pwsh\"]"),
             "copy it from mcr.microsoft.com/powershell",
