@@ -82,6 +82,11 @@ fn refused_in_powershell(
             "PowerShell removes the quotes, and MSBuild takes what follows the ; for a property: write %3B \
              in its place, as in '/p:A=1%3B2'"
         }
+        "get-childitem" | "gci" | "dir" | "ls"
+            if includes_nothing(arguments) && !command.has_input && !step.is_cut(command) =>
+        {
+            "-Include finds nothing in a folder without -Recurse: write -Filter, or \\* behind the folder"
+        }
         "setx" if has_plain(arguments, &["+"]) => {
             "setx takes + for an argument and fails: put the sum in parentheses, as in \
              ($env:PATH + ';C:\\app')"
@@ -118,6 +123,26 @@ fn lacks_force(step: &LintStep<'_>, command: &LintCommand) -> bool {
         && command.any(|it| it.len() > 2 && "-asplaintext".starts_with(it))
         && !command.any(|it| it.starts_with("-f") || it.starts_with('@'))
         && !step.is_cut(command)
+}
+
+/// Returns true for a folder with `-Include`, of which PowerShell tests the folder's own name.
+fn includes_nothing(arguments: &[Word]) -> bool {
+    let known = [
+        "-path", "-include", "-force", "-file", "-erroraction", "-ea",
+    ];
+    let is_known = |word: &Word| {
+        !word.value.starts_with('-') || known.iter().any(|it| word.eq_ignore_case(it))
+    };
+    let path = match arguments {
+        [option, path, ..] if option.eq_ignore_case("-path") => path,
+        [path, ..] => path,
+        [] => return false,
+    };
+    let path = path.value.as_str();
+    let is_folder = !path.starts_with('-') && !path.contains(['*', '?', '[', '.', '$', '%', ',']);
+    // Other providers may have other rules.
+    let is_file = path.find(':').is_none_or(|at| at == 1);
+    is_folder && is_file && arguments.iter().all(is_known) && has_plain(arguments, &["-include"])
 }
 
 /// Returns true if a third value precedes the first option.
