@@ -138,7 +138,8 @@ fn unknown_in(command: &LintCommand) -> Option<(&Word, &Word, Option<&'static st
     let is_assigned = command.word(0).starts_with('$') && command.word(1) == "=";
     let start = if is_assigned { 2 } else { 0 };
     let words = command.words.get(start..)?;
-    let cmdlet = words.first()?;
+    // `'copy' -replace 'a', 'b'`
+    let cmdlet = words.first().filter(|word| !word.is_quoted)?;
     let name = cmdlet.value.to_ascii_lowercase();
     let mut cmdlets = CMDLETS.iter().filter(|_| command.grammar.is_powershell());
     let (_, own) = cmdlets.find(|(names, _)| names.contains(&name.as_str()))?;
