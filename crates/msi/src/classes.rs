@@ -177,10 +177,13 @@ impl Session<'_> {
                 plan.text(&key, "Content Type", mime)?;
             }
             let program = self.key_file(&row)?;
+            let shell = child(&classes(&prog_id, true)?, "shell")?;
             let verbs = self.database.rows("Verb");
+            let mut in_order = Vec::new();
             for verb in verbs.filter(|verb| verb.text("Extension_") == extension) {
-                let shell = child(&classes(&prog_id, true)?, "shell")?;
-                let key = child(&shell, verb.text("Verb"))?;
+                let name = verb.text("Verb");
+                in_order.extend(verb.number("Sequence").map(|number| (number, name)));
+                let key = child(&shell, name)?;
                 let shown = self.format(verb.text("Command"))?;
                 if !shown.is_empty() {
                     plan.text(&key, "", &shown)?;
@@ -188,6 +191,13 @@ impl Session<'_> {
                 let arguments = self.format(verb.text("Argument"))?;
                 let command = with_arguments(format!("\"{program}\""), &arguments);
                 plan.text(&child(&key, "command")?, "", &command)?;
+            }
+            // The first one is the default.
+            // https://learn.microsoft.com/windows/win32/msi/verb-table
+            in_order.sort_by_key(|(number, _)| *number);
+            let names: Vec<&str> = in_order.into_iter().map(|(_, name)| name).collect();
+            if !names.is_empty() {
+                plan.text(&shell, "", &names.join(","))?;
             }
         }
         Ok(())
