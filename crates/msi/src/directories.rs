@@ -209,7 +209,7 @@ impl Session<'_> {
         };
         while let Some(row) = pending.pop() {
             let target = row.text("DefaultDir").split(':').next().unwrap_or_default();
-            let name = long_name(target);
+            let name = long_name(target).trim_matches(' ');
             if name != "." && !name.is_empty() {
                 path.push_str(name);
                 path.push('\\');

@@ -126,7 +126,19 @@ pub(crate) fn named_key(
             software_key(below, is_64_bit)
         }
         (LOCAL_MACHINE, _) => parse_key(&format!(r"HKLM\{path}")),
-        (USERS, _) => parse_key(&format!(r"HKU\{path}")),
+        (USERS, _) => {
+            // The account of the local system has two names.
+            let path = match path.split_at_checked("S-1-5-18".len()) {
+                Some((user, below))
+                    if user.eq_ignore_ascii_case("S-1-5-18")
+                        && (below.is_empty() || below.starts_with('\\')) =>
+                {
+                    format!(".DEFAULT{below}")
+                }
+                _ => path.to_owned(),
+            };
+            parse_key(&format!(r"HKU\{path}"))
+        }
         (root, _) => Err(MsiError::damaged(format!("unknown registry root {root}"))),
     };
     key.map(Some)
