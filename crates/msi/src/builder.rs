@@ -24,6 +24,8 @@ pub(crate) struct Builder {
     values: BTreeMap<String, BTreeMap<String, usize>>,
     /// Places of the last deletions of keys.
     deleted: BTreeMap<String, usize>,
+    /// Files that the image has, too.
+    pub(crate) replaced: Vec<InstalledFile>,
     /// All but its files, folders and removals.
     pub(crate) rest: InstallPlan,
 }

@@ -20,7 +20,7 @@ const COMPRESSED: u32 = 0x4000;
 const MARKS: u32 = 0x1 | 0x2 | 0x4;
 
 /// `InstallMode` of rows that remove during an installation.
-const REMOVE_ON_INSTALL: u32 = 1;
+pub(crate) const REMOVE_ON_INSTALL: u32 = 1;
 
 impl Session<'_> {
     /// `InstallFiles`.
@@ -35,7 +35,7 @@ impl Session<'_> {
             let Some(path) = self.file(key)? else {
                 continue;
             };
-            self.check_replaced(&path, row.text("Version"))?;
+            let is_replaced = self.is_file(&path)?;
             let sequence = row.number("Sequence").unwrap_or_default();
             let attributes = row.flags("Attributes");
             let is_compressed = attributes & COMPRESSED != 0
@@ -58,12 +58,16 @@ impl Session<'_> {
                 marked.push(path.clone());
             }
             let version = row.optional("Version").filter(|it| it.contains('.'));
-            plan.file(InstalledFile {
+            let file = InstalledFile {
                 path,
                 size: row.flags("FileSize").into(),
                 version: version.map(str::to_owned),
                 source,
-            })?;
+            };
+            if is_replaced {
+                plan.replaced.push(file.clone());
+            }
+            plan.file(file)?;
         }
         if let [first, rest @ ..] = marked.as_slice() {
             let more = match rest.len() {
@@ -76,26 +80,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Windows Installer keeps a file with a higher version, and one of which it knows nothing.
-    fn check_replaced(&mut self, path: &ImagePath, version: &str) -> Result<(), MsiError> {
+    /// True if the image has a file at a path.
+    fn is_file(&mut self, path: &ImagePath) -> Result<bool, MsiError> {
         let found = self.system.entry(path);
         match self.known(found, || format!("whether {path} exists")) {
-            None => {}
-            Some(true) => {
-                return Err(MsiError::Fails(format!("{path} is a folder in the image")));
-            }
-            Some(false) => {
-                let unless = if version.is_empty() {
-                    "it was changed after its creation"
-                } else {
-                    "its version is higher"
-                };
-                return Err(MsiError::unsupported(format!(
-                    "the image has {path}, which Windows replaces unless {unless}: only Windows can tell"
-                )));
-            }
+            Some(true) => Err(MsiError::Fails(format!("{path} is a folder in the image"))),
+            found => Ok(found.is_some()),
         }
-        Ok(())
     }
 
     /// Path of an uncompressed file beside the package.

@@ -7,7 +7,7 @@ use super::condition;
 use super::database::Row;
 use super::error::MsiError;
 use super::permissions;
-use super::plan::{InstallPlan, Interaction, Product, RefusedAction};
+use super::plan::{InstallPlan, InstalledFile, Interaction, Product, RefusedAction};
 use super::services::{SERVICE_CONFIG, is_delayed_start};
 use super::session::Session;
 
@@ -52,6 +52,10 @@ const IDLE: [&str; 37] = [
     "UnregisterTypeLibraries",
     "ValidateProductID",
 ];
+
+/// Sequence of an action that runs when the installation has succeeded.
+/// <https://learn.microsoft.com/windows/win32/msi/installexecutesequence-table>
+const ON_SUCCESS: i32 = -1;
 
 /// Table of assemblies: global ones, and those in the folder of an application.
 const ASSEMBLIES: &str = "MsiAssembly";
@@ -204,8 +208,9 @@ impl Session<'_> {
         }
     }
 
-    /// Follows the sequence of the package.
-    pub(crate) fn run(mut self) -> Result<InstallPlan, MsiError> {
+    /// Follows the sequence of the package. The plan comes with those of its files that the image
+    /// has, too.
+    pub(crate) fn run(mut self) -> Result<(InstallPlan, Vec<InstalledFile>), MsiError> {
         self.set_properties();
         self.product = self.read_product()?;
         self.check_platform()?;
@@ -213,17 +218,18 @@ impl Session<'_> {
         if self.property("REINSTALL").is_empty()
             && let Some(plan) = self.plan_again()?
         {
-            return Ok(plan);
+            return Ok((plan, Vec::new()));
         }
         let mut actions: Vec<(i32, &str, &str)> = self
             .database
             .rows("InstallExecuteSequence")
             .filter_map(|row| {
-                let sequence = row.number("Sequence").filter(|it| *it > 0)?;
+                let sequence = row.number("Sequence");
+                let sequence = sequence.filter(|it| *it > 0 || *it == ON_SUCCESS)?;
                 Some((sequence, row.text("Action"), row.text("Condition")))
             })
             .collect();
-        actions.sort_by_key(|(sequence, ..)| *sequence);
+        actions.sort_by_key(|(sequence, ..)| (*sequence == ON_SUCCESS, *sequence));
         let mut plan = Builder::default();
         for (_, action, condition) in actions {
             if self.is_true(condition, action)? {
@@ -246,7 +252,8 @@ impl Session<'_> {
         let interactive = self.interactive();
         let features = self.features.into_iter().filter(|(_, it)| *it);
         self.unknown.extend(self.unknown_values.into_inner());
-        Ok(InstallPlan {
+        let replaced = std::mem::take(&mut plan.replaced);
+        let plan = InstallPlan {
             product: self.product,
             features: features.map(|(name, _)| name).collect(),
             missing_actions,
@@ -254,7 +261,8 @@ impl Session<'_> {
             unknown: self.unknown,
             notes: self.notes,
             ..plan.finish()?
-        })
+        };
+        Ok((plan, replaced))
     }
 
     /// The tables of rights, which the actions that create files, folders, keys and services apply.
@@ -475,7 +483,7 @@ impl Session<'_> {
             _ if !is_known => Ok(()),
             None => Err(MsiError::Fails(why)),
             Some(name) if self.is_skipped(name) => Err(MsiError::unsupported(format!(
-                "{why} (unless {name} decides it, which is skipped)"
+                "{why} (unless a skipped action, such as {name}, decides it: set its property on the line)"
             ))),
             Some(name) => {
                 self.notes.push(format!("{why} (unless {name} decides it)"));
