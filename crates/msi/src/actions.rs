@@ -26,7 +26,7 @@ const SET_PROPERTY: u32 = 51;
 const OF_WIX: [&str; 3] = ["Wix", "IIs", "NetFx"];
 
 /// Entry points of libraries whose work leaves nothing in an image, with their source.
-const WITHOUT_EFFECT: [(&str, &str); 11] = [
+const WITHOUT_EFFECT: [(&str, &str); 13] = [
     // Asks running programs to close; a build runs none.
     // https://docs.firegiant.com/wix/schema/util/closeapplication/
     ("WixCloseApplications", "WiX Util"),
@@ -43,14 +43,34 @@ const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("WixShellExec", "WiX Util"),
     ("WixShellExecBinary", "WiX Util"),
     ("WixUnelevatedShellExec", "WiX Util"),
-    // Ends the installation of a product that is there already, which the image does not have.
-    // https://docs.firegiant.com/wix/schema/util/exitearlywithsuccess/
-    ("WixExitEarlyWithSuccess", "WiX Util"),
+    // Send WM_SETTINGCHANGE to the windows of running programs.
+    // https://docs.firegiant.com/wix3/customactions/wixsettingchange/
+    ("WixBroadcastEnvironmentChange", "WiX Util"),
+    ("WixBroadcastSettingChange", "WiX Util"),
+    // Asks for a restart if another action of WiX has: those are done without, or refused.
+    // https://github.com/wixtoolset/wix/blob/main/src/ext/Util/ca/CheckReboot.cpp
+    ("WixCheckRebootRequired", "WiX Util"),
     // Remove what an earlier installation added.
     // https://docs.firegiant.com/wix/schema/firewall/
     ("SchedFirewallExceptionsUninstall", "WiX Firewall"),
     // https://docs.firegiant.com/wix/schema/iis/certificate/
     ("UninstallCertificates", "WiX IIS"),
+];
+
+/// Properties that `WixQueryOsWellKnownSID` sets, by the names of the accounts in English.
+/// <https://docs.firegiant.com/wix3/customactions/osinfo/>
+const ACCOUNTS: [(&str, &str); 8] = [
+    ("WIX_ACCOUNT_LOCALSYSTEM", r"NT AUTHORITY\SYSTEM"),
+    ("WIX_ACCOUNT_LOCALSERVICE", r"NT AUTHORITY\LOCAL SERVICE"),
+    (
+        "WIX_ACCOUNT_NETWORKSERVICE",
+        r"NT AUTHORITY\NETWORK SERVICE",
+    ),
+    ("WIX_ACCOUNT_ADMINISTRATORS", r"BUILTIN\Administrators"),
+    ("WIX_ACCOUNT_USERS", r"BUILTIN\Users"),
+    ("WIX_ACCOUNT_GUESTS", r"BUILTIN\Guests"),
+    ("WIX_ACCOUNT_PERFLOGUSERS", r"BUILTIN\Performance Log Users"),
+    ("WIX_ACCOUNT_PERFLOGUSERS_NODOMAIN", "Performance Log Users"),
 ];
 
 /// Returns true for a library of `WiX`. A vendor's may have an entry point of the same name.
@@ -109,7 +129,7 @@ impl Session<'_> {
                 }
                 return self.move_directory(source, &path);
             }
-            (ERROR, _) => return self.fail(condition, self.message(target)?),
+            (ERROR, _) => return self.fail(condition, self.message(condition, target)?),
             (LIBRARY, _) if self.library_action(name, source, target)? => return Ok(()),
             (LIBRARY, "InstallCertificates") if is_of_wix(source) && self.has_certificates() => {
                 match self.certificates() {
@@ -146,6 +166,12 @@ impl Session<'_> {
             ("SchedNetFx", _) => self.note_native_images(),
             // Runs what the other one has scheduled.
             ("ExecNetFx", _) => {}
+            ("WixRemoveFoldersEx", _) if !self.removes_folders() => {}
+            ("WixQueryOsWellKnownSID", _) => {
+                for (property, account) in ACCOUNTS {
+                    self.set(property, account);
+                }
+            }
             (_, Some((_, library))) => {
                 let note = format!("{name} ({target} of {library}) leaves nothing in an image");
                 self.notes.push(note);
@@ -183,12 +209,15 @@ impl Session<'_> {
     }
 
     /// The message of an action that stops: a text, or a number of the `Error` table.
-    fn message(&self, target: &str) -> Result<String, MsiError> {
+    fn message(&self, condition: &str, target: &str) -> Result<String, MsiError> {
         let number = target.parse::<i32>().ok();
         let mut errors = self.database.rows("Error");
         let row = number.and_then(|number| errors.find(|row| row.number("Error") == Some(number)));
         let message = self.format(row.map_or(target, |row| row.text("Message")))?;
-        Ok(format!("the package stops: {message}"))
+        Ok(match condition {
+            "" => format!("the package stops: {message}"),
+            condition => format!("the package stops ({condition}): {message}"),
+        })
     }
 
     fn describe(&self, kind: u32, source: &str, target: &str) -> Result<String, MsiError> {

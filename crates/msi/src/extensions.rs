@@ -10,6 +10,7 @@ use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
 use super::database::{Database, Row};
 use super::error::MsiError;
+use super::files::REMOVE_ON_INSTALL;
 use super::session::{Session, image_path};
 
 /// Firewall rules of `WiX` 3, 4 and 5.
@@ -26,6 +27,8 @@ const CONFIGURED: [(&str, &str, &str); 5] = [
 ];
 /// Native images of `WiX` 3 and later.
 const NATIVE_IMAGES: [&str; 2] = ["NetFxNativeImage", "Wix4NetFxNativeImage"];
+/// Folders that `WiX` 3 and later remove with what is in them.
+const REMOVED_FOLDERS: [&str; 2] = ["WixRemoveFolderEx", "Wix4RemoveFolderEx"];
 /// Certificates of `WiX` 3 and later.
 const CERTIFICATES: [&str; 2] = ["Certificate", "Wix4Certificate"];
 
@@ -88,6 +91,14 @@ impl Session<'_> {
             let note = "native images (ngen) are left out: programs start more slowly";
             self.notes.push(note.to_owned());
         }
+    }
+
+    /// True if folders are removed during an installation, not only with the product.
+    /// <https://docs.firegiant.com/wix/schema/util/removefolderex/>
+    pub(crate) fn removes_folders(&self) -> bool {
+        let rows = REMOVED_FOLDERS.iter();
+        let mut rows = rows.flat_map(|table| self.installed_rows(table));
+        rows.any(|row| row.flags("InstallMode") & REMOVE_ON_INSTALL != 0)
     }
 
     /// True if the package has certificates.

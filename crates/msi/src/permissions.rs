@@ -251,6 +251,11 @@ impl Session<'_> {
     fn of_user(&self, row: &Row<'_>, object: &LockObject) -> Result<Ace, MsiError> {
         let domain = self.format(row.text("Domain"))?;
         let user = self.format(row.text("User"))?;
+        if user.is_empty() {
+            let account = row.text("User");
+            let why = format!("{object}: the account {account} is empty");
+            return Err(unsupported(&why));
+        }
         let name = if domain.is_empty() {
             user
         } else {
