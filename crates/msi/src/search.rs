@@ -172,12 +172,46 @@ impl<'a> Session<'a> {
             // Windows searches all fixed drives.
             path = format!(r"C:\{}", path.trim_start_matches(['\\', '/']));
         }
-        if row.number("Depth").unwrap_or_default() > 0 {
-            self.unknown
-                .push(format!("the result of the search {signature}"));
+        let levels = row.number("Depth").unwrap_or_default();
+        if levels > 0 {
+            self.search_below(&path, signature, levels);
             return Ok(None);
         }
         Ok(self.inside(&path, signature))
+    }
+
+    /// Searches a folder and those in it. Which of several files Windows finds is unknown.
+    fn search_below(&mut self, path: &str, signature: &str, levels: i32) {
+        let Ok(folder) = image_path(path) else {
+            return;
+        };
+        let name = self.signature(signature);
+        let name = name.map(|row| long_name(row.text("FileName")));
+        let may_exist = match name {
+            Some(name) => self.may_have(&folder, name, levels),
+            None => self.system.entry(&folder) != Presence::Absent,
+        };
+        if may_exist {
+            let what = name.unwrap_or(signature);
+            self.unknown.push(format!("where {what} is below {folder}"));
+        }
+    }
+
+    /// False for a folder that has no such name, down to some levels.
+    fn may_have(&self, folder: &ImagePath, name: &str, levels: i32) -> bool {
+        let mut names = match self.system.names(folder) {
+            Presence::Present(names) => names.into_iter(),
+            Presence::Absent => return false,
+            Presence::Unknown => return true,
+        };
+        let may_be_inside = |below: ImagePath| {
+            self.system.entry(&below) != Presence::Present(false)
+                && self.may_have(&below, name, levels - 1)
+        };
+        names.any(|own| {
+            own.eq_ignore_ascii_case(name)
+                || levels > 0 && folder.join(&own).is_ok_and(may_be_inside)
+        })
     }
 
     /// `FindRelatedProducts`: products of the image that the package knows.

@@ -42,8 +42,20 @@ pub trait InstalledSystem {
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// A system with nothing but some files and an unknown version of the .NET Framework, for a package
-/// that is only looked at.
+/// Parts of Windows whose versions packages ask for: keys below `Microsoft`, and folders.
+const PARTS_OF_WINDOWS: [&str; 7] = [
+    "inetsrv", "InetStp", "Microsoft.NET", "NET Framework Setup", "PowerShell", "Windows NT",
+    "WindowsPowerShell",
+];
+
+fn is_part_of_windows(name: &str) -> bool {
+    PARTS_OF_WINDOWS
+        .iter()
+        .any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// A system with nothing but some files and a Windows of an unknown version, for a package that is
+/// only looked at.
 #[derive(Debug, Clone, Default)]
 pub struct BareSystem {
     /// Files whose content the package may read, such as transforms.
@@ -52,8 +64,11 @@ pub struct BareSystem {
 
 impl InstalledSystem for BareSystem {
     fn value(&self, key: &KeyPath, _: &str) -> Presence<RegistryData> {
-        let mut names = key.components().iter();
-        if names.any(|name| name.eq_ignore_ascii_case("NET Framework Setup")) {
+        let mut pairs = key.components().windows(2);
+        let is_part = |pair: &[String]| {
+            pair[0].eq_ignore_ascii_case("Microsoft") && is_part_of_windows(&pair[1])
+        };
+        if pairs.any(is_part) {
             return Presence::Unknown;
         }
         Presence::Absent
@@ -67,8 +82,15 @@ impl InstalledSystem for BareSystem {
         Presence::Absent
     }
 
-    fn entry(&self, _: &ImagePath) -> Presence<bool> {
-        Presence::Absent
+    fn entry(&self, path: &ImagePath) -> Presence<bool> {
+        let is = |own: &str, name: &str| own.eq_ignore_ascii_case(name);
+        match path.components() {
+            [windows, ..] if !is(windows, "Windows") => Presence::Absent,
+            [] | [_] => Presence::Present(true),
+            [_, name] if is(name, "System32") || is(name, "SysWOW64") => Presence::Present(true),
+            names if names.iter().any(|name| is_part_of_windows(name)) => Presence::Unknown,
+            _ => Presence::Absent,
+        }
     }
 
     fn names(&self, _: &ImagePath) -> Presence<Vec<String>> {
