@@ -5,11 +5,12 @@ mod package;
 mod text;
 mod waste;
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
+use wincimg_common::files;
 use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
     ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
@@ -105,10 +106,17 @@ fn parse_subject(text: &str) -> Result<Subject, LocationError> {
     let is_package = Path::new(text)
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("msi"));
-    if is_package && !text.contains("://") {
+    if (is_package || is_installer(Path::new(text))) && !text.contains("://") {
         return Ok(Subject::Package(text.into()));
     }
     parse_source(text).map(|image| Subject::Image(Box::new(image)))
+}
+
+/// Returns true for a file that begins as programs and packages do, and images do not.
+fn is_installer(file: &Path) -> bool {
+    let mut start = [0; 8];
+    let read = files::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && (start.starts_with(b"MZ") || start == *b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::files;
 use wincimg_common::untrusted::Untrusted;
-use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, TransformPlace};
+use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, SetupProgram, TransformPlace};
 use wincimg_recipe::LARGEST_TRANSFORM;
 use wincimg_windows::path::ImagePath;
 
@@ -33,7 +33,11 @@ pub(super) fn inspect(
     format: InspectFormat,
 ) -> Result<CommandOutcome, Failure> {
     let reader = files::open(file).with_context(|| format!("cannot read {}", file.display()));
-    let reader = reader.map_err(Failure::operation)?;
+    let mut reader = io::BufReader::new(reader.map_err(Failure::operation)?);
+    if let Ok(Some(program)) = SetupProgram::detect(&mut reader) {
+        let problem = format!("{} is {program}, not a package (.msi)", file.display());
+        return Err(Failure::usage(problem).hint(program.help()));
+    }
     let name = file.file_name().unwrap_or_default();
     let options = InstallOptions {
         properties: properties
@@ -44,7 +48,7 @@ pub(super) fn inspect(
         source_folder: FOLDER.to_owned(),
         skipped_actions: Vec::new(),
     };
-    let package = Package::read(io::BufReader::new(reader));
+    let package = Package::read(reader);
     let system = BareSystem {
         files: transforms(file, &options).map_err(Failure::operation)?,
     };
