@@ -905,6 +905,28 @@ fn bundle(chain: &str, package: &[u8], signature: u32) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn inspect_takes_no_installer_for_an_image() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, expected) in [
+        (
+            "Setup.exe",
+            bundle("", b"", 0),
+            "is a WiX bundle (Burn), not a package",
+        ),
+        ("tool.exe", b"MZ and more".to_vec(), "it is not a package"),
+        (
+            "Own.msm",
+            b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".to_vec(),
+            "it is not a package",
+        ),
+    ] {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        let done = wincimg(folder.path(), &["inspect", name]).assert();
+        done.failure().stderr(contains(expected));
+    }
+}
+
 #[test(multi_thread)]
 async fn a_bundle_of_one_package_installs_it() {
     const ONE: &str = "<MsiPackage Id='A'><MsiProperty Id='INSTALLDIR' Value='C:\\own'/>\

@@ -116,8 +116,8 @@ impl InstalledSystem for TestSystem {
     fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
         let files = self.files.files.iter();
         let inside = files.filter_map(|(file, _)| match file.strip_prefix(folder)? {
-            [name] => Some(name.clone()),
-            _ => None,
+            [name, ..] => Some(name.clone()),
+            [] => None,
         });
         Presence::Present(inside.collect())
     }

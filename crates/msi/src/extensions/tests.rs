@@ -59,6 +59,23 @@ fn firewall_rules_are_noted() {
     }
 }
 
+#[test]
+fn folders_that_are_removed_with_the_product_stay() {
+    for table in REMOVED_FOLDERS {
+        for (mode, component, is_refused) in [
+            (2, "Main", false),
+            (1, "Main", true),
+            (3, "Main", true),
+            (1, "Other", false),
+        ] {
+            let row = format!("a|{component}|OLD|{mode}");
+            let table = format!("{table}|Id|Component_|Property|#InstallMode\n{row}");
+            let plan = plan("WixRemoveFoldersEx", &table, &[]);
+            assert_eq!(plan.refused.len(), usize::from(is_refused), "{row}");
+        }
+    }
+}
+
 /// Plans the installation of a certificate: its table, location, store, attributes and source.
 fn trust(table: &str, row: &str, bytes: &[u8]) -> (InstallPlan, String) {
     let names = "#StoreLocation|StoreName|#Attributes|Binary_|CertificatePath";

@@ -10,6 +10,13 @@ fn only_libraries_of_wix_are_known_by_their_entry_points() {
         ("Wix4UtilCA_X64", "WixCloseApplications", false),
         ("WixFirewallCA", "SchedFirewallExceptionsInstall", false),
         ("VendorDll", "SchedFirewallExceptionsInstall", true),
+        ("WixCA", "WixBroadcastEnvironmentChange", false),
+        ("Wix4UtilCA_X64", "WixBroadcastSettingChange", false),
+        ("VendorDll", "WixBroadcastSettingChange", true),
+        ("WixCA", "WixCheckRebootRequired", false),
+        // Nothing is installed then.
+        ("WixCA", "WixExitEarlyWithSuccess", true),
+        ("VendorDll", "WixQueryOsWellKnownSID", true),
         ("IIsSchedule", "UninstallCertificates", false),
         ("NetFxCA", "ExecNetFx", false),
         ("Wix4NetFxCA_X86", "SchedNetFx", false),
@@ -47,6 +54,38 @@ fn an_action_that_runs_only_after_dialogs_is_left_out() {
     }
     for kind in [2, 19] {
         assert!(planned(kind + 768).refused.is_empty(), "{kind}");
+    }
+}
+
+#[test]
+fn wix_names_the_accounts_of_windows() {
+    let tables = [
+        "CustomAction|Action|#Type|Source|Target\nOwn|1|Wix4UtilCA_X64|WixQueryOsWellKnownSID",
+        "Registry|Registry|#Root|Key|Name|Value|Component_\n\
+         r|2|SYSTEM\\Acme|x|[WIX_ACCOUNT_USERS]|Main",
+        "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2\nWriteRegistryValues|3",
+    ];
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    assert!(plan.refused.is_empty());
+    assert_eq!(values_of(&plan), [r"HKLM\SYSTEM\Acme x=BUILTIN\Users"]);
+}
+
+#[test]
+fn an_action_may_run_after_a_successful_installation() {
+    for (sequence, is_refused) in [(-1, true), (-3, false), (0, false)] {
+        let sequence =
+            format!("InstallExecuteSequence|Action|#Sequence\nOwn|{sequence}\nCostFinalize|1");
+        let tables = [
+            "CustomAction|Action|#Type|Source|Target\nOwn|2|setup|[TARGETDIR]",
+            sequence.as_str(),
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(plan.refused.len(), usize::from(is_refused), "{sequence}");
+        if is_refused {
+            // Folders are known then.
+            let runs = r"the program setup in the package: C:\";
+            assert_eq!(plan.refused[0].runs, runs);
+        }
     }
 }
 
@@ -323,7 +362,8 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
             let note = "(FOUND): not met (unless Own decides it)";
             assert!(planned.notes[0].ends_with(note), "{:?}", planned.notes);
             let why = skipped.to_string();
-            assert!(why.contains("(unless Own decides it"), "{kind} {why}");
+            let expected = "such as Own, decides it: set its property on the line)";
+            assert!(why.ends_with(expected), "{kind} {why}");
             assert!(matches!(skipped, MsiError::Unsupported(_)), "{kind}");
         } else {
             let error = planned.unwrap_err();

@@ -44,6 +44,7 @@ fn what_a_search_decides_is_asked_before_a_refusal() {
     }
     let error = with_search("19||needs it", "FOUND", read()).unwrap_err();
     assert!(matches!(error, MsiError::Fails(_)), "{error}");
+    assert_eq!(error.to_string(), "the package stops (FOUND): needs it");
     let launch = "LaunchCondition|Condition|Description\nFOUND|not met";
     let sequence = "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nLaunchConditions|2";
     let tables = [&SEARCH[..], &[launch, sequence]].concat();
@@ -93,6 +94,55 @@ fn limits_of_a_file_search_are_unknown() {
     let question = r"whether C:\tools\a.exe has the version of the search sig";
     assert_eq!(unknown("99.0.0.0|"), [question]);
     assert_eq!(unknown("|5"), [question]);
+}
+
+#[test]
+fn a_file_that_no_folder_has_is_not_found() {
+    for (path, levels, file, is_unknown) in [
+        (r"C:\tools", 1, "a.exe", true),
+        (r"C:\tools", 1, "b.exe", false),
+        (r"C:\", 2, "A.EXE", true),
+        (r"C:\", 1, "a.exe", false),
+        (r"C:\gone", 5, "a.exe", false),
+    ] {
+        let signature = format!("Signature|Signature|FileName\nsig|{file}");
+        let locator = format!("DrLocator|Signature_|Parent|Path|#Depth\nsig||{path}|{levels}");
+        let tables = [
+            SEARCH[0],
+            signature.as_str(),
+            locator.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nAppSearch|1\nCostFinalize|2",
+        ];
+        let system = TestSystem::with_file(r"C:\tools\bin\a.exe", b"MZ");
+        let unknown = plan("x64", &tables, system).unwrap().unknown;
+        let question = format!("where {file} is below {path}");
+        assert_eq!(unknown, Vec::from_iter(is_unknown.then_some(question)));
+    }
+}
+
+#[test]
+fn a_bare_system_has_a_windows_of_an_unknown_version() {
+    let system = BareSystem::default();
+    for (key, is_unknown) in [
+        (r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion", true),
+        (r"HKLM\SOFTWARE\WOW6432Node\Microsoft\PowerShell\1", true),
+        (r"HKLM\SOFTWARE\Microsoft\NET Framework Setup\NDP", true),
+        (r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion", false),
+        (r"HKLM\SOFTWARE\Acme\PowerShell", false),
+    ] {
+        let found = system.value(&key.parse().unwrap(), "Version");
+        assert_eq!(found == Presence::Unknown, is_unknown, "{key}");
+    }
+    let shell = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe";
+    for (path, expected) in [
+        (r"C:\Windows", Presence::Present(true)),
+        (r"C:\Windows\SysWOW64", Presence::Present(true)),
+        (shell, Presence::Unknown),
+        (r"C:\Windows\System32\own.dll", Presence::Absent),
+        (r"C:\Program Files\WindowsPowerShell", Presence::Absent),
+    ] {
+        assert_eq!(system.entry(&path.parse().unwrap()), expected, "{path}");
+    }
 }
 
 /// What a table of locators finds: a file of a name, or a folder.

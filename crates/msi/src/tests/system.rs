@@ -149,6 +149,18 @@ fn a_folder_has_no_dot_at_the_end_of_its_name() {
 }
 
 #[test]
+fn a_folder_of_a_package_has_no_space_at_the_end_of_its_name() {
+    let tables = [
+        "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n\
+         OWN|TARGETDIR|1.0 \nAPP|OWN|App",
+        "CreateFolder|Directory_|Component_\nAPP|Main",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nCreateFolders|2",
+    ];
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    assert_eq!(plan.folders.last().unwrap().to_string(), r"C:\1.0\App");
+}
+
+#[test]
 fn variables_of_the_profile_name_that_of_the_user() {
     for (variable, below) in [
         ("USERPROFILE", ""),

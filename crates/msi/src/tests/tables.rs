@@ -1,5 +1,7 @@
 //! What the rows of a table leave in the image.
 
+use wincimg_testkit::cabinet::cabinet;
+
 use super::*;
 
 /// The results are those of wine.
@@ -97,14 +99,87 @@ fn a_note_says_that_interfaces_of_a_type_library_are_not_registered() {
     assert!(notes[0].contains("keep its ProxyStubClsid32"), "{notes:?}");
 }
 
+/// Plans the installation of `C:\a.dll`, with the bytes `new`, over these bytes.
+fn replaced(bytes: &[u8], version: &str) -> Result<InstallPlan, MsiError> {
+    let file = "File|File|Component_|FileName|#Attributes|#Sequence|Version";
+    let file = format!("{file}\nf|Main|a.dll|16384|1|{version}");
+    let tables = [
+        file.as_str(),
+        "Media|DiskId|#LastSequence|Cabinet\n1|1|#own.cab",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2",
+    ];
+    let template = "x64;1033";
+    let mut package = TestTransform::new(PACKAGE_CODE, template, 0);
+    package.stream("own.cab", &cabinet(&[("f", b"new")]));
+    let mut transform = TestTransform::new("", template, 0);
+    add_tables(&mut transform, &tables);
+    let mut system = TestSystem::with_file(r"C:\a.dll", bytes);
+    let own = (r"C:\own.mst".parse().unwrap(), transform.bytes());
+    system.files.files.push(own);
+    let properties = [("ALLUSERS", "1"), ("TRANSFORMS", r"C:\own.mst")];
+    let options = InstallOptions {
+        properties: properties.map(|(a, b)| (a.into(), b.into())).to_vec(),
+        ..InstallOptions::default()
+    };
+    let mut package = Package::read(Cursor::new(package.bytes())).unwrap();
+    package.plan(&options, &system)
+}
+
 #[test]
-fn only_windows_replaces_a_file_of_the_image() {
-    let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2";
-    let tables = [&WITH_FILE[..], &[sequence]].concat();
-    let system = TestSystem::with_file(r"C:\a.dll", b"old");
-    let error = plan("x64", &tables, system).unwrap_err();
-    assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
-    assert!(error.to_string().contains(r"C:\a.dll"), "{error}");
+fn only_windows_replaces_a_file_of_the_image_by_other_bytes() {
+    for version in ["", "1.0.0.0"] {
+        for bytes in [&b"old"[..], b"newer", b""] {
+            let error = replaced(bytes, version).unwrap_err();
+            assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
+            assert!(error.to_string().contains(r"C:\a.dll"), "{error}");
+        }
+        let plan = replaced(b"new", version).unwrap();
+        assert!(plan.files.is_empty(), "{:?}", plan.files);
+    }
+}
+
+#[test]
+fn the_verb_with_the_lowest_sequence_is_the_default() {
+    let tables = [
+        "Extension|Extension|Component_|ProgId_|Feature_\nacme|Main|Acme.Doc|All",
+        "Verb|Verb|Extension_|#Sequence\n\
+         open|acme|3\nedit|acme|1\nprint|acme|2\nfind|acme|\nother|none|0",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nRegisterExtensionInfo|2",
+    ];
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    let shell = r"HKLM\SOFTWARE\Classes\Acme.Doc\shell =edit,print,open";
+    let values = values_of(&plan);
+    assert!(values.iter().any(|value| value == shell), "{values:?}");
+}
+
+#[test]
+fn the_local_system_has_two_names() {
+    for (key, expected) in [
+        (r"S-1-5-18\Software\Acme", r"HKU\.DEFAULT\Software\Acme"),
+        (r".DEFAULT\Software\Acme", r"HKU\.DEFAULT\Software\Acme"),
+    ] {
+        let registry =
+            format!("Registry|Registry|#Root|Key|Name|Value|Component_\nr|3|{key}|x|1|Main");
+        let tables = [
+            registry.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nWriteRegistryValues|2",
+        ];
+        let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+        assert_eq!(values_of(&plan), [format!("{expected} x=1")]);
+    }
+}
+
+#[test]
+fn an_account_without_a_name_is_named_by_its_property() {
+    let tables = [
+        "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\nOWN|TARGETDIR|Own",
+        "CreateFolder|Directory_|Component_\nOWN|Main",
+        "LockPermissions|LockObject|Table|Domain|User|#Permission\nOWN|CreateFolder||[USERS]|1",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nCreateFolders|2",
+    ];
+    let plan = plan("x64", &tables, TestSystem::default()).unwrap();
+    let expected = r"rights of the folder C:\Own: the account [USERS] is empty";
+    assert_eq!(plan.refused[0].runs, expected);
 }
 
 #[test]
