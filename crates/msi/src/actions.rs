@@ -48,7 +48,7 @@ const WITHOUT_EFFECT: [(&str, &str); 13] = [
     ("WixBroadcastEnvironmentChange", "WiX Util"),
     ("WixBroadcastSettingChange", "WiX Util"),
     // Asks for a restart if another action of WiX has: those are done without, or refused.
-    // https://github.com/wixtoolset/wix/blob/main/src/ext/Util/ca/CheckReboot.cpp
+    // https://github.com/wixtoolset/wix/tree/main/src/ext/Util/ca
     ("WixCheckRebootRequired", "WiX Util"),
     // Remove what an earlier installation added.
     // https://docs.firegiant.com/wix/schema/firewall/
@@ -166,7 +166,7 @@ impl Session<'_> {
             ("SchedNetFx", _) => self.note_native_images(),
             // Runs what the other one has scheduled.
             ("ExecNetFx", _) => {}
-            ("WixRemoveFoldersEx", _) if !self.removes_folders() => {}
+            ("WixRemoveFoldersEx" | "WixRemoveRegistryKeysEx", _) if !self.removes(target) => {}
             ("WixQueryOsWellKnownSID", _) => {
                 for (property, account) in ACCOUNTS {
                     self.set(property, account);

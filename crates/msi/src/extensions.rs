@@ -27,8 +27,12 @@ const CONFIGURED: [(&str, &str, &str); 5] = [
 ];
 /// Native images of `WiX` 3 and later.
 const NATIVE_IMAGES: [&str; 2] = ["NetFxNativeImage", "Wix4NetFxNativeImage"];
-/// Folders that `WiX` 3 and later remove with what is in them.
-const REMOVED_FOLDERS: [&str; 2] = ["WixRemoveFolderEx", "Wix4RemoveFolderEx"];
+/// Entry points that remove folders and keys with what is in them, and their tables.
+const REMOVED: [(&str, &str); 3] = [
+    ("WixRemoveFoldersEx", "WixRemoveFolderEx"),
+    ("WixRemoveFoldersEx", "Wix4RemoveFolderEx"),
+    ("WixRemoveRegistryKeysEx", "Wix4RemoveRegistryKeyEx"),
+];
 /// Certificates of `WiX` 3 and later.
 const CERTIFICATES: [&str; 2] = ["Certificate", "Wix4Certificate"];
 
@@ -93,11 +97,12 @@ impl Session<'_> {
         }
     }
 
-    /// True if folders are removed during an installation, not only with the product.
+    /// True if an entry point may remove something during an installation, not only with the product:
+    /// it runs before components are selected.
     /// <https://docs.firegiant.com/wix/schema/util/removefolderex/>
-    pub(crate) fn removes_folders(&self) -> bool {
-        let rows = REMOVED_FOLDERS.iter();
-        let mut rows = rows.flat_map(|table| self.installed_rows(table));
+    pub(crate) fn removes(&self, target: &str) -> bool {
+        let tables = REMOVED.iter().filter(|(entry, _)| *entry == target);
+        let mut rows = tables.flat_map(|(_, table)| self.database.rows(table));
         rows.any(|row| row.flags("InstallMode") & REMOVE_ON_INSTALL != 0)
     }
 

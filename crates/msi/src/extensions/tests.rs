@@ -60,17 +60,12 @@ fn firewall_rules_are_noted() {
 }
 
 #[test]
-fn folders_that_are_removed_with_the_product_stay() {
-    for table in REMOVED_FOLDERS {
-        for (mode, component, is_refused) in [
-            (2, "Main", false),
-            (1, "Main", true),
-            (3, "Main", true),
-            (1, "Other", false),
-        ] {
-            let row = format!("a|{component}|OLD|{mode}");
+fn what_is_removed_with_the_product_stays() {
+    for (entry, table) in REMOVED {
+        for (mode, is_refused) in [(2, false), (1, true), (3, true)] {
+            let row = format!("a|Main|OLD|{mode}");
             let table = format!("{table}|Id|Component_|Property|#InstallMode\n{row}");
-            let plan = plan("WixRemoveFoldersEx", &table, &[]);
+            let plan = plan(entry, &table, &[]);
             assert_eq!(plan.refused.len(), usize::from(is_refused), "{row}");
         }
     }
