@@ -58,8 +58,8 @@ const WITHOUT_EFFECT: [(&str, &str); 13] = [
 ];
 
 /// Properties that `WixQueryOsWellKnownSID` sets, by the names of the accounts in English.
-/// <https://docs.firegiant.com/wix3/customactions/osinfo/>
-const ACCOUNTS: [(&str, &str); 8] = [
+/// <https://docs.firegiant.com/wix/tools/wixext/wininfo/>
+const ACCOUNTS: [(&str, &str); 7] = [
     ("WIX_ACCOUNT_LOCALSYSTEM", r"NT AUTHORITY\SYSTEM"),
     ("WIX_ACCOUNT_LOCALSERVICE", r"NT AUTHORITY\LOCAL SERVICE"),
     (
@@ -70,7 +70,6 @@ const ACCOUNTS: [(&str, &str); 8] = [
     ("WIX_ACCOUNT_USERS", r"BUILTIN\Users"),
     ("WIX_ACCOUNT_GUESTS", r"BUILTIN\Guests"),
     ("WIX_ACCOUNT_PERFLOGUSERS", r"BUILTIN\Performance Log Users"),
-    ("WIX_ACCOUNT_PERFLOGUSERS_NODOMAIN", "Performance Log Users"),
 ];
 
 /// Returns true for a library of `WiX`. A vendor's may have an entry point of the same name.
@@ -170,6 +169,9 @@ impl Session<'_> {
             ("WixQueryOsWellKnownSID", _) => {
                 for (property, account) in ACCOUNTS {
                     self.set(property, account);
+                    // From WiX 5 on; before, only that of the last one.
+                    let name = account.rsplit('\\').next().unwrap_or_default();
+                    self.set(&format!("{property}_NODOMAIN"), name);
                 }
             }
             (_, Some((_, library))) => {

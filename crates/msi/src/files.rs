@@ -82,7 +82,11 @@ impl Session<'_> {
 
     /// True if the image has a file at a path.
     fn is_file(&mut self, path: &ImagePath) -> Result<bool, MsiError> {
-        let found = self.system.entry(path);
+        let found = match self.system.entry(path) {
+            // A package that is only looked at: its own files are no question.
+            Presence::Unknown if self.system.content(path) == Presence::Absent => Presence::Absent,
+            found => found,
+        };
         match self.known(found, || format!("whether {path} exists")) {
             Some(true) => Err(MsiError::Fails(format!("{path} is a folder in the image"))),
             found => Ok(found.is_some()),

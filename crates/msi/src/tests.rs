@@ -166,21 +166,33 @@ fn plan_without(action: &str, tables: &[&str]) -> Result<InstallPlan, MsiError> 
 }
 
 fn plan_by(
-    mut options: InstallOptions,
+    options: InstallOptions,
     platform: &str,
     tables: &[&str],
     mut system: TestSystem,
+) -> Result<InstallPlan, MsiError> {
+    plan_on(options, platform, tables, |own| {
+        system.files.files.push(own);
+        system
+    })
+}
+
+/// Plans a package on a system that is made with its transform.
+fn plan_on<S: InstalledSystem>(
+    mut options: InstallOptions,
+    platform: &str,
+    tables: &[&str],
+    system: impl FnOnce((ImagePath, Vec<u8>)) -> S,
 ) -> Result<InstallPlan, MsiError> {
     let template = format!("{platform};1033");
     let package = TestTransform::new(PACKAGE_CODE, &template, 0).bytes();
     let mut transform = TestTransform::new("", &template, 0);
     add_tables(&mut transform, tables);
     let own = (r"C:\own.mst".parse().unwrap(), transform.bytes());
-    system.files.files.push(own);
     let transform = ("TRANSFORMS".to_owned(), r"C:\own.mst".to_owned());
     options.properties.push(transform);
     let mut package = Package::read(Cursor::new(package)).unwrap();
-    package.plan(&options, &system)
+    package.plan(&options, &system(own))
 }
 
 /// The key, name and text of values that a plan sets; deletions have no text.

@@ -62,12 +62,15 @@ fn wix_names_the_accounts_of_windows() {
     let tables = [
         "CustomAction|Action|#Type|Source|Target\nOwn|1|Wix4UtilCA_X64|WixQueryOsWellKnownSID",
         "Registry|Registry|#Root|Key|Name|Value|Component_\n\
-         r|2|SYSTEM\\Acme|x|[WIX_ACCOUNT_USERS]|Main",
+         r|2|SYSTEM\\Acme|x|[WIX_ACCOUNT_USERS], [WIX_ACCOUNT_USERS_NODOMAIN]|Main",
         "InstallExecuteSequence|Action|#Sequence\nOwn|1\nCostFinalize|2\nWriteRegistryValues|3",
     ];
     let plan = plan("x64", &tables, TestSystem::default()).unwrap();
     assert!(plan.refused.is_empty());
-    assert_eq!(values_of(&plan), [r"HKLM\SYSTEM\Acme x=BUILTIN\Users"]);
+    assert_eq!(
+        values_of(&plan),
+        [r"HKLM\SYSTEM\Acme x=BUILTIN\Users, Users"]
+    );
 }
 
 #[test]

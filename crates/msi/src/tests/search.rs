@@ -145,6 +145,22 @@ fn a_bare_system_has_a_windows_of_an_unknown_version() {
     }
 }
 
+#[test]
+fn the_own_files_of_a_package_in_a_part_of_windows_are_no_question() {
+    let tables = [
+        "Directory|Directory|Directory_Parent|DefaultDir\nTARGETDIR||SourceDir\n\
+         System64Folder|TARGETDIR|.\nOWN|System64Folder|WindowsPowerShell",
+        "Component|Component|Directory_\nMain|OWN",
+        "File|File|Component_|FileName|#Attributes\nf|Main|a.psm1|8192",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2",
+    ];
+    let system = |own| BareSystem { files: vec![own] };
+    let plan = plan_on(InstallOptions::default(), "x64", &tables, system).unwrap();
+    let path = r"C:\Windows\System32\WindowsPowerShell\a.psm1";
+    assert_eq!(plan.files[0].path.to_string(), path);
+    assert_eq!(plan.unknown, [""; 0]);
+}
+
 /// What a table of locators finds: a file of a name, or a folder.
 fn searched(locators: &str, file: &str, system: TestSystem) -> RegistryData {
     let signature = format!("Signature|Signature|FileName\nsig|{file}");
