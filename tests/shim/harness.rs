@@ -11,8 +11,8 @@ use wincimg_testkit::wine::{Wine, succeed};
 
 /// Message of a case whose process did not end in time.
 pub(crate) const HANGS: &str = "it does not end";
-/// Error of `CreateProcess` if wine's new process ends before it starts.
-pub(crate) const NOT_BEGUN: &str = "(Windows error 1359)";
+/// Error of `CreateProcess` if wine's new process ends before it starts, as the shim and the probe print it.
+pub(crate) const NOT_BEGUN: [&str; 2] = ["(Windows error 1359)", "not started: 1359"];
 
 /// Time limit of any step in these tests.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -52,8 +52,10 @@ fn again_if_wine_fails(name: &str, case: impl Fn()) {
         return;
     };
     let text = reason.downcast_ref::<String>();
-    let is_wines = text
-        .is_some_and(|text| text.starts_with(harness::HANGS) || text.contains(harness::NOT_BEGUN));
+    let is_wines = text.is_some_and(|text| {
+        let mut errors = harness::NOT_BEGUN.iter();
+        text.starts_with(harness::HANGS) || errors.any(|error| text.contains(error))
+    });
     if !is_wines {
         resume_unwind(reason);
     }
