@@ -354,12 +354,12 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
 fn transfers(step: &LintStep<'_>, command: &LintCommand) -> bool {
     let is_transfer =
         command.program() == "start-bitstransfer" || command.any(|it| it == "/transfer");
-    // Services are always logged on.
-    let is_open = command.next == NextOperator::Or
-        || command.any(|it| it.starts_with("-e") || it == "-?")
-        || step.lower_full_text().contains_any(&["catch", "function"])
-        || step.file.lower_text().contains("authority");
-    is_transfer && !is_open
+    is_transfer
+        && command.next != NextOperator::Or
+        && !command.any(|it| it.starts_with("-e") || it == "-?")
+        && !step.lower_full_text().contains_any(&["catch", "function"])
+        // Services are always logged on.
+        && !step.file.lower_text().contains("authority")
 }
 
 /// True for `Start-Process` of a script of PowerShell.

@@ -26,7 +26,7 @@ pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     let brings = |text: &str| text.contains_any(&BRINGING) || text.contains(&drive);
     let is_open = !has_only_windows(stage)
         || command.next == NextOperator::Or
-        || command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
+        || has_error_action(command)
         || own.contains_any(&HANDLING)
         || brings(own)
         || steps.any(|it| brings(it.lower_full_text()));
@@ -74,7 +74,7 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     let mut shells = stage.all("SHELL");
     let image = stage.reference();
     let is_open = image.is_none_or(|image| !image.is_of_microsoft())
-        || command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
+        || has_error_action(command)
         || own.contains_any(&HANDLING)
         || own.contains_any(&LOADING)
         || commands.any(|it| may_load(it) && !is_module(it))
@@ -83,6 +83,11 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     let message = "nothing in this line loads the drive IIS:, and it fails: write Import-Module \
         WebAdministration; before it";
     (!is_open).then_some((start, message))
+}
+
+/// True if a command says what an error does.
+fn has_error_action(command: &LintCommand) -> bool {
+    command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
 }
 
 /// Position of a path on a drive of the registry that PowerShell does not have, and a message.
@@ -100,7 +105,7 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     })?;
     let brings = |text: &str| text.contains_any(&["psdrive", "ndr ", "mount", "profile", ".ps1"]);
     let own = &step.lower_full_text()[..command.start()];
-    let is_open = command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
+    let is_open = has_error_action(command)
         || own.contains_any(&HANDLING)
         || brings(own)
         || stage.all("SHELL").any(|it| brings(it.lower_text()));
