@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::process::Command;
+use std::slice;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -249,6 +250,27 @@ async fn within_one_registry_everything_is_mounted() {
     let report = mirror_to(&registry, &[image], &target, &whole()).await;
     assert_eq!(report.totals.mounted_blobs, 3, "{report:?}");
     assert_eq!(report.totals.copied_blobs, 0);
+}
+
+#[test]
+async fn a_wrong_size_is_found_of_layers_that_the_target_has() {
+    let (docker, other) = (DockerRegistry::plain(), DockerRegistry::plain());
+    let (host, target) = (docker.host(), format!("{}/copy", other.host()));
+    let registry = client(&[&host, &other.host()]);
+    let image = parse_reference(&format!("{host}/app/one:1")).unwrap();
+    let sink = Sink::Registry(registry.repository(&image));
+    let base = StandIn::new(ManifestFormat::Docker, OLD, &[(5_000, 1)]);
+    base.put_blobs(&sink, |_| true).await;
+    let wrong = base.image.manifest().edit(|it| it.layers[0].size = 7);
+    let wrong = Document::Manifest(Box::new(wrong.unwrap()));
+    sink.publish(&wrong, Some("1")).await.unwrap();
+    let there = parse_reference(&format!("{target}/app/one:1")).unwrap();
+    let there = Sink::Registry(registry.repository(&there));
+    base.put_blobs(&there, |_| true).await;
+    let report = mirror_to(&registry, slice::from_ref(&image), &target, &whole()).await;
+    let json = serde_json::to_value(&report).unwrap();
+    let error = json["images"][0]["error"].as_str().unwrap();
+    assert_contains!(error, "wrong length");
 }
 
 #[test]

@@ -256,7 +256,7 @@ impl Source {
     /// Returns true if the store has the blob. The content is not verified.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
-            Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
+            Self::Registry(repository) => Ok(repository.has_described_blob(blob).await?),
             Self::Layout(layout) => Ok(layout.blob_path(&blob.digest).is_file()),
             Self::Archive(archive) => Ok(archive.has_blob(&blob.digest)),
             Self::Loose(loose) => {
@@ -462,7 +462,7 @@ impl Sink {
     /// Returns true if the store has the complete blob.
     pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
         match self {
-            Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
+            Self::Registry(repository) => Ok(repository.has_described_blob(blob).await?),
             Self::Layout(layout) => layout.has_blob(blob).await,
             Self::Archive(writer) => Ok(writer.has_blob(&blob.digest)),
         }

@@ -57,6 +57,6 @@ impl MountSources {
 /// Returns the repository's name if it has the blob. A repository without read access counts as
 /// without.
 async fn has(repository: &Repository, blob: &Descriptor) -> Option<String> {
-    let has = repository.has_blob(&blob.digest).await.unwrap_or(false);
+    let has = repository.has_described_blob(blob).await.unwrap_or(false);
     has.then(|| repository.name().to_owned())
 }

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio::task::spawn_blocking;
 use tokio_util::io::StreamReader;
@@ -31,11 +31,27 @@ use crate::stream::contains_blob;
 impl Repository {
     /// Returns true if the repository has a blob.
     pub async fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
+        Ok(self.look_for_blob(digest).await?.is_some())
+    }
+
+    /// Returns true if the repository has a blob, unless the registry states another size: runtimes
+    /// refuse a layer whose descriptor has a wrong one.
+    pub async fn has_described_blob(&self, blob: &Descriptor) -> Result<bool, RegistryError> {
+        let found = self.look_for_blob(&blob.digest).await?;
+        Ok(found.is_some_and(|response| {
+            let stated = header_text(response.headers(), CONTENT_LENGTH);
+            let stated = stated.and_then(|text| text.parse::<u64>().ok());
+            // Some proxies state 0 for HEAD.
+            stated.is_none_or(|size| size == 0 || size == blob.size)
+        }))
+    }
+
+    async fn look_for_blob(&self, digest: &Digest) -> Result<Option<Response>, RegistryError> {
         let what = format!("look for blob {digest} of {self}");
         // The body of a GET is not read.
         let request = self.request(Method::HEAD, &format!("blobs/{digest}"), what);
         let answer = self.head_or_get(request).await;
-        Ok(self.found(answer)?.is_some())
+        self.found(answer)
     }
 
     /// Returns a blob to read or to copy.
