@@ -17,7 +17,7 @@ use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
     Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, ReferrerOutcome, ReferrerReport,
 };
-use wincimg_oci::document::Document;
+use wincimg_oci::document::{Document, ManifestFormat};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::reference::{Reference, parse_reference, prefix_and_name, repository_of};
 use wincimg_oci::remote::RegistryClient;
@@ -40,7 +40,7 @@ const JOBS: usize = 6;
 ///
 /// Copies between registries, OCI layouts and docker-archive files, and from a Docker daemon. The
 /// digest stays the same, unless --platform selects images of an index, --join adds them to another,
-/// or an archive lacks the original manifest.
+/// --manifest-format converts them, or an archive lacks the original manifest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg copy repo.mylan.k8s:8888/app:1.4 repo.mylan.k8s:8888/prod/app:1.4\n  \
@@ -62,8 +62,8 @@ pub(super) struct Copy {
 
 /// Push an OCI layout or archive to a registry
 ///
-/// The image keeps its digest, so what was scanned and signed is what is pushed. Attached SBOMs,
-/// provenance and signatures are pushed too.
+/// The image keeps its digest, so what was scanned and signed is what is pushed, unless
+/// --manifest-format converts it. Attached SBOMs, provenance and signatures are pushed too.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build . --host-build ltsc2022 --output oci:./app\n  \
@@ -95,6 +95,10 @@ struct CopyArgs {
     /// Do not copy attached artifacts: SBOMs, provenance, signatures
     #[arg(long)]
     no_referrers: bool,
+    /// Manifest format in the target; another than the source's changes the digest, so signatures and
+    /// other attached artifacts are not copied [default: the source's]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
+    manifest_format: Option<ManifestFormat>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
@@ -137,6 +141,8 @@ pub(super) struct ImageCopy {
     pub(super) existing: TagPolicy,
     /// True if attached artifacts are copied, too.
     pub(super) with_referrers: bool,
+    /// Manifest format; `None` keeps the source's.
+    pub(super) manifest_format: Option<ManifestFormat>,
 }
 
 pub(super) struct CopiedImage {
@@ -205,6 +211,7 @@ impl CopyArgs {
             platforms: self.platform.clone(),
             existing: tag_policy(self.join, self.replace),
             with_referrers: !self.no_referrers,
+            manifest_format: self.manifest_format,
         };
         let (registry, progress) = (&reader.registry, &reader.progress);
         let wanted = location.tag_or_digest();
@@ -251,6 +258,7 @@ impl ImageCopy {
         let joins = self.existing == TagPolicy::Join;
         let options = CopyOptions {
             platforms: self.platforms.clone(),
+            manifest_format: self.manifest_format,
             joins,
             ..CopyOptions::default()
         };

@@ -26,6 +26,7 @@ impl Build {
             platforms: Vec::new(),
             existing: self.tags.existing(),
             with_referrers: !self.documents.is_empty(),
+            manifest_format: None,
         };
         let pushed = pushed(delivered, copy.existing);
         for target in targets {

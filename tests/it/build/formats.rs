@@ -107,20 +107,34 @@ async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
 #[test(multi_thread)]
 async fn a_refused_push_names_the_commands_that_convert() {
     let site = Site::new();
-    let rule = |passed: &ProxiedRequest| match passed.method.as_str() {
-        "PUT" if passed.path.contains("/manifests/") => {
-            ProxyFault::Answer(415, Vec::new(), String::new())
+    let rule = |passed: &ProxiedRequest| {
+        let media_type = passed.header("content-type").unwrap_or_default();
+        match passed.method.as_str() {
+            "PUT" if media_type.starts_with("application/vnd.oci.") => {
+                ProxyFault::Answer(415, Vec::new(), String::new())
+            }
+            _ => ProxyFault::Pass,
         }
-        _ => ProxyFault::Pass,
     };
     let proxy = FaultProxy::start(site.host(), rule).await;
     let mut build = site.build("pause");
     build.args(["--host-build", "17763.973", "--tag", "1"]);
-    json_of(build.args(["--output", "oci:web"]));
+    json_of(build.args(["--output", "oci:web", "--sbom", "spdx"]));
     let image = format!("{}/web:1", proxy.host());
     let mut push = site.with_no_bases(&["push", "oci:web:1", &image]);
     let refused = push.fails(3, "registry/manifest-format", &["application/vnd.oci."]);
-    refused.advises(&["wincimg image mirror", "--manifest-format docker"]);
+    refused.advises(&["wincimg copy", "--manifest-format docker"]);
+
+    let mut push = site.with_no_bases(&["push", "oci:web:1", &image]);
+    push.args(["--manifest-format", "docker"]);
+    assert_contains!(push.tells(0), "the copy of the image has another digest");
+    let manifest = site.with_no_bases(&["manifest", &image]).prints();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let config = &manifest["config"];
+    for part in [&manifest, config, &manifest["layers"][0]] {
+        let media_type = part["mediaType"].as_str().unwrap();
+        assert!(media_type.starts_with("application/vnd.docker."), "{part}");
+    }
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub fn page() -> String {
         }
         if !profile.flags.is_empty() {
             text += &format!(
-                "\nCopies of Docker images require `image mirror` with `{}`.\n",
+                "\nCopies of Docker images require `{}`.\n",
                 profile.flags.join(" ")
             );
         }

@@ -325,10 +325,10 @@ fn access_hint(host: &str, is_known: bool, flags: &str) -> String {
 fn other_format(media_type: &str) -> &'static str {
     match ManifestFormat::from_media_type(media_type) {
         ManifestFormat::Oci => {
-            "use Docker's format: `wincimg build IMAGE --manifest-format docker`, or for an image in a registry `wincimg image mirror IMAGE --to HOST --manifest-format docker`"
+            "use Docker's format: `wincimg build IMAGE --manifest-format docker`, or for an image that exists `wincimg copy SRC DST --manifest-format docker`"
         }
         ManifestFormat::Docker => {
-            "use OCI's format: `wincimg build IMAGE --manifest-format oci`, or for an image in a registry `wincimg image mirror IMAGE --to HOST --manifest-format oci`"
+            "use OCI's format: `wincimg build IMAGE --manifest-format oci`, or for an image that exists `wincimg copy SRC DST --manifest-format oci`"
         }
     }
 }
