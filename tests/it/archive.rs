@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wincimg_common::diagnose::Diagnose;
 use wincimg_oci::archive::DockerArchive;
 use wincimg_oci::document::{
@@ -362,6 +362,23 @@ fn write_tar(file: &str, members: &[(&str, &[u8])]) {
     tar.into_inner().unwrap();
 }
 
+fn members_of(file: &str) -> Vec<(String, Vec<u8>)> {
+    let mut tar = tar::Archive::new(fs::File::open(file).unwrap());
+    let members = tar.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().display().to_string();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        (name, bytes)
+    });
+    members.collect()
+}
+
+fn write_members(file: &str, members: &[(String, Vec<u8>)]) {
+    let members = members.iter().map(|(name, bytes)| (&**name, &**bytes));
+    write_tar(file, &members.collect::<Vec<_>>());
+}
+
 /// `docker save app:1 IMAGE_ID` lists the tagged one alone.
 #[test]
 async fn an_image_that_only_the_list_has_is_one_of_several() {
@@ -375,15 +392,7 @@ async fn an_image_that_only_the_list_has_is_one_of_several() {
     images[0].put(&target, Some("app:1")).await;
     images[1].put(&target, None).await;
     target.finish().await.unwrap();
-    let mut tar = tar::Archive::new(fs::File::open(&file).unwrap());
-    let members = tar.entries().unwrap().map(|entry| {
-        let mut entry = entry.unwrap();
-        let name = entry.path().unwrap().display().to_string();
-        let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).unwrap();
-        (name, bytes)
-    });
-    let mut members: Vec<_> = members.collect();
+    let mut members = members_of(&file);
     let untagged = images[1].image.manifest();
     members.retain(|(_, bytes)| bytes != untagged.bytes());
     for (name, bytes) in &mut members {
@@ -394,11 +403,7 @@ async fn an_image_that_only_the_list_has_is_one_of_several() {
             *bytes = serde_json::to_vec(&index).unwrap();
         }
     }
-    let members: Vec<(&str, &[u8])> = members
-        .iter()
-        .map(|(name, bytes)| (&**name, &**bytes))
-        .collect();
-    write_tar(&file, &members);
+    write_members(&file, &members);
 
     let archive = DockerArchive::open(&file).await.unwrap();
     let error = archive.resolve(None).await.unwrap_err();
@@ -421,9 +426,43 @@ async fn a_layer_with_zstd_is_refused_with_what_reads_it() {
             ("layer.tar.zst", b"\x28\xb5\x2f\xfd and so on"),
         ],
     );
-    let error = DockerArchive::open(&file).await.unwrap_err();
+    let archive = DockerArchive::open(&file).await.unwrap();
+    let error = archive.resolve(None).await.unwrap_err();
     assert_contains!(error, "zstd");
     assert_contains!(error.diagnosis().hint.unwrap(), "skopeo copy", &file);
+}
+
+#[test]
+async fn an_image_that_cannot_be_read_does_not_hide_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(&dir, "app.tar");
+    let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
+    base().put(&target, Some("app:1")).await;
+    target.finish().await.unwrap();
+    let mut members = members_of(&file);
+    let saved = json!({
+        "Config": "other.json", "RepoTags": ["other:1"], "Layers": ["layer.tar.zst"],
+    });
+    for (name, bytes) in &mut members {
+        if *name == "manifest.json" {
+            let mut list: Vec<Value> = serde_json::from_slice(bytes).unwrap();
+            list.push(saved.clone());
+            *bytes = serde_json::to_vec(&list).unwrap();
+        }
+    }
+    let other = StandIn::new(ManifestFormat::Docker, OS_VERSION, &[(900, 9)]);
+    let mut add = |name: &str, bytes: &[u8]| members.push((name.to_owned(), bytes.to_vec()));
+    add("other.json", other.image.config().bytes());
+    add("layer.tar.zst", b"\x28\xb5\x2f\xfd and so on");
+    write_members(&file, &members);
+
+    let archive = DockerArchive::open(&file).await.unwrap();
+    let found = archive.resolve(Some("app:1")).await.unwrap();
+    assert_eq!(found.digest(), base().image.digest());
+    let error = archive.resolve(Some("other:1")).await.unwrap_err();
+    assert_contains!(error, "zstd");
+    let error = archive.resolve(None).await.unwrap_err();
+    assert_contains!(error, "several images", "app:1", "other:1");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use wincimg_common::shell::{command_line, quote};
 use super::format::{Members, SavedImage, blob_member, normalised};
 use crate::document::{
     Descriptor, Digest, Document, Hasher, ImageConfig, Index, MAX_DOCUMENT, Manifest,
-    ManifestFormat, Verbatim,
+    ManifestFormat, Verbatim, sha256,
 };
 use crate::layout::{IMAGE_NAME, Selection, select};
 use crate::local_images::ARCHIVE;
@@ -38,7 +38,13 @@ struct Contents {
 enum Blob {
     Member(String),
     Made(Bytes),
+    /// In place of the manifest of an image that has none because of an error, which is reported when
+    /// it is read.
+    Unmade(SavedImage),
 }
+
+/// Blobs of one image.
+type Blobs = Vec<(Digest, Blob)>;
 
 impl DockerArchive {
     /// Opens an archive and reads its table of contents.
@@ -99,7 +105,7 @@ impl DockerArchive {
     pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, Problem> {
         let member = match self.0.blobs.get(&blob.digest) {
             Some(Blob::Member(member)) => member.clone(),
-            Some(Blob::Made(_)) | None => blob_member(&blob.digest),
+            Some(Blob::Made(_) | Blob::Unmade(_)) | None => blob_member(&blob.digest),
         };
         self.0.range(&member)
     }
@@ -119,9 +125,9 @@ impl Contents {
             contents.index = Verbatim::<Index>::parse(bytes)
                 .map_err(|source| contents.unusable("index.json", source))?
                 .into_value();
-            contents.complete_index()?;
+            contents.complete_index();
         } else if contents.members.get("manifest.json").is_some() {
-            contents.make_manifests(contents.saved_images()?)?;
+            contents.make_manifests(contents.saved_images()?);
         } else {
             return Err(contents.broken("it has neither manifest.json nor index.json"));
         }
@@ -130,7 +136,7 @@ impl Contents {
 
     /// Adds the images that only `manifest.json` has, or has with all layers: Docker lists no image
     /// without a tag in `index.json`.
-    fn complete_index(&mut self) -> Result<(), Problem> {
+    fn complete_index(&mut self) {
         let mut saved = self.saved_images().unwrap_or_default();
         let place = |member: &str| self.members.get(member).copied();
         let (mut listed, mut incomplete) = (HashSet::new(), HashSet::new());
@@ -150,14 +156,14 @@ impl Contents {
                     listed.extend(place(&blob_member(&manifest.config.digest)));
                 }
                 // It may be any of the images, and is reported when it is read.
-                Err(_) if place(&blob_member(&entry.digest)).is_some() => return Ok(()),
+                Err(_) if place(&blob_member(&entry.digest)).is_some() => return,
                 Err(_) => {}
             }
         }
         saved.retain(|image| place(&image.config).is_some_and(|it| !listed.contains(&it)));
         let entries = &mut self.index.manifests;
         entries.retain(|entry| !incomplete.contains(&entry.digest));
-        self.make_manifests(saved)
+        self.make_manifests(saved);
     }
 
     /// Returns true if only `manifest.json` names the layers that the archive has of an image: Docker
@@ -184,15 +190,22 @@ impl Contents {
     }
 
     /// Generates the manifests of images that only `manifest.json` names.
-    fn make_manifests(&mut self, saved: Vec<SavedImage>) -> Result<(), Problem> {
+    fn make_manifests(&mut self, saved: Vec<SavedImage>) {
         for image in saved {
-            let manifest = self.manifest_of(&image)?;
-            let entry = manifest.descriptor(manifest.media_type());
-            self.blobs.insert(
-                manifest.digest().clone(),
-                Blob::Made(manifest.bytes().clone()),
-            );
-            let names = image.repo_tags.unwrap_or_default();
+            let names = image.repo_tags.clone().unwrap_or_default();
+            let (entry, blob) = match self.manifest_of(&image) {
+                Ok((manifest, parts)) => {
+                    self.blobs.extend(parts);
+                    let entry = manifest.descriptor(manifest.media_type());
+                    (entry, Blob::Made(manifest.bytes().clone()))
+                }
+                Err(_) => {
+                    let digest = sha256(image.config.as_bytes());
+                    let entry = Descriptor::new(ManifestFormat::Docker.manifest(), digest, 0);
+                    (entry, Blob::Unmade(image))
+                }
+            };
+            self.blobs.insert(entry.digest.clone(), blob);
             if names.is_empty() {
                 self.index.manifests.push(entry);
                 continue;
@@ -203,10 +216,10 @@ impl Contents {
                 self.index.manifests.push(entry);
             }
         }
-        Ok(())
     }
 
-    fn manifest_of(&mut self, image: &SavedImage) -> Result<Verbatim<Manifest>, Problem> {
+    /// Returns the manifest of an image, and where its configuration and layers are.
+    fn manifest_of(&self, image: &SavedImage) -> Result<(Verbatim<Manifest>, Blobs), Problem> {
         let config = Verbatim::<ImageConfig>::parse(self.read_member(&image.config)?)
             .map_err(|source| self.unusable(&image.config, source))?;
         let members = image.layers.as_deref().unwrap_or_default();
@@ -218,16 +231,16 @@ impl Contents {
             )));
         }
         let mut layers = Vec::with_capacity(members.len());
+        let mut parts = Vec::with_capacity(members.len() + 1);
         for (member, diff_id) in members.iter().zip(diff_ids) {
             let layer = self.layer(member, diff_id)?;
-            self.blobs
-                .insert(layer.digest.clone(), Blob::Member(member.clone()));
+            parts.push((layer.digest.clone(), Blob::Member(member.clone())));
             layers.push(layer);
         }
         let descriptor = config.descriptor(ManifestFormat::Docker.config());
-        self.blobs
-            .insert(config.digest().clone(), Blob::Member(image.config.clone()));
+        parts.push((config.digest().clone(), Blob::Member(image.config.clone())));
         Verbatim::new(Manifest::new(ManifestFormat::Docker, descriptor, layers))
+            .map(|manifest| (manifest, parts))
             .map_err(|source| self.unusable("manifest.json", source))
     }
 
@@ -272,6 +285,10 @@ impl Contents {
         match self.blobs.get(digest) {
             Some(Blob::Made(bytes)) => Ok(bytes.clone()),
             Some(Blob::Member(member)) => self.read_member(member),
+            Some(Blob::Unmade(image)) => {
+                let (manifest, _) = self.manifest_of(image)?;
+                Ok(manifest.bytes().clone())
+            }
             None => self.read_member(&blob_member(digest)),
         }
     }
