@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::document::{
     BASE_DIGEST, BASE_NAME, CREATED, ContainerConfig, Descriptor, Digest, History, Image,
-    ImageConfig, ManifestFormat, media_type,
+    ImageConfig, ManifestFormat,
 };
 use wincimg_windows::search_path;
 
@@ -33,7 +33,7 @@ pub(super) fn rebase(
     called: &BaseLabel<'_>,
 ) -> Result<Image, Problem> {
     let format = image.manifest().format();
-    let base = new.with_distributable_layers()?.in_format(format)?;
+    let base = new.in_format(format)?;
     let (own, own_ids): (Vec<_>, Vec<_>) = own.into_iter().unzip();
     let layers: Vec<Descriptor> = base.manifest().layers.iter().cloned().chain(own).collect();
     let config = image.config().edit(|config| {
@@ -59,14 +59,8 @@ pub(super) fn rebase(
         }
     })?;
     let manifest = image.manifest().edit(|manifest| {
-        let mut layers = layers;
-        for layer in &mut layers {
-            if media_type::is_foreign(&layer.media_type) {
-                layer.media_type = media_type::distributable(&layer.media_type);
-                layer.urls.clear();
-            }
-        }
         manifest.layers = layers;
+        manifest.make_layers_distributable();
         if manifest.config.digest != *config.digest() {
             manifest.config.digest = config.digest().clone();
             manifest.config.size = config.size();

@@ -72,7 +72,7 @@ impl Manifest {
 
     /// Gives foreign layers their ordinary media types and removes the URLs of all, so that clients
     /// pull them from the registry: containerd tries URLs first, whatever the type.
-    pub(crate) fn make_layers_distributable(&mut self) {
+    pub fn make_layers_distributable(&mut self) {
         for layer in &mut self.layers {
             layer.media_type = media_type::distributable(&layer.media_type);
             layer.urls.clear();

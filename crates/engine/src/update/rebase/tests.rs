@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 use serde_json::json;
+use wincimg_oci::document::{Platform, media_type, sha256};
 
 use super::*;
 
@@ -98,6 +99,32 @@ fn the_images_steps_stand_above_the_new_bases() {
     let image = config(json!([word("USER")]), 3);
     assert_eq!(texts(&image), ["new", "update", "CMD", "", ""]);
     assert_eq!(instructions(&image, &old), [None, None]);
+}
+
+#[test]
+fn no_layer_keeps_its_urls() {
+    let layer = |name: &str| {
+        let digest = sha256(name.as_bytes());
+        let mut layer = Descriptor::new(media_type::OCI_LAYER_GZIP, digest.clone(), 5);
+        layer.urls = vec![format!("https://vendor.lan/{name}")];
+        (layer, digest)
+    };
+    let above = |image: &Image, name: &str| {
+        let (layer, diff_id) = layer(name);
+        let made = image.append_layer(layer, diff_id, History::default());
+        made.unwrap()
+    };
+    let bare = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.1")).unwrap();
+    let (old, new) = (above(&bare, "old"), above(&bare, "new"));
+    let image = above(&old, "own");
+    let called = BaseLabel {
+        name: "base",
+        note: false,
+    };
+    let rebased = rebase(&image, (&old, &new), vec![layer("own")], &called).unwrap();
+    let layers = rebased.manifest().layers.iter();
+    let layers: Vec<_> = layers.map(|it| (&it.digest, it.urls.len())).collect();
+    assert_eq!(layers, [(&sha256(b"new"), 0), (&sha256(b"own"), 0)]);
 }
 
 #[test]
