@@ -42,14 +42,14 @@ use self::destinations::{
     cached_image, check_inputs, check_joined, check_output, destinations, is_created, output_place,
 };
 use self::image_name::{ImageName, tag_or_name};
-use self::metadata::{check_single, image_id, metadata};
+use self::metadata::{check_single, image_id, is_metadata, metadata};
 use self::other_names::other_tags;
 use self::steps::{cache_repository, write_steps};
 use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
 use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
-use super::output::{ReviewFormat, check_distinct, check_file, remove_file, write_annotations};
+use super::output::{ReviewFormat, check_distinct, check_file, remove_result, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, lock_command};
 use super::{
     CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
@@ -420,10 +420,10 @@ impl Build {
     }
 
     /// Removes the files about an earlier image: a script that goes on after an error must not read
-    /// them.
+    /// them. Others may be what the build reads.
     fn remove_results(&self) -> Result<(), Failure> {
         let mut files = self.metadata_file.iter().chain(&self.iidfile);
-        files.try_for_each(|file| remove_file(file))
+        files.try_for_each(|file| remove_result(file, is_metadata))
     }
 
     fn print_plans(

@@ -74,6 +74,9 @@ impl OutputFormat {
     }
 }
 
+/// Limit on the size of a file that [`remove_result`] removes.
+const LARGEST_RESULT: u64 = 1 << 20;
+
 /// Endings of file names, each with the name of its format.
 const ENDINGS: [(&str, &str); 8] = [
     (".spdx.json", "spdx"),
@@ -182,13 +185,17 @@ pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
     checked.map_err(|error| unwritable(path, error))
 }
 
-/// Removes what an earlier run wrote to a file, if anything.
-pub(super) fn remove_file(path: &Path) -> Result<(), Failure> {
-    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    if is_stdout(path) || !is_file {
+/// Removes a file, also at the end of a link, if its content is that of an earlier run.
+pub(super) fn remove_result(
+    path: &Path,
+    is_result: impl FnOnce(&[u8]) -> bool,
+) -> Result<(), Failure> {
+    let has_result = || files::read(path, LARGEST_RESULT).is_ok_and(|bytes| is_result(&bytes));
+    if is_stdout(path) || !has_result() {
         return Ok(());
     }
-    fs::remove_file(path).map_err(|error| unwritable(path, error))
+    let removed = path.canonicalize().and_then(fs::remove_file);
+    removed.map_err(|error| unwritable(path, error))
 }
 
 /// Rejects a file that two outputs name: the second would overwrite the first. What is written

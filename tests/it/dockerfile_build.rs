@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use predicates::Predicate as _;
 use serde_json::{Value, json};
@@ -256,11 +257,13 @@ fn layouts_of_other_programs_are_in_the_context() {
 fn a_failed_build_leaves_no_files_about_an_earlier_image() {
     let site = site("COPY none /x/", &[]);
     let written = ["--iidfile", "id", "--metadata-file", "m.json"];
-    for file in ["id", "m.json"] {
-        site.write(file, "old");
-    }
+    let old = format!("sha256:{}", "0".repeat(64));
+    site.write("real-id", &old);
+    symlink("real-id", site.path("id")).unwrap();
+    site.write("m.json", json!({"containerimage.digest": old}).to_string());
     build(&site, &written).fails(2, "dockerfile/invalid", &["none"]);
     assert!(!site.path("id").exists() && !site.path("m.json").exists());
+    assert!(site.path("id").is_symlink());
     for output in [
         ["--iidfile", "app/Dockerfile"],
         ["-o", "docker-archive:app/Dockerfile"],
@@ -268,6 +271,16 @@ fn a_failed_build_leaves_no_files_about_an_earlier_image() {
         build(&site, &output).fails(2, "usage", &["app/Dockerfile", "is built"]);
     }
     assert!(site.text("app/Dockerfile").starts_with("FROM"));
+}
+
+#[test]
+fn a_source_that_a_flag_names_as_output_is_not_removed() {
+    let site = site("COPY a.txt /x/", &["a.txt"]);
+    for flag in ["--iidfile", "--metadata-file"] {
+        let mut build = build(&site, &[flag, "app/a.txt"]);
+        build.fails(2, "dockerfile/invalid", &["a.txt", "builds write it"]);
+        assert_eq!(site.text("app/a.txt"), "a.txt");
+    }
 }
 
 #[test]
@@ -341,7 +354,7 @@ fn what_only_docker_builds_from_is_named() {
 fn a_pattern_does_not_follow_links_that_it_does_not_match() {
     let site = site("COPY a.* d/*.txt /x/", &["a.txt", "d/e.txt"]);
     for name in [".#a.txt", "d/latest"] {
-        std::os::unix::fs::symlink("/etc/passwd", site.path(&format!("app/{name}"))).unwrap();
+        symlink("/etc/passwd", site.path(&format!("app/{name}"))).unwrap();
     }
     let _pipe = std::os::unix::net::UnixListener::bind(site.path("app/pipe")).unwrap();
     assert_eq!(files(&plan(&site, &[])), ["x/a.txt", "x/e.txt"]);

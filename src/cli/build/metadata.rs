@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::Problem;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport};
 use wincimg_engine::publication::PlannedTag;
+use wincimg_oci::document::Digest;
 use wincimg_oci::store::is_local_image;
 
 /// Rejects several images without an index for a flag whose file is about one.
@@ -61,6 +62,14 @@ pub(super) fn metadata(delivered: &DeliveryReport) -> Value {
         (None, None) => {}
     }
     Value::Object(fields)
+}
+
+/// Returns true for what a build, also of buildx, wrote to one of these files.
+pub(super) fn is_metadata(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let is_id = text.starts_with("sha256:") && text.trim_end().parse::<Digest>().is_ok();
+    let fields = serde_json::from_str::<Map<String, Value>>(&text);
+    is_id || fields.is_ok_and(|fields| fields.contains_key("containerimage.digest"))
 }
 
 /// The image ID: the digest of the configuration, or of an index.
