@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use wincimg_registry::text::from_utf16;
 
 use super::bytes::{part, u32_at, u64_at};
 use super::pe::Pe;
@@ -47,7 +48,12 @@ pub(super) fn bundled_list<'a>(pe: &Pe<'a>, file: &'a [u8]) -> Option<&'a [u8]> 
 /// The packages of a `packages.config`. Those without a framework are tools: Chocolatey has files of
 /// the same form.
 pub(super) fn configured(bytes: &[u8]) -> Vec<FoundPackage> {
-    let text = String::from_utf8_lossy(bytes);
+    let utf16 = |bytes, order| from_utf16(bytes, order).unwrap_or_else(|cut| cut.before);
+    let text = match bytes {
+        [0xFF, 0xFE, text @ ..] => utf16(text, u16::from_le_bytes),
+        [0xFE, 0xFF, text @ ..] => utf16(text, u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    };
     // Elements in comments do not count.
     let mut parts = text.split("<!--");
     let first = parts.next().into_iter();

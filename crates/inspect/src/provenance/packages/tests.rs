@@ -239,6 +239,11 @@ fn a_site_has_the_packages_of_its_configuration_without_tools() {
     );
     let cut = &text[..text.len() / 2];
     assert_eq!(reported_by("packages.config", cut.as_bytes()).len(), 2);
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        let units = "\u{feff}".encode_utf16().chain(text.encode_utf16());
+        let bytes: Vec<u8> = units.flat_map(order).collect();
+        assert_eq!(reported_by("packages.config", &bytes).len(), 2);
+    }
 }
 
 #[test]
