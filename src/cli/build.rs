@@ -18,7 +18,7 @@ use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use wincimg_common::files::folder_of;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::{Quoted, Untrusted};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
@@ -178,7 +178,7 @@ fn annotation(text: &str) -> Result<(String, String), String> {
     let (key, value) = key_and_value(text.strip_prefix("manifest:").unwrap_or(text))?;
     if key.contains(':') {
         let expected = "expected KEY=VALUE, which is for the manifest of each image";
-        return Err(format!("invalid annotation {text:?}: {expected}"));
+        return Err(format!("invalid annotation {}: {expected}", Quoted(text)));
     }
     Ok((key, value))
 }

@@ -23,6 +23,7 @@ use wincimg_cluster::rollout::{
 use wincimg_cluster::workloads::{Workload, WorkloadList};
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::shell::quote;
+use wincimg_common::untrusted::Quoted;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Isolation;
@@ -262,7 +263,7 @@ impl CheckCompat {
         }
         for reference in &self.references {
             if workloads::is_manifest(Path::new(reference)) && Path::new(reference).is_file() {
-                let problem = format!("{reference:?} is a file, not an image");
+                let problem = format!("{} is a file, not an image", Quoted(reference));
                 return Err(Failure::usage(problem).hint(format!(
                     "type -f {} for workloads, and quote patterns: -f '*.yaml'",
                     quote(reference)
@@ -551,8 +552,9 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
             let meant = meant.filter(|meant| meant != typed);
             let meant = meant.map(|meant| format!("; did you mean {meant}?"));
             format!(
-                "invalid report {text:?}: expected FORMAT:FILE such as html:report.html, where \
+                "invalid report {}: expected FORMAT:FILE such as html:report.html, where \
                  FORMAT is one of {}{}",
+                Quoted(text),
                 names.join(", "),
                 meant.unwrap_or_default()
             )

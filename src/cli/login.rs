@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Silent;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::{HIDDEN, Untrusted};
+use wincimg_common::untrusted::{HIDDEN, Quoted, Untrusted};
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
 
@@ -69,7 +69,9 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     let bare = bare.strip_prefix("http://").unwrap_or(bare);
     let bare = bare.trim_end_matches('/');
     let prefix: RegistryPrefix = bare.parse().map_err(|error| match error {
-        PrefixError::Malformed(_) => format!("invalid registry {text:?}: expected HOST[:PORT]"),
+        PrefixError::Malformed(_) => {
+            format!("invalid registry {}: expected HOST[:PORT]", Quoted(text))
+        }
         other @ PrefixError::Refused(_) => other.to_string(),
     })?;
     if prefix.to_string() != prefix.host() {
@@ -124,7 +126,10 @@ impl Login {
         let before = user.split_once(':').map(|(name, _)| name);
         if user.is_empty() || before.is_some() {
             let shown = before.map_or_else(String::new, |name| format!("{name}:{HIDDEN}"));
-            let problem = format!("invalid user {shown:?}: expected a name without a colon");
+            let problem = format!(
+                "invalid user {}: expected a name without a colon",
+                Quoted(shown)
+            );
             return Err(Failure::usage(problem).hint("name it with --username NAME"));
         }
         let password = if self.password_stdin {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
+use wincimg_common::untrusted::Quoted;
 use wincimg_dockerfile::{ContextEntry, DOCKERFILE, RenderedDockerfile, render};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::plans;
@@ -124,8 +125,9 @@ fn bare_program(written: &RenderedImage) -> Option<String> {
     let words = plan.entrypoint.as_ref().or(plan.cmd.as_ref())?;
     let program = words.first().filter(|word| word.contains([' ', '\t']))?;
     Some(format!(
-        "an image built by BuildKit passes {program:?} to Windows without quotes, so the path ends \
-         at its first space; Docker's builder for Windows and `wincimg build` quote it"
+        "an image built by BuildKit passes {} to Windows without quotes, so the path ends at its first \
+         space; Docker's builder for Windows and `wincimg build` quote it",
+        Quoted(program)
     ))
 }
 

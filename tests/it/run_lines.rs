@@ -326,7 +326,7 @@ RUN New-Service -Name Second -BinaryPathName C:\second.exe -DisplayName Second; 
         (
             "RUN sc create x binPath= C:\\x.exe obj= .\\me",
             "dockerfile/not-understood",
-            r#"".\\me""#,
+            r#"".\me""#,
         ),
     ] {
         let failure = bench

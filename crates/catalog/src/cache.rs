@@ -8,6 +8,7 @@ use reqwest::Url;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files::{self, FolderLock, LARGEST_TEXT};
 use wincimg_common::progress::Progress;
+use wincimg_common::untrusted::Quoted;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, file_error};
 use wincimg_windows::update::Updates;
 
@@ -87,7 +88,10 @@ pub async fn refresh_updates(
             read.map_err(not_refreshed)?
         }
         Ok(_) if page.contains("://") => {
-            let problem = format!("invalid page {page:?}: expected https://… or a file");
+            let problem = format!(
+                "invalid page {}: expected https://… or a file",
+                Quoted(page)
+            );
             return Err(Problem::request("usage/address", problem).into());
         }
         _ => {

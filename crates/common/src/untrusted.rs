@@ -15,6 +15,16 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
     }
 }
 
+/// Displays a text in quotes, with backslashes as they are written: nobody finds them doubled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quoted<T>(pub T);
+
+impl<T: fmt::Display> fmt::Display for Quoted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", Untrusted(&self.0))
+    }
+}
+
 fn harmless(text: &str) -> Cow<'_, str> {
     let may_be_command = text.contains("##") || text.trim_start().starts_with("::");
     if !may_be_command && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -137,6 +147,13 @@ mod tests {
             assert_eq!(Untrusted(text).to_string(), shown);
         }
         assert_eq!(format!("{:<4}|", Untrusted("a")), "a   |");
+    }
+
+    #[test]
+    fn a_quoted_path_has_its_backslashes_once() {
+        for (text, shown) in [(r"C:\app\x", r#""C:\app\x""#), ("a\nb", r#""a\nb""#)] {
+            assert_eq!(Quoted(text).to_string(), shown);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
-use wincimg_common::untrusted::without_password;
+use wincimg_common::untrusted::{Quoted, without_password};
 
 use super::addresses::{AddressScope, is_metadata_name};
 
@@ -25,10 +25,10 @@ pub fn host_of(url: &Url) -> String {
 
 /// Parses the URL of a download.
 pub fn download_url(text: &str) -> Result<Url, String> {
-    let hidden = without_password(text);
+    let hidden = Quoted(without_password(text));
     let url: Url = text
         .parse()
-        .map_err(|error| format!("invalid URL {hidden:?}: {error}"))?;
+        .map_err(|error| format!("invalid URL {hidden}: {error}"))?;
     let secret = !url.username().is_empty() || url.password().is_some();
     match url.scheme() {
         // The image and its metadata would disclose it.
@@ -38,7 +38,7 @@ pub fn download_url(text: &str) -> Result<Url, String> {
         )),
         "http" | "https" => Ok(url),
         _ => Err(format!(
-            "invalid URL {hidden:?}: expected https:// or http://"
+            "invalid URL {hidden}: expected https:// or http://"
         )),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Component, Path};
 
 use wincimg_common::files::FolderEntryKind;
+use wincimg_common::untrusted::Quoted;
 
 use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
@@ -99,9 +100,9 @@ pub fn link(
     target: &Path,
 ) -> Result<Symlink, LayerError> {
     let refused = |problem| {
-        let (path, target) = (path.display(), target.display().to_string());
+        let (path, target) = (path.display(), Quoted(target.display()));
         LayerError::Refused(format!(
-            "symbolic link {path} points to {target:?}: {problem}"
+            "symbolic link {path} points to {target}: {problem}"
         ))
     };
     let mut names = Vec::new();

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use wincimg_common::untrusted::Quoted;
+
 use super::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
 /// A registry, optionally with a path: `repo.mylan.k8s:8888/apps`.
@@ -17,8 +19,9 @@ pub struct RegistryPrefix {
 pub enum PrefixError {
     /// Not `HOST[:PORT][/PREFIX]`.
     #[error(
-        "invalid registry {0:?}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port, and \
-         the prefix is in lower case"
+        "invalid registry {}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port, and \
+         the prefix is in lower case",
+        Quoted(.0)
     )]
     Malformed(String),
     /// A URL, with credentials, or without the user that a target on Docker Hub has.

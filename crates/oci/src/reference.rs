@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
-use wincimg_common::untrusted::{password, without_password};
+use wincimg_common::untrusted::{Quoted, password, without_password};
 
 /// Reference of an image: a repository of a registry with a tag, a digest, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,7 +77,8 @@ impl fmt::Display for Reference {
 /// A text that is not an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[error(
-    "invalid image reference {text:?}: {reason}; expected [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]"
+    "invalid image reference {}: {reason}; expected [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]",
+    Quoted(.text)
 )]
 #[diagnose(code = "usage/reference", blame = Request)]
 pub struct ReferenceError {

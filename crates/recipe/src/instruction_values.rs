@@ -1,6 +1,7 @@
 //! Values of Dockerfile instructions, which recipes have as keys: checked alike in both.
 
 use wincimg_common::diagnose::closest_match;
+use wincimg_common::untrusted::Quoted;
 
 /// Keywords of instructions.
 pub const KEYWORDS: [&str; 18] = [
@@ -44,9 +45,12 @@ pub fn check_trigger(keyword: &str) -> Result<(), String> {
 /// Checks a path that Docker on Windows takes as it is: with a drive it is absolute.
 pub fn check_absolute(text: &str) -> Result<(), String> {
     match text.split_once(':') {
-        Some((drive, inside)) if !inside.is_empty() && !inside.starts_with(['/', '\\']) => Err(
-            format!("{text:?} is not an absolute path: expected {drive}:/{inside}"),
-        ),
+        Some((drive, inside)) if !inside.is_empty() && !inside.starts_with(['/', '\\']) => {
+            Err(format!(
+                "{} is not an absolute path: expected {drive}:/{inside}",
+                Quoted(text)
+            ))
+        }
         _ => Ok(()),
     }
 }
@@ -57,11 +61,12 @@ pub fn check_volume(text: &str) -> Result<(), String> {
         return Err("a volume has an empty name".to_owned());
     }
     check_absolute(text)?;
+    let shown = Quoted(text);
     let (drive, inside) = text.split_once(':').unwrap_or(("C", text));
     let is_drive = drive.len() == 1 && drive.chars().all(|c| c.is_ascii_alphabetic());
     let is_path = inside.is_empty() || inside.starts_with(['/', '\\']);
     if !is_drive || !is_path || inside.contains([':', '*', '?', '"', '<', '>', '|']) {
-        return Err(format!("invalid volume {text:?}: expected C:/FOLDER"));
+        return Err(format!("invalid volume {shown}: expected C:/FOLDER"));
     }
     if drive.eq_ignore_ascii_case("C") && inside.trim_matches(['/', '\\']).is_empty() {
         return Err("the drive C: cannot be a volume: name a folder".to_owned());
@@ -69,14 +74,12 @@ pub fn check_volume(text: &str) -> Result<(), String> {
     let is_separator = |byte: &u8| matches!(byte, b'/' | b'\\');
     let mut pairs = inside.as_bytes().windows(2);
     if pairs.any(|pair| pair.iter().all(is_separator)) {
-        return Err(format!(
-            "invalid volume {text:?}: write each separator once"
-        ));
+        return Err(format!("invalid volume {shown}: write each separator once"));
     }
     if inside.len() == text.len() {
         let inside = inside.replace('\\', "/");
         return Err(format!(
-            "invalid volume {text:?}: Docker requires the drive: write C:{inside}"
+            "invalid volume {shown}: Docker requires the drive: write C:{inside}"
         ));
     }
     Ok(())

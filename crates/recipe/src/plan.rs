@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use toml::Spanned;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::{Quoted, Untrusted};
 use wincimg_iis::{IisSettings, server_config};
 use wincimg_images::shim;
 use wincimg_oci::document::ContainerConfig;
@@ -531,7 +531,8 @@ impl FromStr for LogPattern {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!(
-                "invalid log file {text:?}: expected a path such as C:\\logs\\*.log"
+                "invalid log file {}: expected a path such as C:\\logs\\*.log",
+                Quoted(text)
             ))
         }
     }

@@ -10,6 +10,7 @@ use wincimg_common::diagnose::{
     Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
 };
 use wincimg_common::files::{TextFile, missing_path_hint, similar_path};
+use wincimg_common::untrusted::Quoted;
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
 use wincimg_oci::reference::is_repository;
@@ -402,7 +403,8 @@ impl Recipe {
             if !variable.kind.accepts(&value) {
                 let expected = variable.kind.name();
                 let problem = format!(
-                    "invalid value {value:?} for the variable {name:?}: expected {expected}"
+                    "invalid value {} for the variable {name:?}: expected {expected}",
+                    Quoted(&value)
                 );
                 return Err(Problem::request("recipe/wrong-value", problem)
                     .excerpt(Some(typed(name, &value, true))));

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use wincimg_common::untrusted::Quoted;
+
 /// An invalid text, with the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {text:?}: expected {expected}")]
+#[error("invalid {what} {}: expected {expected}", Quoted(.text))]
 pub struct InvalidText {
     what: &'static str,
     text: String,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::Quoted;
 use wincimg_registry::name_folding::upcase;
 
 /// Path of a file or folder in an image, such as `C:\app\site`. Copies share the names, because a
@@ -224,8 +224,8 @@ fn check(name: &str, path: &str) -> Result<(), PathError> {
     match name_problem(name) {
         None => Ok(()),
         Some(problem) => Err(PathError(format!(
-            "invalid name {name:?} in \"{}\": {problem}",
-            Untrusted(path)
+            "invalid name {name:?} in {}: {problem}",
+            Quoted(path)
         ))),
     }
 }
@@ -236,27 +236,25 @@ impl FromStr for ImagePath {
     /// Accepts `C:\a\b`, `C:/a/b` and `/a/b`; a trailing separator is dropped.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_separator = |character| matches!(character, '/' | '\\');
-        let shown = Untrusted(text);
+        let shown = Quoted(text);
         let rest = match text.split_at_checked(2) {
             Some((drive, rest)) if drive.eq_ignore_ascii_case("c:") => rest,
             Some((drive, _))
                 if drive.ends_with(':') && drive.starts_with(|c: char| c.is_ascii_alphabetic()) =>
             {
                 let problem = "is not on C:, the only drive of an image";
-                return Err(PathError(format!("\"{shown}\" {problem}")));
+                return Err(PathError(format!("{shown} {problem}")));
             }
             _ => text,
         };
         let Some(inside) = rest.strip_prefix(is_separator) else {
             let expected = r"expected an absolute path in the image, C:\folder\file";
-            return Err(PathError(format!("invalid path \"{shown}\": {expected}")));
+            return Err(PathError(format!("invalid path {shown}: {expected}")));
         };
         let inside = inside.strip_suffix(is_separator).unwrap_or(inside);
         if rest.len() == text.len() && inside.starts_with(is_separator) {
             let expected = r"expected a path in the image, C:\folder\file";
-            return Err(PathError(format!(
-                "\"{shown}\" is a network path: {expected}"
-            )));
+            return Err(PathError(format!("{shown} is a network path: {expected}")));
         }
         let mut components = Vec::new();
         if !inside.is_empty() {

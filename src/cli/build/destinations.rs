@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wincimg_common::untrusted::Quoted;
 use wincimg_engine::definition::DOCKERFILES;
 use wincimg_engine::delivery::Destination;
 use wincimg_inspect::bases::parse_location;
@@ -14,6 +15,7 @@ use crate::cli::error::Failure;
 /// Error for an invalid output. A text that is not even a reference was meant as a path, so only
 /// the forms of paths help.
 pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
+    let shown = Quoted(text);
     if let Some(kind) = buildx_field(text, "type") {
         let expected = match (kind, buildx_field(text, "dest")) {
             ("docker", Some(file)) => format!("docker-archive:{file}"),
@@ -29,20 +31,20 @@ pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
             }
             _ => "oci:DIR or docker-archive:FILE".to_owned(),
         };
-        return Err(format!("invalid output {text:?}: expected {expected}"));
+        return Err(format!("invalid output {shown}: expected {expected}"));
     }
     parse_location(text).map_err(|error| match error {
         LocationError::Reference(_) | LocationError::NoPath { .. } => {
-            format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
+            format!("invalid output {shown}: expected oci:DIR or docker-archive:FILE")
         }
         LocationError::Meant { meant, .. } if meant.starts_with("did you mean") => {
-            format!("invalid output {text:?}: {meant}")
+            format!("invalid output {shown}: {meant}")
         }
         LocationError::Meant { .. } => {
             let path = text.strip_prefix("tar:").unwrap_or(text);
             let is_file = Path::new(path).extension().is_some() && !Path::new(path).is_dir();
             let scheme = if is_file { "docker-archive" } else { "oci" };
-            format!("invalid output {text:?}: expected {scheme}:{path}")
+            format!("invalid output {shown}: expected {scheme}:{path}")
         }
     })
 }

@@ -1,5 +1,6 @@
 //! `--tag`: a tag, or the whole name of an image as for `docker build -t`.
 
+use wincimg_common::untrusted::Quoted;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag, parse_reference, prefix_and_name};
 
@@ -38,7 +39,12 @@ pub(super) fn tag_or_name(text: &str) -> Result<ImageName, String> {
             ..ImageName::default()
         });
     }
-    let expected = || format!("invalid tag {text:?}: expected TAG, NAME:TAG or HOST/NAME:TAG");
+    let expected = || {
+        format!(
+            "invalid tag {}: expected TAG, NAME:TAG or HOST/NAME:TAG",
+            Quoted(text)
+        )
+    };
     if text.contains('@') {
         return Err(format!("{text:?} has a digest, which the build determines"));
     }

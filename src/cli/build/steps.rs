@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::{Quoted, Untrusted};
 use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
 use wincimg_engine::hybrid::CacheRepository;
 use wincimg_oci::reference::parse_reference;
@@ -11,7 +11,12 @@ use super::daemon::Worker;
 
 /// Parses `HOST[:PORT]/REPOSITORY`.
 pub(super) fn cache_repository(text: &str) -> Result<CacheRepository, String> {
-    let expected = || format!("invalid repository {text:?}: expected HOST[:PORT]/REPOSITORY");
+    let expected = || {
+        format!(
+            "invalid repository {}: expected HOST[:PORT]/REPOSITORY",
+            Quoted(text)
+        )
+    };
     let name = text.rsplit('/').next().unwrap_or_default();
     if name.contains([':', '@']) || !text.contains('/') {
         return Err(expected());

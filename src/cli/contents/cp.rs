@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
+use wincimg_common::untrusted::Quoted;
 use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
@@ -54,7 +55,7 @@ impl FromStr for PathInImage {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!(r"{text:?} names no path: expected IMAGE:C:\PATH");
+        let expected = || format!(r"{} names no path: expected IMAGE:C:\PATH", Quoted(text));
         let is_start = |rest: &str| {
             let rest = rest.as_bytes();
             match rest {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::files;
+use wincimg_common::untrusted::Quoted;
 use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
     ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
@@ -167,8 +168,10 @@ impl Inspect {
             Subject::Image(image) => image,
         };
         if let Some(property) = self.properties.first() {
-            let problem =
-                format!("unexpected argument {property:?}: properties are for a FILE.msi");
+            let problem = format!(
+                "unexpected argument {}: properties are for a FILE.msi",
+                Quoted(property)
+            );
             let hint = "inspect one image at a time";
             return Err(Failure::usage(problem).hint(hint));
         }

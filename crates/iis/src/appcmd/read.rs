@@ -1,5 +1,7 @@
 //! Reads `appcmd`'s arguments as configuration changes.
 
+use wincimg_common::untrusted::Quoted;
+
 use super::super::change::{
     IisChange, IisChangeError, NewSite, Result, app_pool, application, bindings, check_exists,
     entry_named, failure, folder_in, location, pairs, site_id, split_folder, take, unclear,
@@ -75,7 +77,8 @@ impl AppcmdArguments {
                 None if line.name.is_none() => line.name = Some(word.clone()),
                 None => {
                     return failure(format!(
-                        "the parameter {word:?} must begin with / or -: quote values with spaces"
+                        "the parameter {} must begin with / or -: quote values with spaces",
+                        Quoted(word)
                     ));
                 }
             }

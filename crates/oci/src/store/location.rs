@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::shell::{command_line, quote};
+use wincimg_common::untrusted::Quoted;
 
 use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
@@ -44,13 +45,16 @@ pub enum Location {
 pub enum LocationError {
     /// `oci:` or `docker-archive:` without a path, or with `-`: no image is read from stdin or written
     /// to stdout.
-    #[error("{text:?} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]")]
+    #[error(
+        "{} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]",
+        Quoted(.text)
+    )]
     NoPath {
         /// The text given.
         text: String,
     },
     /// A local file or folder without a scheme, or the short name of a base.
-    #[error("{text:?} {is}: {meant}")]
+    #[error("{} {is}: {meant}", Quoted(.text))]
     Meant {
         /// The text given.
         text: String,

@@ -1,6 +1,6 @@
 //! Built-in commands of cmd, except those on files.
 
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::Quoted;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
@@ -394,8 +394,8 @@ impl Cmd<'_, '_> {
             let is_program = |word: &&String| !word.starts_with('/') && *word != "\"\"";
             let program = words.iter().find(is_program).map_or("", String::as_str);
             let why = format!(
-                "start runs {:?}, which requires Windows",
-                program.replace('"', "")
+                "start runs {}, which requires Windows",
+                Quoted(program.replace('"', ""))
             );
             let instead = if tools::is_command_of_cmd(program) {
                 "leave out start, which runs a command of cmd in another cmd"
@@ -443,7 +443,7 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return error::unclear(format!("unsupported folder \"{}\"", Untrusted(&text)));
+            return error::unclear(format!("unsupported folder {}", Quoted(&text)));
         }
         let path = self.machine.path(&text)?;
         if !self.machine.has_folder(&path)? {
@@ -460,10 +460,7 @@ impl Cmd<'_, '_> {
                 || !operand.contains(['*', '?', '<', '>', '|'])
                     && !operand.chars().skip(2).any(|c| c == ':');
             if !is_path {
-                let why = format!(
-                    "Windows does not accept the path \"{}\"",
-                    Untrusted(operand)
-                );
+                let why = format!("Windows does not accept the path {}", Quoted(operand));
                 return Ok(self.machine.fail(1, why));
             }
             let path = self.machine.path(operand)?;

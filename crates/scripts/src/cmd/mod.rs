@@ -17,6 +17,7 @@ mod redirect;
 pub(super) use batch::is_batch;
 use batch::{BatchEnd, BatchFile};
 use parse::{CmdNode, SimpleCommand, Test};
+use wincimg_common::untrusted::Quoted;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
@@ -456,7 +457,10 @@ fn check_program_name(name: &str, line: &TracedText) -> Result<()> {
     let is_quoted = line.as_str().trim_start().starts_with('"');
     match name.split_once('/') {
         Some((program, _)) if !is_quoted && !program.ends_with(':') => {
-            let why = format!("cmd reads / as the beginning of a switch of {program:?}");
+            let why = format!(
+                "cmd reads / as the beginning of a switch of {}",
+                Quoted(program)
+            );
             Err(ScriptError::unclear(why).help("write \\ instead of /"))
         }
         _ => Ok(()),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use wincimg_common::untrusted::Quoted;
+
 use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::tools::QUOTE;
 use super::ast::{Argument, CommandAst, Expression, Statement};
@@ -135,7 +137,9 @@ impl BoundParameters {
                 _ if takes.0.ends_with("...") => {
                     ScriptError::unclear("more arguments than supported")
                 }
-                Ok(text) => ScriptError::fails(format!("unexpected argument {text:?}")).help(QUOTE),
+                Ok(text) => {
+                    ScriptError::fails(format!("unexpected argument {}", Quoted(text))).help(QUOTE)
+                }
                 Err(_) => ScriptError::fails("unexpected argument"),
             });
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wincimg_common::untrusted::Quoted;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::is_dash;
 
@@ -103,7 +104,8 @@ impl ScriptFile {
     fn read(machine: &Process<'_>, name: &str, is_core: bool) -> Result<Self> {
         if !is_script(name) {
             return error::unclear(format!(
-                "{name:?} is not a script file: expected a name that ends with .ps1"
+                "{} is not a script file: expected a name that ends with .ps1",
+                Quoted(name)
             ));
         }
         Self::read_any(machine, name, is_core)

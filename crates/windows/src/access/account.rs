@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 use sha1::{Digest, Sha1};
+use wincimg_common::untrusted::Quoted;
 use wincimg_registry::security::Sid;
 
 /// The accounts and groups of every image; Moby's `idtools` has the SIDs of the first two.
@@ -49,7 +50,8 @@ pub struct AccessAccount {
 /// A name that is not a well-known account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown account {text:?}: expected {}, IIS AppPool\\NAME, NT SERVICE\\NAME or S-1-…",
+    "unknown account {}: expected {}, IIS AppPool\\NAME, NT SERVICE\\NAME or S-1-…",
+    Quoted(.text),
     known()
 )]
 pub struct AccountError {

@@ -13,6 +13,8 @@ pub mod powershell;
 #[cfg(test)]
 mod tests;
 
+use wincimg_common::untrusted::Quoted;
+
 /// A Dockerfile's escape character: at a line's end it joins the next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Escape {
@@ -54,7 +56,8 @@ pub fn exec_command<S: AsRef<str>>(argv: &[S]) -> Result<String, QuotingError> {
         || program.contains(|c: char| c.is_ascii_control() || "\"<>|?*".contains(c))
     {
         return Err(QuotingError(format!(
-            "invalid program name {program:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
+            "invalid program name {}: it is empty, ends in a backslash or has one of \"<>|?* or a control character",
+            Quoted(program)
         )));
     }
     let place = argv.iter().position(|word| word.as_ref().contains('\0'));
