@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use wincimg_common::untrusted::Quoted;
 pub(super) use wincimg_windows::path::fold;
 use wincimg_windows::path::{ImagePath, name_problem};
 
@@ -39,7 +40,11 @@ pub struct LayerPath(String);
 
 /// Error of an invalid layer path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid name {name:?} in layer path {path:?}: {problem}")]
+#[error(
+    "invalid name {} in layer path {}: {problem}",
+    Quoted(.name),
+    Quoted(.path)
+)]
 pub struct PathError {
     path: String,
     name: String,
@@ -167,6 +172,9 @@ mod tests {
             error,
             r#"invalid name "b\nc" in layer path "a/b\nc": it has a control character"#
         );
+        let error = r"a/b\c".parse::<LayerPath>().unwrap_err().to_string();
+        let expected = r#"invalid name "b\c" in layer path "a/b\c": "#;
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]

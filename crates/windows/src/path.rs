@@ -224,7 +224,8 @@ fn check(name: &str, path: &str) -> Result<(), PathError> {
     match name_problem(name) {
         None => Ok(()),
         Some(problem) => Err(PathError(format!(
-            "invalid name {name:?} in {}: {problem}",
+            "invalid name {} in {}: {problem}",
+            Quoted(name),
             Quoted(path)
         ))),
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use wincimg_common::untrusted::Quoted;
 use wincimg_windows::base_contents::FileKind;
 use wincimg_windows::path::{fold, name_problem};
 
@@ -140,7 +141,8 @@ impl Draft<'_> {
         for name in names {
             if let Some(problem) = name_problem(name) {
                 return Err(refused(format!(
-                    "Windows does not accept the name {name:?}: {problem}"
+                    "Windows does not accept the name {}: {problem}",
+                    Quoted(name)
                 )));
             }
         }
