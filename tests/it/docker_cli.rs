@@ -7,6 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_inspect::bases::BaseImage;
@@ -248,6 +250,39 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     command
         .args(["--stage", "one=own/a", "--target=0"])
         .tells(2);
+}
+
+#[test(multi_thread = 2)]
+async fn a_daemon_copies_from_the_registry_of_bases_with_its_login_and_for_the_host() {
+    let site = site();
+    let windows = windows(&site).await;
+    let mirror = Site::new();
+    let (host, mirrored) = (site.host(), mirror.host());
+    let base = format!("{mirrored}/mcr/windows/nanoserver:10.0.17763.973");
+    let tool = format!("{mirrored}/mcr/own/tool:1");
+    let mut copy = mirror.with_no_bases(&["copy", &base, &tool]);
+    copy.assert().success();
+    let from = format!("FROM {host}/mcr/windows/nanoserver:1809\nRUN hostname\n");
+    let copied = "COPY --from=mcr.microsoft.com/own/tool:1 /a C:/a\n";
+    site.write("own/Dockerfile", from + copied);
+    let login = json!({"username": "bob", "password": "S3cretPW"});
+    let config = json!({"auths": {&mirrored: login}}).to_string();
+    site.write("config.json", config);
+
+    let mut command = site.command(&["build", "./own", "--host-build", "17763.973"]);
+    command
+        .args(["--base-registry", &format!("{mirrored}/mcr")])
+        .args(["--insecure-registry", &mirrored, "--plain-credentials"])
+        .args(["--engine=docker", "--docker-host", &windows.host()]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let asked = &windows.asked("/build")[0];
+    let sent = String::from_utf8_lossy(&asked.body);
+    let pinned = format!("COPY --from={tool}@sha256:");
+    assert!(sent.contains(&pinned), "{pinned}");
+    let logins = BASE64_STANDARD.decode(&asked.headers["x-registry-config"]);
+    let logins: Value = serde_json::from_slice(&logins.unwrap()).unwrap();
+    assert_eq!(logins[&mirrored]["username"], "bob", "{logins}");
 }
 
 #[test(multi_thread = 2)]

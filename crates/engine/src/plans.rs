@@ -286,15 +286,19 @@ impl BuildRequest {
     }
 
     /// The images of a Dockerfile to resolve, by their names in it: its bases and, for a daemon, those
-    /// to copy from whose Windows the host decides on.
+    /// to copy from that are for a Windows version, or in the registry of the bases.
     fn image_names<'s>(&self, stages: &'s Stages, hosts: &[TargetHost]) -> Vec<&'s str> {
         let mut names = stages.bases();
         if self.daemon_stages().is_none() || hosts.is_empty() {
             return names;
         }
         for (_, name) in stages.copied_images() {
-            let reference = self.base_registry.parse_dockerfile_name(name);
-            if matches!(reference, Ok(NamedBase::OfHost { .. })) && !names.contains(&name) {
+            let is_for_host = match self.base_registry.parse_dockerfile_name(name) {
+                Ok(NamedBase::OfHost { .. }) => true,
+                Ok(NamedBase::Exact(image)) => image.registry() == self.base_registry.0.host(),
+                Err(_) => false,
+            };
+            if is_for_host && !names.contains(&name) {
                 names.push(name);
             }
         }
@@ -539,7 +543,7 @@ enum StageBaseFound {
 /// The error of a search for a base; of one for other systems than Windows, at its stage.
 fn at_stage(stages: &Stages, base: &str, is_sent: bool, error: BoxError) -> BoxError {
     match error::search(&error) {
-        Some(ResolveError::NotForWindows { systems, .. }) => {
+        Some(ResolveError::NotForWindows { systems, .. }) if stages.bases().contains(&base) => {
             stages.base_of_other_system(base, systems, is_sent).into()
         }
         _ => error,

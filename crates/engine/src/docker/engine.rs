@@ -85,8 +85,11 @@ impl<'a> DockerEngine<'a> {
                 tracing::debug!("docker: {}", verdict.reason());
             }
         }
+        let of_stages = publication.images.iter();
+        let of_stages = of_stages.flat_map(|image| image.planned.stages.bases.values());
         let mut hosts: Vec<&str> = bases()
-            .filter_map(|base| base.reference())
+            .chain(of_stages)
+            .filter_map(PlannedBase::reference)
             .map(Reference::registry)
             .collect();
         hosts.sort_unstable();
