@@ -333,6 +333,43 @@ fn files_of_one_windows_version_are_not_for_hosts_of_several() {
 }
 
 #[test]
+fn files_of_another_windows_than_the_base_are_noted() {
+    let site = Site::new();
+    let nano = format!("{}/mcr/windows/nanoserver:10.0.20348.2402", site.host());
+    let lines = format!("FROM {BASE}\nCOPY --from={nano} /License.txt /x/\n");
+    site.write("app/Dockerfile", lines);
+    let output = build(&site, &["--dry-run"]).output().unwrap();
+    let expected = note(&[&nano, "20348", "gets build 17763"]);
+    says(&stderr(&output), &expected);
+
+    let registry = FakeRegistry::start();
+    let layer = registry.layer(tar_of(&[("a.dll", "dll")]));
+    let config = json!({"os": "linux", "architecture": "amd64"});
+    let image = registry.image_of(&config, &[layer]);
+    let host = registry.host();
+    let one = ["--insecure-registry", host.as_str(), "--dry-run"];
+    let two = [&one[..], &["--host-build", "20348.2402"]].concat();
+    // Windows 2004 has the name of Ubuntu 20.04.
+    for (tag, hosts, is_noted) in [
+        ("1.0-ltsc2022", &one[..], true),
+        ("1.0-1809", &one, false),
+        ("focal-2004", &one, false),
+        ("focal-2004", &two, false),
+    ] {
+        registry.tag("core", tag, &image);
+        let core = format!("{host}/core:{tag}");
+        let lines = format!(
+            "FROM --platform=linux/amd64 {core} AS core\nFROM {BASE}\nCOPY --from=core /a.dll /x/\n"
+        );
+        site.write("app/Dockerfile", lines);
+        let output = build(&site, hosts).output().unwrap();
+        let printed = stderr(&output);
+        assert!(output.status.success(), "{printed}");
+        assert_eq!(printed.contains("is for build"), is_noted, "{printed}");
+    }
+}
+
+#[test]
 fn what_only_docker_builds_from_is_named() {
     let site = site("ENV A=1", &[]);
     site.write("context.tar.gz", [0x1f, 0x8b]);

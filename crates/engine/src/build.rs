@@ -241,11 +241,11 @@ impl BuildRequest {
         supply: &mut DownloadSet,
         ctx: &BuildContext<'_>,
     ) -> Result<(), BoxError> {
+        let mut reported = notes(images);
         self.evaluate(images, false, supply, ctx).await?;
         // New facts may require further ones.
         loop {
             let unread = load_contents(images, purpose, ctx).await?;
-            let reported = notes(images);
             let lacking = self.evaluate(images, true, supply, ctx).await;
             let is_last =
                 lacking.is_err() || !images.iter().any(|image| image.stages.requires_contents);
@@ -255,9 +255,11 @@ impl BuildRequest {
                 }
             }
             let lacking = lacking?;
-            for note in notes(images).difference(&reported) {
+            let known = notes(images);
+            for note in known.difference(&reported) {
                 ctx.reporter.note(note);
             }
+            reported = known;
             if let Some((lock, written)) = supply.write_lock(ctx.progress.as_ref())? {
                 ctx.reporter.note(&format_args!(
                     "{lock}: {} new, {} changed, {} unchanged",

@@ -124,6 +124,14 @@ impl PlannedImage {
         needs
     }
 
+    /// Adds a note for the author of the definition, once.
+    fn add_note(&mut self, note: String) {
+        let notes = &mut self.plan.notes;
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
     /// The version of its host, for reports.
     pub fn host_build(&self) -> Option<String> {
         self.plan.host_build.map(|version| version.to_string())

@@ -51,17 +51,16 @@ impl<'a> ImageExtractor<'a> {
         let named = self.request.base_registry.parse_dockerfile_name(name)?;
         // The host decides on the Windows of other names.
         if matches!(named, NamedBase::Exact(_)) {
-            self.check_windows(name, &named)?;
+            self.check_windows(name, named.windows().map(|version| version.build))?;
         }
         self.find(&named, hosts).await
     }
 
-    /// Rejects the name of one Windows version for bases of several: all would get its files.
-    pub(super) fn check_windows(&self, name: &str, named: &NamedBase) -> Result<(), Problem> {
-        let Some(windows) = named.windows().filter(|_| self.builds.len() > 1) else {
+    /// Rejects the name of one Windows build for bases of several: all would get its files.
+    pub(super) fn check_windows(&self, name: &str, build: Option<u32>) -> Result<(), Problem> {
+        let Some(own) = build.filter(|_| self.builds.len() > 1) else {
             return Ok(());
         };
-        let own = windows.build;
         let Some(other) = self.builds.iter().find(|build| **build != own) else {
             return Ok(());
         };
@@ -208,6 +207,15 @@ impl<'a> ImageExtractor<'a> {
         files.entries = Some(entries);
         Ok(())
     }
+}
+
+/// Windows 2004, which has the name of Ubuntu 20.04.
+const LIKE_UBUNTU: u32 = 19_041;
+
+/// The Windows build that the files of a Linux image are for, by its name.
+pub(super) fn windows_of_linux(named: &NamedBase) -> Option<u32> {
+    let build = named.windows()?.build;
+    (build != LIKE_UBUNTU).then_some(build)
 }
 
 fn has_digest(name: &str) -> bool {

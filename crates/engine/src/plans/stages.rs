@@ -19,7 +19,7 @@ use wincimg_recipe::Instructions;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
 
-use super::image_files::ImageExtractor;
+use super::image_files::{ImageExtractor, windows_of_linux};
 use super::{MissingInputs, PlannedBase, PlannedImage};
 use crate::downloads::DownloadSet;
 
@@ -172,8 +172,7 @@ impl EvaluationPass<'_> {
         if image.stages.is_stable(self.is_seen) {
             return Ok(());
         }
-        let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
-        let outcome = match self.outcome(&mut image.stages, &hosts).await? {
+        let outcome = match self.outcome(image).await? {
             Ok(outcome) => outcome,
             Err(error) => {
                 let is_rehearsal = self.supply.is_offline();
@@ -186,7 +185,7 @@ impl EvaluationPass<'_> {
                 lacking.needs_contents.insert(needed);
                 // The other lines are known.
                 image.stages.inputs.omits_unread = true;
-                self.outcome(&mut image.stages, &hosts).await??
+                self.outcome(image).await??
             }
         };
         image.stages.needs.extend(outcome.needs);
@@ -206,11 +205,8 @@ impl EvaluationPass<'_> {
         } else if self.supply.is_offline() {
             lacking.needs_download.extend(outcome.unclear);
         }
-        let known = &mut image.plan.notes;
         for note in outcome.notes {
-            if !known.contains(&note) {
-                known.push(note);
-            }
+            image.add_note(note);
         }
         Ok(())
     }
@@ -219,18 +215,21 @@ impl EvaluationPass<'_> {
     /// The inner error is that of the instructions.
     async fn outcome(
         &mut self,
-        on: &mut StageBases,
-        hosts: &[HostBuild],
+        image: &mut PlannedImage,
     ) -> Result<Result<EvaluationResult, StageError>, BoxError> {
+        let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
         loop {
-            for (name, paths) in std::mem::take(&mut on.inputs.lacking) {
-                for base in self.images_named(&name, on, hosts).await? {
+            for (name, paths) in std::mem::take(&mut image.stages.inputs.lacking) {
+                for base in self.images_named(&name, &image.stages, &hosts).await? {
+                    if let Some(note) = self.other_windows(&name, &base, image) {
+                        image.add_note(note);
+                    }
                     let files = self.images.extract(&base, &paths).await?;
-                    let here = on.inputs.files.entry(name.clone()).or_default();
+                    let here = image.stages.inputs.files.entry(name.clone()).or_default();
                     here.add(&paths, files);
                 }
             }
-            let inputs = &mut on.inputs;
+            let inputs = &mut image.stages.inputs;
             if self.leave_to_windows(inputs) {
                 inputs.wants = self
                     .evaluate_once(inputs)
@@ -308,6 +307,32 @@ impl EvaluationPass<'_> {
         self.images.resolve(name, hosts).await
     }
 
+    /// Note for files of an image for another Windows version than its name or the base has. Those
+    /// of stages have theirs.
+    fn other_windows(
+        &self,
+        name: &str,
+        found: &PlannedBase,
+        image: &PlannedImage,
+    ) -> Option<String> {
+        if image.stages.bases.contains_key(name) || self.stages.is_local(name) {
+            return None;
+        }
+        let registry = &self.images.request.base_registry;
+        let named = registry.parse_dockerfile_name(name).ok()?;
+        if let Some(note) = super::other_windows(name, &named, found, image.host.as_ref()?) {
+            return Some(note);
+        }
+        let own = image.base.os_version?.build;
+        let build = match found.os_version {
+            Some(version) => version.build,
+            None => windows_of_linux(&named)?,
+        };
+        (build != own).then(|| {
+            format!("{name} is for build {build} of Windows, and the base has build {own}")
+        })
+    }
+
     /// The Windows image in place of a stage for another platform.
     async fn windows_replacement(
         &self,
@@ -335,7 +360,7 @@ impl EvaluationPass<'_> {
         } else {
             let base_registry = &self.images.request.base_registry;
             let named = base_registry.parse_dockerfile_name(name)?;
-            self.images.check_windows(name, &named)?;
+            self.images.check_windows(name, windows_of_linux(&named))?;
             Location::Registry(match named {
                 NamedBase::Exact(reference) => reference,
                 NamedBase::OfHost { name, .. } => name.repository,
