@@ -122,7 +122,7 @@ impl<'a> BuildStatus<'a> {
                 task.done(if vertex.cached { "cached" } else { "done" });
             }
         } else if vertex.error.contains(CANCELED) {
-            tracing::debug!("canceled: {}", vertex.name);
+            tracing::debug!("canceled: {}", one_line(&vertex.name));
         } else if is_step && self.failed.is_none() {
             self.failed = Some((vertex.digest, vertex.error));
         } else {

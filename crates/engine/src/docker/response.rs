@@ -120,7 +120,7 @@ pub(super) struct DaemonFailure {
 impl Message {
     pub(super) fn read(line: &[u8]) -> Self {
         let Ok(Value::Object(message)) = serde_json::from_slice(line) else {
-            tracing::debug!("docker: {}", String::from_utf8_lossy(line).trim_end());
+            tracing::debug!("docker: {}", one_line(&String::from_utf8_lossy(line)));
             return Self {
                 stream: Some(String::from_utf8_lossy(line).into_owned()),
                 ..Self::default()

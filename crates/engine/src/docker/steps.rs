@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wincimg_common::progress::{Progress, Task};
+use wincimg_common::untrusted::without_passwords;
 
 use super::response::one_line;
 
@@ -63,7 +64,7 @@ impl OutputTail {
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         self.returned = false;
-        let line = line.trim_end();
+        let line = without_passwords(line.trim_end());
         // The daemon's own lines, about containers and images in between, begin with an arrow.
         let is_own = line.starts_with(" --->") || line.starts_with("Removing intermediate");
         if line.trim().is_empty() || is_own {
@@ -73,7 +74,7 @@ impl OutputTail {
         if self.lines.len() == LINES {
             self.lines.pop_front();
         }
-        self.lines.push_back(line.to_owned());
+        self.lines.push_back(line);
     }
 
     pub(crate) fn into_lines(mut self) -> Vec<String> {
@@ -178,12 +179,12 @@ mod tests {
             "\n",
             " ---> Running in 5678\n",
             "fir",
-            "st\r\nsecond\n\nlast",
+            "st\r\nfatal: 'https://bob:SECRET@repo.lan/x'\n\nlast",
         ]);
         let step = step.unwrap();
         assert_eq!((step.number, step.count), (2, 2));
         assert_eq!(step.instruction, "RUN a \\ https://***@repo.lan/x");
-        assert_eq!(output, ["first", "second", "last"]);
+        assert_eq!(output, ["first", "fatal: 'https://***@repo.lan/x'", "last"]);
     }
 
     #[test]
