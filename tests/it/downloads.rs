@@ -678,6 +678,17 @@ fn a_query_is_not_printed_and_a_lock_file_with_one_is_warned_about() {
 }
 
 #[test]
+fn a_plan_shows_no_query() {
+    let site = Site::new();
+    let recipe = "name = \"app\"\nbase = \"nanoserver\"\n[variables.token]\ndefault = \"\"\n[[files]]\n\
+         url = \"https://repo.lan/a.bin?sig=${token}\"\nto = 'C:\\a.bin'\n";
+    site.write("app/recipe.toml", recipe);
+    let shown = build(&site, &["--dry-run", "--set", "token=SECRET"]).prints();
+    assert_contains!(shown, "https://repo.lan/a.bin");
+    assert!(!shown.contains("SECRET"), "{shown}");
+}
+
+#[test]
 fn curl_follows_redirects_with_location() {
     let (site, server) = (site_with_servercore(), FileServer::with("/new", tool()));
     server.redirect("/old", "/new");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
+use wincimg_common::untrusted::public_url;
 use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{
     Archive, ArchiveError, ArchiveFormat, ArchiveLocation, Archives, Member,
@@ -228,10 +229,13 @@ impl fmt::Display for FileSource {
         match self {
             Self::Disk(source) | Self::Folder(source) => write!(f, "{}", source.path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
-            Self::Download(file) => match &file.digest {
-                Some(digest) => write!(f, "{} ({digest})", file.url),
-                None => f.write_str(&file.url),
-            },
+            Self::Download(file) => {
+                let url = public_url(&file.url);
+                match &file.digest {
+                    Some(digest) => write!(f, "{url} ({digest})"),
+                    None => f.write_str(&url),
+                }
+            }
             Self::Member(member) => member.fmt(f),
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::Brought(file) => f.write_str(&file.from),
