@@ -1,7 +1,7 @@
-//! Flags of `docker build` and buildx that `build` does not have, or has with other values.
+//! Flags of `docker build`, buildx and kaniko that `build` does not have, or has with other values.
 
 /// Flags, and what to do in their place. The table in `docs/guide/coming-from.md` has each of them.
-const IN_PLACE: [(&[&str], &str); 18] = [
+const IN_PLACE: [(&[&str], &str); 23] = [
     (
         &["--load"],
         "write --output docker-archive:FILE, then run `docker load -i FILE`",
@@ -67,6 +67,17 @@ const IN_PLACE: [(&[&str], &str); 18] = [
     (
         &["--allow", "--disable-content-trust", "--policy"],
         "remove it: it has no meaning for Windows images",
+    ),
+    (&["--destination"], "write -t NAME --push"),
+    (&["--dockerfile"], "write --file"),
+    (
+        &["--no-push", "--tar-path"],
+        "write --output docker-archive:FILE",
+    ),
+    (&["--registry-mirror"], "write --base-registry"),
+    (
+        &["--digest-file"],
+        "write --metadata-file, which has the digest",
     ),
 ];
 

@@ -74,6 +74,8 @@ fn a_flag_of_docker_build_is_answered_with_what_to_do() {
         ("-c", "--memory and --isolation"),
         ("-m", "--memory"),
         ("--network=host", "default network"),
+        ("--destination=a/b:1", "-t NAME --push"),
+        ("--digest-file=a", "--metadata-file"),
         // With another value than here.
         ("--provenance=mode=max", "--provenance without"),
         ("--builder=desktop-linux", "--docker-host"),
