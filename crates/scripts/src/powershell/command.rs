@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wincimg_windows::quoting::powershell::native_command_line;
 
 use super::super::error::{self, Ends, Result, ScriptError, ScriptErrorKind};
-use super::super::process::is_nul;
+use super::super::process::{PathState, is_nul};
 use super::super::tools;
 use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
@@ -28,7 +28,7 @@ impl Shell<'_, '_> {
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let mut input: Option<PsValue> = None;
         let mut status = None;
-        let filters = self.filters_of_listing(pipeline);
+        let mut filters = self.filters_of_listing(pipeline);
         let mut listed = None;
         self.pipeline_length = pipeline.elements.len();
         for element in &pipeline.elements {
@@ -45,6 +45,9 @@ impl Shell<'_, '_> {
                     let run = |shell: &mut Self| shell.command(command, input);
                     let (value, after) = self.in_pipeline(status.take(), run)?;
                     status = Some(after);
+                    if listed.is_none() && self.lists_all_first(command, &value) {
+                        filters = None;
+                    }
                     if filters.is_some() && listed.is_none() {
                         let folder = self.machine.folder.clone();
                         listed = Some((command, value.clone(), folder, self.machine.changes));
@@ -94,6 +97,23 @@ impl Shell<'_, '_> {
         let is_renamed = command(next, "rename-item").is_some();
         let is_over = command(next, "select-object").is_some_and(ends_listing);
         (!is_renamed && !is_over).then_some(filters)
+    }
+
+    /// Returns true for a listing that is complete before its first item is passed on: PowerShell 7
+    /// sorts the files, after the folders.
+    fn lists_all_first(&self, command: &CommandAst, listed: &PsValue) -> bool {
+        let may_recurse = |argument: &Argument| match argument {
+            Argument::Parameter { name, .. } => name.starts_with(['r', 's', 'd']),
+            Argument::Splat(_) => true,
+            Argument::Value(_) => false,
+        };
+        let is_file = |item: &PsValue| match item {
+            PsValue::Listed(path) => matches!(self.machine.path_state(path), Ok(PathState::File)),
+            _ => false,
+        };
+        self.is_core
+            && !command.arguments.iter().any(may_recurse)
+            && listed.clone().items().iter().all(is_file)
     }
 
     fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
