@@ -512,10 +512,14 @@ impl Build {
     }
 
     fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {
+        // There is no image if no host has one.
+        let Some(id) = image_id(delivered) else {
+            return Ok(());
+        };
         if let Some(file) = &self.metadata_file {
             write_result(Some(file), |out| write_json(&metadata(delivered), out))?;
         }
-        if let (Some(file), Some(id)) = (&self.iidfile, image_id(delivered)) {
+        if let Some(file) = &self.iidfile {
             write_result(Some(file), |out| write!(out, "{id}"))?;
         }
         Ok(())

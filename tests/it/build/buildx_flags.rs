@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::failure::Fails;
-use crate::site::{Site, each, json_of, stderr};
+use crate::site::{Site, answer_of, each, json_of, stderr};
 
 const HOST: &str = "17763.973";
 const OTHER: &str = "20348.2402";
@@ -136,6 +136,22 @@ fn every_name_gets_what_was_built() {
             let output = site.command(&sbom).output().unwrap();
             assert!(output.status.success(), "{}", stderr(&output));
         }
+    }
+}
+
+#[test]
+fn a_build_without_an_image_writes_no_result() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "14393.3750", "--host-build", "18362.700"]);
+    command.args([
+        "-o", "oci:out", "--metadata-file", "meta.json", "--iidfile", "id",
+    ]);
+    let (code, answer) = answer_of(&mut command);
+    assert_eq!((code, &answer["images"]), (1, &json!([])), "{answer}");
+    assert_eq!(each(&answer["failed"], "code").len(), 2, "{answer}");
+    for file in ["meta.json", "id"] {
+        assert!(!site.path(file).exists(), "{file}");
     }
 }
 
