@@ -10,9 +10,10 @@ use wincimg_layer::EntryContent;
 use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::{FileSource, PlannedContent};
 
+use super::error::StepError;
 use super::files::{Files, Folder};
 use super::{StageBaseImage, StageError, Stages, run};
-use crate::instruction::{FromInstruction, InstructionKind};
+use crate::instruction::{CopyInstruction, FromInstruction, InstructionKind};
 use crate::lint::names_linux;
 use crate::source::{Dockerfile, Instruction};
 use crate::{ContextContent, ContextEntry, RenderedDockerfile};
@@ -31,21 +32,22 @@ impl Stages {
         Err(StageError::Request(problem, Some(hint)))
     }
 
-    /// Refuses flags and here-documents of `RUN`. A stage for Linux has another error, once its base
-    /// is known.
+    /// Refuses flags and here-documents that only `BuildKit` supports. A stage for Linux has another
+    /// error, once its base is known.
     fn check_flags(&self) -> Result<(), StageError> {
         let stages = self.needed();
         let stages = stages.filter(|(index, _)| !names_linux(self.base_of(*index)));
         let errors = stages.flat_map(|(index, stage)| {
             let steps = stage.steps.iter();
-            steps.filter_map(move |step| match &step.kind {
-                InstructionKind::Run(line) => {
-                    let checked =
-                        run::check_flags(line).map_err(|error| self.run_error(index, &error));
-                    let checked = checked.and_then(|()| self.check_document(index, line));
-                    Some(self.error(step, checked.err()?))
-                }
-                _ => None,
+            steps.filter_map(move |step| {
+                let checked = match &step.kind {
+                    InstructionKind::Run(line) => run::check_flags(line)
+                        .map_err(|error| self.run_error(index, &error))
+                        .and_then(|()| self.check_document(index, line)),
+                    InstructionKind::Copy(copy) => check_copy(copy),
+                    _ => Ok(()),
+                };
+                Some(self.error(step, checked.err()?))
             })
         });
         StageError::all(errors.collect()).map_or(Ok(()), Err)
@@ -172,6 +174,23 @@ impl Stages {
         }
         Ok(sources)
     }
+}
+
+/// Refuses what a daemon's builder ignores without a word.
+fn check_copy(copy: &CopyInstruction) -> Result<(), StepError> {
+    let ignored = if copy.checksum.is_some() {
+        "--checksum"
+    } else if !copy.excluded.is_empty() {
+        "--exclude"
+    } else if copy.unpack.is_some() {
+        "--unpack"
+    } else if !copy.documents.is_empty() {
+        "here-documents"
+    } else {
+        return Ok(());
+    };
+    let problem = format!("only BuildKit supports {ignored}: a Docker daemon ignores it");
+    Err(StepError::hinted(problem, "omit --engine docker"))
 }
 
 /// Line and columns of the image in `--from`.

@@ -556,6 +556,29 @@ fn a_here_document_for_windows_is_sent_only_to_buildkit() {
 }
 
 #[test]
+fn what_a_daemon_ignores_in_copies_is_not_sent_to_it() {
+    let digest = "0".repeat(64);
+    let text = format!(
+        "FROM {BASE}\nCOPY --link a.txt C:/a/\nADD --checksum=sha256:{digest} https://a.lan/a.zip C:/\n\
+         COPY --exclude=*.pdb a.txt C:/b/\nCOPY <<a.txt C:/c/\nx\na.txt\nADD a.txt C:/d/\n"
+    );
+    let error = read(&text, &[]).check_for_daemon().unwrap_err();
+    assert_eq!(failed_lines(&error), [3, 4, 5]);
+    let lines = error.failed_lines();
+    let messages: Vec<_> = lines.map(|it| (it.message, it.hint)).collect();
+    for (what, (message, hint)) in ["--checksum", "--exclude", "here-documents"]
+        .iter()
+        .zip(&messages)
+    {
+        assert!(
+            message.contains(&format!("only BuildKit supports {what}")),
+            "{message}"
+        );
+        assert_eq!(hint.as_deref(), Some("omit --engine docker"));
+    }
+}
+
+#[test]
 fn an_image_replaces_a_stage_that_others_are_based_on() {
     let text =
         format!("FROM {BASE} AS one\nRUN one.exe\nFROM one\nCOPY --from=one C:/x.txt C:/y.txt\n");
