@@ -480,7 +480,11 @@ impl Session<'_> {
         let is_known = self.unknown.is_empty() && self.unknown_values.borrow().is_empty();
         match &self.missing_action {
             _ if is_of_windows(condition) => Err(MsiError::Fails(why)),
-            _ if !is_known => Ok(()),
+            _ if !is_known => {
+                let note = format!("{why} (unless what is unknown decides it)");
+                self.notes.push(note);
+                Ok(())
+            }
             None => Err(MsiError::Fails(why)),
             Some(name) if self.is_skipped(name) => Err(MsiError::unsupported(format!(
                 "{why} (unless a skipped action, such as {name}, decides it: set its property on the line)"
