@@ -113,13 +113,10 @@ const SYSTEM_PROPERTIES: [(&str, &str); 23] = [
     ("ACTION", "INSTALL"),
 ];
 
-/// Returns true for a condition that only properties of Windows decide.
-fn is_of_windows(condition: &str) -> bool {
-    let is_own = |symbol: &str| {
-        let mut own = SYSTEM_PROPERTIES.iter();
-        ["Installed", "Version9X"].contains(&symbol) || own.any(|(name, _)| *name == symbol)
-    };
-    !condition::asks(condition, &|symbol| !is_own(symbol))
+/// Returns true for a property that Windows sets.
+fn is_of_windows(symbol: &str) -> bool {
+    let mut own = SYSTEM_PROPERTIES.iter();
+    ["Installed", "Version9X"].contains(&symbol) || own.any(|(name, _)| *name == symbol)
 }
 
 impl Session<'_> {
@@ -474,12 +471,19 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// True for a property of the command line, if no search with an unknown result sets it.
+    fn is_given(&self, symbol: &str) -> bool {
+        let mut given = self.options.properties.iter();
+        given.any(|(name, _)| name == symbol) && !self.unknown_searches.contains(symbol)
+    }
+
     /// Fails by a condition, unless something unknown or an action that does not run here may decide
     /// it: that is reported at the end.
     pub(crate) fn fail(&mut self, condition: &str, why: String) -> Result<(), MsiError> {
         let is_known = self.unknown.is_empty() && self.unknown_values.borrow().is_empty();
+        let is_open = |symbol: &str| !is_of_windows(symbol) && !self.is_given(symbol);
         match &self.missing_action {
-            _ if is_of_windows(condition) => Err(MsiError::Fails(why)),
+            _ if !condition::asks(condition, &is_open) => Err(MsiError::Fails(why)),
             _ if !is_known => {
                 let note = format!("{why} (unless what is unknown decides it)");
                 self.notes.push(note);

@@ -377,6 +377,23 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
 }
 
 #[test]
+fn a_condition_on_properties_of_the_command_line_is_decided() {
+    let tables = [
+        "CustomAction|Action|#Type|Source|Target\nOwn|1|Vendor|Detect",
+        "LaunchCondition|Condition|Description\nACCEPT = \"YES\" OR Installed|not met",
+        "InstallExecuteSequence|Action|#Sequence\nOwn|1\nLaunchConditions|2\nCostFinalize|3",
+    ];
+    let planned = |properties: &[(&str, &str)]| {
+        let planned = plan_with(properties, "x64", &tables, TestSystem::default());
+        planned.map(|plan| plan.refused.len())
+    };
+    assert!(matches!(planned(&[]), Ok(1)));
+    assert!(matches!(planned(&[("ACCEPT", "YES")]), Ok(1)));
+    let error = planned(&[("ACCEPT", "NO")]).unwrap_err();
+    assert!(matches!(error, MsiError::Fails(_)), "{error}");
+}
+
+#[test]
 fn what_is_not_the_package_of_a_product_is_named() {
     let without_code = "Property|Property|Value\nA|b";
     for (table, expected) in [
