@@ -529,7 +529,9 @@ async fn a_text_of_a_package_may_have_brackets_and_variables() {
         ),
     ] {
         bench.write("a.msi", make_of(folder.path(), &source));
-        bench.refused(line).is("dockerfile/not-known", &[unknown]);
+        bench
+            .refused(line)
+            .is("dockerfile/not-known", &[unknown, "with ENV"]);
     }
 }
 

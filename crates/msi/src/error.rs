@@ -22,6 +22,9 @@ pub enum MsiError {
     /// Something is not supported.
     #[error("{0}")]
     Unsupported(String),
+    /// A condition fails that a skipped action may decide.
+    #[error("{0}")]
+    Undecided(String),
 }
 
 impl MsiError {

@@ -253,7 +253,8 @@ impl Session<'_> {
         let user = self.format(row.text("User"))?;
         if user.is_empty() {
             let account = row.text("User");
-            let why = format!("{object}: the account {account} is empty");
+            let why =
+                format!("{object}: the account {account} is empty: set its property on the line");
             return Err(unsupported(&why));
         }
         let name = if domain.is_empty() {

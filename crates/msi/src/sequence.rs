@@ -1,5 +1,8 @@
 //! The execute sequence: what runs, in which order.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use wincimg_windows::variables::environment_key;
 
 use super::builder::Builder;
@@ -477,6 +480,20 @@ impl Session<'_> {
         given.any(|(name, _)| name == symbol) && !self.unknown_searches.contains(symbol)
     }
 
+    /// The properties of a condition that the command line may set, and does not.
+    fn open_properties(&self, condition: &str) -> Vec<String> {
+        let names = RefCell::new(BTreeSet::new());
+        condition::asks(condition, &|symbol| {
+            let is_public =
+                symbol.starts_with(char::is_alphabetic) && !symbol.contains(char::is_lowercase);
+            if is_public && !is_of_windows(symbol) && !self.is_given(symbol) {
+                names.borrow_mut().insert(symbol.to_owned());
+            }
+            false
+        });
+        names.into_inner().into_iter().collect()
+    }
+
     /// Fails by a condition, unless something unknown or an action that does not run here may decide
     /// it: that is reported at the end.
     pub(crate) fn fail(&mut self, condition: &str, why: String) -> Result<(), MsiError> {
@@ -490,9 +507,16 @@ impl Session<'_> {
                 Ok(())
             }
             None => Err(MsiError::Fails(why)),
-            Some(name) if self.is_skipped(name) => Err(MsiError::unsupported(format!(
-                "{why} (unless a skipped action, such as {name}, decides it: set its property on the line)"
-            ))),
+            Some(name) if self.is_skipped(name) => {
+                let names = self.open_properties(condition);
+                let set = match names.as_slice() {
+                    [] => String::new(),
+                    names => format!(": set {} on the line", names.join(" or ")),
+                };
+                Err(MsiError::Undecided(format!(
+                    "{why} (unless a skipped action, such as {name}, decides it{set})"
+                )))
+            }
             Some(name) => {
                 self.notes.push(format!("{why} (unless {name} decides it)"));
                 Ok(())

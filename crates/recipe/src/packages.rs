@@ -318,6 +318,9 @@ impl PlannedLayer {
 const INSTEAD_OF_MSI: &str = "install it on Windows with a [[run]] entry in place of [[msi]], or \
                               unpack a zip of the program with [[files]]";
 
+/// Hint for a condition that a skipped action may decide.
+const SET_PROPERTY: &str = "set the property of the condition in properties";
+
 /// Hint for a package that fails, as it does on Windows.
 const CHECK_BASE: &str =
     "correct its properties and features, or use a base with what the package requires";
@@ -358,6 +361,7 @@ impl PlannedPackage {
         let mut plan = plan.map_err(|error| {
             let hint = match error {
                 MsiError::Unsupported(_) => Some(INSTEAD_OF_MSI),
+                MsiError::Undecided(_) => Some(SET_PROPERTY),
                 MsiError::Fails(_) => Some(CHECK_BASE),
                 _ => None,
             };

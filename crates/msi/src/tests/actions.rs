@@ -365,9 +365,9 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
             let note = "(FOUND): not met (unless Own decides it)";
             assert!(planned.notes[0].ends_with(note), "{:?}", planned.notes);
             let why = skipped.to_string();
-            let expected = "such as Own, decides it: set its property on the line)";
+            let expected = "such as Own, decides it: set FOUND on the line)";
             assert!(why.ends_with(expected), "{kind} {why}");
-            assert!(matches!(skipped, MsiError::Unsupported(_)), "{kind}");
+            assert!(matches!(skipped, MsiError::Undecided(_)), "{kind}");
         } else {
             let error = planned.unwrap_err();
             assert!(matches!(error, MsiError::Fails(_)), "{kind} {error}");

@@ -178,7 +178,8 @@ fn an_account_without_a_name_is_named_by_its_property() {
         "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nCreateFolders|2",
     ];
     let plan = plan("x64", &tables, TestSystem::default()).unwrap();
-    let expected = r"rights of the folder C:\Own: the account [USERS] is empty";
+    let expected = "rights of the folder C:\\Own: the account [USERS] is empty: set its property on \
+                    the line";
     assert_eq!(plan.refused[0].runs, expected);
 }
 

@@ -25,6 +25,12 @@ const CHECK_BASE: &str =
 
 const WITHOUT_IT: &str = "install it in a stage on Windows, or unpack a zip of the program";
 
+const SET_PROPERTY: &str =
+    "set the property of the condition on the line, or install the package in a stage on Windows";
+
+const UNANSWERED: &str = "set a variable with ENV; for anything else, install the package in a stage \
+                          on Windows, or unpack a zip of the program";
+
 const SKIP: &str = "if the program runs without it, leave it out with --skip-custom-action NAME; else \
                     install the package in a stage on Windows";
 
@@ -281,7 +287,13 @@ fn check(plan: &InstallPlan, is_unknown: bool) -> Result<(), ScriptError> {
         (question, _) => {
             let question = question.map_or("what is in the base", String::as_str);
             let why = format!("the package asks {question}, which is unknown");
-            Err(ScriptError::unknown(why))
+            let error = ScriptError::unknown(why);
+            // Another reading of the base tells only what it was asked.
+            Err(if is_unknown {
+                error
+            } else {
+                error.help(UNANSWERED)
+            })
         }
     }
 }
@@ -296,6 +308,7 @@ fn refused(error: &MsiError) -> ScriptError {
     let (kind, help) = match error {
         MsiError::Fails(_) => (ScriptErrorKind::Fails, Some(CHECK_BASE)),
         MsiError::Unsupported(_) => (ScriptErrorKind::NotUnderstood, Some(WITHOUT_IT)),
+        MsiError::Undecided(_) => (ScriptErrorKind::NotUnderstood, Some(SET_PROPERTY)),
         MsiError::Damaged(_) => (ScriptErrorKind::Refused, Some(CHECK_FILE)),
         MsiError::TooLarge(_) => (ScriptErrorKind::Refused, None),
         MsiError::Read(_) => (ScriptErrorKind::NotKnown, None),
