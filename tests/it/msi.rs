@@ -916,7 +916,11 @@ fn inspect_takes_no_installer_for_an_image() {
             bundle("", b"", 0),
             "is a WiX bundle (Burn), not a package",
         ),
-        ("tool.exe", b"MZ and more".to_vec(), "it is not a package"),
+        (
+            "tool.exe",
+            b"MZ and more".to_vec(),
+            "tool.exe is a program, not a package (.msi)",
+        ),
         (
             "Own.msm",
             b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1".to_vec(),

@@ -1,6 +1,6 @@
 //! `wincimg image inspect PACKAGE.msi`: what an installation would leave behind.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -26,6 +26,10 @@ struct WithFile<'a> {
 /// Folder of the package in the image.
 const FOLDER: &str = "C:\\";
 
+/// What to do about a program of no known kind.
+const OF_VENDOR: &str =
+    "only Windows can tell what it installs: use the MSI or a zip of the vendor";
+
 /// Shows a package as installed with properties of the command line, on a system without programs.
 pub(super) fn inspect(
     file: &Path,
@@ -34,9 +38,14 @@ pub(super) fn inspect(
 ) -> Result<CommandOutcome, Failure> {
     let reader = files::open(file).with_context(|| format!("cannot read {}", file.display()));
     let mut reader = io::BufReader::new(reader.map_err(Failure::operation)?);
-    if let Ok(Some(program)) = SetupProgram::detect(&mut reader) {
-        let problem = format!("{} is {program}, not a package (.msi)", file.display());
-        return Err(Failure::usage(problem).hint(program.help()));
+    let refused = |what: &str, hint: &str| {
+        let problem = format!("{} is {what}, not a package (.msi)", file.display());
+        Failure::usage(problem).hint(hint)
+    };
+    match SetupProgram::detect(&mut reader) {
+        Ok(Some(program)) => return Err(refused(&program.to_string(), program.help())),
+        _ if is_program(&mut reader) => return Err(refused("a program", OF_VENDOR)),
+        _ => {}
     }
     let name = file.file_name().unwrap_or_default();
     let options = InstallOptions {
@@ -67,6 +76,12 @@ pub(super) fn inspect(
         }
     }
     Ok(CommandOutcome::Yes)
+}
+
+fn is_program(reader: &mut (impl Read + Seek)) -> bool {
+    let mut start = [0; 2];
+    let read = reader.rewind();
+    read.and_then(|()| reader.read_exact(&mut start)).is_ok() && start == *b"MZ"
 }
 
 /// Transforms beside the package.
