@@ -860,6 +860,45 @@ async fn a_cabinet_may_be_beside_its_package() {
     bench.build_recipe(&entry, &[]).failure();
 }
 
+#[test(multi_thread)]
+async fn a_file_that_the_image_has_with_the_same_bytes_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = "<ServiceInstall Id='si' Name='ContosoSvc' Type='ownProcess' Start='auto' \
+                   ErrorControl='normal'/>\n";
+    let source = SOURCE.replace("EmbedCab='yes'", "EmbedCab='no'");
+    let source = source.replace(service, "").replace("ACTION", "");
+    let code = "0-0000-0000-0000-000000000001";
+    let other = source.replace(code, "0-0000-0000-0000-000000000002");
+    let bench = Bench::new().await.indexed();
+    bench.write("a.msi", make_of(folder.path(), &source));
+    bench.write("b.msi", make_of(folder.path(), &other));
+    // More than an overlay reads of a file.
+    let large = vec![b'x'; 5 << 20];
+    bench.write("own.cab", cabinet(&[("MainFile", large.as_slice())]));
+    bench.write("small.cab", cabinet(&[("MainFile", b"a server\n")]));
+    let install = r"RUN msiexec /i C:\in\a.msi /qn
+RUN msiexec /i C:\in\b.msi /qn";
+    let layers = bench.layers(&format!("COPY a.msi b.msi own.cab C:/in/\n{install}"));
+    assert_eq!(files_of(&layers[1])[SERVER], large);
+    assert!(!files_of(&layers[2]).contains_key(SERVER));
+    let entries = "[[msi]]\nfile = \"a.msi\"\n[[msi]]\nfile = \"b.msi\"\n";
+    bench
+        .build_recipe(&format!("{HEAD}{entries}"), &[])
+        .success();
+    let layers = bench.built();
+    assert_eq!(files_of(&layers[0])[SERVER], large);
+    assert!(!files_of(&layers[1]).contains_key(SERVER));
+    let install = install.replace(r"C:\in\b", r"C:\two\b");
+    let copies = "COPY a.msi own.cab C:/in/\nCOPY b.msi C:/two/\nCOPY small.cab C:/two/own.cab\n";
+    let values = [
+        r"the image has C:\Program Files\Contoso\server.exe",
+        "only Windows",
+    ];
+    bench
+        .refused(&format!("{copies}{install}"))
+        .is("dockerfile/not-understood", &values);
+}
+
 /// A program of Windows with one section.
 fn program(section: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 0x400];

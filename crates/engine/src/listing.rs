@@ -6,7 +6,7 @@ use std::slice;
 
 use serde::Serialize;
 use wincimg_common::digest::{Digest, Hasher, sha256};
-use wincimg_layer::archive::{ArchiveError, Member};
+use wincimg_layer::archive::Member;
 use wincimg_layer::{
     ContentSource, DiskSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive,
 };
@@ -132,13 +132,7 @@ pub(crate) fn source_digests<'a>(
         _ => None,
     });
     let members: Vec<&Member> = members.collect();
-    let mut of_members = vec![None; members.len()];
-    archive::read(&members, |place, content| {
-        let digest = digest_of(content).map_err(|error| ArchiveError::from_content(error, ""))?;
-        of_members[place] = Some(digest);
-        Ok::<_, LayerError>(())
-    })?;
-    let mut of_members = of_members.into_iter().flatten();
+    let mut of_members = archive::digests(&members)?.into_iter();
     let mut hasher = Hasher::default();
     for (path, content) in entries {
         let (kind, what) = match content {

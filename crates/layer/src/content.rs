@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Serialize, Serializer};
+use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files::SpoolPart;
 use wincimg_registry::security::Sid;
 
@@ -13,7 +14,7 @@ use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target};
 use crate::DiskSource;
-use crate::archive::Member;
+use crate::archive::{self, Member};
 
 /// The content of a layer. The order of additions does not matter: the written layer has its own,
 /// except for files in archives, which come last in the order of their archives. Missing parent
@@ -307,6 +308,26 @@ impl ContentSource {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         Ok(bytes)
+    }
+
+    /// SHA-256 of the bytes of each, in their order. Files of one archive are read in one pass.
+    pub fn digests(sources: &[Self]) -> io::Result<Vec<Digest>> {
+        let members = sources.iter().filter_map(|source| match source {
+            Self::Member(member) => Some(member),
+            _ => None,
+        });
+        let members: Vec<&Member> = members.collect();
+        let of_members = archive::digests(&members).map_err(io::Error::other)?;
+        let mut of_members = of_members.into_iter();
+        let digests = sources.iter().map(|source| -> io::Result<Digest> {
+            if let Self::Member(_) = source {
+                return of_members.next().ok_or(io::ErrorKind::UnexpectedEof.into());
+            }
+            let mut hasher = Hasher::default();
+            hasher.read_all(&mut source.open(0)?)?;
+            Ok(hasher.finish())
+        });
+        digests.collect()
     }
 
     /// Opens a reader of the bytes. A file in an archive is unpacked into memory, up to a maximum.

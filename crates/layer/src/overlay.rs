@@ -2,9 +2,10 @@
 //! are known even if the base is not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::{Arc, OnceLock};
+use std::{io, slice};
 
+use wincimg_common::digest::Digest;
 use wincimg_common::sorted::remove_within;
 use wincimg_registry::hive::{Hive, Key, Semantics};
 use wincimg_registry::name_folding::FoldedName;
@@ -255,6 +256,15 @@ impl<'a> BaseOverlay<'a> {
         Ok(self.drive()?.at(&own.key()))
     }
 
+    /// The source of a file of the layers; unknown if only the base determines it.
+    fn source(&self, path: &ImagePath) -> Result<Presence<&ContentSource>, BaseReadError> {
+        let found = self.find_in_layers(path)?;
+        Ok(found.and_then(|file| match &file.kind {
+            FileKind::File(source) => Presence::Present(source),
+            FileKind::Folder | FileKind::Link(()) => Presence::Absent,
+        }))
+    }
+
     /// Returns true if a layer deleted what the base has at a path.
     fn is_deleted(&self, path: &ImagePath) -> Result<bool, BaseReadError> {
         let Ok(own) = LayerPath::try_from(path) else {
@@ -396,12 +406,9 @@ impl BaseContents for BaseOverlay<'_> {
     }
 
     fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
-        let source = match self.find_in_layers(path)? {
-            Presence::Present(OverlayFile {
-                kind: FileKind::File(source),
-                ..
-            }) => source,
-            Presence::Present(_) | Presence::Absent => return Ok(Presence::Absent),
+        let source = match self.source(path)? {
+            Presence::Present(source) => source,
+            Presence::Absent => return Ok(Presence::Absent),
             Presence::Unknown => return self.base.content(path),
         };
         match source.read(LONGEST) {
@@ -409,6 +416,18 @@ impl BaseContents for BaseOverlay<'_> {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(Presence::Unknown),
             Err(error) => Err(BaseReadError(Arc::new(error))),
         }
+    }
+
+    fn digest(&self, path: &ImagePath) -> Result<Presence<Digest>, BaseReadError> {
+        let source = match self.source(path)? {
+            Presence::Present(source) => source,
+            Presence::Absent => return Ok(Presence::Absent),
+            Presence::Unknown => return self.base.digest(path),
+        };
+        let digests = ContentSource::digests(slice::from_ref(source));
+        let digests = digests.map_err(|error| BaseReadError(Arc::new(error)))?;
+        let digest = digests.into_iter().next();
+        Ok(digest.map_or(Presence::Unknown, Presence::Present))
     }
 }
 

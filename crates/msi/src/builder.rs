@@ -24,8 +24,6 @@ pub(crate) struct Builder {
     values: BTreeMap<String, BTreeMap<String, usize>>,
     /// Places of the last deletions of keys.
     deleted: BTreeMap<String, usize>,
-    /// Files that the image has, too.
-    pub(crate) replaced: Vec<InstalledFile>,
     /// All but its files, folders and removals.
     pub(crate) rest: InstallPlan,
 }
@@ -56,6 +54,7 @@ impl Builder {
             size: bytes.len() as u64,
             version: None,
             source: InstalledContent::Bytes(bytes),
+            is_replacement: false,
         })
     }
 

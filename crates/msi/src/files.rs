@@ -35,7 +35,7 @@ impl Session<'_> {
             let Some(path) = self.file(key)? else {
                 continue;
             };
-            let is_replaced = self.is_file(&path)?;
+            let is_replacement = self.is_file(&path)?;
             let sequence = row.number("Sequence").unwrap_or_default();
             let attributes = row.flags("Attributes");
             let is_compressed = attributes & COMPRESSED != 0
@@ -58,16 +58,13 @@ impl Session<'_> {
                 marked.push(path.clone());
             }
             let version = row.optional("Version").filter(|it| it.contains('.'));
-            let file = InstalledFile {
+            plan.file(InstalledFile {
                 path,
                 size: row.flags("FileSize").into(),
                 version: version.map(str::to_owned),
                 source,
-            };
-            if is_replaced {
-                plan.replaced.push(file.clone());
-            }
-            plan.file(file)?;
+                is_replacement,
+            })?;
         }
         if let [first, rest @ ..] = marked.as_slice() {
             let more = match rest.len() {
@@ -150,7 +147,11 @@ impl Session<'_> {
             let own = from.components().last().map_or("", String::as_str);
             let name = row.optional("DestName").map_or(own, long_name);
             let path = join(&folder, name)?;
-            plan.file(InstalledFile { path, ..file })?;
+            plan.file(InstalledFile {
+                path,
+                is_replacement: false,
+                ..file
+            })?;
         }
         Ok(())
     }

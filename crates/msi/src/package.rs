@@ -13,8 +13,7 @@ use super::database::{Compound, Database, stream_name};
 use super::error::MsiError;
 use super::extensions::certificate_streams;
 use super::plan::{
-    InstallOptions, InstallPlan, InstalledContent, InstalledFile, NEW_INSTANCE, Product,
-    TransformPlace,
+    InstallOptions, InstallPlan, InstalledContent, NEW_INSTANCE, Product, TransformPlace,
 };
 use super::session::{InstalledSystem, Session};
 use super::summary::Summary;
@@ -99,50 +98,7 @@ impl<R: Read + Seek> Package<R> {
             formatted: Cell::default(),
             notes: Vec::new(),
         };
-        let (plan, replaced) = session.run()?;
-        self.without_equal_files(plan, &replaced, system)
-    }
-
-    /// Leaves out files that the image has with the same bytes: whatever Windows does, it has them
-    /// then. Other files that it has are an error.
-    /// <https://learn.microsoft.com/windows/win32/msi/file-versioning-rules>
-    fn without_equal_files(
-        &mut self,
-        mut plan: InstallPlan,
-        replaced: &[InstalledFile],
-        system: &dyn InstalledSystem,
-    ) -> Result<InstallPlan, MsiError> {
-        let inside = replaced.iter().filter(|file| !file.source.is_beside());
-        let inside = inside.map(|file| (&file.source, &file.path));
-        let inside: BTreeMap<&InstalledContent, &ImagePath> = inside.collect();
-        let wanted: BTreeSet<&InstalledContent> = inside.keys().copied().collect();
-        let mut equal: BTreeSet<(&InstalledContent, &ImagePath)> = BTreeSet::new();
-        self.read_contents(&wanted, &mut |content, source| {
-            let Some((content, path)) = inside.get_key_value(content) else {
-                return Ok(());
-            };
-            if let Presence::Present(own) = system.content(path) {
-                let mut bytes = Vec::new();
-                source.take(own.len() as u64 + 1).read_to_end(&mut bytes)?;
-                if bytes == own {
-                    equal.insert((*content, *path));
-                }
-            }
-            Ok(())
-        })?;
-        let is_equal = |file: &InstalledFile| equal.contains(&(&file.source, &file.path));
-        let Some(InstalledFile { path, version, .. }) = replaced.iter().find(|it| !is_equal(it))
-        else {
-            plan.files.retain(|file| !is_equal(file));
-            return Ok(plan);
-        };
-        let when = match version {
-            Some(_) => "if its version is lower",
-            None => "unless it was changed after its creation",
-        };
-        Err(MsiError::unsupported(format!(
-            "the image has {path}, which Windows replaces {when}: only Windows can tell"
-        )))
+        session.run()
     }
 
     /// Applies a transform to the tables.

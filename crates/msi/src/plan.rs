@@ -116,6 +116,9 @@ pub struct InstalledFile {
     pub version: Option<String>,
     /// Source.
     pub source: InstalledContent,
+    /// True if the image has a file there: versions and times decide which one stays.
+    #[serde(skip)]
+    pub is_replacement: bool,
 }
 
 /// Source of an installed file.

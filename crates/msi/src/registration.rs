@@ -119,6 +119,7 @@ impl Session<'_> {
             size: self.package_size,
             version: None,
             source: InstalledContent::Package,
+            is_replacement: false,
         })?;
         Self::record_folders(plan)
     }
@@ -302,6 +303,7 @@ impl Session<'_> {
                 size: 0,
                 version: None,
                 source,
+                is_replacement: false,
             })?;
         }
         Ok(())

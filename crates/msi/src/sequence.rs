@@ -10,7 +10,7 @@ use super::condition;
 use super::database::Row;
 use super::error::MsiError;
 use super::permissions;
-use super::plan::{InstallPlan, InstalledFile, Interaction, Product, RefusedAction};
+use super::plan::{InstallPlan, Interaction, Product, RefusedAction};
 use super::services::{SERVICE_CONFIG, is_delayed_start};
 use super::session::Session;
 
@@ -208,9 +208,8 @@ impl Session<'_> {
         }
     }
 
-    /// Follows the sequence of the package. The plan comes with those of its files that the image
-    /// has, too.
-    pub(crate) fn run(mut self) -> Result<(InstallPlan, Vec<InstalledFile>), MsiError> {
+    /// Follows the sequence of the package.
+    pub(crate) fn run(mut self) -> Result<InstallPlan, MsiError> {
         self.set_properties();
         self.product = self.read_product()?;
         self.check_platform()?;
@@ -218,7 +217,7 @@ impl Session<'_> {
         if self.property("REINSTALL").is_empty()
             && let Some(plan) = self.plan_again()?
         {
-            return Ok((plan, Vec::new()));
+            return Ok(plan);
         }
         let mut actions: Vec<(i32, &str, &str)> = self
             .database
@@ -252,8 +251,7 @@ impl Session<'_> {
         let interactive = self.interactive();
         let features = self.features.into_iter().filter(|(_, it)| *it);
         self.unknown.extend(self.unknown_values.into_inner());
-        let replaced = std::mem::take(&mut plan.replaced);
-        let plan = InstallPlan {
+        Ok(InstallPlan {
             product: self.product,
             features: features.map(|(name, _)| name).collect(),
             missing_actions,
@@ -261,8 +259,7 @@ impl Session<'_> {
             unknown: self.unknown,
             notes: self.notes,
             ..plan.finish()?
-        };
-        Ok((plan, replaced))
+        })
     }
 
     /// The tables of rights, which the actions that create files, folders, keys and services apply.

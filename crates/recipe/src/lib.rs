@@ -63,7 +63,7 @@ pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
 pub use layer_files::{add_entries, add_hives, copy_metadata};
-pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of};
+pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of, leave_out_equal_files};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
 pub use recipe::{Recipe, RecipeInputs};

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Problem, error_chain};
+use wincimg_common::digest::Digest;
 use wincimg_layer::archive::{Archive, Archives};
 use wincimg_layer::{BaseOverlay, ContentSource, DiskSource, Layer, LayerError};
 use wincimg_msi::{
@@ -394,11 +395,20 @@ impl PlannedPackage {
 
     fn lay(
         &self,
-        plan: InstallPlan,
+        mut plan: InstallPlan,
         opened: &Arc<Archive>,
         system: &BaseSystem<'_>,
         entries: &mut Vec<PlannedEntry>,
     ) -> Result<(), Problem> {
+        let contents = plan.files.iter().map(|file| {
+            let content = content_of(&file.source, self, opened, &|path| self.beside(path));
+            let hint = file.source.is_beside().then_some(BESIDE);
+            content.map_err(|why| refused(format!("{}: {why}", file.path)).hint_if(hint))
+        });
+        let mut contents = contents.collect::<Result<Vec<_>, _>>()?;
+        let digest = |path: &ImagePath| system.inside.digest(path).unwrap_or(Presence::Unknown);
+        let left_out = leave_out_equal_files(&mut plan, &mut contents, &digest);
+        left_out.map_err(|why| refused(why).hint(INSTEAD_OF_MSI))?;
         let mut put = |path, content| entries.push(PlannedEntry { path, content });
         for path in plan.removed {
             put(path, PlannedContent::Deleted);
@@ -408,11 +418,7 @@ impl PlannedPackage {
                 put(folder, PlannedContent::Folder);
             }
         }
-        for file in plan.files {
-            let content = content_of(&file.source, self, opened, &|path| self.beside(path));
-            let hint = file.source.is_beside().then_some(BESIDE);
-            let failed = |why: String| refused(format!("{}: {why}", file.path)).hint_if(hint);
-            let source = content.map_err(failed)?;
+        for (file, source) in plan.files.into_iter().zip(contents) {
             put(file.path, PlannedContent::File(source));
         }
         Ok(())
@@ -566,6 +572,37 @@ pub fn content_of(
         Some(member) => Ok(FileSource::Member(member)),
         None => Err(format!("{content} not found in the package")),
     }
+}
+
+/// Leaves out files that the image has with the same bytes: whatever Windows does, it has them then.
+/// Other files that it has are an error. The contents are those of the plan's files.
+/// <https://learn.microsoft.com/windows/win32/msi/file-versioning-rules>
+pub fn leave_out_equal_files(
+    plan: &mut InstallPlan,
+    contents: &mut Vec<FileSource>,
+    digest: &dyn Fn(&ImagePath) -> Presence<Digest>,
+) -> Result<(), String> {
+    let pairs = plan.files.iter().zip(contents.iter());
+    let replacements: Vec<_> = pairs.filter(|(file, _)| file.is_replacement).collect();
+    let sources = replacements.iter();
+    let sources: Vec<ContentSource> = sources.map(|(_, it)| ContentSource::from(*it)).collect();
+    let digests = ContentSource::digests(&sources).map_err(|error| error_chain(&error))?;
+    for ((file, _), own) in replacements.into_iter().zip(digests) {
+        if digest(&file.path) != Presence::Present(own) {
+            let when = match file.version {
+                Some(_) => "if its version is lower",
+                None => "unless it was changed after its creation",
+            };
+            return Err(format!(
+                "the image has {}, which Windows replaces {when}: only Windows can tell",
+                file.path
+            ));
+        }
+    }
+    let mut files = plan.files.iter();
+    contents.retain(|_| files.next().is_some_and(|file| !file.is_replacement));
+    plan.files.retain(|file| !file.is_replacement);
+    Ok(())
 }
 
 /// The image below a package.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use wincimg_common::digest::Digest;
 use wincimg_registry::{BaseKeys, BaseReadError, Presence, Root, UnknownBase};
 
 use super::path::ImagePath;
@@ -76,6 +77,17 @@ pub trait BaseContents: BaseKeys {
     /// The content of a small file, as a base for a new version of it.
     fn content(&self, _path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
         Ok(Presence::Unknown)
+    }
+
+    /// SHA-256 of a file; unknown for links.
+    fn digest(&self, path: &ImagePath) -> Result<Presence<Digest>, BaseReadError> {
+        Ok(self.file(path)?.and_then(|file| match file.kind {
+            FileKind::File(FileDigest { sha256, .. }) => {
+                Presence::Present(Digest::new("sha256", &sha256))
+            }
+            FileKind::Folder => Presence::Absent,
+            FileKind::Link(()) => Presence::Unknown,
+        }))
     }
 
     /// Looks up a name in the database of accounts.

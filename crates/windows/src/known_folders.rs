@@ -1,6 +1,7 @@
 //! Folders of every Windows, with the rights that its setup gives them: what is known of a base
 //! whose files were not read.
 
+use wincimg_common::digest::Digest;
 use wincimg_registry::security::layer_descriptor;
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence};
 
@@ -118,6 +119,10 @@ impl BaseContents for WindowsBase<'_> {
 
     fn content(&self, path: &ImagePath) -> Result<Presence<Vec<u8>>, BaseReadError> {
         self.0.content(path)
+    }
+
+    fn digest(&self, path: &ImagePath) -> Result<Presence<Digest>, BaseReadError> {
+        self.0.digest(path)
     }
 
     fn account(&self, name: &str) -> Result<Presence<()>, BaseReadError> {

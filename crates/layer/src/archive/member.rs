@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::digest::{Digest, Hasher};
 
 use super::Archive;
 use super::error::ArchiveError;
@@ -187,4 +188,17 @@ pub fn read<E: From<ArchiveError>>(
         }
     }
     Ok(())
+}
+
+/// SHA-256 of members, in their order.
+pub fn digests(members: &[&Member]) -> Result<Vec<Digest>, ArchiveError> {
+    let mut digests = vec![None; members.len()];
+    read(members, |place, content| {
+        let mut hasher = Hasher::default();
+        let read = hasher.read_all(content);
+        read.map_err(|error| ArchiveError::from_content(error, &members[place].archive.name))?;
+        digests[place] = Some(hasher.finish());
+        Ok::<_, ArchiveError>(())
+    })?;
+    Ok(digests.into_iter().flatten().collect())
 }

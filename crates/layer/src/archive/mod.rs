@@ -26,7 +26,7 @@ use std::{fmt, fs};
 pub use cache::Archives;
 pub use error::ArchiveError;
 pub use format::{ArchiveFormat, StreamCompression};
-pub use member::{Member, MemberReader, read};
+pub use member::{Member, MemberReader, digests, read};
 pub use unpack::{UnpackSelection, UnpackedContent, UnpackedEntry, Unpacker};
 use wincimg_common::files::{FileWindow, SpoolPart};
 use wincimg_windows::path::path_problem;

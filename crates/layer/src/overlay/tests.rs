@@ -72,6 +72,24 @@ fn a_deleted_folder_takes_along_what_is_in_it_and_nothing_next_to_it() {
 }
 
 #[test]
+fn a_large_file_of_a_layer_has_a_digest() {
+    let bytes = vec![b'x'; 5 << 20];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("b");
+    std::fs::write(&path, &bytes).unwrap();
+    let mut below = BaseOverlay::over(&UnknownBase);
+    let mut files = Layer::new(0);
+    files.file("a/b".parse().unwrap(), path);
+    below.lay(&Arc::new(files)).unwrap();
+    let at = |path: &str| path.parse::<ImagePath>().unwrap();
+    assert_eq!(below.content(&at("/a/b")).unwrap(), Presence::Unknown);
+    let digest = Presence::Present(wincimg_common::digest::sha256(&bytes));
+    assert_eq!(below.digest(&at("/a/b")).unwrap(), digest);
+    assert_eq!(below.digest(&at("/a")).unwrap(), Presence::Absent);
+    assert_eq!(below.digest(&at("/a/c")).unwrap(), Presence::Unknown);
+}
+
+#[test]
 fn the_attributes_of_a_link_say_what_it_is_to() {
     let mut links = Layer::new(0);
     for (name, to) in [("file", LinkTo::File), ("folder", LinkTo::Directory)] {

@@ -1,7 +1,5 @@
 //! What the rows of a table leave in the image.
 
-use wincimg_testkit::cabinet::cabinet;
-
 use super::*;
 
 /// The results are those of wine.
@@ -99,43 +97,19 @@ fn a_note_says_that_interfaces_of_a_type_library_are_not_registered() {
     assert!(notes[0].contains("keep its ProxyStubClsid32"), "{notes:?}");
 }
 
-/// Plans the installation of `C:\a.dll`, with the bytes `new`, over these bytes.
-fn replaced(bytes: &[u8], version: &str) -> Result<InstallPlan, MsiError> {
-    let file = "File|File|Component_|FileName|#Attributes|#Sequence|Version";
-    let file = format!("{file}\nf|Main|a.dll|16384|1|{version}");
-    let tables = [
-        file.as_str(),
-        "Media|DiskId|#LastSequence|Cabinet\n1|1|#own.cab",
-        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2",
-    ];
-    let template = "x64;1033";
-    let mut package = TestTransform::new(PACKAGE_CODE, template, 0);
-    package.stream("own.cab", &cabinet(&[("f", b"new")]));
-    let mut transform = TestTransform::new("", template, 0);
-    add_tables(&mut transform, &tables);
-    let mut system = TestSystem::with_file(r"C:\a.dll", bytes);
-    let own = (r"C:\own.mst".parse().unwrap(), transform.bytes());
-    system.files.files.push(own);
-    let properties = [("ALLUSERS", "1"), ("TRANSFORMS", r"C:\own.mst")];
-    let options = InstallOptions {
-        properties: properties.map(|(a, b)| (a.into(), b.into())).to_vec(),
-        ..InstallOptions::default()
-    };
-    let mut package = Package::read(Cursor::new(package.bytes())).unwrap();
-    package.plan(&options, &system)
-}
-
 #[test]
-fn only_windows_replaces_a_file_of_the_image_by_other_bytes() {
-    for version in ["", "1.0.0.0"] {
-        for bytes in [&b"old"[..], b"newer", b""] {
-            let error = replaced(bytes, version).unwrap_err();
-            assert!(matches!(error, MsiError::Unsupported(_)), "{error}");
-            assert!(error.to_string().contains(r"C:\a.dll"), "{error}");
-        }
-        let plan = replaced(b"new", version).unwrap();
-        assert!(plan.files.is_empty(), "{:?}", plan.files);
-    }
+fn a_file_that_the_image_has_is_a_replacement() {
+    let tables = [
+        "File|File|Component_|FileName|#Attributes\nf|Main|a.dll|8192\ng|Main|b.dll|8192",
+        "DuplicateFile|FileKey|Component_|File_|DestName\nd|Main|f|c.dll",
+        "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nInstallFiles|2\nDuplicateFiles|3",
+    ];
+    let plan = plan("x64", &tables, TestSystem::with_file(r"C:\a.dll", b"old")).unwrap();
+    let files = plan.files.iter();
+    let found: Vec<(&str, bool)> = files
+        .map(|it| (it.path.name(), it.is_replacement))
+        .collect();
+    assert_eq!(found, [("a.dll", true), ("b.dll", false), ("c.dll", false)]);
 }
 
 #[test]

@@ -4,13 +4,17 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::digest::Digest;
 use wincimg_layer::ContentSource;
 use wincimg_layer::archive::{Archive, ArchiveError};
 use wincimg_msi::{
     BundlePackage, InstallOptions, InstallPlan, InstalledSystem, Interaction, MsiError,
     SetupProgram, TransformPlace,
 };
-use wincimg_recipe::{FileSource, LARGEST_TRANSFORM, PlannedContent, PlannedPackage, content_of};
+use wincimg_recipe::{
+    FileSource, LARGEST_TRANSFORM, PlannedContent, PlannedPackage, content_of,
+    leave_out_equal_files,
+};
 use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
@@ -97,7 +101,7 @@ impl RunState<'_> {
         };
         let plan = package.plan_installation(&options, &system);
         let is_unknown = system.is_unknown.get();
-        let plan = plan.map_err(|error| match refused(&error) {
+        let mut plan = plan.map_err(|error| match refused(&error) {
             error if is_unknown => undecided(&error),
             error => error,
         })?;
@@ -115,7 +119,8 @@ impl RunState<'_> {
             product: Some(plan.product.clone()),
             archives: self.stages.archives.clone(),
         };
-        let contents = self.contents(&plan, &installed, &package, bundled)?;
+        let mut contents = self.contents(&plan, &installed, &package, bundled)?;
+        system.leave_out_equal_files(&mut plan, &mut contents)?;
         self.restart_required |= plan.restart_required;
         self.apply_plan(plan, contents).map_err(halfway)?;
         self.changes.packages.push(installed);
@@ -338,6 +343,36 @@ impl ImageSystem<'_, '_> {
                 Presence::Unknown
             }
         }
+    }
+
+    /// Leaves out files that the image has with the same bytes.
+    fn leave_out_equal_files(
+        &self,
+        plan: &mut InstallPlan,
+        contents: &mut Vec<FileSource>,
+    ) -> Result<(), ScriptError> {
+        let left_out = leave_out_equal_files(plan, contents, &|path| self.digest(path));
+        left_out.map_err(|why| {
+            let error = ScriptError::unclear(why).help(WITHOUT_IT);
+            if self.is_unknown.get() {
+                undecided(&error)
+            } else {
+                error
+            }
+        })
+    }
+
+    /// SHA-256 of a file.
+    fn digest(&self, file: &ImagePath) -> Presence<Digest> {
+        let tree = &self.image.tree;
+        let Some(entry) = tree.created_entry(file) else {
+            return self.known(tree.base().digest(file).unwrap_or(Presence::Unknown));
+        };
+        let source = entry.source().map(ContentSource::from);
+        let sources: Vec<ContentSource> = source.into_iter().collect();
+        let digests = ContentSource::digests(&sources).unwrap_or_default();
+        let digest = digests.into_iter().next();
+        digest.map_or(Presence::Unknown, Presence::Present)
     }
 }
 
