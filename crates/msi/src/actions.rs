@@ -130,9 +130,9 @@ impl Session<'_> {
             }
             (ERROR, _) => return self.fail(condition, self.message(condition, target)?),
             (LIBRARY, _) if self.library_action(name, source, target)? => return Ok(()),
-            (LIBRARY, "InstallCertificates") if is_of_wix(source) && self.has_certificates() => {
-                match self.certificates() {
-                    Ok(trusted) => return trusted.iter().try_for_each(|it| plan.edit(it.edit())),
+            (LIBRARY, _) if is_of_wix(source) && self.may_apply(target) => {
+                match self.apply(target, plan) {
+                    Ok(()) => return Ok(()),
                     Err(MsiError::Unsupported(why)) => format!(": {why}"),
                     Err(error) => return Err(error),
                 }
@@ -163,8 +163,8 @@ impl Session<'_> {
         match (target, known.find(|(entry, _)| *entry == target)) {
             ("SchedFirewallExceptionsInstall", _) => self.note_firewall_rules()?,
             ("SchedNetFx", _) => self.note_native_images(),
-            // Runs what the other one has scheduled.
-            ("ExecNetFx", _) => {}
+            // Run what others have scheduled.
+            ("ExecNetFx" | "WixCreateInternetShortcuts", _) => {}
             ("WixRemoveFoldersEx" | "WixRemoveRegistryKeysEx", _) if !self.removes(target) => {}
             ("WixQueryOsWellKnownSID", _) => {
                 for (property, account) in ACCOUNTS {

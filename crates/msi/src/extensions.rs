@@ -1,5 +1,5 @@
 //! Tables of the extensions of `WiX`, which actions of their libraries read: firewall rules, native
-//! images and certificates.
+//! images, certificates and shortcuts to addresses.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,12 @@ use base64::prelude::BASE64_STANDARD;
 use wincimg_common::x509::Certificate;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
+use super::builder::Builder;
 use super::database::{Database, Row};
 use super::error::MsiError;
 use super::files::REMOVE_ON_INSTALL;
-use super::session::{Session, image_path};
+use super::plan::Shortcut;
+use super::session::{Session, image_path, join, long_name};
 
 /// Firewall rules of `WiX` 3, 4 and 5.
 const FIREWALL_RULES: [&str; 3] = [
@@ -35,6 +37,11 @@ const REMOVED: [(&str, &str); 3] = [
 ];
 /// Certificates of `WiX` 3 and later.
 const CERTIFICATES: [&str; 2] = ["Certificate", "Wix4Certificate"];
+
+/// Shortcuts of `WiX` 3 and later.
+const INTERNET_SHORTCUTS: [&str; 2] = ["WixInternetShortcut", "Wix4InternetShortcut"];
+/// Attribute of those that are `.url` files.
+const IS_URL: u32 = 1;
 
 /// The computer's stores, among the locations of stores.
 const LOCAL_MACHINE: i32 = 2;
@@ -106,13 +113,59 @@ impl Session<'_> {
         rows.any(|row| row.flags("InstallMode") & REMOVE_ON_INSTALL != 0)
     }
 
-    /// True if the package has certificates.
-    pub(crate) fn has_certificates(&self) -> bool {
-        certificates(self.database).next().is_some()
+    /// True for an entry point whose table may be applied here.
+    pub(crate) fn may_apply(&self, target: &str) -> bool {
+        let has_certificates = || certificates(self.database).next().is_some();
+        target == "WixSchedInternetShortcuts"
+            || target == "InstallCertificates" && has_certificates()
+    }
+
+    /// Applies the table of an entry point.
+    pub(crate) fn apply(&self, target: &str, plan: &mut Builder) -> Result<(), MsiError> {
+        if target != "InstallCertificates" {
+            return self.create_internet_shortcuts(plan);
+        }
+        let trusted = self.certificates()?;
+        trusted.iter().try_for_each(|it| plan.edit(it.edit()))
+    }
+
+    /// Creates `.url` files. `WiX` creates none on a Windows without the class of such shortcuts,
+    /// where nothing opens them.
+    /// <https://docs.firegiant.com/wix/schema/util/internetshortcut/>
+    fn create_internet_shortcuts(&self, plan: &mut Builder) -> Result<(), MsiError> {
+        let rows = INTERNET_SHORTCUTS.iter();
+        for row in rows.flat_map(|table| self.installed_rows(table)) {
+            let name = long_name(row.text("Name"));
+            let target = self.format(row.text("Target"))?;
+            let icon = self.format(row.text("IconFile"))?;
+            let is_plain = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+            let has_scheme = target.find(':').is_some_and(|end| end > 1);
+            let is_url = row.flags("Attributes") & IS_URL != 0 && has_scheme;
+            if !is_url || !is_plain(&target) || !is_plain(&icon) {
+                let why = format!("the shortcut {name} to {target}");
+                return Err(MsiError::unsupported(why));
+            }
+            let icon = match icon.as_str() {
+                "" => String::new(),
+                file => {
+                    let index = row.number("IconIndex").unwrap_or_default();
+                    format!("IconFile={file}\r\nIconIndex={index}\r\n")
+                }
+            };
+            let text = format!("[InternetShortcut]\r\nURL={target}\r\n{icon}");
+            let shortcut = Shortcut {
+                path: join(&self.folder(row.text("Directory_"))?, name)?,
+                target,
+                arguments: String::new(),
+            };
+            plan.bytes(shortcut.path.clone(), text.into_bytes())?;
+            plan.rest.shortcuts.push(shortcut);
+        }
+        Ok(())
     }
 
     /// The certificates that are installed, without the friendly names by which they are removed.
-    pub(crate) fn certificates(&self) -> Result<Vec<TrustedCertificate>, MsiError> {
+    fn certificates(&self) -> Result<Vec<TrustedCertificate>, MsiError> {
         certificates(self.database)
             .filter(|row| self.installed(row.text("Component_")).is_some())
             .map(|row| self.certificate(&row))

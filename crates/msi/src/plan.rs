@@ -174,7 +174,7 @@ fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S
 /// A shortcut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shortcut {
-    /// Path of the `.lnk` file.
+    /// Path of the `.lnk` or `.url` file.
     pub path: ImagePath,
     /// Target.
     pub target: String,

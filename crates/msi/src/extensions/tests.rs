@@ -5,7 +5,7 @@ use wincimg_testkit::transform::TestTransform;
 
 use super::*;
 use crate::tests::add_tables;
-use crate::{BareSystem, InstallOptions, InstallPlan, Package};
+use crate::{BareSystem, InstallOptions, InstallPlan, InstalledContent, Package};
 
 /// Tables with an action.
 const TABLES: [&str; 3] = [
@@ -140,5 +140,31 @@ fn keys_and_stores_of_users_are_refused() {
             "{refused}"
         );
         assert!(plan.registry.is_empty());
+    }
+}
+
+#[test]
+fn shortcuts_to_addresses_are_files() {
+    let columns = "Id|Component_|Directory_|Name|Target|#Attributes|IconFile|#IconIndex";
+    for name in INTERNET_SHORTCUTS {
+        let planned = |target: &str, attributes: u32, icon: &str| {
+            let row = format!("s|Main|TARGETDIR|Site.url|{target}|{attributes}|{icon}");
+            let table = format!("{name}|{columns}\n{row}\nt|Other|TARGETDIR|b.url|http://b|1||");
+            plan("WixSchedInternetShortcuts", &table, &[])
+        };
+        let plan = planned("http://acme/", 1, "[TARGETDIR]a.ico|2");
+        let text =
+            "[InternetShortcut]\r\nURL=http://acme/\r\nIconFile=C:\\a.ico\r\nIconIndex=2\r\n";
+        assert_eq!(plan.files.len(), 1);
+        assert_eq!(plan.files[0].path.to_string(), r"C:\Site.url");
+        assert_eq!(plan.files[0].source, InstalledContent::Bytes(text.into()));
+        assert_eq!(plan.shortcuts[0].target, "http://acme/");
+        assert!(plan.refused.is_empty());
+        for (target, attributes) in [("http://acme/", 0), ("acme", 1)] {
+            let plan = planned(target, attributes, "|");
+            let shortcut = format!(": the shortcut Site.url to {target}");
+            assert!(plan.refused[0].runs.ends_with(&shortcut), "{shortcut}");
+            assert!(plan.files.is_empty());
+        }
     }
 }

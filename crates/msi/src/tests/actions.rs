@@ -19,6 +19,8 @@ fn only_libraries_of_wix_are_known_by_their_entry_points() {
         ("VendorDll", "WixQueryOsWellKnownSID", true),
         ("IIsSchedule", "UninstallCertificates", false),
         ("NetFxCA", "ExecNetFx", false),
+        ("WixCA", "WixCreateInternetShortcuts", false),
+        ("VendorDll", "WixSchedInternetShortcuts", true),
         ("Wix4NetFxCA_X86", "SchedNetFx", false),
         ("VendorDll", "ExecNetFx", true),
         ("VendorDll", "CheckFX", true),
