@@ -191,7 +191,8 @@ impl Session<'_> {
         let names = self.configured_names(target)?;
         Ok(match names.as_slice() {
             [] => String::new(),
-            names => format!(": {}", names.join(", ")),
+            names if target == "ConfigureIIs" => format!(": {} in IIS", names.join(", ")),
+            names => format!(": changes of {}", names.join(", ")),
         })
     }
 

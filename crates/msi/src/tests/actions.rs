@@ -413,8 +413,8 @@ fn what_is_not_the_package_of_a_product_is_named() {
 fn what_wix_configures_is_named() {
     let sequence = "InstallExecuteSequence|Action|#Sequence\nCostFinalize|1\nOwn|2";
     for (library, entry, expected) in [
-        ("IIsSchedule", "ConfigureIIs", ": Shop, Site"),
-        ("WixCA", "SchedXmlFile", r": C:\Web.config"),
+        ("IIsSchedule", "ConfigureIIs", ": Shop, Site in IIS"),
+        ("WixCA", "SchedXmlFile", r": changes of C:\Web.config"),
         ("VendorDll", "ConfigureIIs", ""),
     ] {
         let action = format!("CustomAction|Action|#Type|Source|Target\nOwn|1|{library}|{entry}");

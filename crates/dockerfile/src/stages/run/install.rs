@@ -35,8 +35,8 @@ const SET_PROPERTY: &str =
 const UNANSWERED: &str = "set a variable with ENV; for anything else, install the package in a stage \
                           on Windows, or unpack a zip of the program";
 
-const SKIP: &str = "if the program runs without it, leave it out with --skip-custom-action NAME; else \
-                    install the package in a stage on Windows";
+const SKIP: &str = "if the program runs without it, or other lines do its work, leave it out with \
+                    --skip-custom-action NAME; else install the package in a stage on Windows";
 
 /// A bundle, and the packages that it installs.
 type OpenBundle = (Arc<Archive>, Vec<BundlePackage>);
