@@ -95,6 +95,7 @@ impl<R: Read + Seek> Package<R> {
             unknown_searches: BTreeSet::new(),
             unknown_values: RefCell::default(),
             missing_action: None,
+            open_condition: None,
             formatted: Cell::default(),
             notes: Vec::new(),
         };

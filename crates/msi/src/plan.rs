@@ -48,10 +48,14 @@ pub struct InstallPlan {
     pub unknown: Vec<String>,
     /// Notes for the reader.
     pub notes: Vec<String>,
+    /// The first condition that fails unless a refused action decides it, also a note.
+    #[serde(skip)]
+    pub open_condition: Option<String>,
 }
 
 impl InstallPlan {
-    /// What requires Windows: the first of the refused actions, and the names of the others.
+    /// What requires Windows: the first of the refused actions, the names of the others, and the
+    /// condition that fails without them.
     pub fn refusal(&self) -> Option<String> {
         let (first, others) = self.refused.split_first()?;
         let others: Vec<&str> = others.iter().map(|it| it.name.as_str()).collect();
@@ -59,7 +63,11 @@ impl InstallPlan {
             [] => String::new(),
             others => format!(" (also: {})", others.join(", ")),
         };
-        Some(format!("the action {first} requires Windows{and_others}"))
+        let and_condition = self.open_condition.as_ref();
+        let and_condition = and_condition.map_or_else(String::new, |open| format!("; {open}"));
+        Some(format!(
+            "the action {first} requires Windows{and_others}{and_condition}"
+        ))
     }
 }
 

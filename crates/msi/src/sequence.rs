@@ -258,6 +258,7 @@ impl Session<'_> {
             interactive,
             unknown: self.unknown,
             notes: self.notes,
+            open_condition: self.open_condition,
             ..plan.finish()?
         })
     }
@@ -477,8 +478,8 @@ impl Session<'_> {
         given.any(|(name, _)| name == symbol) && !self.unknown_searches.contains(symbol)
     }
 
-    /// The properties of a condition that the command line may set, and does not.
-    fn open_properties(&self, condition: &str) -> Vec<String> {
+    /// How the command line may decide a condition: by the properties that it does not set.
+    fn way_out(&self, condition: &str) -> String {
         let names = RefCell::new(BTreeSet::new());
         condition::asks(condition, &|symbol| {
             let is_public =
@@ -488,36 +489,37 @@ impl Session<'_> {
             }
             false
         });
-        names.into_inner().into_iter().collect()
+        let names: Vec<String> = names.into_inner().into_iter().collect();
+        match names.as_slice() {
+            [] => String::new(),
+            names => format!(": set {} on the line", names.join(" or ")),
+        }
     }
 
     /// Fails by a condition, unless something unknown or an action that does not run here may decide
     /// it: that is reported at the end.
     pub(crate) fn fail(&mut self, condition: &str, why: String) -> Result<(), MsiError> {
-        let is_known = self.unknown.is_empty() && self.unknown_values.borrow().is_empty();
+        let knows_values = self.unknown_values.borrow().is_empty();
+        let is_certain = knows_values && !self.is_uncertain(condition);
         let is_open = |symbol: &str| !is_of_windows(symbol) && !self.is_given(symbol);
+        let way_out = self.way_out(condition);
         match &self.missing_action {
             _ if !condition::asks(condition, &is_open) => Err(MsiError::Fails(why)),
-            _ if !is_known => {
+            Some(name) if is_certain && !self.is_skipped(name) => {
+                let why = format!("{why} (unless {name} decides it{way_out})");
+                self.notes.push(why.clone());
+                self.open_condition.get_or_insert(why);
+                Ok(())
+            }
+            _ if !knows_values || !self.unknown.is_empty() => {
                 let note = format!("{why} (unless what is unknown decides it)");
                 self.notes.push(note);
                 Ok(())
             }
+            Some(name) => Err(MsiError::Undecided(format!(
+                "{why} (unless a skipped action, such as {name}, decides it{way_out})"
+            ))),
             None => Err(MsiError::Fails(why)),
-            Some(name) if self.is_skipped(name) => {
-                let names = self.open_properties(condition);
-                let set = match names.as_slice() {
-                    [] => String::new(),
-                    names => format!(": set {} on the line", names.join(" or ")),
-                };
-                Err(MsiError::Undecided(format!(
-                    "{why} (unless a skipped action, such as {name}, decides it{set})"
-                )))
-            }
-            Some(name) => {
-                self.notes.push(format!("{why} (unless {name} decides it)"));
-                Ok(())
-            }
         }
     }
 }

@@ -135,6 +135,8 @@ pub(crate) struct Session<'a> {
     /// An action that may set properties and does not run here: the last one that requires Windows,
     /// else the first one that is skipped.
     pub(crate) missing_action: Option<String>,
+    /// The first condition that fails unless that action decides it.
+    pub(crate) open_condition: Option<String>,
     /// Length of the values in formatted texts so far.
     pub(crate) formatted: Cell<usize>,
     pub(crate) notes: Vec<String>,

@@ -364,8 +364,9 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
         if is_refused {
             let planned = planned.unwrap();
             assert_eq!(planned.refused[0].name, "Own", "{kind}");
-            let note = "(FOUND): not met (unless Own decides it)";
+            let note = "(FOUND): not met (unless Own decides it: set FOUND on the line)";
             assert!(planned.notes[0].ends_with(note), "{:?}", planned.notes);
+            assert!(planned.refusal().unwrap().ends_with(note), "{kind}");
             let why = skipped.to_string();
             let expected = "such as Own, decides it: set FOUND on the line)";
             assert!(why.ends_with(expected), "{kind} {why}");
