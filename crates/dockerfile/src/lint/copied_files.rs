@@ -161,9 +161,8 @@ fn requirements(command: &LintCommand) -> Option<&Word> {
         "python" | "py" => command.word(1) == "-m" && command.word(2) == "pip",
         program => matches!(program, "pip" | "pip3"),
     };
-    let mut words = command.arguments().iter().filter(|_| is_pip);
-    words.find(|word| matches!(word.value.as_str(), "-r" | "--requirement"))?;
-    words.next().filter(|word| is_literal(word))
+    let file = command.value_of(&["-r", "--requirement"]);
+    file.filter(|word| is_pip && is_literal(word))
 }
 
 /// The program of a command at the root of the drive, of which a line below copies one of the same name.

@@ -364,9 +364,9 @@ fn transfers(step: &LintStep<'_>, command: &LintCommand) -> bool {
 
 /// True for `Start-Process` of a script of PowerShell.
 fn opens_script(command: &LintCommand) -> bool {
-    let is_named = command.word(1).eq_ignore_ascii_case("-filepath");
-    let file = command.word(if is_named { 2 } else { 1 });
-    has_extension(file, &["ps1"]) && !command.any(|it| it.starts_with("-v"))
+    let file = command.value_of(&["-filepath"]).or(command.words.get(1));
+    file.is_some_and(|it| has_extension(&it.value, &["ps1"]))
+        && !command.any(|it| it.starts_with("-v"))
 }
 
 /// Programs that read their arguments like the C runtime, and take folders.

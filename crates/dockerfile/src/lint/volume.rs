@@ -195,8 +195,7 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
     let targets = match command.program() {
         "copy" | "copy-item" | "cp" | "xcopy" => {
             let is_option = |word: &Word| word.value.starts_with(['-', '/']);
-            let is_other = |word: &&Word| !word.eq_ignore_case("-destination");
-            let named = arguments.iter().skip_while(is_other).nth(1);
+            let named = command.value_of(&["-destination"]);
             let target = named.or_else(|| arguments.iter().rfind(|word| !is_option(word)));
             target.map(slice::from_ref).unwrap_or_default()
         }
@@ -210,12 +209,9 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
 
 /// Returns true for a `New-Item` of a file that is not hidden and has no value, which may be a path.
 fn makes_file(command: &LintCommand) -> bool {
-    let mut pairs = command.words.windows(2);
-    let is_file = pairs.any(|pair| {
-        let option = pair[0].value.to_ascii_lowercase();
-        matches!(option.as_str(), "-itemtype" | "-type") && pair[1].eq_ignore_case("file")
-    });
-    is_file && !command.any(|it| it == "-value" || it.starts_with('.'))
+    let kind = command.value_of(&["-itemtype", "-type"]);
+    kind.is_some_and(|it| it.eq_ignore_case("file"))
+        && !command.any(|it| it == "-value" || it.starts_with('.'))
 }
 
 fn resolve(state: &StageState, text: &str) -> Option<ImagePath> {

@@ -121,6 +121,14 @@ impl LintCommand {
         arguments.any(|word| is_meant(&word.value.to_ascii_lowercase()))
     }
 
+    /// The word behind the first of these options, in any case, and before a comment of PowerShell.
+    pub(super) fn value_of(&self, options: &[&str]) -> Option<&Word> {
+        let is_comment = |word: &Word| self.grammar.is_powershell() && word.value.starts_with('#');
+        let mut words = self.arguments().iter().take_while(|word| !is_comment(word));
+        words.find(|word| options.iter().any(|it| word.eq_ignore_case(it)))?;
+        words.next()
+    }
+
     /// The command that `start` or `Start-Process` launches.
     pub(super) fn started(&self) -> Option<Self> {
         if !matches!(self.program(), "start" | "start-process" | "saps") {

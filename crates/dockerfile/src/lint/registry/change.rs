@@ -35,7 +35,7 @@ impl<'a> Change<'a> {
     pub(super) fn from_command(command: &'a LintCommand) -> Option<Self> {
         let arguments = command.words.get(1..)?;
         match command.program() {
-            "reg" => by_reg(arguments),
+            "reg" => by_reg(command),
             "new-itemproperty" => by_cmdlet(arguments, Tool::NewItemProperty),
             "set-itemproperty" | "sp" => by_cmdlet(arguments, Tool::SetItemProperty),
             _ => None,
@@ -43,20 +43,12 @@ impl<'a> Change<'a> {
     }
 }
 
-fn by_reg(arguments: &[Word]) -> Option<Change<'_>> {
-    arguments
-        .first()
-        .filter(|verb| verb.eq_ignore_case("add"))?;
-    let option = |letter: char| {
-        let at = arguments.iter().position(|word| {
-            word.eq_ignore_case(&format!("/{letter}")) || word.eq_ignore_case(&format!("-{letter}"))
-        })?;
-        arguments.get(at + 1)
-    };
+fn by_reg(command: &LintCommand) -> Option<Change<'_>> {
+    let name = command.value_of(&["/v", "-v"]);
     Some(Change {
-        name: option('v')?,
-        kind: option('t'),
-        data: option('d'),
+        name: name.filter(|_| command.word(1).eq_ignore_ascii_case("add"))?,
+        kind: command.value_of(&["/t", "-t"]),
+        data: command.value_of(&["/d", "-d"]),
         tool: Tool::Reg,
     })
 }

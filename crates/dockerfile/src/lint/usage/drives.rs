@@ -93,11 +93,10 @@ fn has_error_action(command: &LintCommand) -> bool {
 /// Position of a path on a drive of the registry that PowerShell does not have, and a message.
 pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let is_missing = |command: &LintCommand| {
-        let first = command.word(1).to_ascii_lowercase();
-        let is_option = matches!(first.as_str(), "-path" | "-literalpath");
-        let path = command.word(if is_option { 2 } else { 1 });
-        let drive = path.split_once(":\\").map(|(drive, _)| drive);
-        drive.is_some_and(|drive| MISSING.iter().any(|it| drive.eq_ignore_ascii_case(it)))
+        let path = command.value_of(&["-path", "-literalpath"]);
+        let path = path.or(command.words.get(1));
+        let parts = path.and_then(|it| it.value.split_once(":\\"));
+        parts.is_some_and(|(drive, _)| MISSING.iter().any(|it| drive.eq_ignore_ascii_case(it)))
     };
     let mut commands = step.commands().iter();
     let command = commands.find(|it| {
@@ -125,17 +124,11 @@ fn made(command: &LintCommand) -> impl Iterator<Item = &Word> {
     let arguments = command.arguments();
     let is_cmd = command.grammar == Grammar::Cmd;
     let is_operand = |word: &&Word| !word.value.starts_with(['/', '-']);
-    let after = |option: &str| {
-        let at = arguments
-            .iter()
-            .position(|word| word.eq_ignore_case(option))?;
-        arguments.get(at + 1)
-    };
     let makes_link = || command.any(|it| it.contains("link") || it == "junction");
     let target = match command.program() {
         "md" | "mkdir" => arguments.iter().find(is_operand),
-        "new-item" | "ni" if !makes_link() => after("-path").or(arguments.first()),
-        "expand-archive" => after("-destinationpath"),
+        "new-item" | "ni" if !makes_link() => command.value_of(&["-path"]).or(arguments.first()),
+        "expand-archive" => command.value_of(&["-destinationpath"]),
         "copy" | "xcopy" | "move" if is_cmd && arguments.len() > 1 => {
             arguments.iter().rfind(is_operand)
         }

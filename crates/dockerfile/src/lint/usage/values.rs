@@ -27,7 +27,7 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
     let arguments = without_comment(command.arguments());
     let message = match command.program() {
         "new-localuser" | "set-localuser" | "import-pfxcertificate"
-            if has_value(arguments, &["-password"], is_text) =>
+            if has_value(command, &["-password"], is_text) =>
         {
             "-Password takes a SecureString: write (ConvertTo-SecureString … -AsPlainText -Force)"
         }
@@ -36,7 +36,7 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
         }
         "reg"
             if command.word(1).eq_ignore_ascii_case("add")
-                && has_value(arguments, &["/t", "-t"], |it| TYPES.contains(&it)) =>
+                && has_value(command, &["/t", "-t"], |it| TYPES.contains(&it)) =>
         {
             "the types of reg are REG_DWORD, REG_QWORD, REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_BINARY \
              and REG_NONE"
@@ -63,13 +63,13 @@ fn refused_in_powershell(
             "-AsPlainText requires -Force in Windows PowerShell: add it"
         }
         "new-itemproperty" | "set-itemproperty"
-            if has_value(arguments, &["-type", "-propertytype"], is_other_type)
+            if has_value(command, &["-type", "-propertytype"], is_other_type)
                 && !step.lower_full_text().contains("iis:") =>
         {
             "the types of PowerShell are DWord, QWord, String, ExpandString, MultiString and Binary"
         }
         "new-item" | "ni"
-            if has_value(arguments, &["-type", "-itemtype"], |it| it == "folder")
+            if has_value(command, &["-type", "-itemtype"], |it| it == "folder")
                 && !step.lower_full_text().contains_any(&PROVIDERS) =>
         {
             "New-Item makes no Folder: write Directory"
@@ -113,8 +113,9 @@ fn names_linux_zone(arguments: &[Word]) -> bool {
 }
 
 /// True if the first of these options has a value, in lower case, that a test accepts.
-fn has_value(arguments: &[Word], options: &[&str], is_meant: impl Fn(&str) -> bool) -> bool {
-    value_of(arguments, options).is_some_and(|it| is_meant(&it))
+fn has_value(command: &LintCommand, options: &[&str], is_meant: impl Fn(&str) -> bool) -> bool {
+    let value = command.value_of(options);
+    value.is_some_and(|it| is_meant(&it.value.to_ascii_lowercase()))
 }
 
 /// Returns true for a plain text that Windows PowerShell does not convert without `-Force`.
@@ -171,13 +172,6 @@ fn is_cut_property(word: &Word) -> bool {
 fn without_comment(arguments: &[Word]) -> &[Word] {
     let comment = arguments.iter().position(|it| it.value.starts_with('#'));
     &arguments[..comment.unwrap_or(arguments.len())]
-}
-
-/// The value of the first of these options, in lower case.
-fn value_of(arguments: &[Word], options: &[&str]) -> Option<String> {
-    let mut pairs = arguments.windows(2);
-    let pair = pairs.find(|pair| options.iter().any(|it| pair[0].eq_ignore_case(it)))?;
-    Some(pair[1].value.to_ascii_lowercase())
 }
 
 /// Returns true for one of these arguments without quotes.
