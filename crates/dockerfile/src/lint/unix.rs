@@ -350,7 +350,8 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
         .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))
 }
 
-/// Parameters of the cmdlets behind aliases that look like programs of Linux.
+/// Parameters of the cmdlets behind aliases that look like programs of Linux, and behind a `|` those of
+/// the provider for files.
 const CMDLETS: [(&[&str], &str, &str); 5] = [
     (
         &["curl", "wget"],
@@ -363,30 +364,28 @@ const CMDLETS: [(&[&str], &str, &str); 5] = [
     (
         &["rm", "rmdir"],
         "Remove-Item",
-        "path literalpath pspath filter include exclude recurse force credential stream confirm \
-         whatif wi cf",
+        "path literalpath pspath filter include exclude recurse force credential stream",
     ),
     (
         &["ls"],
         "Get-ChildItem",
-        "path literalpath pspath filter include exclude recurse s depth force name attributes \
-         directory ad d file af hidden ah h readonly ar system as",
+        "path literalpath pspath filter include exclude recurse s depth force name | attributes \
+         followsymlink directory ad d file af hidden ah h readonly ar system as",
     ),
     (
         &["cp"],
         "Copy-Item",
         "path literalpath pspath destination container force filter include exclude recurse \
-         passthru credential confirm whatif fromsession tosession",
+         passthru credential fromsession tosession",
     ),
     (
         &["mv"],
         "Move-Item",
-        "path literalpath pspath destination force filter include exclude passthru credential \
-         confirm whatif",
+        "path literalpath pspath destination force filter include exclude passthru credential",
     ),
 ];
 
-/// Parameters of every cmdlet, with their short names.
+/// Parameters of every cmdlet, each with its short name.
 pub(super) const COMMON: &str = "verbose vb debug db erroraction ea warningaction wa \
     informationaction infa errorvariable ev warningvariable wv informationvariable iv outvariable ov \
     outbuffer ob pipelinevariable pv progressaction proga usetransaction usetx confirm cf whatif wi";
@@ -453,15 +452,15 @@ fn is_parameter(name: &str, own: &str) -> bool {
     if all.any(|known| known == name) {
         return true;
     }
-    let count = |list: &str| {
-        let begun = list.split(' ').filter(|known| known.starts_with(&name));
-        begun.count()
-    };
-    // A cmdlet's own parameters come before those of all cmdlets.
-    match count(own) {
-        0 => count(COMMON) == 1,
-        own => own == 1,
-    }
+    let is_begun = |known: &&str| known.starts_with(&name);
+    // PowerShell asks the provider for what the cmdlet and those of all cmdlets do not have.
+    let (own, of_provider) = own.split_once(" | ").unwrap_or((own, ""));
+    let counts = [
+        own.split(' ').filter(is_begun).count(),
+        COMMON.split(' ').step_by(2).filter(is_begun).count(),
+        of_provider.split(' ').filter(is_begun).count(),
+    ];
+    counts.into_iter().find(|count| *count > 0) == Some(1)
 }
 
 /// Reports `--chown` and `--chmod`, which Windows refuses, with a correction.
