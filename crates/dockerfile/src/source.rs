@@ -3,7 +3,8 @@
 //! The published parsers stop at the first error and are stricter about JSON and line ends than the
 //! daemon. A linter needs the opposite: any text gives instructions, joined exactly as by Moby.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 
 use wincimg_recipe::KEYWORDS;
@@ -32,6 +33,8 @@ pub(crate) struct Dockerfile<'a> {
     pub(crate) instructions: Vec<Instruction>,
     text: &'a str,
     lower: OnceCell<String>,
+    /// True for texts that it contains in lower case.
+    mentioned: RefCell<HashMap<&'static str, bool>>,
     /// Positions of what may be the name of a variable, in the order of their texts.
     names: OnceCell<Vec<usize>>,
     has_continuation: OnceCell<bool>,
@@ -104,6 +107,7 @@ impl<'a> Dockerfile<'a> {
             instructions: Vec::new(),
             text: source,
             lower: OnceCell::new(),
+            mentioned: RefCell::default(),
             names: OnceCell::new(),
             has_continuation: OnceCell::new(),
             lines,
@@ -240,6 +244,16 @@ impl<'a> Dockerfile<'a> {
     /// The whole text in lower case, made once.
     pub(crate) fn lower_text(&self) -> &str {
         self.lower.get_or_init(|| self.text.to_ascii_lowercase())
+    }
+
+    /// Returns true if the file contains one of these texts in lower case. Each is searched for once, as
+    /// every line may ask.
+    pub(crate) fn mentions(&self, parts: &[&'static str]) -> bool {
+        let mut mentioned = self.mentioned.borrow_mut();
+        parts.iter().any(|part| {
+            let search = || self.lower_text().contains(*part);
+            *mentioned.entry(*part).or_insert_with(search)
+        })
     }
 
     /// Returns true if a text follows a sign of a variable anywhere in the file, in any syntax.

@@ -62,7 +62,7 @@ fn check_registry(it: &EvaluatedStep<'_>) -> Option<Finding> {
     // A PATH below may have the folder.
     let below = it.linted.file.instructions.iter().rev();
     let mut below = below.take_while(|other| other.lines().0 > step.line());
-    if below.any(|other| path(other).is_some()) || step.file.lower_text().contains_any(&READERS) {
+    if below.any(|other| path(other).is_some()) || step.file.mentions(&READERS) {
         return None;
     }
     let message = format!(

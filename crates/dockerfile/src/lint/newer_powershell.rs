@@ -93,7 +93,7 @@ fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, 
         let name = command.word(0);
         let name = NEWER.iter().find(|it| name.eq_ignore_ascii_case(it))?;
         let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
-            || step.file.lower_text().contains_any(&BRINGING);
+            || step.file.mentions(&BRINGING);
         (!is_open).then_some((command.start(), *name))
     };
     let of_syntax = || {
@@ -132,10 +132,10 @@ fn unloaded(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, String)> {
         let is_read = outside_quotes(text).any(|(place, _)| place == at);
         is_read.then_some((script.range.start + at, assembly))
     })?;
-    let mut shells = stage.all("SHELL");
+    let shell = stage.shell_of(step);
     let is_open = stage.image.contains("powershell")
         || lower.contains_any(&LOADING)
-        || shells.any(|it| it.lower_text().contains_any(&LOADING));
+        || shell.is_some_and(|it| it.lower_text().contains_any(&LOADING));
     let message = format!(
         "PowerShell 7 loads this type itself, and Windows PowerShell 5.1 does not: write Add-Type \
          -AssemblyName {assembly}; before it"

@@ -72,14 +72,14 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
                 it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
             });
             let trust = ["trusted", "trustrepository"];
-            let is_trusted = || step.file.lower_text().contains_any(&trust);
+            let is_trusted = || step.file.mentions(&trust);
             let message =
                 "this asks before it installs from a gallery that is not trusted: add -Force";
             (!is_answered && !is_trusted()).then(|| ask(message).warning())
         }
         "remove-iissite" | "remove-iissitebinding" => {
             let is_answered = command.any(|it| it.starts_with("-confirm:") || it.starts_with('@'));
-            let is_off = || step.file.lower_text().contains("confirmpreference");
+            let is_off = || step.file.mentions(&["confirmpreference"]);
             let message = "this asks before it removes anything: add -Confirm:$false";
             (!is_answered && !is_off()).then(|| ask(message).warning())
         }

@@ -79,7 +79,7 @@ fn check_command(
         return Some(step.finding_at(command.start(), message).warning());
     }
     let reference = stage.reference()?;
-    let is_missing = reference.is_windows_base() && !step.file.lower_text().contains("copy --from");
+    let is_missing = reference.is_windows_base() && !step.file.mentions(&["copy --from"]);
     let message = format!(
         "{} has no ServiceMonitor.exe: use mcr.microsoft.com/windows/servercore/iis, or add it",
         reference.repository

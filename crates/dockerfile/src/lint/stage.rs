@@ -1,6 +1,6 @@
 //! Stages of a build, with their bases and the shell of each instruction.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -43,6 +43,10 @@ pub(super) struct Stage<'a> {
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
     keywords: HashSet<&'a str>,
+    /// Positions of its `SHELL` instructions.
+    shells: Vec<usize>,
+    /// Positions of the first steps with a text, in lower case, by that.
+    mentions: RefCell<HashMap<String, Option<usize>>>,
     /// The first `RUN` that begins with a variable of PowerShell, by its name in lower case.
     assignments: HashMap<String, usize>,
     run_names: OnceCell<RunNames>,
@@ -290,6 +294,9 @@ impl<'a> Stage<'a> {
             let first = self.assignments.entry(name.to_ascii_lowercase());
             first.or_insert(self.steps.len());
         }
+        if instruction.keyword == "SHELL" {
+            self.shells.push(self.steps.len());
+        }
         self.keywords.insert(&instruction.keyword);
         self.steps.push(LintStep {
             file,
@@ -391,6 +398,26 @@ impl<'a> Stage<'a> {
         &self.steps[..=self.position(step)]
     }
 
+    /// Returns true if a step above one of its steps contains one of these texts in lower case. Each is
+    /// searched for once, as every line may ask.
+    pub(super) fn mentions_above(&self, step: &LintStep<'_>, parts: &[&str]) -> bool {
+        let place = self.position(step);
+        let mut mentions = self.mentions.borrow_mut();
+        parts.iter().any(|part| {
+            let mut steps = self.steps.iter();
+            let search = || steps.position(|it| it.lower_full_text().contains(*part));
+            let first = mentions.entry((*part).to_owned()).or_insert_with(search);
+            first.is_some_and(|first| first < place)
+        })
+    }
+
+    /// Its last `SHELL` above one of its steps.
+    pub(super) fn shell_of(&self, step: &LintStep<'_>) -> Option<&LintStep<'a>> {
+        let place = self.position(step);
+        let above = self.shells.partition_point(|shell| *shell < place);
+        self.shells[..above].last().map(|shell| &self.steps[*shell])
+    }
+
     /// The steps below one of its steps.
     pub(super) fn after(&self, step: &LintStep<'_>) -> &[LintStep<'a>] {
         &self.steps[self.position(step) + 1..]
@@ -476,6 +503,8 @@ impl<'a> StageReader<'a> {
             platform,
             steps: Vec::new(),
             keywords: HashSet::new(),
+            shells: Vec::new(),
+            mentions: RefCell::default(),
             assignments: HashMap::new(),
             run_names: OnceCell::new(),
             set_variables: OnceCell::new(),

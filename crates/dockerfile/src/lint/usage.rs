@@ -145,8 +145,10 @@ fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)>
     let others = [
         "git", "msys", "cygwin", "mingw", "busybox", "scoop", "choco", "tar.exe", "tape", "path",
     ];
-    let mut steps = stage.until(step).iter();
-    if !has_only_windows(stage) || steps.any(|it| it.lower_full_text().contains_any(&others)) {
+    let is_open = stage.mentions_above(step, &others)
+        || step.lower_full_text().contains_any(&others)
+        || !has_only_windows(stage);
+    if is_open {
         return None;
     }
     let message = if command.has_input {
@@ -359,7 +361,7 @@ fn transfers(step: &LintStep<'_>, command: &LintCommand) -> bool {
         && !command.any(|it| it.starts_with("-e") || it == "-?")
         && !step.lower_full_text().contains_any(&["catch", "function"])
         // Services are always logged on.
-        && !step.file.lower_text().contains("authority")
+        && !step.file.mentions(&["authority"])
 }
 
 /// True for `Start-Process` of a script of PowerShell.
@@ -402,7 +404,7 @@ fn scoop(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_full_text();
     let at = text.find("get.scoop.sh")?;
     let is_user = |it: &LintStep<'_>| it.is("USER") && !it.lower_text().contains("administrator");
-    let is_open = step.file.lower_text().contains("runasadmin")
+    let is_open = step.file.mentions(&["runasadmin"])
         || stage.powershell().is_none()
         || stage.before(step).iter().any(is_user);
     let is_run = text.contains_any(&["iex", "invoke-expression"]);

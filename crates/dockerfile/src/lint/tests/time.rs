@@ -178,6 +178,19 @@ fn services_and_folders_take_no_longer_if_there_are_many() {
 }
 
 #[test]
+fn what_the_whole_file_may_bring_takes_no_longer_if_there_are_many() {
+    for line in [
+        "RUN curl http://a | tar xz",
+        "RUN powershell Remove-Service a",
+        "RUN powershell New-Item HKCR:\\a",
+        "RUN powershell Remove-Item IIS:\\a",
+        "RUN powershell Start-BitsTransfer http://a b",
+    ] {
+        lines_take_linear_time(400, |_| format!("SHELL [\"cmd\", \"/C\"]\n{line}\n"));
+    }
+}
+
+#[test]
 fn misspelt_stages_take_no_longer_if_there_are_many() {
     let base = PINNED.trim();
     takes_linear_time(100, |count| {

@@ -22,9 +22,8 @@ pub(super) fn missing_framework(stage: &Stage<'_>, step: &LintStep<'_>) -> Optio
     let build = stage.reference()?.build();
     let is_old =
         features::is_server_core(stage) && matches!(build, Some(SERVER_2016 | SERVER_2019));
-    let text = step.file.lower_text();
     // Something that may bring .NET Framework.
-    let is_open = text.contains_any(&VERSIONS) || text.contains_any(&["4.8", "ndp48", "vs_"]);
+    let is_open = step.file.mentions(&VERSIONS) || step.file.mentions(&["4.8", "ndp48", "vs_"]);
     let message = "Chocolatey 2 requires .NET Framework 4.8, which this base does not have; its installer \
         adds it and fails, as that requires a restart: use mcr.microsoft.com/dotnet/framework/runtime:4.8, \
         or ENV chocolateyVersion=1.4.0";
@@ -85,10 +84,9 @@ fn lines_with_newest(stage: &Stage<'_>) -> Range<usize> {
     let Some(first) = steps.find(|it| installer(it.lower_full_text()).is_some()) else {
         return 0..0;
     };
-    let text = first.file.lower_text();
     let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
-        || text.contains_any(&VERSIONS)
-        || text.contains_any(&BRINGING);
+        || first.file.mentions(&VERSIONS)
+        || first.file.mentions(&BRINGING);
     let mut others = stage.steps.iter().filter(|it| !it.is("RUN"));
     let copy = others.find(|it| it.lower_full_text().contains_any(&COPIES));
     let end = if is_open {

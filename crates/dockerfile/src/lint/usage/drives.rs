@@ -22,14 +22,14 @@ pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
         .find_map(|it| Some((it, made(it).find(|word| is_on_other_drive(word))?)))?;
     let drive = word.value.get(..2)?.to_ascii_lowercase();
     let own = &step.lower_full_text()[..command.start()];
-    let mut steps = stage.before(step).iter();
-    let brings = |text: &str| text.contains_any(&BRINGING) || text.contains(&drive);
     let is_open = !has_only_windows(stage)
         || command.next == NextOperator::Or
         || has_error_action(command)
         || own.contains_any(&HANDLING)
-        || brings(own)
-        || steps.any(|it| brings(it.lower_full_text()));
+        || own.contains_any(&BRINGING)
+        || own.contains(&drive)
+        || stage.mentions_above(step, &BRINGING)
+        || stage.mentions_above(step, &[drive.as_str()]);
     let message = "a build has only the drive C:, and this fails";
     (!is_open).then_some((word.start(), message))
 }
@@ -71,15 +71,15 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     };
     let is_module = |it: &LintCommand| it.program() == "import-module" && own.len() < before.len();
     let mut commands = step.commands().iter();
-    let mut shells = stage.all("SHELL");
+    let shell = stage.shell_of(step);
     let image = stage.reference();
     let is_open = image.is_none_or(|image| !image.is_of_microsoft())
         || has_error_action(command)
         || own.contains_any(&HANDLING)
         || own.contains_any(&LOADING)
         || commands.any(|it| may_load(it) && !is_module(it))
-        || shells.any(|it| it.lower_text().contains_any(&LOADING))
-        || step.file.lower_text().contains("profile");
+        || shell.is_some_and(|it| it.lower_text().contains_any(&LOADING))
+        || step.file.mentions(&["profile"]);
     let message = "nothing in this line loads the drive IIS:, and it fails: write Import-Module \
         WebAdministration; before it";
     (!is_open).then_some((start, message))
@@ -107,7 +107,9 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     let is_open = has_error_action(command)
         || own.contains_any(&HANDLING)
         || brings(own)
-        || stage.all("SHELL").any(|it| brings(it.lower_text()));
+        || stage
+            .shell_of(step)
+            .is_some_and(|it| brings(it.lower_text()));
     let message = "PowerShell has only the drives HKLM:\\ and HKCU:\\ of the registry: write \
         Registry::HKEY_CLASSES_ROOT\\… and the like";
     (!is_open).then_some((command.start(), message))
