@@ -567,7 +567,8 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
         return Some((command.start(), message));
     }
     let is_printed = |it: &&PowerShellStatement| {
-        super::usage::program_in_quotes(it).is_some_and(|(_, rest)| rest.is_empty())
+        it.depth == 0
+            && super::usage::program_in_quotes(it).is_some_and(|(_, rest)| rest.is_empty())
     };
     let mut statements = step.statements().filter(|_| step.is("RUN"));
     if let Some(statement) = statements.find(is_printed) {

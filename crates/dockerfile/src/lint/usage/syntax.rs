@@ -27,8 +27,7 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
                     text";
                 return Some((script.range.start + at, message));
             }
-            if let Some(at) = open_brace(text) {
-                let message = "this { stays open, which is a syntax error: add the }";
+            if let Some((at, message)) = lone_bracket(text) {
                 return Some((script.range.start + at, message));
             }
             let mut pairs = script.statements.windows(2);
@@ -112,8 +111,8 @@ fn has_double_equals(statement: &PowerShellStatement) -> bool {
 
 /// True for a script in which only plain single quotes hide a part.
 pub(super) fn is_plain(text: &str) -> bool {
-    !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}', '@'])
-        && !text.contains_any(&["{{", "--%"])
+    !text.contains(['"', '`', '#', '\u{2018}', '\u{2019}'])
+        && !text.contains_any(&["{{", "--%", "@'"])
 }
 
 /// Returns true for a position outside of quotes.
@@ -133,22 +132,42 @@ fn passes_plain_address(statement: &PowerShellStatement) -> bool {
     })
 }
 
-/// Position of a brace that nothing closes, in a script without other quotes and comments.
-fn open_brace(text: &str) -> Option<usize> {
-    if !is_plain(text) || !text.contains('{') {
+/// Position of a parenthesis or brace without the other one, and a message, in a script without other
+/// quotes and comments.
+fn lone_bracket(text: &str) -> Option<(usize, &'static str)> {
+    if !is_plain(text) {
         return None;
     }
-    let mut open = Vec::new();
+    let mut open: Vec<(usize, char)> = Vec::new();
     for (at, c) in outside_quotes(text) {
-        match c {
-            '{' => open.push(at),
-            '}' => {
-                open.pop()?;
+        let opening = match c {
+            '(' | '{' => {
+                open.push((at, c));
+                continue;
             }
-            _ => {}
+            ')' => '(',
+            '}' => '{',
+            _ => continue,
+        };
+        match open.last() {
+            Some((_, last)) if *last == opening => _ = open.pop(),
+            // One within it stays open.
+            Some(_) if open.iter().any(|(_, it)| *it == opening) => break,
+            _ => {
+                let message = match c {
+                    ')' => "nothing opens this ), which is a syntax error: remove it",
+                    _ => "nothing opens this }, which is a syntax error: remove it",
+                };
+                return Some((at, message));
+            }
         }
     }
-    open.first().copied()
+    let (at, c) = open.pop()?;
+    let message = match c {
+        '(' => "this ( stays open, which is a syntax error: add the )",
+        _ => "this { stays open, which is a syntax error: add the }",
+    };
+    Some((at, message))
 }
 
 /// A program in quotes at the start of a statement, and what follows it.
@@ -163,7 +182,7 @@ pub(in crate::lint) fn program_in_quotes(statement: &PowerShellStatement) -> Opt
         _ => return None,
     };
     let is_path = path.contains(['\\', '/']) && has_extension(path, extensions);
-    (statement.depth == 0 && is_path).then_some((path, rest))
+    is_path.then_some((path, rest))
 }
 
 /// Returns true for a program in quotes with an argument that is not an operator.
