@@ -1,6 +1,7 @@
 //! Commands with arguments that they refuse on every Windows.
 
 mod chocolatey;
+mod cmdlets;
 mod conditions;
 mod downloads;
 mod drives;
@@ -60,7 +61,8 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
     let of_arguments = of_command
         .or_else(of_syntax)
         .or_else(|| features::check(stage, step))
-        .or_else(|| parameters::unknown(step));
+        .or_else(|| parameters::unknown(step))
+        .or_else(|| cmdlets::misspelt(stage, step));
     // The interpreter may have said so.
     let is_said = |it: &Finding| known.contains(&it.line);
     if of_arguments.as_ref().is_some_and(is_said) {

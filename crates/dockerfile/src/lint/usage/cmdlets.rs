@@ -1,0 +1,71 @@
+//! Misspelt cmdlets.
+
+use crate::lint::reference::Reference;
+use crate::lint::stage::{LintStep, Stage};
+use crate::lint::words::LintCommand;
+use crate::lint::{ContainsAny, Finding};
+
+/// Cmdlets that scripts use often. Where one letter makes another cmdlet, both are here.
+const CMDLETS: &str = "Add-Content Add-LocalGroupMember Add-Type Add-WindowsFeature \
+    Clear-Content Compress-Archive ConvertFrom-Json ConvertTo-Json ConvertTo-SecureString \
+    Copy-Item Disable-WindowsOptionalFeature Enable-WindowsOptionalFeature Expand-Archive \
+    ForEach-Object Get-ChildItem Get-CimInstance Get-Command Get-Content Get-ExecutionPolicy \
+    Get-FileHash Get-Item Get-ItemProperty Get-Location Get-PSRepository Get-Process Get-Service \
+    Get-WindowsFeature Get-WindowsOptionalFeature Get-WmiObject Import-Certificate Import-Module \
+    Import-PfxCertificate Install-Module Install-Package Install-PackageProvider \
+    Install-WindowsFeature Invoke-Command Invoke-Expression Invoke-RestMethod Invoke-WebRequest \
+    Join-Path Move-Item New-Item New-ItemProperty New-LocalUser New-Object New-Service Out-File \
+    Out-Null Out-String Push-Location Remove-Item Remove-ItemProperty Remove-WindowsFeature \
+    Rename-Item Resolve-Path Restart-Service Select-Object Select-String Set-Content \
+    Set-ExecutionPolicy Set-Item Set-ItemProperty Set-Location Set-PSRepository Set-Service \
+    Sort-Object Split-Path Start-Process Start-Service Start-Sleep Stop-Process Stop-Service \
+    Test-Path Unblock-File Uninstall-WindowsFeature Wait-Process Where-Object Write-Error \
+    Write-Host Write-Output Write-Verbose Write-Warning";
+
+/// Parts of a file, in lower case, that may bring a cmdlet.
+const BRINGING: [&str; 6] = [
+    "module", "function", "alias", ".psm1", "$profile", "profile.ps1",
+];
+
+/// Parts of a script, in lower case, that may bring a cmdlet, do without it or hide a part.
+const OPENING: [&str; 8] = [
+    ".ps1", "iex", "expression", "session", "catch", "get-command", "@'", "@\"",
+];
+
+/// Reports a cmdlet whose name differs in one letter from a common one.
+pub(super) fn misspelt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let mut commands = step.commands().iter();
+    let (at, written, meant) = commands.find_map(|command| {
+        let assigned = command.assigned();
+        misspelt_in(assigned.as_ref().unwrap_or(command))
+    })?;
+    let opens = |it: &LintStep<'_>| it.lower_full_text().contains_any(&OPENING);
+    let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
+        || opens(step)
+        || stage.shell_of(step).is_some_and(opens)
+        || step.file.mentions(&BRINGING);
+    let message = format!("PowerShell has no {written}: did you mean {meant}?");
+    (!is_open).then(|| step.finding_at(at, message))
+}
+
+/// Position and name of a misspelt cmdlet, and the one that is meant.
+fn misspelt_in(command: &LintCommand) -> Option<(usize, String, &'static str)> {
+    let word = command.words.first().filter(|word| !word.is_quoted)?;
+    let written = word.value.as_str();
+    let is_name = |c: char| c.is_ascii_alphabetic() || c == '-';
+    // A program may have a name in lower case, and a key of a hashtable none with a dash.
+    let is_cmdlet = command.grammar.is_powershell()
+        && written.chars().all(is_name)
+        && written.contains('-')
+        && written.contains(|c: char| c.is_ascii_uppercase());
+    let mut cmdlets = CMDLETS.split(' ');
+    if !is_cmdlet || cmdlets.any(|it| it.eq_ignore_ascii_case(written)) {
+        return None;
+    }
+    let lower = written.to_ascii_lowercase();
+    let meant = CMDLETS.split(' ').find(|it| {
+        it.len().abs_diff(lower.len()) < 2
+            && strsim::osa_distance(&it.to_ascii_lowercase(), &lower) == 1
+    })?;
+    Some((word.start(), written.to_owned(), meant))
+}
