@@ -51,13 +51,32 @@ pub(super) fn has_tag(active: impl Iterator<Item = char>) -> bool {
     text.contains_any(&["</", "/>", "?>"]) && text.split('<').skip(1).any(begins)
 }
 
-/// True for an `echo` of cmd with a tag, which cmd takes for redirections.
+/// True for an `echo` or a script of PowerShell with a tag, which cmd takes for redirections.
 pub(super) fn redirects_tag(step: &LintStep<'_>, command: &LintCommand) -> bool {
-    let is_echo = command.program().trim_end_matches(['.', ':']) == "echo";
-    let is_own = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd && is_echo;
+    let program = command.program().trim_end_matches(['.', ':']);
+    let is_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
+    let is_own = is_cmd && matches!(program, "echo" | "powershell" | "pwsh");
+    if !is_own || !command.has_input {
+        return false;
+    }
     let text = &step.instruction.full_text()[command.start()..];
     let own = active(text).map(|(_, c)| c);
-    is_own && command.has_input && has_tag(own.take_while(|c| !matches!(c, '&' | '|' | '\n')))
+    let own: String = own.take_while(|c| !matches!(c, '&' | '|' | '\n')).collect();
+    has_tag(own.chars()) || program == "echo" && shows_tag(&own)
+}
+
+/// True for `echo <br>`: its input would have no meaning.
+fn shows_tag(text: &str) -> bool {
+    let parts = text.split_once('<');
+    let parts = parts.and_then(|(before, tag)| Some((before, tag.split_once('>')?.0)));
+    parts.is_some_and(|(before, tag)| {
+        let name = tag.split(' ').next().unwrap_or_default();
+        before.split_whitespace().count() == 1
+            && tag.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !tag.ends_with(' ')
+            && name.chars().all(|c| c.is_ascii_alphanumeric())
+            && !name.eq_ignore_ascii_case("nul")
+    })
 }
 
 /// A digit of a command's text that cmd takes for a stream, and its position.
