@@ -284,6 +284,17 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
         return None;
     }
     let texts = expanded_texts(it.kind).into_iter();
+    let is_path = matches!(
+        it.kind,
+        InstructionKind::Copy(_) | InstructionKind::Workdir(_)
+    );
+    if let Some(written) = texts.clone().filter(|_| is_path).find_map(substitution) {
+        let message = format!(
+            "{} does not expand {written}: declare an ARG, set it with --build-arg and write ${{NAME}}",
+            instruction.keyword
+        );
+        return Some(it.step.finding(message));
+    }
     let mut used =
         texts.filter_map(|text| Some((text, environment::shell_variables(text).next()?)));
     // A label may describe a command.
@@ -306,6 +317,16 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
         )
     };
     Some(it.step.finding(message))
+}
+
+/// `$(NAME)`, of pipelines and shells, in a text.
+fn substitution(text: &str) -> Option<&str> {
+    let (_, inside) = text.split_once("$(")?;
+    let (name, _) = inside.split_once(')')?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let start = text.len() - inside.len() - "$(".len();
+    let is_name = !name.is_empty() && name.chars().all(is_of_name);
+    is_name.then(|| &text[start..start + name.len() + "$()".len()])
 }
 
 /// Returns true for a value that `setx` writes into the registry, from which Windows expands it.
