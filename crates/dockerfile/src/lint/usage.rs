@@ -20,7 +20,7 @@ use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, NextOperator, Word, program_name};
+use super::words::{Grammar, LintCommand, NextOperator, Word, file_of, program_name};
 use super::{ContainsAny, Finding, LintFile, LintFinding, Severity, features};
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Finding> {
@@ -31,7 +31,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
         stage.steps.iter().filter_map(move |step| match () {
             () if step.is("RUN") => check_run(stage, step, known),
             () if step.is("CMD") || step.is("ENTRYPOINT") || step.is("HEALTHCHECK") => {
-                super::copied_files::unqualified_script(stage, step)
+                let of_script = super::copied_files::unqualified_script(stage, step);
+                of_script.or_else(|| program_as_script(step))
             }
             () => None,
         })
@@ -78,10 +79,26 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
         .or_else(of_rights)
         .or_else(|| super::missing_folder::find(stage, step))
         .or_else(|| super::copied_files::unqualified_script(stage, step))
+        .or_else(|| program_as_script(step))
         .or_else(|| super::copied_files::early_file(stage, step))
         .or_else(|| scoop(stage, step))
         .or_else(|| chocolatey::removed_command(stage, step))
         .or_else(|| chocolatey::missing_framework(stage, step))
+}
+
+/// Reports a program that Windows PowerShell gets with `-File`.
+fn program_as_script(step: &LintStep<'_>) -> Option<Finding> {
+    let commands = step.commands().iter();
+    let mut commands = commands.filter(|it| it.program() == "powershell");
+    let file = commands.find_map(|it| {
+        let file = file_of(it)?.first()?;
+        has_extension(&file.value, &["exe", "bat", "cmd", "msi"]).then_some(file)
+    })?;
+    let message = format!(
+        "-File of Windows PowerShell takes only .ps1 files, and refuses {}: start it without PowerShell",
+        file.value
+    );
+    Some(step.finding_at(file.start(), message))
 }
 
 /// True for `icacls` with rights outside of quotes, whose parentheses PowerShell evaluates.

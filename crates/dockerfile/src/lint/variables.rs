@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use super::entrypoint::has_extension;
 use super::environment::{cmd_variables, powershell_variables, shell_variables, split_name};
 use super::evaluation::EvaluatedStep;
-use super::quotes::takes_value;
 use super::shell::BaseShell;
 use super::shells::{is_behind_script, is_file, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word};
+use super::words::{Grammar, LintCommand, Word, file_of};
 use super::{ContainsAny, Finding};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::stages::StageState;
@@ -231,17 +230,7 @@ fn file_argument(step: &LintStep<'_>) -> Option<(usize, String)> {
             && matches!(it.program(), "powershell" | "pwsh")
     };
     step.commands().iter().filter(is_own).find_map(|command| {
-        let mut words = command.arguments().iter();
-        loop {
-            // Behind other words, -f formats a text.
-            let option = words.next()?.value.strip_prefix(['-', '/'])?;
-            match option.to_ascii_lowercase().as_str() {
-                "file" | "f" => break,
-                "command" | "c" => return None,
-                name if takes_value(name) => _ = words.next(),
-                _ => {}
-            }
-        }
+        let mut words = file_of(command)?.iter();
         let (word, name) =
             words.find_map(|word| Some((word, powershell_variables(&word.value).next()?)))?;
         let message = format!(

@@ -369,6 +369,22 @@ pub(super) fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
     Some((grammar, script))
 }
 
+/// The file that a PowerShell gets with `-File`, and its arguments.
+pub(super) fn file_of(command: &LintCommand) -> Option<&[Word]> {
+    let mut rest = command.arguments();
+    loop {
+        let (word, behind) = rest.split_first()?;
+        // Behind other words, -f formats a text.
+        let option = word.value.strip_prefix(['-', '/'])?.to_ascii_lowercase();
+        rest = match option.as_str() {
+            "file" | "f" => return Some(behind),
+            "command" | "c" => return None,
+            name if takes_value(name) => behind.get(1..)?,
+            _ => behind,
+        };
+    }
+}
+
 /// Range of a script in these words, without outer quotes.
 fn range_of(instruction: &Instruction, words: &[Word]) -> Range<usize> {
     match words {
