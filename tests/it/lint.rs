@@ -389,6 +389,25 @@ fn several_matches_of_a_pattern_require_a_folder() {
 }
 
 #[test]
+fn a_script_of_the_folder_is_not_found_by_its_name() {
+    let lines = [
+        "COPY . .",
+        "RUN powershell -ExecutionPolicy Bypass build.ps1",
+        "RUN powershell other.ps1",
+        "RUN powershell .\\build.ps1",
+        "RUN powershell -Command \"$env:PATH += ';C:\\app'; build.ps1\"",
+    ];
+    let text = format!("{BASE}WORKDIR C:/app\n{}\n", lines.join("\n"));
+    let folder = folder_of(&[("Dockerfile", &text), ("build.ps1", "x")]);
+    let output = lint_in(folder.path(), &["Dockerfile"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let error =
+        "Dockerfile:4: error[failing-run]: PowerShell does not look into the working folder";
+    assert!(printed.contains(error), "{printed}");
+    assert_eq!(printed.matches("failing-run").count(), 1, "{printed}");
+}
+
+#[test]
 fn a_found_secret_is_not_printed() {
     let text = format!("{BASE}ENV OLD_SA_PASSWORD=\"\" `\n    SA_PASSWORD=Winter-2019\n");
     let folder = folder_of(&[("Dockerfile", &format!("# escape=`\n{text}"))]);

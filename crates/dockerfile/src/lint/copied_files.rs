@@ -8,7 +8,7 @@ use super::evaluation::EvaluatedStep;
 use super::missing_folder::{OF_WINDOWS, has_only_windows, names};
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, LintScript, Word, script_of};
-use super::{ContainsAny, Edit, Finding};
+use super::{ContainsAny, Edit, Finding, LintFile};
 use crate::instruction::CopyInstruction;
 
 /// Extensions of files, which no folder of a context has.
@@ -77,7 +77,11 @@ fn with_slashes(text: &str) -> String {
 }
 
 /// Reports a script of the working folder that PowerShell does not find by its name alone.
-pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+pub(super) fn unqualified_script(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+) -> Option<Finding> {
     let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !it.is_nested;
     let statements = step.scripts().iter().take(1).filter(is_own);
     let statements = statements.flat_map(|script| &script.statements);
@@ -92,7 +96,7 @@ pub(super) fn unqualified_script(stage: &Stage<'_>, step: &LintStep<'_>) -> Opti
         };
         let is_name = has_extension(name, &["ps1"])
             && !name.contains(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
-        (is_name && is_in_working_folder(stage, step, name)).then(|| {
+        (is_name && is_in_working_folder(linted, stage, step, name)).then(|| {
             let message = format!(
                 "PowerShell does not look into the working folder for {name}: write .\\{name}"
             );
@@ -183,7 +187,12 @@ fn program_at_root<'a>(
 }
 
 /// True if a line above copies a file of this name into the working folder.
-fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> bool {
+fn is_in_working_folder(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    name: &str,
+) -> bool {
     let before = stage.before(step);
     let has_path = |it: &LintStep<'_>| {
         let text = it.lower_full_text();
@@ -199,21 +208,29 @@ fn is_in_working_folder(stage: &Stage<'_>, step: &LintStep<'_>, name: &str) -> b
     };
     let same = before.iter().rev().take_while(|it| !it.is("WORKDIR"));
     let mut copies = same.filter(|it| it.is("COPY") || it.is("ADD"));
+    // Of the context, as far as it is known.
+    let file = linted.options.file.as_deref();
+    let is_beside = file.is_some_and(|file| file.with_file_name(name).is_file());
     let is_copied = copies.any(|it| {
         let text = it.instruction.text();
         let words = text.split([' ', '\t', '"', ',', '[', ']']);
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         let is_own = |path: &&str| path.trim_start_matches(".\\").trim_start_matches("./") == name;
-        let is_file = |path: &str| path.rsplit(['/', '\\']).next() == Some(name);
+        let has_file = |path: &str| {
+            let is_all = matches!(path, "." | "./" | "*" | "*.*" | "*.ps1");
+            path.rsplit(['/', '\\']).next() == Some(name)
+                || is_all && it.instruction.flag("from").is_none() && is_beside
+        };
         words.split_last().is_some_and(|(target, sources)| {
             let is_here = matches!(*target, "." | "./" | ".\\") || is_own(target);
-            is_here && sources.iter().any(|it| is_file(it))
+            is_here && sources.iter().any(|it| has_file(it))
         })
     });
     // So may another stage.
     let is_inherited =
         || matches!(stage.base, StageBaseRef::Stage(_)) && names(step.file.lower_text(), "path");
-    is_copied && !set.iter().any(has_path) && !is_inherited()
+    let is_set_here = || step.lower_full_text().contains("env:path");
+    is_copied && !is_set_here() && !set.iter().any(has_path) && !is_inherited()
 }
 
 /// Reports a source of another stage that is written as if from its working folder: COPY begins at the

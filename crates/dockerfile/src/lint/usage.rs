@@ -29,9 +29,9 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
     let known = &known;
     let found = linted.windows_stages().flat_map(|stage| {
         stage.steps.iter().filter_map(move |step| match () {
-            () if step.is("RUN") => check_run(stage, step, known),
+            () if step.is("RUN") => check_run(linted, stage, step, known),
             () if step.is("CMD") || step.is("ENTRYPOINT") || step.is("HEALTHCHECK") => {
-                let of_script = super::copied_files::unqualified_script(stage, step);
+                let of_script = super::copied_files::unqualified_script(linted, stage, step);
                 of_script.or_else(|| program_as_script(step))
             }
             () => None,
@@ -41,7 +41,12 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
 }
 
 /// `known` has the lines that the evaluation knows to fail.
-fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> Option<Finding> {
+fn check_run(
+    linted: &LintFile<'_>,
+    stage: &Stage<'_>,
+    step: &LintStep<'_>,
+    known: &HashSet<usize>,
+) -> Option<Finding> {
     let of_command = step.commands().iter().find_map(|command| {
         let message = problem(step, command)?;
         let may_work =
@@ -78,7 +83,7 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>, known: &HashSet<usize>) -> 
     of_arguments
         .or_else(of_rights)
         .or_else(|| super::missing_folder::find(stage, step))
-        .or_else(|| super::copied_files::unqualified_script(stage, step))
+        .or_else(|| super::copied_files::unqualified_script(linted, stage, step))
         .or_else(|| program_as_script(step))
         .or_else(|| super::copied_files::early_file(stage, step))
         .or_else(|| scoop(stage, step))
