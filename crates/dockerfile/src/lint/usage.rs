@@ -68,7 +68,7 @@ fn check_run(
         .or_else(of_syntax)
         .or_else(|| features::check(stage, step))
         .or_else(|| parameters::unknown(step))
-        .or_else(|| cmdlets::misspelt(stage, step));
+        .or_else(|| cmdlets::unknown(stage, step));
     // The interpreter may have said so.
     let is_said = |it: &Finding| known.contains(&it.line);
     if of_arguments.as_ref().is_some_and(is_said) {

@@ -1,4 +1,4 @@
-//! Misspelt cmdlets.
+//! Cmdlets that no module has.
 
 use crate::lint::reference::Reference;
 use crate::lint::stage::{LintStep, Stage};
@@ -22,24 +22,35 @@ const CMDLETS: &str = "Add-Content Add-LocalGroupMember Add-Type Add-WindowsFeat
     Test-Path Unblock-File Uninstall-WindowsFeature Wait-Process Where-Object Write-Error \
     Write-Host Write-Output Write-Verbose Write-Warning";
 
+/// Cmdlets that neither module for IIS has, and those that one has.
+const OF_IIS: [(&str, &str); 2] = [
+    ("New-IISAppPool", "New-WebAppPool"),
+    ("Remove-IISAppPool", "Remove-WebAppPool"),
+];
+
 /// Parts of a file, in lower case, that may bring a cmdlet.
-const BRINGING: [&str; 6] = [
-    "module", "function", "alias", ".psm1", "$profile", "profile.ps1",
+const BRINGING: [&str; 10] = [
+    "install-module", "save-module", "install-package ", "psresource", "modules", "function",
+    "alias", ".psm1", "$profile", "profile.ps1",
 ];
 
 /// Parts of a script, in lower case, that may bring a cmdlet, do without it or hide a part.
-const OPENING: [&str; 8] = [
-    ".ps1", "iex", "expression", "session", "catch", "get-command", "@'", "@\"",
+const OPENING: [&str; 10] = [
+    ".ps1", "module", "ipmo", "iex", "expression", "session", "catch", "get-command", "@'", "@\"",
 ];
 
-/// Reports a cmdlet whose name differs in one letter from a common one.
-pub(super) fn misspelt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+/// Reports a cmdlet whose name differs in one letter from a common one, and one that IIS lacks.
+pub(super) fn unknown(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter();
     let (at, written, meant) = commands.find_map(|command| {
         let assigned = command.assigned();
-        misspelt_in(assigned.as_ref().unwrap_or(command))
+        unknown_in(assigned.as_ref().unwrap_or(command))
     })?;
-    let opens = |it: &LintStep<'_>| it.lower_full_text().contains_any(&OPENING);
+    let opens = |it: &LintStep<'_>| {
+        let text = it.lower_full_text().replace("import-module iisadmin", "");
+        let text = text.replace("import-module webadmin", "");
+        text.contains_any(&OPENING)
+    };
     let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
         || opens(step)
         || stage.shell_of(step).is_some_and(opens)
@@ -48,8 +59,8 @@ pub(super) fn misspelt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding
     (!is_open).then(|| step.finding_at(at, message))
 }
 
-/// Position and name of a misspelt cmdlet, and the one that is meant.
-fn misspelt_in(command: &LintCommand) -> Option<(usize, String, &'static str)> {
+/// Position and name of an unknown cmdlet, and the one that is meant.
+fn unknown_in(command: &LintCommand) -> Option<(usize, String, &'static str)> {
     let word = command.words.first().filter(|word| !word.is_quoted)?;
     let written = word.value.as_str();
     let is_name = |c: char| c.is_ascii_alphabetic() || c == '-';
@@ -63,9 +74,15 @@ fn misspelt_in(command: &LintCommand) -> Option<(usize, String, &'static str)> {
         return None;
     }
     let lower = written.to_ascii_lowercase();
-    let meant = CMDLETS.split(' ').find(|it| {
-        it.len().abs_diff(lower.len()) < 2
-            && strsim::osa_distance(&it.to_ascii_lowercase(), &lower) == 1
-    })?;
+    let mut of_iis = OF_IIS.into_iter();
+    let of_iis = of_iis.find(|(name, _)| name.eq_ignore_ascii_case(written));
+    let mut cmdlets = CMDLETS.split(' ');
+    let misspelt = || {
+        cmdlets.find(|it| {
+            it.len().abs_diff(lower.len()) < 2
+                && strsim::osa_distance(&it.to_ascii_lowercase(), &lower) == 1
+        })
+    };
+    let meant = of_iis.map(|(_, meant)| meant).or_else(misspelt)?;
     Some((word.start(), written.to_owned(), meant))
 }

@@ -47,6 +47,10 @@ fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opti
     if is_cut_block(step, statement) {
         return Some("PowerShell ends the statement at the ; before this block: remove the ;");
     }
+    let after = step.instruction.full_text().get(statement.at + 1..);
+    if statement.text == "\\" && after.is_some_and(|it| it.trim_start().starts_with(';')) {
+        return Some("PowerShell takes this \\ for a command, and fails: remove it");
+    }
     if has_double_equals(statement) {
         return Some("PowerShell has no operator ==: write -eq");
     }
