@@ -72,7 +72,7 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
 }
 
 /// A path with single slashes.
-fn with_slashes(text: &str) -> String {
+pub(super) fn with_slashes(text: &str) -> String {
     text.replace("\\\\", "/").replace('\\', "/")
 }
 

@@ -13,7 +13,7 @@ use super::user::RunNames;
 use super::variables::SetVariables;
 use super::volume::RunFiles;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
-use super::{ContainsAny, Edit, Finding, LintOptions, line_effects, missing_folder};
+use super::{ContainsAny, Edit, Finding, LintOptions, line_effects, missing_folder, usage};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::{BuildArguments, StageState};
@@ -54,6 +54,7 @@ pub(super) struct Stage<'a> {
     service_signs: OnceCell<[Option<usize>; 2]>,
     run_files: OnceCell<RunFiles>,
     folder_signs: OnceCell<[Option<usize>; 2]>,
+    folders: OnceCell<HashMap<String, usize>>,
     /// True if the base has PowerShell 7, or a line names it.
     pub(super) has_pwsh: OnceCell<bool>,
     /// Lines from the installer of Chocolatey 2 on, until one may bring another version.
@@ -388,6 +389,11 @@ impl<'a> Stage<'a> {
         *self.folder_signs.get_or_init(read)
     }
 
+    /// Folders that its `WORKDIR` and copies make, with their first lines.
+    pub(super) fn folders(&self) -> &HashMap<String, usize> {
+        self.folders.get_or_init(|| usage::folders(&self.steps))
+    }
+
     /// What its `RUN` lines do to files.
     pub(super) fn run_files(&self) -> &RunFiles {
         self.run_files.get_or_init(|| RunFiles::read(&self.steps))
@@ -511,6 +517,7 @@ impl<'a> StageReader<'a> {
             service_signs: OnceCell::new(),
             run_files: OnceCell::new(),
             folder_signs: OnceCell::new(),
+            folders: OnceCell::new(),
             has_pwsh: OnceCell::new(),
             chocolatey: OnceCell::new(),
             is_base: false,

@@ -5,12 +5,14 @@ mod cmdlets;
 mod conditions;
 mod downloads;
 mod drives;
+mod folders;
 mod parameters;
 mod syntax;
 mod values;
 
 use std::collections::HashSet;
 
+pub(super) use folders::folders;
 pub(super) use syntax::program_in_quotes;
 
 use super::cmd_lines::redirects_tag;
@@ -59,6 +61,7 @@ fn check_run(
             .or_else(|| tape(stage, step))
             .or_else(|| escaped_quote(step))
             .or_else(|| downloads::lost(step))
+            .or_else(|| folders::without_files(stage, step))
             .or_else(|| drives::other_drive(stage, step))
             .or_else(|| drives::of_iis(stage, step))
             .or_else(|| drives::of_registry(stage, step))?;
