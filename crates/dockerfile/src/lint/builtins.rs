@@ -166,6 +166,7 @@ fn missing_message(step: &LintStep<'_>, command: &LintCommand) -> Option<String>
             .iter()
             .any(|it| first.eq_ignore_ascii_case(it)),
         "for" => first.starts_with('%') || first.starts_with('/'),
+        "exit" => first.eq_ignore_ascii_case("/b"),
         _ => false,
     };
     if is_block {
