@@ -186,7 +186,7 @@ fn what_the_whole_file_may_bring_takes_no_longer_if_there_are_many() {
         "RUN powershell Remove-Item IIS:\\a",
         "RUN powershell Start-BitsTransfer http://a b",
     ] {
-        lines_take_linear_time(400, |_| format!("SHELL [\"cmd\", \"/C\"]\n{line}\n"));
+        lines_take_linear_time(250, |_| format!("SHELL [\"cmd\", \"/C\"]\n{line}\n"));
     }
 }
 
