@@ -11,8 +11,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::pod::Hyperv;
 use super::yaml::{
-    Document, Items, LIST_WITHOUT_KIND, LIST_WITHOUT_KIND_HINT, MOST_OBJECTS, documents, excerpt,
-    too_many_objects, without_place,
+    Document, Items, MOST_OBJECTS, documents, excerpt, too_many_objects, without_place,
 };
 
 /// Label with a node's operating system.
@@ -275,16 +274,16 @@ fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
                 line,
                 json,
                 item_lines,
-                lacks_kind,
+                lacks,
             } = document;
             let wrong =
                 |line, problem: &str| malformed(line, 1, problem, Excerpt::at_place(text, line, 1));
             if !json.starts_with('{') {
                 return Err(wrong(line, "found plain text or a list without `items`"));
             }
-            if lacks_kind {
-                let problem = format!("found {LIST_WITHOUT_KIND}");
-                return Err(wrong(line, &problem).hint(LIST_WITHOUT_KIND_HINT));
+            if let Some(part) = lacks {
+                let problem = format!("found {}", part.found);
+                return Err(wrong(line, &problem).hint(part.hint));
             }
             items += item_lines.len();
             if items > MOST_OBJECTS {
@@ -624,8 +623,19 @@ mod tests {
             let message = problem.to_string();
             assert!(message.contains("a list without its kind"), "{message}");
             let hint = problem.diagnosis().hint.unwrap();
-            assert_eq!(hint, LIST_WITHOUT_KIND_HINT);
+            assert!(hint.contains("`kind: List`"), "{hint}");
         }
+        for start in ["apiVersion: v1\nitems:", "kind: NodeList\nitems:\n"] {
+            let problem = read_nodes(start).unwrap_err();
+            let message = problem.to_string();
+            assert!(message.contains("nothing behind `items:`"), "{message}");
+            let hint = problem.diagnosis().hint.unwrap();
+            assert!(hint.contains("`items: []`"), "{hint}");
+        }
+        assert_eq!(
+            message("apiVersion: v1\nitems: []\nkind: List\n"),
+            "the node list is empty"
+        );
         let list = read_nodes(&format!("{start}kind: List\n")).unwrap();
         assert_eq!(list.others.len(), 1);
     }

@@ -21,8 +21,7 @@ use super::controller::Controller;
 use super::pod::{PodTemplate, RuntimeClass};
 use super::pod_templates::is_of_kubernetes;
 use super::yaml::{
-    Document, Items, LIST_WITHOUT_KIND, LIST_WITHOUT_KIND_HINT, MOST_OBJECTS, SyntaxError,
-    documents, object, part, too_many_objects,
+    Document, Items, MOST_OBJECTS, SyntaxError, documents, object, part, too_many_objects,
 };
 
 /// An object that creates pods.
@@ -265,15 +264,17 @@ impl WorkloadList {
                     line: document.item_lines.get(number).copied().unwrap_or(line),
                     json: name_item(item.get(), &kind, api_version),
                     item_lines: Vec::new(),
-                    lacks_kind: false,
+                    lacks: None,
                 };
                 self.add_document(item, file, text, depth - 1)?;
             }
-            if document.lacks_kind {
-                let problem = wrong(format!("found {LIST_WITHOUT_KIND}"));
-                return Err(problem.hint(LIST_WITHOUT_KIND_HINT).into());
+            if document.lacks.is_none() {
+                return Ok(());
             }
-            return Ok(());
+        }
+        if let Some(part) = document.lacks {
+            let problem = wrong(format!("found {}", part.found));
+            return Err(problem.hint(part.hint).into());
         }
         self.objects += 1;
         if self.objects > MOST_OBJECTS {

@@ -26,16 +26,28 @@ pub(super) struct Document {
     pub(super) json: String,
     /// Line where each of its `items` begins.
     pub(super) item_lines: Vec<usize>,
-    /// True for YAML with items and without the kind, which kubectl prints behind them: its end may
-    /// be missing. JSON without its end is not valid.
-    pub(super) lacks_kind: bool,
+    /// What a list in YAML lacks, so that its end may be missing. JSON without its end is not valid.
+    pub(super) lacks: Option<ListPart>,
 }
 
-/// The name of such a document in errors, and the hint.
-pub(super) const LIST_WITHOUT_KIND: &str =
-    "a list without its kind, which kubectl prints last: the end of the list may be missing";
-pub(super) const LIST_WITHOUT_KIND_HINT: &str =
-    "print the list again; if it is complete, add the line `kind: List`";
+/// A part without which a list may have been cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ListPart {
+    /// The list in errors.
+    pub(super) found: &'static str,
+    pub(super) hint: &'static str,
+}
+
+/// kubectl prints the kind behind the items.
+const KIND: ListPart = ListPart {
+    found: "a list without its kind, which kubectl prints last: the end of the list may be missing",
+    hint: "print the list again; if it is complete, add the line `kind: List`",
+};
+/// kubectl prints an empty list as `[]`.
+const ITEMS: ListPart = ListPart {
+    found: "a list with nothing behind `items:`: the end of the list may be missing",
+    hint: "print the list again; if it is empty, write `items: []`",
+};
 
 /// Syntax error, with its position counted from 1.
 #[derive(Debug)]
@@ -213,7 +225,7 @@ fn strict_yaml_documents(
             line: line_of(&document),
             item_lines: document.value.item_lines,
             json: document.value.json,
-            lacks_kind: document.value.lacks_kind,
+            lacks: document.value.lacks,
         })
         .collect())
 }
@@ -271,7 +283,7 @@ fn json_documents<D: DeserializeOwned>(text: &str) -> Result<Vec<Document>, Synt
                     line,
                     json: json.to_owned(),
                     item_lines: json_item_lines(json, line),
-                    lacks_kind: false,
+                    lacks: None,
                 });
             }
             Some(Err(error)) => {
@@ -395,7 +407,7 @@ macro_rules! visit_scalars {
 struct SpannedItems {
     json: String,
     item_lines: Vec<usize>,
-    lacks_kind: bool,
+    lacks: Option<ListPart>,
 }
 
 impl<'de> Deserialize<'de> for SpannedItems {
@@ -409,7 +421,7 @@ impl From<Value> for SpannedItems {
         Self {
             json: value.to_string(),
             item_lines: Vec::new(),
-            lacks_kind: false,
+            lacks: None,
         }
     }
 }
@@ -439,7 +451,7 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
         Ok(SpannedItems {
             json,
             item_lines,
-            lacks_kind: false,
+            lacks: None,
         })
     }
 
@@ -455,13 +467,27 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
             };
             fields.insert(key, value);
         }
-        let has_kind = fields.get("kind").is_some_and(|kind| kind != "null");
+        let lacks = lacking_part(&fields, !item_lines.is_empty());
         Ok(SpannedItems {
             json: json_object(fields),
-            lacks_kind: !has_kind && !item_lines.is_empty(),
+            lacks,
             item_lines,
         })
     }
+}
+
+/// What the fields of a list lack, if it may have been cut off.
+fn lacking_part(fields: &BTreeMap<String, String>, has_items: bool) -> Option<ListPart> {
+    let kind = fields.get("kind").map(String::as_str);
+    let kind = kind.filter(|kind| *kind != "null");
+    let is_list = match kind {
+        Some(kind) => kind.ends_with("List\""),
+        None => fields.contains_key("apiVersion"),
+    };
+    if is_list && fields.get("items").is_some_and(|items| items == "null") {
+        return Some(ITEMS);
+    }
+    (kind.is_none() && has_items).then_some(KIND)
 }
 
 /// A YAML value as JSON.
