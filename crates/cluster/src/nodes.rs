@@ -234,6 +234,13 @@ struct ApiStatus {
     message: String,
 }
 
+/// The error for a document that is an answer of the API server.
+fn of_server(json: &str) -> Option<Problem> {
+    let ApiStatus { kind, message } = serde_json::from_str(json).ok()?;
+    let found = format!("an error of the API server: {message}");
+    (kind == "Status").then(|| other_kind(&found))
+}
+
 /// Parses JSON as kubectl prints it, without its irrelevant fields; none if the text is something
 /// else.
 fn read_json(text: &str) -> Result<Option<NodeObject>, Problem> {
@@ -241,11 +248,8 @@ fn read_json(text: &str) -> Result<Option<NodeObject>, Problem> {
     match serde_path_to_error::deserialize(&mut json) {
         Ok(document) if json.end().is_ok() => Ok(Some(document)),
         Err(error) if error.inner().is_data() => {
-            if let Ok(ApiStatus { kind, message }) = serde_json::from_str(text)
-                && kind == "Status"
-            {
-                let found = format!("an error of the API server: {message}");
-                return Err(other_kind(&found));
+            if let Some(answer) = of_server(text) {
+                return Err(answer);
             }
             let inner = error.inner();
             let (line, column) = (inner.line(), inner.column());
@@ -289,8 +293,11 @@ fn read_documents(text: &str) -> Result<Vec<NodeObject>, Problem> {
             if items > MOST_OBJECTS {
                 return Err(wrong(line, &too_many_objects()));
             }
-            let mut json = serde_json::Deserializer::from_str(&json);
-            serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let mut parser = serde_json::Deserializer::from_str(&json);
+            serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+                if let Some(answer) = of_server(&json) {
+                    return answer;
+                }
                 let mut path = error.path().iter();
                 let item = match (path.next(), path.next()) {
                     (Some(Segment::Map { key }), Some(Segment::Seq { index }))
@@ -598,8 +605,12 @@ mod tests {
             let expected = format!("expected a list of nodes, found {found}");
             assert_eq!(message(text), expected);
         }
-        let refused = r#"{"kind":"Status","metadata":{},"status":"Failure","message":"no rights"}"#;
-        assert!(message(refused).ends_with("the API server: no rights"));
+        for refused in [
+            r#"{"kind":"Status","metadata":{},"status":"Failure","message":"no rights"}"#,
+            "kind: Status\nmetadata: {}\nstatus: Failure\nmessage: no rights\n",
+        ] {
+            assert!(message(refused).ends_with("the API server: no rights"));
+        }
         for empty in [
             r#"{"kind":"List","items":[]}"#,
             r#"{"kind":"List","items":null}"#,

@@ -292,6 +292,11 @@ impl WorkloadList {
         object: Value,
         origin: &SourceLocation,
     ) -> Result<(), WorkloadsError> {
+        let wrong = |problem: String| unreadable(format!("line {}: {problem}", origin.line));
+        let answer = object.get("message").and_then(Value::as_str);
+        if let Some(answer) = answer.filter(|_| kind == "Status") {
+            return Err(wrong(format!("found an error of the API server: {answer}")).into());
+        }
         let is_known = is_of_kubernetes(api_version_of(&object));
         let name = |pointer: &str, default: &str| {
             let name = object.pointer(pointer).and_then(Value::as_str);
@@ -319,9 +324,7 @@ impl WorkloadList {
         {
             self.least_replicas.insert(other, least_replicas(&object));
         }
-        let found = self
-            .add_object(kind, object)
-            .map_err(|problem| unreadable(format!("line {}: {problem}", origin.line)))?;
+        let found = self.add_object(kind, object).map_err(wrong)?;
         if found.is_empty() && !is_known && kind != "RuntimeClass" {
             self.skipped.push(SkippedObject {
                 id,

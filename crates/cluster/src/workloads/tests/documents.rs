@@ -174,6 +174,10 @@ fn what_is_wrong_is_said_with_its_place() {
         message("- a\n"),
         "line 1: expected a Kubernetes object with a kind, found a list"
     );
+    assert_eq!(
+        message("kind: Status\nstatus: Failure\nmessage: no rights\n"),
+        "line 1: found an error of the API server: no rights"
+    );
     let malformed = message("kind: Pod\nspec: {a: [\n");
     assert!(malformed.starts_with("line "), "{malformed}");
     assert!(
