@@ -171,7 +171,7 @@ impl ReportArgs {
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.check_arguments(session)?;
-        let list = workloads::read(&self.workloads, &self.input_flags(), session)?;
+        let (list, unread) = workloads::read(&self.workloads, &self.input_flags(), session)?;
         let mut nodes = self.hosts.listed_nodes(session)?;
         let (snapshot, of_cluster) = self.ask_cluster(&mut nodes)?;
         if self.skip_cordoned {
@@ -224,7 +224,7 @@ impl CheckCompat {
         if let Some((_, nodes)) = snapshot.filter(|_| self.kube.watch) {
             watch::follow(&self.hosts, nodes, &request, self.report.format())?;
         }
-        Ok(rollout.is_compatible(self.strict).into())
+        workloads::conclude(rollout.is_compatible(self.strict), unread)
     }
 
     /// The flags of what is read besides workloads, as words of a command line.

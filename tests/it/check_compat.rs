@@ -426,10 +426,7 @@ fn a_kustomization_is_said_to_be_built_first() {
             "kustomization.yaml",
             "resources: [pod.yaml]\npatches: [{path: ./patch.yaml}, {patch: 'kind: Pod'}]\n",
         ),
-        (
-            "pod.yaml",
-            "kind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: a/b:1}]}\n",
-        ),
+        ("pod.yaml", POD),
         (
             "patch.yaml",
             "kind: Pod\nmetadata: {name: patched}\nspec: {nodeSelector: {pool: a}}\n",
@@ -458,6 +455,74 @@ fn a_kustomization_is_said_to_be_built_first() {
     std::fs::remove_file(folder.path().join("pod.yaml")).unwrap();
     let failure = check().arg("-q").fails(2, "usage", &[]);
     assert_contains!(failure.hint, &build);
+}
+
+const POD: &str =
+    "kind: Pod\nmetadata: {name: p}\nspec: {os: {name: windows}, containers: [{image: a/b:1}]}\n";
+
+#[test]
+fn the_templates_of_a_chart_are_said_to_be_rendered_first() {
+    let template = "{{- if .Values.web }}\nkind: Pod\n{{- end }}\n";
+    let folder = folder_of(&[
+        ("pod.yaml", POD),
+        ("web/Chart.yaml", "apiVersion: v2\nname: web\n"),
+        ("web/templates/web.yaml", template),
+        ("web/charts/db/Chart.yaml", "apiVersion: v2\nname: db\n"),
+        ("web/charts/db/templates/db.yaml", template),
+    ]);
+    let check = |path: &str| {
+        let mut command = wincimg(folder.path(), &["check-compat", "--host-build", "20348.1"]);
+        command.args(["--image-build", "20348.1", "--offline", "-f", path]);
+        command
+    };
+    let render = "helm template web | wincimg check-compat --host-build 20348.1 --offline -f -";
+    let step = format!("skipped the templates of web: a Helm chart is rendered first: {render}");
+    check("pod.yaml")
+        .args(["-f", "web"])
+        .assert()
+        .code(1)
+        .stderr(contains(step).count(1));
+    let (_, report) = answer_of(check("pod.yaml").args(["-f", "web", "-q"]));
+    assert_eq!(report["skipped"][0]["kind"], "Chart", "{report}");
+    for (path, code) in [
+        ("web", "usage"),
+        ("web/templates", "usage"),
+        ("web/templates/web.yaml", "cluster/workloads"),
+    ] {
+        let failure = check(path).fails(2, code, &[]);
+        assert_contains!(failure.hint, render);
+    }
+}
+
+#[test]
+fn the_others_of_a_folder_are_checked_if_a_manifest_cannot_be_read() {
+    let folder = folder_of(&[
+        ("a.yaml", "kind: Pod\nspec: {containers: [{image: 7}]}\n"),
+        ("b.yaml", "kind: [\n"),
+        ("pod.yaml", POD),
+    ]);
+    let images = r#"[{"reference": "a/b:1", "os_version": "10.0.20348.1"}]"#;
+    std::fs::write(folder.path().join("images.txt"), images).unwrap();
+    let check = |build: &str, path: &str| {
+        let mut command = wincimg(folder.path(), &["check-compat", "--host-build", build]);
+        command.args(["--images", "images.txt", "--offline", "-f", path]);
+        command
+    };
+    let both = || {
+        contains("warning: skipped: ./a.yaml: line 1")
+            .and(contains("warning: skipped: ./b.yaml: line"))
+    };
+    check("20348.1", ".")
+        .assert()
+        .code(2)
+        .stdout(contains("default/p"))
+        .stderr(both())
+        .stderr(contains("2 manifests could not be read"));
+    // What does not start is the worse news.
+    check("17763.1", ".").assert().code(1).stderr(both());
+    check("20348.1", "a.yaml").fails(2, "cluster/workloads", &[]);
+    std::fs::remove_file(folder.path().join("pod.yaml")).unwrap();
+    check("20348.1", ".").fails(2, "cluster/workloads", &["./b.yaml"]);
 }
 
 #[test]

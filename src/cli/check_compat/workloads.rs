@@ -11,7 +11,8 @@ use wincimg_common::shell::command_line;
 
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
-use crate::cli::{Failure, Session, input};
+use crate::cli::{CommandOutcome, Failure, Session, input};
+use crate::report::count;
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
@@ -37,80 +38,193 @@ fn is_kustomization(path: &Path) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case("kustomization"))
 }
 
-/// A kustomization in reports.
-fn skipped(kustomization: &Path, name: String) -> SkippedObject {
-    SkippedObject {
-        id: WorkloadId {
-            kind: "Kustomization".to_owned(),
-            group: "kustomize.config.k8s.io".to_owned(),
-            namespace: "default".to_owned(),
-            name: files::folder_of(kustomization).display().to_string(),
-        },
-        origin: SourceLocation {
-            file: name,
-            line: 1,
-        },
+/// Sources that a tool renders to manifests.
+struct SourceKind {
+    kind: &'static str,
+    group: &'static str,
+    /// What is done first.
+    step: &'static str,
+    render: [&'static str; 2],
+}
+
+const KUSTOMIZATION: SourceKind = SourceKind {
+    kind: "Kustomization",
+    group: "kustomize.config.k8s.io",
+    step: "a kustomization is built first",
+    render: ["kubectl", "kustomize"],
+};
+
+const CHART: SourceKind = SourceKind {
+    kind: "Chart",
+    group: "helm.sh",
+    step: "a Helm chart is rendered first",
+    render: ["helm", "template"],
+};
+
+impl SourceKind {
+    /// The sources in reports; `file` is the one that describes them.
+    fn skipped(&self, file: &Path) -> SkippedObject {
+        SkippedObject {
+            id: WorkloadId {
+                kind: self.kind.to_owned(),
+                group: self.group.to_owned(),
+                namespace: "default".to_owned(),
+                name: files::folder_of(file).display().to_string(),
+            },
+            origin: SourceLocation {
+                file: input::name(file),
+                line: 1,
+            },
+        }
+    }
+
+    /// The command that renders the sources and checks them with the same flags.
+    fn command(&self, file: &Path, flags: &[String]) -> String {
+        let folder = files::folder_of(file).display().to_string();
+        let [program, verb] = self.render;
+        let render = command_line(&[program, verb, &folder]);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let check = [&["wincimg", "check-compat"], &flags[..], &["-f", "-"]].concat();
+        format!("{render} | {}", command_line(&check))
     }
 }
 
-/// The command that builds a kustomization and checks it with the same flags.
-fn build_command(kustomization: &Path, flags: &[String]) -> String {
-    let folder = files::folder_of(kustomization).display().to_string();
-    let build = command_line(&["kubectl", "kustomize", &folder]);
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let check = [&["wincimg", "check-compat"], &flags[..], &["-f", "-"]].concat();
-    format!("{build} | {}", command_line(&check))
+/// The description of the outermost Helm chart of which a file is a template. Other files of a chart
+/// are manifests.
+fn chart_of(path: &Path, text: &str) -> Option<PathBuf> {
+    if !text.contains("{{") {
+        return None;
+    }
+    let has_template = |folder: &&Path| {
+        let inside = path.strip_prefix(folder).ok();
+        let first = inside.and_then(|inside| inside.iter().next());
+        first.is_some_and(|name| name == "templates" || name == "charts")
+    };
+    let folders = path.ancestors().skip(1).filter(has_template);
+    let descriptions = folders.map(|folder| folder.join("Chart.yaml"));
+    descriptions.filter(|file| file.is_file()).last()
+}
+
+/// What is read of the files of a check.
+struct ManifestReader<'a> {
+    list: WorkloadList,
+    /// Charts whose templates are skipped.
+    charts: BTreeSet<PathBuf>,
+    /// The step and the command for the first sources that are skipped.
+    unrendered: Option<(&'static str, String)>,
+    /// Failures of files in folders.
+    unread: Vec<Failure>,
+    flags: &'a [String],
+    session: &'a Session,
+}
+
+impl ManifestReader<'_> {
+    fn add(&mut self, file: &FilePath) -> Result<(), Failure> {
+        let name = input::name(&file.path);
+        if is_kustomization(&file.path) {
+            self.skip(&KUSTOMIZATION, &file.path, &name);
+            return Ok(());
+        }
+        let text = match read_text(&file.path) {
+            Ok(text) => text,
+            Err(failure) => return self.fail(failure, file),
+        };
+        let chart = chart_of(&file.path, &text);
+        if let Some(chart) = chart.as_ref().filter(|_| file.is_found) {
+            if self.charts.insert(chart.clone()) {
+                let folder = files::folder_of(chart).display();
+                self.skip(&CHART, chart, &format!("the templates of {folder}"));
+            }
+            return Ok(());
+        }
+        match self.list.read(&text, &name) {
+            Ok(()) => Ok(()),
+            Err(WorkloadsError::NoObject(_)) if file.is_found => {
+                self.session.note(format_args!(
+                    "skipped {name}: it has no object of Kubernetes"
+                ));
+                Ok(())
+            }
+            Err(error) => {
+                let render = chart.map(|chart| CHART.command(&chart, self.flags));
+                self.fail(Failure::from(error).at(&name).hint_if(render), file)
+            }
+        }
+    }
+
+    fn skip(&mut self, kind: &SourceKind, file: &Path, what: &str) {
+        let command = kind.command(file, self.flags);
+        let step = kind.step;
+        self.session
+            .warn(format_args!("skipped {what}: {step}: {command}"));
+        self.list.skipped.push(kind.skipped(file));
+        self.unrendered.get_or_insert((step, command));
+    }
+
+    /// Keeps the failure of a file in a folder, whose others can be checked.
+    fn fail(&mut self, failure: Failure, file: &FilePath) -> Result<(), Failure> {
+        if !file.is_found {
+            return Err(failure);
+        }
+        self.unread.push(failure);
+        Ok(())
+    }
 }
 
 /// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
 /// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
-/// no objects of Kubernetes are skipped. `flags` are those of the other inputs, for hints.
+/// no objects of Kubernetes are skipped, and the number of those that cannot be read is returned.
+/// `flags` are those of the other inputs, for hints.
 pub(super) fn read(
     files: &[PathBuf],
     flags: &[String],
     session: &Session,
-) -> Result<WorkloadList, Failure> {
-    let mut list = WorkloadList::default();
+) -> Result<(WorkloadList, usize), Failure> {
     let found = named_files::find(files, &MANIFESTS)?;
     let mut patches: HashSet<PathBuf> = HashSet::new();
-    let mut build = None;
     for file in found.iter().filter(|file| is_kustomization(&file.path)) {
         let names = patch_files(&read_text(&file.path)?).into_iter();
         patches.extend(names.map(|name| files::folder_of(&file.path).join(name)));
-        build.get_or_insert_with(|| build_command(&file.path, flags));
     }
-    for FilePath { path, is_found } in found {
-        let name = input::name(&path);
-        if is_kustomization(&path) {
-            session.warn(format_args!(
-                "skipped {name}: a kustomization is built first: {}",
-                build_command(&path, flags)
-            ));
-            list.skipped.push(skipped(&path, name));
-            continue;
-        }
-        if is_found && patches.contains(&path) {
+    let mut reader = ManifestReader {
+        list: WorkloadList::default(),
+        charts: BTreeSet::new(),
+        unrendered: None,
+        unread: Vec::new(),
+        flags,
+        session,
+    };
+    for file in &found {
+        if file.is_found && patches.contains(&file.path) {
+            let name = input::name(&file.path);
             session.note(format_args!("skipped {name}: a kustomization's patch"));
             continue;
         }
-        match list.read(&read_text(&path)?, &name) {
-            Ok(()) => {}
-            Err(WorkloadsError::NoObject(_)) if is_found => {
-                session.note(format_args!(
-                    "skipped {name}: it has no object of Kubernetes"
-                ));
-            }
-            Err(error) => return Err(Failure::from(error).at(&name)),
-        }
+        reader.add(file)?;
     }
+    let (list, unread) = (reader.list, reader.unread);
     for warning in &list.warnings {
         session.warn(warning);
     }
     if list.workloads.is_empty() && !files.is_empty() {
-        return Err(no_workload(&list, files, build));
+        let failure = Failure::report_all_but_last(unread, session.colour);
+        return Err(failure.unwrap_or_else(|| no_workload(&list, files, reader.unrendered)));
+    }
+    for failure in &unread {
+        session.warn(format_args!("skipped: {}", failure.in_one_line()));
     }
     report_repeated(&list, session);
-    Ok(list)
+    Ok((list, unread.len()))
+}
+
+/// The outcome, after the report: what does not start counts before manifests that cannot be read.
+pub(super) fn conclude(is_compatible: bool, unread: usize) -> Result<CommandOutcome, Failure> {
+    if unread == 0 || !is_compatible {
+        return Ok(is_compatible.into());
+    }
+    let problem = format!("{} could not be read", count(unread, "manifest"));
+    Err(Failure::usage(problem)
+        .hint("correct it, or name the files to check in place of their folder"))
 }
 
 /// Notes objects with several manifests, such as one for each environment: each is checked, but a
@@ -137,13 +251,16 @@ fn report_repeated(list: &WorkloadList, session: &Session) {
     }
 }
 
-/// Error for files without workloads; `build` builds the first kustomization among them.
-fn no_workload(list: &WorkloadList, files: &[PathBuf], build: Option<String>) -> Failure {
+/// Error for files without workloads; `unrendered` is what to do about the first sources among them.
+fn no_workload(
+    list: &WorkloadList,
+    files: &[PathBuf],
+    unrendered: Option<(&str, String)>,
+) -> Failure {
     let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
     let problem = format!("found no workload in {}", names.join(", "));
-    if let Some(build) = build {
-        let problem = format!("{problem}: a kustomization is built first");
-        return Failure::usage(problem).hint(build);
+    if let Some((step, command)) = unrendered {
+        return Failure::usage(format!("{problem}: {step}")).hint(command);
     }
     let Some((own, other)) = list.absent_templates().next() else {
         if list.skipped.is_empty() {
