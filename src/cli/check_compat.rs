@@ -256,7 +256,8 @@ impl CheckCompat {
             };
             return Err(Failure::usage("no image to check").hint(hint));
         }
-        let from_stdin = self.workloads.iter().filter(|file| is_stdin(file)).count();
+        let files = self.workloads.iter().chain(&self.image_files);
+        let from_stdin = files.filter(|file| is_stdin(file)).count();
         if from_stdin + usize::from(self.hosts.read_stdin()) > 1 {
             return Err(Failure::usage("stdin can be read only once")
                 .hint("write all but one of the inputs to files"));

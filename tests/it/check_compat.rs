@@ -455,6 +455,16 @@ fn a_kustomization_is_said_to_be_built_first() {
     std::fs::remove_file(folder.path().join("pod.yaml")).unwrap();
     let failure = check().arg("-q").fails(2, "usage", &[]);
     assert_contains!(failure.hint, &build);
+    // Stdin has the images already.
+    let failure = check()
+        .args(["--images", "-"])
+        .write_stdin("[]")
+        .fails(2, "usage", &[]);
+    assert!(failure.hint.ends_with(" > rendered.yaml"), "{failure:#?}");
+    check_compat()
+        .args(["--host-build", "20348.1", "--images", "-", "-f", "-"])
+        .write_stdin("[]")
+        .fails(2, "usage", &["only once"]);
 }
 
 const POD: &str =

@@ -78,11 +78,15 @@ impl SourceKind {
         }
     }
 
-    /// The command that renders the sources and checks them with the same flags.
+    /// The command that renders the sources and checks them with the same flags, or writes them to a
+    /// file where stdin has another input.
     fn command(&self, file: &Path, flags: &[String]) -> String {
         let folder = files::folder_of(file).display().to_string();
         let [program, verb] = self.render;
         let render = command_line(&[program, verb, &folder]);
+        if flags.iter().any(|word| word == "-") {
+            return format!("write it to a file, and name that with -f: {render} > rendered.yaml");
+        }
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let check = [&["wincimg", "check-compat"], &flags[..], &["-f", "-"]].concat();
         format!("{render} | {}", command_line(&check))
