@@ -13,11 +13,6 @@ use super::plan::Plan;
 use super::source::FileSource;
 use super::text::Text;
 
-/// Folders that contain programs of the base.
-const OF_WINDOWS: [&str; 6] = [
-    "Windows", "Program Files", "Program Files (x86)", "ProgramData", "Users", "inetpub",
-];
-
 impl Recipe {
     /// Rejects a program in a folder that the recipe fills but that does not contain it, and the shim
     /// without its file. Skipped where the base (other than by short name), commands or instructions
@@ -28,25 +23,28 @@ impl Recipe {
         base: &str,
         entrypoint: Option<&[Text]>,
     ) -> Result<(), Problem> {
-        let Some((place, program)) = program(plan) else {
+        let Some((place, word)) = program(plan) else {
             return Ok(());
         };
-        let is_elsewhere =
-            base.contains(['/', ':']) || !plan.steps.is_empty() || plan.instructions.is_some();
-        let Some(first) = program.components().first() else {
-            return Ok(());
-        };
-        let is_of_windows = OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(first));
-        if is_elsewhere || is_of_windows {
+        if base.contains(['/', ':']) || !plan.steps.is_empty() || plan.instructions.is_some() {
             return Ok(());
         }
-        let Some(lacking) = lacking_folders(plan, &program) else {
-            return Ok(());
-        };
         let text = entrypoint.and_then(|words| words.get(place));
         let error = |problem: String| match text {
             Some(text) => self.error(text, problem),
             None => self.origin.error_at(0, problem),
+        };
+        let program = match word.parse::<ImagePath>() {
+            Ok(program) => program,
+            // Windows searches PATH and the working directory for other names.
+            Err(_) if !has_drive(word) => return Ok(()),
+            Err(problem) => return Err(error(problem.to_string())),
+        };
+        if program.is_of_windows() {
+            return Ok(());
+        }
+        let Some(lacking) = lacking_folders(plan, &program) else {
+            return Ok(());
         };
         let Some(found) = lacking.first() else {
             let mut files = plan.files.iter();
@@ -64,12 +62,8 @@ impl Recipe {
             let (inside, folder) = (found.inside.join(r"\"), found.folder.display());
             format!("program \"{inside}\" not found in {folder}")
         });
-        let names = || {
-            lacking
-                .iter()
-                .flat_map(|folder| &folder.names)
-                .map(String::as_str)
-        };
+        let all = || lacking.iter().flat_map(|folder| &folder.names);
+        let names = || all().map(String::as_str);
         let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
         Err(error.hint_if(match closest_match(name, names()) {
             Some(near) => Some(format!("did you mean {near:?}?")),
@@ -82,9 +76,18 @@ impl Recipe {
     }
 }
 
+/// Returns true if a text begins as a path on drive C.
+fn has_drive(text: &str) -> bool {
+    let is_separator = |character| matches!(character, '/' | '\\');
+    let drive = text.split_at_checked(2);
+    drive.is_some_and(|(drive, rest)| {
+        drive.eq_ignore_ascii_case("c:") && rest.starts_with(is_separator)
+    })
+}
+
 /// The program that a container runs (the one after the shim's `--`, if the shim comes first) and
-/// its index in the entry point. None if Windows searches `PATH` for it.
-fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
+/// its index in the entry point.
+fn program(plan: &Plan) -> Option<(usize, &str)> {
     let words = plan.entrypoint.as_ref()?;
     let is_shim = plan.files.iter().any(|file| {
         file.source() == Some(&FileSource::Shim)
@@ -98,7 +101,7 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
     } else {
         0
     };
-    Some((place, words.get(place)?.parse().ok()?))
+    Some((place, words.get(place)?.as_str()))
 }
 
 /// A folder that would contain a program but lacks it.

@@ -269,6 +269,14 @@ fn a_program_that_no_file_adds_is_refused() {
         assert!(error.to_string().contains(problem), "{error}");
         assert_eq!(hint(&error), help);
     }
+    for (program, problem) in [
+        (".", r#"invalid name "." in "C:\app\.": "#),
+        (r"..\x.exe", r#"invalid name ".." in "C:\app\..\x.exe": "#),
+        (r"C:\x.exe", r#"invalid name "C:" in "C:\app\C:\x.exe": "#),
+    ] {
+        let error = set("nanoserver", program).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
     for program in [
         "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool",
     ] {
