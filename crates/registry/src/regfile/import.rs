@@ -53,7 +53,7 @@ enum Section {
     None,
     /// This key.
     Key(KeyPath),
-    /// A deleted key, which can have no values.
+    /// A deleted key, whose values Windows ignores.
     Deleted,
 }
 
@@ -102,13 +102,9 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
 
     fn value(&mut self, mut line: LineCursor<'t>) -> Result<(), RegFileError> {
         let key = match &self.section {
-            Section::Key(key) => key.clone(),
+            Section::Key(key) => Some(key.clone()),
+            Section::Deleted => None,
             Section::None => return Err(line.expected("a [key] before its values")),
-            Section::Deleted => {
-                return Err(line.expected(
-                    "a [key] before these values: Windows ignores those of a deleted key",
-                ));
-            }
         };
         let name = if line.take("@") {
             String::new()
@@ -120,14 +116,16 @@ impl<'t, I: Iterator<Item = LineCursor<'t>>> Parser<I> {
             return Err(line.expected("="));
         }
         line.skip_blanks();
-        let edit = if line.take("-") {
+        let data = if line.take("-") {
             line.end()?;
-            RegistryEdit::DeleteValue { key, name }
+            None
         } else {
-            let data = self.data(line)?;
-            RegistryEdit::SetValue { key, name, data }
+            Some(self.data(line)?)
         };
-        self.edits.push(edit);
+        self.edits.extend(key.map(|key| match data {
+            Some(data) => RegistryEdit::SetValue { key, name, data },
+            None => RegistryEdit::DeleteValue { key, name },
+        }));
         Ok(())
     }
 
