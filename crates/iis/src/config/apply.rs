@@ -203,6 +203,7 @@ impl<'a> SectionEditor<'a> {
         if !keeps || own.is_none() {
             self.check_keys(steps, collection, &new, own)?;
         }
+        let mut locks = self.locks(local);
         match local {
             Entry(_) if keeps => return Ok(()),
             Entry(id) if !first => {
@@ -230,12 +231,23 @@ impl<'a> SectionEditor<'a> {
             self.insert_removal(place, first, collection, &keys, &owner, above)?;
         }
         let at = self.place_of(place, collection, first);
+        locks
+            .0
+            .retain(|(name, _)| new.0.iter().all(|(own, _)| own != name));
+        let attributes = new.attributes().chain(locks.attributes());
         self.document
-            .insert(place, at, collection.entry_name(), new.attributes());
+            .insert(place, at, collection.entry_name(), attributes);
         let below = self.level.below.clone();
         below
             .iter()
             .try_for_each(|location| self.remove_inherited(&[*location], steps, collection, &keys))
+    }
+
+    /// The locks of an entry on this level.
+    fn locks(&self, local: EntryState) -> Selector {
+        let entry = local.entry().into_iter();
+        let attributes = entry.flat_map(|id| self.document.attributes(id));
+        Selector::from_attributes(attributes.filter(|(name, _)| is_lock(name)))
     }
 
     /// Deletes an entry and its removals from this level.
@@ -617,20 +629,24 @@ impl<'a> SectionEditor<'a> {
         Ok(())
     }
 
-    /// Position of a new entry: before the other entries, or directly after them.
+    /// Position of a new entry: before the other entries that apply, or directly after them.
     fn place_of(&self, place: Id, collection: &CollectionSchema, first: bool) -> InsertPosition {
         let is_entry = |id: &Id| collection.is_entry(self.document.name(*id));
+        let is_clear = |id: &Id| collection.clear.as_deref() == Some(self.document.name(*id));
         let mut children = self.document.children(place);
         if first {
-            return children
-                .find(is_entry)
-                .map_or(InsertPosition::End, InsertPosition::Before);
+            let all: Vec<Id> = children.collect();
+            // It removes what stands before it.
+            let start = all.iter().rposition(is_clear).map_or(0, |clear| clear + 1);
+            return match (all[start..].iter().copied().find(is_entry), start) {
+                (Some(entry), _) => InsertPosition::Before(entry),
+                (None, 0) => InsertPosition::End,
+                (None, _) => InsertPosition::After(all[start - 1]),
+            };
         }
         let is_of_it = |id: &Id| {
-            let name = self.document.name(*id);
-            is_entry(id)
-                || collection.remove.as_deref() == Some(name)
-                || collection.clear.as_deref() == Some(name)
+            let is_removal = collection.remove.as_deref() == Some(self.document.name(*id));
+            is_entry(id) || is_clear(id) || is_removal
         };
         children
             .rfind(is_of_it)

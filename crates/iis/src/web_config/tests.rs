@@ -174,6 +174,16 @@ fn a_default_document_that_exists_moves_to_the_front_with_its_removal() {
     ] {
         assert_eq!(merged(&documents(&before), &with_document), after);
     }
+    // It keeps its lock, and stands behind what would remove it.
+    let locked = r#"<add value="b.html" lockItem="true" />"#;
+    for (before, after) in [
+        (format!("{a}{locked}"), format!("{remove}{locked}{a}")),
+        (format!("{a}<clear />"), format!("{a}<clear />{b}")),
+        (format!("{b}<clear />{a}"), format!("<clear />{b}{a}")),
+    ] {
+        let merged = merged(&documents(&before), &with_document);
+        assert_eq!(merged, documents(&after));
+    }
 }
 
 #[test]
