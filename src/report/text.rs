@@ -297,7 +297,7 @@ fn write_matrix(rollout: &Rollout, screen: TextStyle, out: &mut impl Write) -> i
     }
     if !matrix.nowhere.is_empty() {
         let names = in_words(labels(&matrix.nowhere).into_iter());
-        let line = format!("not shown, because no Windows node accepts them: {names}");
+        let line = format!("not in the table, because their pods land on no node: {names}");
         screen.write("", line, out)?;
     }
     Ok(())

@@ -137,8 +137,8 @@ pub(super) fn of_pause_image(image: u32, machine: u32) -> String {
 pub(super) fn of_missing_class(class: &str) -> (String, String) {
     (
         format!(
-            "its runtime class {class} is not in the input, and its handler, and the node selector \
-             and tolerations that it may add, decide where and how its pods start"
+            "its runtime class {class} is not in the input: its handler, node selector and \
+             tolerations decide where and how its pods start"
         ),
         "pass its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
     )

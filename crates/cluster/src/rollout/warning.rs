@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use images::about_image;
+use wincimg_common::shell::command_line;
 use wincimg_windows::compat::{Concern, ContainerRuntime, Isolation, VerdictOutcome};
 
 use super::finding::concern;
@@ -451,6 +452,12 @@ fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
     };
     let fix = if unmet().all(is_of_kubelet) {
         format!("correct the {fields}, or add such nodes: the kubelet sets this label")
+    } else if let (1, Operator::In, Some(value)) =
+        (unmet().count(), first.operator, first.values.first())
+    {
+        let label = format!("{}={value}", first.key);
+        let command = command_line(&["kubectl", "label", "node", "NODE", &label]);
+        format!("correct the {fields}, or label nodes: {command}")
     } else {
         format!("correct the {fields}, or label nodes with kubectl label node")
     };

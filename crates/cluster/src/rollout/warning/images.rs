@@ -79,8 +79,8 @@ fn pause_image(
     Some(warn(
         Concern::PauseImage,
         format!(
-            "containerd boots the virtual machine from the pause image, whose build decides: one of \
-             the host's build {host} does not run image {image}"
+            "containerd boots the virtual machine from a pause image, by default one of the host's \
+             build {host}, which does not run image {image}"
         ),
         of_pause_image(image.build, host),
     ))

@@ -44,6 +44,27 @@ fn a_workload_that_only_nodes_without_windows_take_starts_nowhere() {
 }
 
 #[test]
+fn a_label_that_no_node_has_is_set_by_a_command() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.nodes.windows[0].labels_are_complete = true;
+    for (labels, fix) in [
+        (
+            "pool: gpu",
+            "or label nodes: kubectl label node NODE pool=gpu",
+        ),
+        (
+            "pool: gpu, tier: a",
+            "or label nodes with kubectl label node",
+        ),
+    ] {
+        let selector = format!(", nodeSelector: {{kubernetes.io/os: windows, {labels}}}");
+        set_workload(&mut request, "Deployment", "i0", &selector);
+        let (_, _, said) = noticed(&request);
+        assert!(said.contains(fix), "{said}");
+    }
+}
+
+#[test]
 fn the_taints_to_tolerate_are_those_of_a_node_where_it_starts() {
     let mut request = request(&["17763.1158", "20348.1"], &["20348.1", "17763.1158"]);
     let taint = |json: &str| serde_json::from_str(json).unwrap();
