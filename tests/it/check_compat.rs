@@ -505,6 +505,14 @@ fn the_templates_of_a_chart_are_said_to_be_rendered_first() {
 }
 
 #[test]
+fn nodes_in_place_of_workloads_are_said_to_be_nodes() {
+    let folder = folder_of(&[("nodes.json", NODES)]);
+    wincimg(folder.path(), &["check-compat", "--offline"])
+        .args(["--nodes", "nodes.json", "-f", "nodes.json"])
+        .fails(2, "usage", &["it lists nodes"]);
+}
+
+#[test]
 fn the_others_of_a_folder_are_checked_if_a_manifest_cannot_be_read() {
     let folder = folder_of(&[
         ("a.yaml", "kind: Pod\nspec: {containers: [{image: 7}]}\n"),

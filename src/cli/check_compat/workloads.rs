@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
+use wincimg_cluster::nodes::read_nodes;
 use wincimg_cluster::workloads::{
     SkippedObject, SourceLocation, WorkloadId, WorkloadList, WorkloadsError, patch_files,
 };
@@ -265,6 +266,14 @@ fn no_workload(
     let problem = format!("found no workload in {}", names.join(", "));
     if let Some((step, command)) = unrendered {
         return Failure::usage(format!("{problem}: {step}")).hint(command);
+    }
+    if let [file] = files
+        && !input::is_stdin(file)
+        && read_text(file).is_ok_and(|text| read_nodes(&text).is_ok())
+    {
+        let hint =
+            "it lists nodes: --nodes takes those, and --workloads manifests of what they run";
+        return Failure::usage(problem).hint(hint);
     }
     let Some((own, other)) = list.absent_templates().next() else {
         if list.skipped.is_empty() {
