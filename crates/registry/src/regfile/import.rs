@@ -26,7 +26,7 @@ pub fn import(bytes: &[u8]) -> Result<RegFile, RegFileError> {
     let lines = (1..).zip(text.lines());
     let mut lines = lines.map(|(number, text)| LineCursor::new(number, text));
     let header = lines.next().unwrap_or_else(|| LineCursor::new(1, ""));
-    let narrow = match header.rest().trim_end() {
+    let narrow = match header.rest().trim() {
         NARROW_HEADER => true,
         "Windows Registry Editor Version 5.00" => false,
         _ => return Err(header.error("not a registration file: expected \"Windows Registry Editor Version 5.00\" or \"REGEDIT4\"")),

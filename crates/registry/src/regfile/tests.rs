@@ -93,6 +93,21 @@ fn every_form_of_value_is_read() {
     );
 }
 
+#[test]
+fn blanks_may_stand_before_the_header() {
+    let key = "\r\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\x]\r\n";
+    for header in [
+        " REGEDIT4",
+        "\tREGEDIT4",
+        " Windows Registry Editor Version 5.00",
+    ] {
+        let found = import(format!("{header}{key}").as_bytes());
+        assert_eq!(found.unwrap().edits.len(), 1, "{header}");
+    }
+    let start = error(&format!("\r\nREGEDIT4{key}"));
+    assert!(start.starts_with("line 1, column 1: not a registration file"));
+}
+
 /// As in the tests of wine's `reg`, which also pass on Windows.
 #[test]
 fn values_of_a_deleted_key_are_ignored() {

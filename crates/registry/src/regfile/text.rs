@@ -23,7 +23,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<String, RegFileError> {
             "big-endian UTF-16, which regedit does not support",
         )),
         [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest),
-        _ if bytes.starts_with(NARROW_HEADER.as_bytes()) => Ok(western(bytes)),
+        _ if bytes
+            .trim_ascii_start()
+            .starts_with(NARROW_HEADER.as_bytes()) =>
+        {
+            Ok(western(bytes))
+        }
         _ => utf8(bytes),
     }
 }
