@@ -217,13 +217,30 @@ impl WorkloadList {
         for document in read.documents {
             self.add_document(document, file, text, MOST_NESTED)?;
         }
-        for (own, other, is_inactive) in &self.references {
-            for workload in self.workloads.iter_mut().filter(|it| it.id == *other) {
+        self.apply_references();
+        Ok(())
+    }
+
+    /// Applies what objects say of others, of which there may be as many.
+    fn apply_references(&mut self) {
+        if self.references.is_empty() {
+            return;
+        }
+        let states = self.references.iter();
+        let states: HashMap<&WorkloadId, bool> = states
+            .map(|(_, other, is_inactive)| (other, *is_inactive))
+            .collect();
+        let mut known: HashSet<&WorkloadId> = HashSet::new();
+        for workload in &mut self.workloads {
+            if let Some(is_inactive) = states.get(&workload.id) {
                 workload.is_inactive = *is_inactive;
-                self.skipped.retain(|skipped| skipped.id != *own);
+                known.insert(&workload.id);
             }
         }
-        Ok(())
+        let said = self.references.iter();
+        let said = said.filter(|(_, other, _)| known.contains(other));
+        let said: HashSet<&WorkloadId> = said.map(|(own, ..)| own).collect();
+        self.skipped.retain(|skipped| !said.contains(&skipped.id));
     }
 
     fn add_document(

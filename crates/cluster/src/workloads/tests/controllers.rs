@@ -159,3 +159,20 @@ fn a_workload_has_at_least_the_replicas_that_its_autoscaler_keeps() {
     );
     assert_eq!(read(&(deployment("") + &paused))[0].controller.replicas, 1);
 }
+
+#[test]
+fn as_many_autoscalers_as_workloads_are_read_in_time() {
+    let pair = |number: usize| {
+        format!(
+            r#"{{"kind":"Deployment","metadata":{{"name":"d{number}"}}}}
+            {{"apiVersion":"keda.sh/v1alpha1","kind":"ScaledObject","metadata":{{"name":"s{number}"}},
+            "spec":{{"scaleTargetRef":{{"name":"d{number}"}}}}}}"#
+        )
+    };
+    let text: String = (0..20_000).map(pair).collect();
+    let started = std::time::Instant::now();
+    let list = listed(&text);
+    assert_eq!((list.workloads.len(), list.skipped.len()), (20_000, 0));
+    // Comparing each with each takes minutes.
+    assert!(started.elapsed() < std::time::Duration::from_mins(1));
+}
