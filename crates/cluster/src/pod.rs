@@ -50,7 +50,7 @@ const LINUX_CONTAINER_FIELDS: [&str; 10] = [
 ];
 
 /// A pod template.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PodTemplate {
     /// Containers, init containers first.
     pub containers: Vec<Container>,
@@ -93,7 +93,7 @@ pub enum Hyperv {
 }
 
 /// A container of a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Container {
     /// Its name in the pod.
     pub name: String,
@@ -106,7 +106,7 @@ pub struct Container {
 }
 
 /// When a node pulls the image of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PullPolicy {
     /// On every start.
     Always,

@@ -6,6 +6,7 @@ mod api_object;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -460,7 +461,9 @@ impl WorkloadList {
         let is_made_by_another = self.are_made_by_others();
         let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
         let mut nodes_of: Vec<BTreeSet<String>> = Vec::with_capacity(self.workloads.len());
-        let mut places: HashMap<WorkloadId, Vec<usize>> = HashMap::new();
+        // Templates of one owner are compared only if they seem equal: it may have thousands.
+        let hasher = RandomState::new();
+        let mut places: HashMap<(WorkloadId, u64), Vec<usize>> = HashMap::new();
         for (mut workload, is_made) in self.workloads.into_iter().zip(is_made_by_another) {
             if is_made {
                 continue;
@@ -487,13 +490,14 @@ impl WorkloadList {
             for (label, value) in of_namespace.into_iter().flatten() {
                 workload.template.scheduling.require(label, value);
             }
-            let same_name = places.entry(workload.id.clone()).or_default();
-            let same = same_name
+            let key = (workload.id.clone(), hasher.hash_one(&workload.template));
+            let similar = places.entry(key).or_default();
+            let same = similar
                 .iter()
                 .copied()
                 .find(|&place| kept[place].template == workload.template);
             let place = same.unwrap_or_else(|| {
-                same_name.push(kept.len());
+                similar.push(kept.len());
                 kept.push(workload);
                 nodes_of.push(BTreeSet::new());
                 kept.len() - 1

@@ -198,3 +198,19 @@ fn what_kubernetes_accepts_is_read() {
         assert!(message(&text).starts_with(place), "{}", message(&text));
     }
 }
+
+#[test]
+fn thousands_of_different_pods_of_one_owner_are_read_in_time() {
+    let pod = |number: usize| {
+        format!(
+            r#"{{"kind":"Pod","metadata":{{"name":"p{number}","uid":"u",
+            "ownerReferences":[{{"kind":"ReplicaSet","name":"r","controller":true}}]}},
+            "spec":{{"nodeSelector":{{"a":"{number}"}},"containers":[{{"image":"i"}}]}}}}"#
+        )
+    };
+    let text: String = (0..20_000).map(pod).collect();
+    let started = std::time::Instant::now();
+    assert_eq!(read(&text).len(), 20_000);
+    // Comparing each with each takes minutes.
+    assert!(started.elapsed() < std::time::Duration::from_mins(1));
+}
