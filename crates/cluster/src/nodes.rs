@@ -639,14 +639,14 @@ mod tests {
         for start in ["apiVersion: v1\nitems:", "kind: NodeList\nitems:\n"] {
             let problem = read_nodes(start).unwrap_err();
             let message = problem.to_string();
-            assert!(message.contains("nothing behind `items:`"), "{message}");
+            assert!(message.contains("nothing after `items:`"), "{message}");
             let hint = problem.diagnosis().hint.unwrap();
             assert!(hint.contains("`items: []`"), "{hint}");
         }
-        assert_eq!(
-            message("apiVersion: v1\nitems: []\nkind: List\n"),
-            "the node list is empty"
-        );
+        for items in ["[]", "null", ""] {
+            let text = format!("apiVersion: v1\nitems: {items}\nkind: List\n");
+            assert_eq!(message(&text), "the node list is empty");
+        }
         let list = read_nodes(&format!("{start}kind: List\n")).unwrap();
         assert_eq!(list.others.len(), 1);
     }

@@ -38,14 +38,14 @@ pub(super) struct ListPart {
     pub(super) hint: &'static str,
 }
 
-/// kubectl prints the kind behind the items.
+/// kubectl prints the kind after the items.
 const KIND: ListPart = ListPart {
     found: "a list without its kind, which kubectl prints last: the end of the list may be missing",
     hint: "print the list again; if it is complete, add the line `kind: List`",
 };
 /// kubectl prints an empty list as `[]`.
 const ITEMS: ListPart = ListPart {
-    found: "a list with nothing behind `items:`: the end of the list may be missing",
+    found: "a list with nothing after `items:`: its end may be missing",
     hint: "print the list again; if it is empty, write `items: []`",
 };
 
@@ -457,8 +457,10 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SpannedItems, A::Error> {
         let (mut fields, mut item_lines) = (BTreeMap::new(), Vec::new());
+        let mut ends_with_items = false;
         while let Some(key) = entries.next_key::<String>()? {
-            let value = if key == "items" {
+            ends_with_items = key == "items";
+            let value = if ends_with_items {
                 let items: SpannedItems = entries.next_value()?;
                 item_lines = items.item_lines;
                 items.json
@@ -467,7 +469,8 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
             };
             fields.insert(key, value);
         }
-        let lacks = lacking_part(&fields, !item_lines.is_empty());
+        let is_cut = ends_with_items && fields.get("items").is_some_and(|it| it == "null");
+        let lacks = lacking_part(&fields, !item_lines.is_empty(), is_cut);
         Ok(SpannedItems {
             json: json_object(fields),
             lacks,
@@ -476,15 +479,20 @@ impl<'de> Visitor<'de> for SpannedItemsVisitor {
     }
 }
 
-/// What the fields of a list lack, if it may have been cut off.
-fn lacking_part(fields: &BTreeMap<String, String>, has_items: bool) -> Option<ListPart> {
+/// What the fields of a list lack, if it may have been cut off; `is_cut` is true if it ends with an
+/// empty `items:`.
+fn lacking_part(
+    fields: &BTreeMap<String, String>,
+    has_items: bool,
+    is_cut: bool,
+) -> Option<ListPart> {
     let kind = fields.get("kind").map(String::as_str);
     let kind = kind.filter(|kind| *kind != "null");
     let is_list = match kind {
         Some(kind) => kind.ends_with("List\""),
         None => fields.contains_key("apiVersion"),
     };
-    if is_list && fields.get("items").is_some_and(|items| items == "null") {
+    if is_list && is_cut {
         return Some(ITEMS);
     }
     (kind.is_none() && has_items).then_some(KIND)

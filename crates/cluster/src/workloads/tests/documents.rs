@@ -118,10 +118,12 @@ fn a_list_whose_end_is_missing_is_refused() {
     listed("{\"items\": [{\"kind\": \"Service\"}]}");
     for start in ["apiVersion: v1\nitems:\n", "kind: List\nitems:"] {
         let message = message(start);
-        let expected = "line 1: found a list with nothing behind `items:`";
+        let expected = "line 1: found a list with nothing after `items:`";
         assert!(message.starts_with(expected), "{message}");
     }
-    listed("apiVersion: v1\nitems: []\nkind: List\n");
+    for items in ["[]", "null"] {
+        listed(&format!("apiVersion: v1\nitems: {items}\nkind: List\n"));
+    }
     listed("{\"kind\": \"PodList\", \"items\": null}");
 }
 
