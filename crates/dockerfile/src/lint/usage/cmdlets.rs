@@ -5,7 +5,7 @@ use crate::lint::stage::{LintStep, Stage};
 use crate::lint::words::LintCommand;
 use crate::lint::{ContainsAny, Finding};
 
-/// Cmdlets that scripts use often. Where one letter makes another cmdlet, both are here.
+/// Cmdlets that scripts use often, and all that differ from one of these in a single letter.
 const CMDLETS: &str = "Add-Content Add-LocalGroupMember Add-Type Add-WindowsFeature \
     Clear-Content Compress-Archive ConvertFrom-Json ConvertTo-Json ConvertTo-SecureString \
     Copy-Item Disable-WindowsOptionalFeature Enable-WindowsOptionalFeature Expand-Archive \
@@ -16,11 +16,11 @@ const CMDLETS: &str = "Add-Content Add-LocalGroupMember Add-Type Add-WindowsFeat
     Install-WindowsFeature Invoke-Command Invoke-Expression Invoke-RestMethod Invoke-WebRequest \
     Join-Path Move-Item New-Item New-ItemProperty New-LocalUser New-Object New-Service Out-File \
     Out-Null Out-String Push-Location Remove-Item Remove-ItemProperty Remove-WindowsFeature \
-    Rename-Item Resolve-Path Restart-Service Select-Object Select-String Set-Content \
-    Set-ExecutionPolicy Set-Item Set-ItemProperty Set-Location Set-PSRepository Set-Service \
-    Sort-Object Split-Path Start-Process Start-Service Start-Sleep Stop-Process Stop-Service \
-    Test-Path Unblock-File Uninstall-WindowsFeature Wait-Process Where-Object Write-Error \
-    Write-Host Write-Output Write-Verbose Write-Warning";
+    Rename-Item Resolve-Path Restart-Service Select-Object Select-String Set-CimInstance \
+    Set-Content Set-ExecutionPolicy Set-Item Set-ItemProperty Set-Location Set-PSRepository \
+    Set-Service Sort-Object Split-Path Start-Process Start-Service Start-Sleep Stop-Process \
+    Stop-Service Test-Path Unblock-File Uninstall-WindowsFeature Wait-Process Where-Object \
+    Write-Error Write-Host Write-Output Write-Verbose Write-Warning";
 
 /// Cmdlets that neither module for IIS has, and those that one has.
 const OF_IIS: [(&str, &str); 2] = [
