@@ -33,7 +33,7 @@ pub(crate) struct Dockerfile<'a> {
     pub(crate) instructions: Vec<Instruction>,
     text: &'a str,
     lower: OnceCell<String>,
-    /// True for texts that it contains in lower case.
+    /// Whether it contains a text in lower case, by the text.
     mentioned: RefCell<HashMap<&'static str, bool>>,
     /// Positions of what may be the name of a variable, in the order of their texts.
     names: OnceCell<Vec<usize>>,

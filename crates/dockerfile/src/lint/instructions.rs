@@ -321,12 +321,11 @@ pub(super) fn check_shell_syntax(it: &EvaluatedStep<'_>) -> Option<Finding> {
 
 /// `$(NAME)`, of pipelines and shells, in a text.
 fn substitution(text: &str) -> Option<&str> {
-    let (_, inside) = text.split_once("$(")?;
-    let (name, _) = inside.split_once(')')?;
+    let written = &text[text.find("$(")?..];
+    let written = &written[..=written.find(')')?];
+    let name = &written["$(".len()..written.len() - 1];
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let start = text.len() - inside.len() - "$(".len();
-    let is_name = !name.is_empty() && name.chars().all(is_of_name);
-    is_name.then(|| &text[start..start + name.len() + "$()".len()])
+    (!name.is_empty() && name.chars().all(is_of_name)).then_some(written)
 }
 
 /// Returns true for a value that `setx` writes into the registry, from which Windows expands it.

@@ -45,7 +45,7 @@ pub(super) struct Stage<'a> {
     keywords: HashSet<&'a str>,
     /// Positions of its `SHELL` instructions.
     shells: Vec<usize>,
-    /// Positions of the first steps with a text, in lower case, by that.
+    /// Position of the first step with a text in lower case, by the text.
     mentions: RefCell<HashMap<String, Option<usize>>>,
     /// The first `RUN` that begins with a variable of PowerShell, by its name in lower case.
     assignments: HashMap<String, usize>,
@@ -389,7 +389,7 @@ impl<'a> Stage<'a> {
         *self.folder_signs.get_or_init(read)
     }
 
-    /// Folders that its `WORKDIR` and copies make, with their first lines.
+    /// Folders that its `WORKDIR` and copies make, each with its first line.
     pub(super) fn folders(&self) -> &HashMap<String, usize> {
         self.folders.get_or_init(|| usage::folders(&self.steps))
     }
@@ -498,9 +498,8 @@ impl<'a> StageReader<'a> {
                 (shell, false, false)
             }
         };
-        if let Some(name) = name.clone() {
-            self.names.insert(name, self.stages.len());
-        }
+        let place = self.stages.len();
+        self.names.extend(name.clone().map(|name| (name, place)));
         self.stages.push(Stage {
             from,
             name,

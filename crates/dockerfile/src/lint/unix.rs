@@ -350,8 +350,8 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
         .then(|| format!("{name}= before a command is of Linux shells: write {instead} before it"))
 }
 
-/// Parameters of the cmdlets behind aliases that look like programs of Linux, and behind a `|` those of
-/// the provider for files.
+/// Parameters of the cmdlets behind aliases that look like programs of Linux, and after a `|` those
+/// that the provider for files adds.
 const CMDLETS: [(&[&str], &str, &str); 5] = [
     (
         &["curl", "wget"],
@@ -453,7 +453,8 @@ fn is_parameter(name: &str, own: &str) -> bool {
         return true;
     }
     let is_begun = |known: &&str| known.starts_with(&name);
-    // PowerShell asks the provider for what the cmdlet and those of all cmdlets do not have.
+    // A prefix is looked up among the cmdlet's own parameters, then those of all cmdlets, and only then
+    // those of the provider.
     let (own, of_provider) = own.split_once(" | ").unwrap_or((own, ""));
     let counts = [
         own.split(' ').filter(is_begun).count(),

@@ -52,7 +52,7 @@ fn folder_name(path: &str) -> String {
     path.trim_end_matches('/').to_owned()
 }
 
-/// Folders that `WORKDIR` and copies make, with their first lines.
+/// Folders that `WORKDIR` and copies make, each with its first line.
 pub(in crate::lint) fn folders(steps: &[LintStep<'_>]) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     for step in steps {
@@ -71,7 +71,7 @@ pub(in crate::lint) fn folders(steps: &[LintStep<'_>]) -> HashMap<String, usize>
             found.entry(folder_name(path)).or_insert(step.line());
         }
     }
-    // The root is not one of them.
+    // Every image has the root.
     found.remove("");
     found
 }
