@@ -5,6 +5,7 @@
 //! and the escape character are special, and the escape character escapes them.
 
 use wincimg_common::diagnose::Problem;
+use wincimg_common::untrusted::Quoted;
 use wincimg_windows::quoting::{Escape, exec_command, exec_form};
 
 /// Escape character of rendered Dockerfiles.
@@ -92,7 +93,8 @@ pub(super) fn cmd_path(path: &str) -> Result<String, Problem> {
     let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
     if !path.chars().all(sound) {
         return Err(unwritable(format!(
-            "cannot make the link to a folder: cmd does not accept {path:?} as a path"
+            "cannot make the link to a folder: cmd does not accept {} as a path",
+            Quoted(path)
         )));
     }
     Ok(path)

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::files;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::{Quoted, Untrusted};
 use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, SetupProgram, TransformPlace};
 use wincimg_recipe::LARGEST_TRANSFORM;
 use wincimg_windows::path::ImagePath;
@@ -104,9 +104,10 @@ fn transforms(
 }
 
 fn property(text: &str) -> Result<(String, String), Failure> {
-    let parts = text.split_once('=');
-    let (name, value) = parts
-        .ok_or_else(|| Failure::usage(format!("invalid property {text:?}: expected NAME=VALUE")))?;
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        let shown = Quoted(text);
+        Failure::usage(format!("invalid property {shown}: expected NAME=VALUE"))
+    })?;
     Ok((name.to_ascii_uppercase(), value.to_owned()))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wincimg_common::untrusted::Quoted;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{ImageFiles, PlannedEntry};
@@ -28,8 +29,9 @@ impl<'a> ImageCopy<'a> {
         let pattern = paths::source(&files.from)?;
         if fixed_part(&pattern).is_empty() {
             return Err(format!(
-                "{:?} is the whole drive of {}: specify a folder or file",
-                files.from, files.image
+                "{} is the whole drive of {}: specify a folder or file",
+                Quoted(&files.from),
+                files.image
             ));
         }
         Ok(Self {

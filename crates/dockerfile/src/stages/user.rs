@@ -3,6 +3,7 @@
 //! Docker passes the name on to Windows, which refuses an unknown one only when a container starts.
 //! The parser takes a single `\` for its escape character.
 
+use wincimg_common::untrusted::Quoted;
 use wincimg_registry::{BaseReadError, Presence};
 
 use super::drive::Tree;
@@ -75,7 +76,7 @@ pub(super) fn find(
 /// Describes an account that the image does not have.
 pub(super) fn missing(user: &str) -> StepError {
     StepError::hinted(
-        format!("account {user:?} not found in the image"),
+        format!("account {} not found in the image", Quoted(user)),
         "name ContainerUser, ContainerAdministrator or an account of the base",
     )
 }

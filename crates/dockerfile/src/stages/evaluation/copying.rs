@@ -5,6 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use wincimg_common::diagnose::error_chain;
+use wincimg_common::untrusted::Quoted;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{FileSource, PlannedContent, PlannedLayer};
@@ -188,9 +189,9 @@ impl<'a> Evaluation<'a> {
         let target = copy::any_target(state, copy).map_err(StepError::independent)?;
         let (target, is_for_buildkit) = target;
         if is_for_buildkit {
-            let (place, written) = (self.position(step), &copy.target);
+            let (place, written) = (self.position(step), Quoted(&copy.target));
             self.result.notes.push(format!(
-                "{place}: several files to the folder {written:?} require BuildKit: end it with a \
+                "{place}: several files to the folder {written} require BuildKit: end it with a \
                  separator"
             ));
         }
@@ -212,7 +213,7 @@ impl<'a> Evaluation<'a> {
             let pattern = paths::source(source)?;
             let place = fixed_part(&pattern);
             if place.is_empty() {
-                let problem = format!("{source:?} is the whole drive of {name}");
+                let problem = format!("{} is the whole drive of {name}", Quoted(source));
                 return Err(StepError::hinted(problem, "specify a folder"));
             }
             if known.is_none_or(|known| !known.contains(place)) {
@@ -266,7 +267,8 @@ impl<'a> Evaluation<'a> {
         for source in &copy.sources {
             let pattern = paths::source(source)?;
             if pattern.is_empty() {
-                let problem = format!("{source:?} is the whole drive of the stage {name:?}");
+                let source = Quoted(source);
+                let problem = format!("{source} is the whole drive of the stage {name:?}");
                 return Err(StepError {
                     is_independent: true,
                     ..StepError::hinted(problem, "specify a folder")
@@ -276,7 +278,8 @@ impl<'a> Evaluation<'a> {
             let listed = listed.map_err(|error| error_chain(&error))?;
             if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
                 let problem = format!(
-                    "what {source:?} matches is unknown: the stage {name:?} has the drive of its base"
+                    "what {} matches is unknown: the stage {name:?} has the drive of its base",
+                    Quoted(source)
                 );
                 let workaround = if is_of_windows {
                     Workaround::None
@@ -342,9 +345,11 @@ impl<'a> Evaluation<'a> {
                 unpacked.extend(added.map_err(|error| error_chain(&error))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
-                let problem =
-                    format!("{source:?} matches archives and other files: ADD them one by one");
-                return Err(problem.into());
+                let source = Quoted(source);
+                return Err(format!(
+                    "{source} matches archives and other files: ADD them one by one"
+                )
+                .into());
             }
             if !unpacked.is_empty() {
                 for entries in unpacked {
@@ -360,8 +365,7 @@ impl<'a> Evaluation<'a> {
 /// The error about a target that may be a folder of the base.
 fn unknown_target(stage: usize, target: &str, folder: &ImagePath) -> StepError {
     let problem = format!("it is unknown whether the base has the folder {folder}");
-    let written = format!("{target}/");
-    let hint = format!("end the target with a separator if it is a folder: {written:?}");
+    let hint = format!("end the target with a separator if it is a folder: \"{target}/\"");
     StepError {
         workaround: Workaround::IndexBase(stage),
         ..StepError::hinted(problem, hint)
