@@ -222,15 +222,15 @@ impl WorkloadList {
         Ok(())
     }
 
-    /// Applies what objects say of others, of which there may be as many.
+    /// Applies what objects say of others, such as an autoscaler of its workload. There may be
+    /// thousands of both, so they are matched by a table.
     fn apply_references(&mut self) {
         if self.references.is_empty() {
             return;
         }
         let states = self.references.iter();
-        let states: HashMap<&WorkloadId, bool> = states
-            .map(|(_, other, is_inactive)| (other, *is_inactive))
-            .collect();
+        let states = states.map(|(_, other, is_inactive)| (other, *is_inactive));
+        let states: HashMap<&WorkloadId, bool> = states.collect();
         let mut known: HashSet<&WorkloadId> = HashSet::new();
         for workload in &mut self.workloads {
             if let Some(is_inactive) = states.get(&workload.id) {
@@ -461,7 +461,7 @@ impl WorkloadList {
         let is_made_by_another = self.are_made_by_others();
         let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
         let mut nodes_of: Vec<BTreeSet<String>> = Vec::with_capacity(self.workloads.len());
-        // Templates of one owner are compared only if they seem equal: it may have thousands.
+        // Only templates with the same hash are compared: an owner may have thousands.
         let hasher = RandomState::new();
         let mut places: HashMap<(WorkloadId, u64), Vec<usize>> = HashMap::new();
         for (mut workload, is_made) in self.workloads.into_iter().zip(is_made_by_another) {

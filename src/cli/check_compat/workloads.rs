@@ -229,7 +229,7 @@ pub(super) fn conclude(is_compatible: bool, unread: usize) -> Result<CommandOutc
     }
     let problem = format!("{} could not be read", count(unread, "manifest"));
     Err(Failure::usage(problem)
-        .hint("correct it, or name the files to check in place of their folder"))
+        .hint("correct what the warnings name, or pass the other files in place of their folder"))
 }
 
 /// Notes objects with several manifests, such as one for each environment: each is checked, but a
@@ -272,7 +272,7 @@ fn no_workload(
         && read_text(file).is_ok_and(|text| read_nodes(&text).is_ok())
     {
         let hint =
-            "it lists nodes: --nodes takes those, and --workloads manifests of what they run";
+            "it lists nodes: pass it to --nodes, and the manifests of workloads to --workloads";
         return Failure::usage(problem).hint(hint);
     }
     let Some((own, other)) = list.absent_templates().next() else {

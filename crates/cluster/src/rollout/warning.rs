@@ -456,7 +456,15 @@ fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
         (unmet().count(), first.operator, first.values.first())
     {
         let label = format!("{}={value}", first.key);
-        let command = command_line(&["kubectl", "label", "node", "NODE", &label]);
+        let mut words = vec!["kubectl", "label", "node", "NODE", &label];
+        // kubectl replaces the value of a label only with it.
+        if hosts
+            .iter()
+            .any(|host| host.labels.contains_key(&first.key))
+        {
+            words.push("--overwrite");
+        }
+        let command = command_line(&words);
         format!("correct the {fields}, or label nodes: {command}")
     } else {
         format!("correct the {fields}, or label nodes with kubectl label node")

@@ -209,13 +209,13 @@ impl<'a> ImageExtractor<'a> {
     }
 }
 
-/// Windows 2004, which has the name of Ubuntu 20.04.
-const LIKE_UBUNTU: u32 = 19_041;
+/// Build of Windows 2004: the tag `2004` of a Linux image means Ubuntu 20.04.
+const WINDOWS_2004: u32 = 19_041;
 
 /// The Windows build that the files of a Linux image are for, by its name.
 pub(super) fn windows_of_linux(named: &NamedBase) -> Option<u32> {
     let build = named.windows()?.build;
-    (build != LIKE_UBUNTU).then_some(build)
+    (build != WINDOWS_2004).then_some(build)
 }
 
 fn has_digest(name: &str) -> bool {

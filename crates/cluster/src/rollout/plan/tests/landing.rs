@@ -61,7 +61,14 @@ fn a_label_that_no_node_has_is_set_by_a_command() {
         set_workload(&mut request, "Deployment", "i0", &selector);
         let (_, _, said) = noticed(&request);
         assert!(said.contains(fix), "{said}");
+        assert!(!said.contains("--overwrite"), "{said}");
     }
+    let labels = &mut request.nodes.windows[0].labels;
+    labels.insert("pool".to_owned(), "cpu".to_owned());
+    let selector = ", nodeSelector: {kubernetes.io/os: windows, pool: gpu}";
+    set_workload(&mut request, "Deployment", "i0", selector);
+    let (_, _, said) = noticed(&request);
+    assert!(said.contains("NODE pool=gpu --overwrite"), "{said}");
 }
 
 #[test]
