@@ -478,8 +478,8 @@ impl Session<'_> {
         given.any(|(name, _)| name == symbol) && !self.unknown_searches.contains(symbol)
     }
 
-    /// How the command line may decide a condition: by the properties that it does not set.
-    fn way_out(&self, condition: &str) -> String {
+    /// Advice to set the public properties of a condition that the command line lacks.
+    fn unset_properties(&self, condition: &str) -> String {
         let names = RefCell::new(BTreeSet::new());
         condition::asks(condition, &|symbol| {
             let is_public =
@@ -502,11 +502,11 @@ impl Session<'_> {
         let knows_values = self.unknown_values.borrow().is_empty();
         let is_certain = knows_values && !self.is_uncertain(condition);
         let is_open = |symbol: &str| !is_of_windows(symbol) && !self.is_given(symbol);
-        let way_out = self.way_out(condition);
+        let unset = self.unset_properties(condition);
         match &self.missing_action {
             _ if !condition::asks(condition, &is_open) => Err(MsiError::Fails(why)),
             Some(name) if is_certain && !self.is_skipped(name) => {
-                let why = format!("{why} (unless {name} decides it{way_out})");
+                let why = format!("{why} (unless {name} decides it{unset})");
                 self.notes.push(why.clone());
                 self.open_condition.get_or_insert(why);
                 Ok(())
@@ -517,7 +517,7 @@ impl Session<'_> {
                 Ok(())
             }
             Some(name) => Err(MsiError::Undecided(format!(
-                "{why} (unless a skipped action, such as {name}, decides it{way_out})"
+                "{why} (unless a skipped action, such as {name}, decides it{unset})"
             ))),
             None => Err(MsiError::Fails(why)),
         }

@@ -38,9 +38,8 @@ struct Contents {
 enum Blob {
     Member(String),
     Made(Bytes),
-    /// In place of the manifest of an image that has none because of an error, which is reported when
-    /// it is read.
-    Unmade(SavedImage),
+    /// Stands for the manifest of an image that cannot be read; reading it reports why.
+    Unreadable(SavedImage),
 }
 
 /// Blobs of one image.
@@ -105,7 +104,7 @@ impl DockerArchive {
     pub fn blob(&self, blob: &Descriptor) -> Result<FileRange, Problem> {
         let member = match self.0.blobs.get(&blob.digest) {
             Some(Blob::Member(member)) => member.clone(),
-            Some(Blob::Made(_) | Blob::Unmade(_)) | None => blob_member(&blob.digest),
+            Some(Blob::Made(_) | Blob::Unreadable(_)) | None => blob_member(&blob.digest),
         };
         self.0.range(&member)
     }
@@ -202,7 +201,7 @@ impl Contents {
                 Err(_) => {
                     let digest = sha256(image.config.as_bytes());
                     let entry = Descriptor::new(ManifestFormat::Docker.manifest(), digest, 0);
-                    (entry, Blob::Unmade(image))
+                    (entry, Blob::Unreadable(image))
                 }
             };
             self.blobs.insert(entry.digest.clone(), blob);
@@ -285,7 +284,7 @@ impl Contents {
         match self.blobs.get(digest) {
             Some(Blob::Made(bytes)) => Ok(bytes.clone()),
             Some(Blob::Member(member)) => self.read_member(member),
-            Some(Blob::Unmade(image)) => {
+            Some(Blob::Unreadable(image)) => {
                 let (manifest, _) = self.manifest_of(image)?;
                 Ok(manifest.bytes().clone())
             }
