@@ -224,7 +224,7 @@ impl CheckCompat {
         if let Some((_, nodes)) = snapshot.filter(|_| self.kube.watch) {
             watch::follow(&self.hosts, nodes, &request, self.report.format())?;
         }
-        workloads::conclude(rollout.is_compatible(self.strict), unread)
+        workloads::conclude(rollout.is_compatible(self.strict), unread, session)
     }
 
     /// The flags of what is read besides workloads, as words of a command line.

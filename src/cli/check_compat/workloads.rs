@@ -13,7 +13,6 @@ use wincimg_common::shell::command_line;
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
 use crate::cli::{CommandOutcome, Failure, Session, input};
-use crate::report::count;
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
@@ -178,13 +177,13 @@ impl ManifestReader<'_> {
 
 /// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
 /// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
-/// no objects of Kubernetes are skipped, and the number of those that cannot be read is returned.
+/// no objects of Kubernetes are skipped, and the failures of those that cannot be read are returned.
 /// `flags` are those of the other inputs, for hints.
 pub(super) fn read(
     files: &[PathBuf],
     flags: &[String],
     session: &Session,
-) -> Result<(WorkloadList, usize), Failure> {
+) -> Result<(WorkloadList, Vec<Failure>), Failure> {
     let found = named_files::find(files, &MANIFESTS)?;
     let mut patches: HashSet<PathBuf> = HashSet::new();
     for file in found.iter().filter(|file| is_kustomization(&file.path)) {
@@ -215,21 +214,22 @@ pub(super) fn read(
         let failure = Failure::report_all_but_last(unread, session.colour);
         return Err(failure.unwrap_or_else(|| no_workload(&list, files, reader.unrendered)));
     }
-    for failure in &unread {
-        session.warn(format_args!("skipped: {}", failure.in_one_line()));
-    }
     report_repeated(&list, session);
-    Ok((list, unread.len()))
+    Ok((list, unread))
 }
 
 /// The outcome, after the report: what does not start counts before manifests that cannot be read.
-pub(super) fn conclude(is_compatible: bool, unread: usize) -> Result<CommandOutcome, Failure> {
-    if unread == 0 || !is_compatible {
-        return Ok(is_compatible.into());
+pub(super) fn conclude(
+    is_compatible: bool,
+    unread: Vec<Failure>,
+    session: &Session,
+) -> Result<CommandOutcome, Failure> {
+    match Failure::report_all_but_last(unread, session.colour) {
+        Some(failure) if is_compatible => return Err(failure),
+        Some(failure) => _ = failure.report(session.colour),
+        None => {}
     }
-    let problem = format!("{} could not be read", count(unread, "manifest"));
-    Err(Failure::usage(problem)
-        .hint("correct what the warnings name, or pass the other files in place of their folder"))
+    Ok(is_compatible.into())
 }
 
 /// Notes objects with several manifests, such as one for each environment: each is checked, but a
