@@ -486,7 +486,7 @@ fn the_templates_of_a_chart_are_said_to_be_rendered_first() {
         command
     };
     let render = "helm template web | wincimg check-compat --host-build 20348.1 --offline -f -";
-    let step = format!("skipped the templates of web: a Helm chart is rendered first: {render}");
+    let step = format!("skipped the templates of web: render the Helm chart first: {render}");
     check("pod.yaml")
         .args(["-f", "web"])
         .assert()

@@ -37,7 +37,7 @@ impl Recipe {
         let program = match word.parse::<ImagePath>() {
             Ok(program) => program,
             // Windows searches PATH and the working directory for other names.
-            Err(_) if !has_drive(word) => return Ok(()),
+            Err(_) if !is_on_drive_c(word) => return Ok(()),
             Err(problem) => return Err(error(problem.to_string())),
         };
         if program.is_of_windows() {
@@ -76,8 +76,8 @@ impl Recipe {
     }
 }
 
-/// Returns true if a text begins as a path on drive C.
-fn has_drive(text: &str) -> bool {
+/// Returns true for a full path on drive C, valid or not.
+fn is_on_drive_c(text: &str) -> bool {
     let is_separator = |character| matches!(character, '/' | '\\');
     let drive = text.split_at_checked(2);
     drive.is_some_and(|(drive, rest)| {

@@ -42,7 +42,7 @@ fn is_kustomization(path: &Path) -> bool {
 struct SourceKind {
     kind: &'static str,
     group: &'static str,
-    /// What is done first.
+    /// What to do before the check.
     step: &'static str,
     render: [&'static str; 2],
 }
@@ -50,14 +50,14 @@ struct SourceKind {
 const KUSTOMIZATION: SourceKind = SourceKind {
     kind: "Kustomization",
     group: "kustomize.config.k8s.io",
-    step: "a kustomization is built first",
+    step: "build the kustomization first",
     render: ["kubectl", "kustomize"],
 };
 
 const CHART: SourceKind = SourceKind {
     kind: "Chart",
     group: "helm.sh",
-    step: "a Helm chart is rendered first",
+    step: "render the Helm chart first",
     render: ["helm", "template"],
 };
 
