@@ -15,7 +15,8 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
     }
 }
 
-/// Displays a text in quotes, with backslashes as they are written: nobody finds them doubled.
+/// Displays a text in quotes, with backslashes as they are written: nobody can paste a
+/// path with doubled ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoted<T>(pub T);
 

@@ -452,24 +452,28 @@ fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
     };
     let fix = if unmet().all(is_of_kubelet) {
         format!("correct the {fields}, or add such nodes: the kubelet sets this label")
-    } else if let (1, Operator::In, Some(value)) =
-        (unmet().count(), first.operator, first.values.first())
+    } else if unmet().count() == 1
+        && let Some(command) = label_command(hosts, first)
     {
-        let label = format!("{}={value}", first.key);
-        let mut words = vec!["kubectl", "label", "node", "NODE", &label];
-        // kubectl replaces the value of a label only with it.
-        if hosts
-            .iter()
-            .any(|host| host.labels.contains_key(&first.key))
-        {
-            words.push("--overwrite");
-        }
-        let command = command_line(&words);
         format!("correct the {fields}, or label nodes: {command}")
     } else {
         format!("correct the {fields}, or label nodes with kubectl label node")
     };
     (reason, fix)
+}
+
+/// The command that gives a node the label of a requirement, if this has a value for it.
+fn label_command(hosts: &[Node], wanted: &Requirement) -> Option<String> {
+    let is_value = matches!(wanted.operator, Operator::In);
+    let value = wanted.values.first().filter(|_| is_value)?;
+    let label = format!("{}={value}", wanted.key);
+    let mut words = vec!["kubectl", "label", "node", "NODE", &label];
+    // Without it, kubectl keeps another value of the label.
+    let has_label = |host: &Node| host.labels.contains_key(&wanted.key);
+    if hosts.iter().any(has_label) {
+        words.push("--overwrite");
+    }
+    Some(command_line(&words))
 }
 
 /// The value of a label that a requirement compares as an integer, which it is not.
