@@ -33,7 +33,7 @@ impl Glob {
 
     /// Returns true if it matches a path.
     pub fn matches(&self, path: &str) -> bool {
-        matches(&self.0, path, true)
+        matching_ends(&self.0, path).last() == Some(&path.len())
     }
 }
 
@@ -151,16 +151,28 @@ impl IgnoreRules {
         others
     }
 
-    /// Returns true if a path, relative to the folder and with slashes, is ignored.
+    /// Returns true if a path, relative to the folder and with slashes, is ignored. Each of its
+    /// folders is looked at first, as Docker walks there: a rule that applies to a folder applies to
+    /// all in it, and a rule that changes nothing for a folder does not apply to it.
     pub fn is_ignored(&self, path: &str) -> bool {
-        let mut left_out = false;
-        for rule in &self.0 {
-            // A rule that would change nothing is skipped.
-            if rule.includes == left_out && matches(&rule.pattern, path, false) {
-                left_out = !rule.includes;
+        let matched: Vec<_> = self
+            .0
+            .iter()
+            .map(|rule| matching_ends(&rule.pattern, path))
+            .collect();
+        let mut applies = vec![false; self.0.len()];
+        let mut is_ignored = false;
+        let folders = path.match_indices('/').map(|(end, _)| end);
+        for end in folders.chain([path.len()]) {
+            is_ignored = false;
+            for ((rule, ends), applies) in self.0.iter().zip(&matched).zip(&mut applies) {
+                *applies |= rule.includes == is_ignored && ends.contains(&end);
+                if *applies {
+                    is_ignored = !rule.includes;
+                }
             }
         }
-        left_out
+        is_ignored
     }
 
     /// Returns true if there are no rules.
@@ -266,16 +278,17 @@ fn bound(item: (char, bool)) -> Result<char, &'static str> {
     }
 }
 
-/// Returns true if a pattern matches a path or, unless `whole`, one of its parent folders. All
+/// Returns where the folders of a path end, and the path itself, that a pattern matches. All
 /// alternatives are followed at once, so that no pattern takes exponential time.
-fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
+fn matching_ends(pattern: &[GlobPart], path: &str) -> Vec<usize> {
+    let mut ends = Vec::new();
     let mut reached = vec![false; pattern.len() + 1];
     let mut next = reached.clone();
     reached[0] = true;
     skip_optional(pattern, &mut reached);
-    for character in path.chars() {
-        if !whole && character == '/' && reached[pattern.len()] {
-            return true;
+    for (place, character) in path.char_indices() {
+        if character == '/' && reached[pattern.len()] {
+            ends.push(place);
         }
         next.fill(false);
         let here = pattern.iter().enumerate();
@@ -298,12 +311,15 @@ fn matches(pattern: &[GlobPart], path: &str, whole: bool) -> bool {
             }
         }
         if !next.contains(&true) {
-            return false;
+            return ends;
         }
         std::mem::swap(&mut reached, &mut next);
         skip_optional(pattern, &mut reached);
     }
-    reached[pattern.len()]
+    if reached[pattern.len()] {
+        ends.push(path.len());
+    }
+    ends
 }
 
 /// Skips pieces that may match nothing.

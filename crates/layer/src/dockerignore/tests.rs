@@ -81,6 +81,14 @@ fn the_last_rule_that_matches_decides() {
         &["docs/keep", "docs/keep/b"],
     );
     check("*\n! src", &["a"], &["src", "src/a"]);
+    // Docker does not look at a rule with ! in a folder that it did not exclude.
+    check(
+        "src/secret\n!src",
+        &["src/secret", "src/secret/key"],
+        &["src/m"],
+    );
+    check("**/secret\n!src", &["src/secret/key"], &["src/m"]);
+    check("a\n!a/b\na/b/c\n!a", &[], &["a/b/c"]);
 }
 
 #[test]
