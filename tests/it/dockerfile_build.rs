@@ -73,6 +73,7 @@ fn files_go_where_docker_puts_them() {
         ("COPY d /7", &["7/e.txt", "7/f/g.log"]),
         ("COPY d/ /8/", &["8/e.txt", "8/f/g.log"]),
         ("COPY *.txt /9/", &["9/a.txt", "9/b.txt"]),
+        ("COPY a.txt a-lock.json* /18/", &["18/a.txt"]),
         ("COPY ?.exe /10/", &["10/c.exe"]),
         (
             "COPY [ab].txt c.exe /11/",
@@ -397,6 +398,9 @@ fn a_pattern_does_not_follow_links_that_it_does_not_match() {
     assert_eq!(files(&plan(&site, &[])), ["x/a.txt", "x/e.txt"]);
     site.write("app/Dockerfile", format!("FROM {BASE}\nCOPY d/l* /x/\n"));
     build(&site, &["--dry-run"]).fails(2, "dockerfile/invalid", &["latest"]);
+    site.write("app/Dockerfile", format!("FROM {BASE}\nCOPY l* m* /x/\n"));
+    let nothing = "\"l* m*\" matches nothing";
+    build(&site, &["--dry-run"]).fails(2, "dockerfile/invalid", &[nothing]);
 }
 
 #[test]

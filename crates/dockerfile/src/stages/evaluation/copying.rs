@@ -101,6 +101,10 @@ impl<'a> Evaluation<'a> {
         }
         done?;
         self.copy_documents(&mut draft, state, copy)?;
+        if draft.is_empty() {
+            let sources = Quoted(copy.sources.join(" "));
+            return Err(StepError::independent(format!("{sources} matches nothing")));
+        }
         let unknown = draft.unknown.take();
         let layer = PlannedLayer {
             entries: draft.into_entries(),
@@ -332,7 +336,14 @@ impl<'a> Evaluation<'a> {
         }
         download::checksum(copy)?;
         let pattern = paths::source(source)?;
-        let found = files.matching(&pattern);
+        // As in Docker, a pattern may match nothing beside another source.
+        let is_only = copy.sources.len() + copy.documents.len() == 1;
+        let is_optional = !is_only && fixed_part(&pattern) != pattern;
+        let found = if is_optional {
+            files.search(&pattern)
+        } else {
+            files.matching(&pattern)
+        };
         let found = found.map_err(|problem| match copy.from {
             // No line adds what the context lacks.
             None => StepError::independent(problem),
