@@ -74,15 +74,58 @@ fn schema_problems(schema: &str, files: &[PathBuf]) -> Option<String> {
     (!output.status.success()).then_some(printed)
 }
 
+/// The example in a template's first comment.
+fn example(text: &str) -> String {
+    let comment = text.lines().take_while(|line| line.starts_with('#'));
+    let example = comment.filter_map(|line| line.strip_prefix("#   "));
+    example.collect::<Vec<_>>().join("\n")
+}
+
+/// The steps for GitHub that actions and pages show.
+fn steps_for_github() -> Vec<String> {
+    let read = |path: String| fs::read_to_string(Path::new(HERE).join(path)).unwrap();
+    let actions = ["build", "check-compat", "lint", "setup"].into_iter();
+    let actions = actions.map(|name| example(&read(format!("actions/{name}/action.yml"))));
+    let pages = ["check", "dockerfiles"].into_iter();
+    let blocks = pages.flat_map(|page| {
+        let text = read(format!("docs/guide/{page}.md"));
+        let blocks = text.split("```yaml\n").skip(1);
+        let blocks = blocks.filter_map(|block| block.split("```").next());
+        let steps = blocks.filter(|block| block.contains("uses: "));
+        steps.map(str::to_owned).collect::<Vec<_>>()
+    });
+    actions.chain(blocks).collect()
+}
+
+/// It also refuses actions of others that run on a runtime that GitHub removes.
+#[test]
+fn actionlint_finds_nothing_in_the_steps_that_users_copy() {
+    let actionlint = of_python("actionlint");
+    let folder = tempfile::tempdir().unwrap();
+    let shown = steps_for_github();
+    assert_eq!(shown.len(), 6, "{shown:?}");
+    for steps in shown {
+        let key = if steps.starts_with('-') {
+            "steps:\n"
+        } else {
+            ""
+        };
+        let job = format!("runs-on: ubuntu-latest\n{key}{steps}").replace('\n', "\n    ");
+        let file = folder.path().join("workflow.yml");
+        fs::write(&file, format!("on: push\njobs:\n  example:\n    {job}\n")).unwrap();
+        let mut command = Command::new(&actionlint);
+        let output = command.arg("-no-color").arg(&file).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{printed}");
+    }
+}
+
 /// The example in a template's first comment, and the template. GitLab's schema allows anything in a
 /// hidden job, so its dot is removed.
 fn example_and_template(path: &str, folder: &Path) -> [PathBuf; 2] {
     let text = fs::read_to_string(Path::new(HERE).join(path)).unwrap();
-    let example = text.lines().take_while(|line| line.starts_with('#'));
-    let example = example.filter_map(|line| line.strip_prefix("#   "));
-    let example = example.collect::<Vec<_>>().join("\n");
     let jobs = text.replace("\n.wincimg", "\nwincimg");
-    [("example", example), ("template", jobs)].map(|(kind, text)| {
+    [("example", example(&text)), ("template", jobs)].map(|(kind, text)| {
         let file = folder.join(format!("{kind}-{}", path.replace('/', "-")));
         fs::write(&file, text).unwrap();
         file
