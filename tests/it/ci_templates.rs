@@ -448,9 +448,9 @@ fn the_azure_steps_build_and_set_variables() {
         ("NAME", name.as_str()),
         ("HOST_BUILDS", "17763.973"),
     ];
-    let bases = format!("--base-registry {}/mcr", site.host());
+    let bases = format!("{}/mcr", site.host());
     let mut environment = given.to_vec();
-    environment.push(("ARGS", &bases));
+    environment.push(("BASE_REGISTRY", &bases));
     for (variable, text) in step["env"].as_object().unwrap() {
         let parameter = parameter(text.as_str().unwrap());
         let default = parameter.unwrap()["default"].as_str().unwrap_or_default();

@@ -108,10 +108,9 @@ impl Stage {
         ] {
             stage.write(path, &text);
         }
-        copy_folder(
-            &Path::new(ROOT).join("docs/examples"),
-            &stage.path("docs/examples"),
-        );
+        for folder in ["docs/examples", "templates/ci"] {
+            copy_folder(&Path::new(ROOT).join(folder), &stage.path(folder));
+        }
         let downloads = "docs/examples/zip-tool/Dockerfile";
         let text = fs::read_to_string(stage.path(downloads)).unwrap();
         let tools = stage.tools.url("");
