@@ -96,15 +96,6 @@ impl Stage {
                 "Dockerfile",
                 "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n".to_owned(),
             ),
-            ("app/server.exe", "MZ".to_owned()),
-            ("site/index.html", "<h1>Hello</h1>".to_owned()),
-            ("legacy/app.msi", "MSI".to_owned()),
-            ("web/files/web.exe", "MZ".to_owned()),
-            ("dist/index.html", "<h1>Hello</h1>".to_owned()),
-            (
-                "web/settings.reg",
-                "Windows Registry Editor Version 5.00\n".to_owned(),
-            ),
         ] {
             stage.write(path, &text);
         }
