@@ -225,16 +225,15 @@ fn annotation(obstacle: &ConversionError) -> Annotation<'_> {
 }
 
 fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", Untrusted(&obstacle.file))?;
-    if let Some(line) = obstacle.line {
-        write!(out, ":{line}")?;
+    let (file, why) = (Untrusted(&obstacle.file), Untrusted(&obstacle.why));
+    let command = Untrusted(&obstacle.command);
+    match obstacle.line {
+        Some(line) => writeln!(out, "{file}:{line}: {why}\n  {line} | {command}")?,
+        None if obstacle.command.is_empty() => writeln!(out, "{file}: {why}")?,
+        None => writeln!(out, "{file}: {why}\n  {command}")?,
     }
-    writeln!(out, ": {}", Untrusted(&obstacle.why))?;
-    if !obstacle.command.is_empty() {
-        writeln!(out, "  {}", Untrusted(&obstacle.command))?;
-    }
-    if let Some(help) = &obstacle.help {
-        writeln!(out, "  help: {}", Untrusted(help))?;
+    if let Some(hint) = &obstacle.help {
+        writeln!(out, "  hint: {}", Untrusted(hint))?;
     }
     Ok(())
 }
@@ -254,4 +253,35 @@ pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure
     }
     let problem = format!("{} already exists", file.display());
     Err(Failure::usage(problem).hint("add --force to replace it, or name another file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_obstacle_has_the_number_of_its_line_and_a_hint() {
+        let mut obstacle = ConversionError {
+            file: "Dockerfile".to_owned(),
+            line: Some(7),
+            command: "RUN msbuild".to_owned(),
+            why: "msbuild requires Windows".to_owned(),
+            help: Some("build it elsewhere".to_owned()),
+        };
+        let text = |obstacle: &ConversionError| {
+            let mut out = Vec::new();
+            write_obstacle(obstacle, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let expected = "Dockerfile:7: msbuild requires Windows\n  7 | RUN msbuild\n  \
+                        hint: build it elsewhere\n";
+        assert_eq!(text(&obstacle), expected);
+        obstacle.line = None;
+        assert_eq!(text(&obstacle).lines().nth(1), Some("  RUN msbuild"));
+        obstacle.command.clear();
+        assert_eq!(
+            text(&obstacle).lines().nth(1),
+            Some("  hint: build it elsewhere")
+        );
+    }
 }
