@@ -284,6 +284,7 @@ fn what_is_typed_in_another_form_is_answered_with_the_form() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (&["image", "inspect", "a", "b"][..], "one image at a time"),
+        (&["image", "inspect", "a", "--sbom", "spdx"], "--sbom=spdx"),
         (
             &["node", "script", "--pause", "repo.lan/pause:3"][..],
             "--tag",

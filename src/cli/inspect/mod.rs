@@ -172,7 +172,11 @@ impl Inspect {
                 "unexpected argument {}: properties are for a FILE.msi",
                 Quoted(property)
             );
-            let hint = "inspect one image at a time";
+            let is_form = SbomFormat::from_str(property, false).is_ok();
+            let hint = match self.sbom {
+                Some(None) if is_form => format!("write --sbom={property}"),
+                _ => "inspect one image at a time".to_owned(),
+            };
             return Err(Failure::usage(problem).hint(hint));
         }
         let wanted = self.wanted()?;
