@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
+use wincimg_common::untrusted::Quoted;
 use wincimg_engine::delivery::{
     IndexUpdate, TagPolicy, check_overwrite, default_layout, removed_entries,
 };
@@ -25,7 +26,7 @@ use wincimg_oci::store::{Location, Sink, Source};
 
 use super::build::destinations::check_joined;
 use super::build::tags::tag_policy;
-use super::contents::one_of;
+use super::contents::{is_path_in_image, one_of};
 use super::referrers::{not_copied, report_referrers};
 use super::{
     CommandOutcome, Failure, ImageSource, OutputFormat, RegistryArgs, Session, SourceArgs,
@@ -51,7 +52,7 @@ const JOBS: usize = 6;
     To copy many images and their foreign layers to a mirror, use `wincimg image mirror`.")]
 pub(super) struct Copy {
     /// Image to copy: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
-    #[arg(value_name = "SRC", value_parser = parse_source, add = complete::images())]
+    #[arg(value_name = "SRC", value_parser = image_to_copy, add = complete::images())]
     source: ImageSource,
     /// New name: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "DST", value_parser = parse_location, add = complete::images())]
@@ -104,6 +105,15 @@ struct CopyArgs {
     format: OutputFormat,
     #[command(flatten)]
     places: SourceArgs,
+}
+
+/// Parses an image, and not files of one.
+fn image_to_copy(text: &str) -> Result<ImageSource, String> {
+    if is_path_in_image(text) {
+        let problem = "is a path in an image: copy its files with `wincimg image cp`";
+        return Err(format!("{} {problem}", Quoted(text)));
+    }
+    parse_source(text).map_err(|error| error.to_string())
 }
 
 /// Parses the location of an image that is not in a registry.
@@ -549,6 +559,29 @@ mod tests {
             let named = named_like(&location(target), &location(source));
             assert_eq!(named.to_string(), expected, "{source} {target}");
         }
+    }
+
+    #[test]
+    fn a_path_in_an_image_is_not_an_image() {
+        for text in [
+            r"repo.lan:5000/app:1:C:\app",
+            "repo.lan/app:1:/app",
+            r"oci:./app:C:\app",
+            "oci:./app:/app",
+        ] {
+            let problem = image_to_copy(text).unwrap_err();
+            assert!(problem.contains("`wincimg image cp`"), "{problem}");
+        }
+        for text in [
+            "repo.lan:5000/app:1",
+            "oci:/app:1",
+            r"oci:C:\app",
+            "docker-archive:/a.tar:app:1",
+        ] {
+            assert!(image_to_copy(text).is_ok(), "{text}");
+        }
+        let problem = image_to_copy("https://repo.lan/app").unwrap_err();
+        assert!(!problem.contains("image cp"), "{problem}");
     }
 
     #[test]

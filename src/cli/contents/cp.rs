@@ -45,6 +45,11 @@ pub(in crate::cli) struct Cp {
     connection: SourceArgs,
 }
 
+/// Returns true for what `cp` copies: an image with a path in it.
+pub(in crate::cli) fn is_path_in_image(text: &str) -> bool {
+    !text.contains("://") && text.parse::<PathInImage>().is_ok()
+}
+
 #[derive(Debug, Clone)]
 struct PathInImage {
     image: ImageSource,
@@ -55,7 +60,12 @@ impl FromStr for PathInImage {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!(r"{} names no path: expected IMAGE:C:\PATH", Quoted(text));
+        let expected = || {
+            format!(
+                r"{} names no path: expected IMAGE:C:\PATH; to copy the image, use `wincimg copy`",
+                Quoted(text)
+            )
+        };
         let is_start = |rest: &str| {
             let rest = rest.as_bytes();
             match rest {
@@ -93,7 +103,11 @@ impl Cp {
             let (source, image) = only_image(&reader, name, self.platform.as_ref()).await?;
             let files = ExtractedFiles::read(&source, &image, path, &reader.progress).await?;
             refuse_link(&files, name)?;
-            Ok((image.digest().to_string(), files.copy_to(&self.folder)?))
+            let copied = files.copy_to(&self.folder).map_err(|error| {
+                let hint = "DIR is a folder, in which files keep their names: name another one";
+                Failure::from(error).hint_if(self.folder.is_file().then_some(hint))
+            })?;
+            Ok((image.digest().to_string(), copied))
         })?;
         report_skipped(name, &copied, session);
         let named = json!({
@@ -141,6 +155,8 @@ mod tests {
             assert_eq!(read.image.to_string(), image, "{text}");
             assert_eq!(read.path.to_string(), path, "{text}");
         }
+        let problem = "repo.lan/app:1".parse::<PathInImage>().unwrap_err();
+        assert!(problem.contains("`wincimg copy`"), "{problem}");
         for text in [
             "oci:/tmp/x", "docker-archive:/x.tar", "repo.lan:5000/app:1", r"C:\x", "",
         ] {

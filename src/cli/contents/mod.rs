@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use clap::Args;
-pub(super) use cp::Cp;
+pub(super) use cp::{Cp, is_path_in_image};
 pub(super) use diff::Diff;
 pub(super) use export::Export;
 pub(super) use ls::Ls;

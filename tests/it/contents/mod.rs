@@ -1063,6 +1063,9 @@ fn cp_copies_a_folder_or_a_file_as_a_container_sees_it() {
         !output.status.success() && errors.contains("already has"),
         "{errors}"
     );
+    images
+        .command(&["cp", r"oci:one:C:\app\big.bin", "file/big.bin"])
+        .fails(3, "output/write", &["file/big.bin", "DIR is a folder"]);
     let missing = images
         .command(&["cp", r"oci:two:C:\Windows\win.ini", "no"])
         .output()
