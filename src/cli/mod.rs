@@ -340,8 +340,8 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
-/// Replaces the tip of a flag of `docker build`, and removes that of a flag that another command has:
-/// neither is a slip.
+/// Replaces the tip of a flag of `docker build` or `docker login`, and removes that of a flag that
+/// another command has: neither is a slip.
 fn correct_tip(error: &mut clap::Error) {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
         return;
@@ -364,7 +364,9 @@ fn correct_tip(error: &mut clap::Error) {
         let value = value.and_then(|rest| rest.strip_prefix('='));
         value.and_then(config::boolean) == Some(false)
     });
+    let is_password = ["-p", "--password"].contains(&flag) && config::is_typed_command("login");
     let tip = in_place_of(flag).filter(|_| is_mistaken);
+    let tip = tip.or(is_password.then_some("pass it on stdin: --password-stdin < FILE"));
     let tip = tip.map(|tip| if is_off { "remove it: it is off" } else { tip });
     // The usage has the similar flag, too.
     if let Some(tip) = tip {

@@ -290,6 +290,14 @@ fn what_is_typed_in_another_form_is_answered_with_the_form() {
             "--tag",
         ),
         (&["fleet", "follow", "f.toml", "--listen", "x"][..], ":8080"),
+        (
+            &["login", "repo.lan", "-u", "bob", "-p", "secret"],
+            "--password-stdin < FILE",
+        ),
+        (
+            &["login", "repo.lan", "--password=secret"],
+            "--password-stdin < FILE",
+        ),
     ] {
         let refused = printed(folder.path(), arguments);
         assert_contains!(refused, expected);
