@@ -62,23 +62,25 @@ impl Images {
         let recipes = recipes().iter().map(|recipe| Recipe::find(recipe.name));
         let recipes = recipes.collect::<Result<Vec<_>, _>>()?;
         let answer = || json!({"images": recipes.iter().map(as_json).collect::<Vec<_>>()});
-        self.format.print(answer, |out| {
-            recipes
-                .iter()
-                .try_for_each(|recipe| write_text(recipe, out))
-        })
+        self.format.print(answer, |out| write_text(&recipes, out))
     }
 }
 
-fn write_text(recipe: &Recipe, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{:<8} {}", recipe.name(), recipe.description())?;
+fn write_text(recipes: &[Recipe], out: &mut dyn Write) -> io::Result<()> {
+    let width = recipes.iter().map(|recipe| recipe.name().len()).max();
+    let mut rows = recipes.iter();
+    rows.try_for_each(|recipe| write_recipe(recipe, width.unwrap_or_default(), out))
+}
+
+fn write_recipe(recipe: &Recipe, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:<width$} {}", recipe.name(), recipe.description())?;
     for (name, variable) in recipe.variables() {
         let value = variable.default_value().map_or_else(
             || format!("{}, required", variable.kind.name()),
             |default| format!("{}, default {default:?}", variable.kind.name()),
         );
         let description = variable.description.as_deref().unwrap_or_default();
-        writeln!(out, "         --set {name}=…  {description} ({value})")?;
+        writeln!(out, "{:width$} --set {name}=…  {description} ({value})", "")?;
     }
     Ok(())
 }
@@ -100,4 +102,23 @@ fn as_json(recipe: &Recipe) -> Value {
         "description": recipe.description(),
         "variables": variables,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_two_columns() {
+        let recipes = recipes().iter().map(|recipe| Recipe::find(recipe.name));
+        let recipes: Vec<Recipe> = recipes.collect::<Result<_, _>>().unwrap();
+        let mut out = Vec::new();
+        write_text(&recipes, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let longest = recipes.iter().map(|recipe| recipe.name().len()).max();
+        for line in text.lines() {
+            let column = line[longest.unwrap()..].strip_prefix(' ').unwrap();
+            assert!(!column.starts_with(' '), "{line}");
+        }
+    }
 }

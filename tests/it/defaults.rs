@@ -470,10 +470,16 @@ fn a_table_applies_to_a_command_under_each_of_its_names() {
 fn an_unknown_table_is_named_with_those_that_exist() {
     let folder = Folder::new("[bild]\npush = true\n");
     folder.run(&["images"]).code(2).stderr(
-        contains("wincimg.toml:1:2: unknown command \"bild\": expected base, build, ")
-            .and(contains("hotfix, image, "))
+        contains("wincimg.toml:1:2: unknown command \"bild\": expected build, check-compat, ")
+            .and(contains("fleet, image, lint, "))
             .and(contains("did you mean build?")),
     );
+    let folder = Folder::new("[mirrror]\nformat = \"json\"\n");
+    let refused = folder.run(&["images"]).code(2);
+    refused.stderr(contains("did you mean mirror?"));
+    let folder = Folder::new("[image.mirrror]\nformat = \"json\"\n");
+    let refused = folder.run(&["images"]).code(2);
+    refused.stderr(contains("expected base, copy, ").and(contains("did you mean mirror?")));
 }
 
 #[test]

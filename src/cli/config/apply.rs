@@ -130,14 +130,19 @@ impl<'a> Work<'a> {
     }
 
     fn unknown_table(&self, command: &Command, name: &str, span: Range<usize>) -> Failure {
-        let known = command.get_subcommands().map(Command::get_name);
-        let mut known: Vec<&str> = known.filter(|name| !NOT_IN_FILE.contains(name)).collect();
-        known.sort_unstable();
-        let problem = match known[..] {
+        let known = command.get_subcommands();
+        let known = known.filter(|it| !NOT_IN_FILE.contains(&it.get_name()));
+        let (hidden, shown): (Vec<&Command>, Vec<&Command>) =
+            known.partition(|it| it.is_hide_set());
+        let mut names: Vec<&str> = shown.into_iter().map(Command::get_name).collect();
+        names.sort_unstable();
+        let problem = match names[..] {
             [] => format!("unknown command {name:?}"),
-            _ => format!("unknown command {name:?}: expected {}", known.join(", ")),
+            _ => format!("unknown command {name:?}: expected {}", names.join(", ")),
         };
-        self.unknown(span, &problem, name, known.into_iter())
+        // The older top-level names count, too.
+        names.extend(hidden.into_iter().map(Command::get_name));
+        self.unknown(span, &problem, name, names.into_iter())
     }
 
     /// Error for a table in place of the values of a flag, such as `set`, which is one in a fleet.
