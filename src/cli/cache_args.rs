@@ -20,7 +20,7 @@ const MOST_DOCUMENTS: u64 = 8 << 20;
 /// Options of the cache.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CacheArgs {
-    /// Cache directory [default: wincimg in the user's cache directory, such as ~/.cache]
+    /// Cache folder [default: wincimg in the user's cache folder, such as ~/.cache]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache_dir: Option<PathBuf>,
     /// Size limit of cached base indexes, and of cached downloads, such as 500M; 0 disables the

@@ -46,7 +46,9 @@ use crate::report::{
 
 /// Check which images start on which nodes, and what to fix
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_display_order = 10,
+    after_help = "Examples:\n  \
     wincimg check-compat --kube\n  \
     wincimg check-compat --kube --context production --plan \\\n      \
     --report html:report.html\n  \
@@ -56,7 +58,8 @@ use crate::report::{
     kubectl get nodes -o json |\n      \
     wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n\n\
-    Exit code 0: everything that lands on a node starts. 1: something does not start, or that is unknown.")]
+    Exit code 0: everything that lands on a node starts. 1: something does not start, or that is unknown."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE

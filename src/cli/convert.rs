@@ -30,14 +30,18 @@ use crate::report::{Annotation, count};
 /// The recipe builds the same image, layer by layer, on the base of the same host. If the
 /// Dockerfile requires Windows, the lines that do are listed instead.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_display_order = 10,
+    mut_arg("image", |arg| arg.help("A Dockerfile, or a folder that contains one")),
+    after_help = "Examples:\n  \
     wincimg recipe convert Dockerfile --host-build 17763.973\n  \
     wincimg recipe convert ./app --host-build 17763.973 \\\n      \
     --output ./app/recipe.toml\n  \
     wincimg recipe convert ./app --host-build 17763.973 \\\n      \
     --stage build=./app/out --build-arg VERSION=1.4\n\n\
     Exit code 0: the recipe is written. 1: some lines cannot be converted; each is listed.\n\
-    4: all of those run on Windows.")]
+    4: all of those run on Windows."
+)]
 pub(super) struct Convert {
     /// Recipe name [default: the repository's, or the name of the Dockerfile's folder]
     #[arg(long, value_name = "NAME", value_parser = image_name)]

@@ -96,8 +96,8 @@ struct CopyArgs {
     /// Do not copy attached artifacts: SBOMs, provenance, signatures
     #[arg(long)]
     no_referrers: bool,
-    /// Manifest format in the target; another than the source's changes the digest, so signatures and
-    /// other attached artifacts are not copied [default: the source's]
+    /// Manifest format in the target: converting changes the digest, so signatures and other attached
+    /// artifacts are not copied [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
     /// Output format

@@ -11,7 +11,7 @@ use wincimg_inspect::provenance::{SbomFormat, SourceFile, Tool};
 #[command(next_help_heading = "Attached documents")]
 pub(super) struct DocumentArgs {
     /// Attach an SBOM to each image (repeatable)
-    #[arg(long, value_name = "FORM", value_parser = sbom_forms(), hide_short_help = true)]
+    #[arg(long, value_name = "FORMAT", value_parser = sbom_forms(), hide_short_help = true)]
     sbom: Vec<SbomForm>,
     /// Attach SLSA provenance to each image
     #[arg(long, hide_short_help = true)]

@@ -22,13 +22,11 @@ use super::{Failure, Session, complete, input};
 pub(super) struct HostArgs {
     /// Host: 17763.973, or a release such as ltsc2022 (repeatable)
     ///
-    /// A build and revision, or a release (ltsc2022, win2022, 2022, 20H2, or latest for the newest
-    /// LTSC) for its newest known revision.
+    /// A release (ltsc2022, win2022, 2022, 20H2, or latest for the newest LTSC) stands for its newest
+    /// known revision.
     #[arg(long = "host-build", display_order = 1, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
     builds: Vec<HostName>,
-    /// Hosts from `kubectl get nodes -o json` or yaml; - is stdin
-    ///
-    /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin.
+    /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
     #[arg(long, display_order = 2, value_name = "FILE")]
     nodes: Option<PathBuf>,
     #[command(flatten)]

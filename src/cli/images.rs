@@ -25,7 +25,7 @@ pub(super) struct Images {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  wincimg recipe show pause > my-pause.toml")]
 pub(super) struct Show {
-    /// Recipe
+    /// Name of a built-in recipe
     #[arg(value_name = "NAME", add = complete::recipes())]
     name: String,
     /// Output format

@@ -30,10 +30,13 @@ const SHARED: &str = "Directory.Build.props";
 /// lists all. With --dotnet the recipe packages the published output of a .NET project; with --from
 /// it is converted from a Dockerfile. Both put the recipe next to their source.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_display_order = 10,
+    after_help = "Examples:\n  \
     wincimg recipe init shop\n  \
     wincimg recipe init --dotnet ./src/Shop.Web\n  \
-    wincimg recipe init shop --from ./shop/Dockerfile --host-build 17763.973")]
+    wincimg recipe init shop --from ./shop/Dockerfile --host-build 17763.973"
+)]
 pub(super) struct Init {
     /// Image name and, without --from and --dotnet, folder of the recipe [default: the current folder
     /// and its name]

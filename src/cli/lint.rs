@@ -68,10 +68,10 @@ pub(super) struct Lint {
     /// Build and revision of the host that the image is for, or its release, such as ltsc2022
     #[arg(long, value_name = "BUILD", value_parser = host_name, add = complete::builds())]
     host_build: Option<HostName>,
-    /// Report only these rules
+    /// Report only these rules, separated by commas (repeatable)
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = parse_rule)]
     select: Vec<&'static Rule>,
-    /// Do not report these rules
+    /// Do not report these rules, separated by commas (repeatable)
     #[arg(long, value_name = "RULE", value_delimiter = ',', value_parser = parse_rule)]
     ignore: Vec<&'static Rule>,
     /// Write fixes that make a line do what it says, and report what is left

@@ -90,7 +90,7 @@ pub(super) struct Mirror {
     /// Print what would be copied, with sizes, without copying
     #[arg(long)]
     dry_run: bool,
-    /// Report format
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]

@@ -102,10 +102,10 @@ struct GlobalArgs {
     /// Log to stderr; repeat to include the libraries' logs
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// File with defaults for flags [default: wincimg.toml]
+    /// File with defaults for flags [default: `WINCIMG_CONFIG`, then wincimg.toml]
     ///
-    /// File with defaults for flags, read after your own ~/.config/wincimg/config.toml [default:
-    /// `WINCIMG_CONFIG`, then wincimg.toml in this folder or a parent]
+    /// wincimg.toml is looked for in this folder and its parents. Your own
+    /// ~/.config/wincimg/config.toml is read first.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
     #[command(flatten)]
@@ -443,6 +443,41 @@ mod tests {
         ] {
             let found = typed_format(line.split(' ').map(str::to_owned));
             assert_eq!(found.as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn no_help_repeats_its_first_paragraph() {
+        for command in with_subcommands(&Cli::command()) {
+            for argument in command.get_arguments() {
+                let help = argument.get_long_help().map(ToString::to_string);
+                let help = help.unwrap_or_default();
+                let start = |text: &str| text.split(' ').take(3).collect::<Vec<_>>().join(" ");
+                let starts: Vec<String> = help.split("\n\n").map(start).collect();
+                let again = starts.iter().skip(1).find(|other| **other == starts[0]);
+                assert_eq!(again, None, "{}: {help}", command.get_name());
+            }
+        }
+    }
+
+    #[test]
+    fn the_help_lists_the_flags_of_hosts_together() {
+        for command in with_subcommands(&Cli::command()) {
+            let help = command.clone().render_long_help().to_string();
+            let lines = help.lines().map(str::trim_start);
+            let flags = lines.filter(|line| line.starts_with('-'));
+            let flags = flags.filter_map(|line| line.split("--").nth(1)?.split(' ').next());
+            let flags: Vec<&str> = flags.collect();
+            let Some(kube) = flags.iter().position(|flag| *flag == "kube") else {
+                continue;
+            };
+            let name = command.get_name();
+            let expected: &[&str] = match name {
+                "follow" => &[],
+                _ => &["host-build", "nodes"],
+            };
+            assert!(flags[..kube].ends_with(expected), "{name}: {flags:?}");
+            assert!(flags[kube + 1].ends_with("context"), "{name}: {flags:?}");
         }
     }
 

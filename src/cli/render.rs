@@ -20,6 +20,7 @@ use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 /// Every value is quoted for its place, and commands run in exec form, without a shell.
 #[derive(Debug, Args)]
 #[command(
+    next_display_order = 10,
     mut_arg("image", |arg| arg.help(
         "A built-in recipe, a recipe file, or a folder that contains one"
     )),
@@ -31,7 +32,7 @@ use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
     Without --output the Dockerfile goes to stdout. With several hosts, DIR gets a folder for each."
 )]
 pub(super) struct Render {
-    /// Write the Dockerfile and its context to this directory
+    /// Write the Dockerfile and its context to this folder
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Overwrite the output of an earlier run

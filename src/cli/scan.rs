@@ -53,7 +53,7 @@ const LARGEST_VEX: u64 = 64 << 20;
     wincimg image scan oci:./web-1.4 --vex web.vex.json \\\n      \
     --format sarif -o web.sarif\n\n\
     Packages of languages are not compared: hand the SBOM of `wincimg image sbom` to grype or trivy.\n\n\
-    Exit code 1: a vulnerability reaches --fail-on, or with it an image cannot be judged.")]
+    Exit code 1: with --fail-on, a vulnerability reaches it or an image cannot be judged.")]
 pub(super) struct Scan {
     /// Images: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "IMAGE", required = true, value_parser = parse_source, add = complete::images())]
@@ -61,8 +61,8 @@ pub(super) struct Scan {
     /// Add a CVRF document in JSON or XML to the table (repeatable)
     #[arg(long, value_name = "FILE|URL")]
     msrc: Vec<String>,
-    /// Exit with 1 for vulnerabilities of this severity and above or without one, or for exploited
-    /// ones, and for images that cannot be judged
+    /// Exit with 1 for vulnerabilities of this severity and above or without a rating, and for images
+    /// that cannot be judged
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// Ignore this vulnerability (repeatable)

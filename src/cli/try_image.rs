@@ -48,8 +48,6 @@ use crate::report::extended;
     exit codes, and begin with \"error:\". wine is found on the PATH, or with WINELOADER and WINESERVER.")]
 pub(super) struct Try {
     /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
-    ///
-    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME
     #[arg(value_name = "IMAGE", value_parser = parse_source, add = complete::images())]
     image: ImageSource,
     /// Arguments instead of the image's command

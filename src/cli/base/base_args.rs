@@ -20,8 +20,6 @@ use crate::cli::{Failure, RegistryArgs, Session, complete};
 #[derive(Debug, Args)]
 pub(super) struct BaseArgs {
     /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    ///
-    /// Image: a reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     pub(super) image: Location,
     /// Select the image of this platform from an index (repeatable) [default: all for Windows]

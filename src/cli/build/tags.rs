@@ -19,7 +19,7 @@ pub(in crate::cli) struct TagArgs {
     /// Push only the version tags, without an index
     #[arg(long, hide_short_help = true)]
     pub(in crate::cli) no_index: bool,
-    /// Windows in tags: its version (1.4-10.0.20348.2402) or its release (1.4-ltsc2022)
+    /// Name of Windows in tags: its version (1.4-10.0.20348.2402) or its release (1.4-ltsc2022)
     #[arg(long, default_value = "version", value_parser = tag_styles(), hide_short_help = true)]
     tag_style: TagStyle,
 }

@@ -52,12 +52,15 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 /// replicas can run: one holds a Lease and works, another takes over when it ends. It is safe to
 /// stop at any time.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_display_order = 10,
+    after_help = "Examples:\n  \
     wincimg fleet follow fleet.toml --kube\n  \
     wincimg fleet follow fleet.toml --kube --listen :8080 --resync 30m\n  \
     kubectl apply -k templates/ci/kubernetes/fleet\n\n\
     Prints a line for each image that is built or missing, and for each node whose images exist, and\n\
-    emits an event for the node. A signal ends it and releases the lease.")]
+    emits an event for the node. A signal ends it and releases the lease."
+)]
 pub(super) struct FollowArgs {
     /// Fleet file
     #[arg(value_name = "FILE", add = complete::fleets())]

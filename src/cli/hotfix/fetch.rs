@@ -33,7 +33,7 @@ pub(super) struct Fetch {
     pub(super) what: UpdateSelectorArgs,
     #[command(flatten)]
     pick: CatalogSelectorArgs,
-    /// Directory; the files go to a subfolder named after the KB
+    /// Folder; the files go to a subfolder named after the KB
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Accept files without a digest in the catalog; over TLS only

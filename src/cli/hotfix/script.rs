@@ -40,17 +40,13 @@ pub(super) struct MakeScript {
     pub(super) what: UpdateSelectorArgs,
     #[command(flatten)]
     pick: CatalogSelectorArgs,
-    /// URL from which nodes download the update's folder
-    ///
-    /// Base URL from which nodes download the update's folder, instead of Microsoft's servers.
+    /// Base URL from which nodes download the update's folder, instead of Microsoft's servers
     #[arg(long, value_name = "URL", conflicts_with = "from_dir", value_parser = read_mirror)]
     from_url: Option<String>,
-    /// Directory or share on the nodes that contains the update's folder
+    /// Folder or share on the nodes that contains the update's folder
     #[arg(long, value_name = "DIR")]
     from_dir: Option<String>,
-    /// Use the files of `hotfix fetch` in this directory
-    ///
-    /// Use the files that `hotfix fetch` wrote to this directory, without the catalog.
+    /// Use the files that `hotfix fetch` wrote to this folder, without the catalog
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     /// Let the script restart the node if required

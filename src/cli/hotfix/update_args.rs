@@ -46,8 +46,7 @@ pub(super) struct UpdateSelectorArgs {
     what: Option<UpdateSelector>,
     /// Newest update of this build or release
     ///
-    /// Newest update of this build, or of a release such as ltsc2022, that is not a hotpatch or
-    /// preview.
+    /// The release is named like ltsc2022. Hotpatches and previews do not count.
     #[arg(long, value_name = "BUILD", value_parser = host_name)]
     latest: Option<HostName>,
 }

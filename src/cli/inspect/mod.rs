@@ -27,7 +27,7 @@ use super::{
     registry_args, write_json, write_result,
 };
 
-/// Show an image's version, layers, start and registry changes
+/// Show an image's version, layers, entry point and registry changes
 ///
 /// Shows all Windows images of an index, unless --platform selects others.
 #[derive(Debug, Args)]
@@ -48,8 +48,7 @@ pub(super) struct Inspect {
     /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME], docker-daemon:NAME; or a
     /// FILE.msi
     ///
-    /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME. A
-    /// FILE.msi is shown as msiexec /i FILE /qn would install it.
+    /// A FILE.msi is shown as `msiexec /i FILE.msi /qn` would install it.
     #[arg(value_name = "IMAGE", value_parser = parse_subject, add = complete::images())]
     subject: Subject,
     /// Property of the installation of a FILE.msi, such as INSTALLDIR=C:\app
@@ -79,7 +78,7 @@ pub(super) struct Inspect {
     #[arg(
         long,
         value_enum,
-        value_name = "FORM",
+        value_name = "FORMAT",
         num_args = 0..=1,
         require_equals = true,
         conflicts_with_all = ["registry", "merged", "provenance", "waste", "max_waste"]

@@ -27,7 +27,7 @@ pub(crate) const PREDICATE_TYPE: &str = "in-toto.io/predicate-type";
 pub enum SbomFormat {
     /// SPDX 2.3, as JSON.
     Spdx,
-    /// `CycloneDX` 1.6, as JSON.
+    /// CycloneDX 1.6, as JSON.
     #[cfg_attr(feature = "clap", value(name = "cyclonedx"))]
     CycloneDx,
 }
