@@ -11,6 +11,7 @@ use wincimg_oci::store::{Location, LocationError};
 
 use super::all::RECIPE;
 use crate::cli::error::Failure;
+use crate::cli::output::check_file;
 
 /// Error for an invalid output. A text that is not even a reference was meant as a path, so only
 /// the forms of paths help.
@@ -85,6 +86,7 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
             Failure::usage(format!("the output {tagged} contains a tag"))
                 .hint("set the tag with --tag instead"),
         ),
+        Some(Location::Archive { file, .. }) => check_file(file),
         _ => Ok(()),
     }
 }

@@ -229,14 +229,17 @@ fn denied_access_is_reported_before_a_large_layer_is_compressed() {
 }
 
 #[test]
-fn an_archive_in_no_folder_is_refused_by_its_own_name() {
+fn an_archive_in_no_folder_is_refused_before_anything_is_read() {
     let site = Site::new();
-    site.build("pause")
+    let from = site.requests();
+    let refused = site
+        .build("pause")
         .args(["--host-build", "17763.973"])
         .args(["--output", "docker-archive:no/such/x.tar"])
-        .assert()
-        .code(3)
-        .stderr(contains("no/such/x.tar").and(contains(".docker-archive-").not()));
+        .fails(3, "file/io", &["no/such/x.tar", "no such folder: no/such"])
+        .advises(&["create the folder"]);
+    assert!(!refused.stderr.contains(".docker-archive-"));
+    assert_eq!(site.requests_since(from), Vec::<String>::new());
 }
 
 #[test]
