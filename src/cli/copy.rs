@@ -496,11 +496,12 @@ impl OneImage {
     wincimg image digest repo.mylan.k8s:8888/app:1.4\n  \
     wincimg image digest oci:./app --platform windows/amd64:17763")]
 pub(super) struct Digest {
-    #[command(flatten)]
-    image: OneImage,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    // The last one, because a help heading also applies to the arguments after it.
+    #[command(flatten)]
+    image: OneImage,
 }
 
 impl Digest {
@@ -519,11 +520,12 @@ impl Digest {
     wincimg image manifest repo.mylan.k8s:8888/app:1.4\n  \
     wincimg image manifest oci:./app --platform windows/amd64:17763")]
 pub(super) struct Manifest {
-    #[command(flatten)]
-    image: OneImage,
     /// Format of errors; the manifest is JSON in either case
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
+    // The last one, because a help heading also applies to the arguments after it.
+    #[command(flatten)]
+    image: OneImage,
 }
 
 impl Manifest {

@@ -63,18 +63,22 @@ enum FleetCommand {
 /// hosts of one build need different images, the tag keeps the one that serves hosts today, or gets
 /// the one for most nodes.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_display_order = 10,
+    after_help = "Examples:\n  \
     wincimg fleet build fleet.toml --kube\n  \
     wincimg fleet build fleet.toml --nodes nodes.json --report junit:fleet.xml\n  \
     wincimg fleet build fleet.toml --kube --shards 8\n\n\
     Exit code 0: every image exists. 1: an image is missing and could not be built. 3: no\n\
-    registry responded.")]
+    registry responded."
+)]
 struct BuildArgs {
-    #[command(flatten)]
-    common: CommonArgs,
     /// Publish an image for all of its hosts or for none
     #[arg(long)]
     all_or_nothing: bool,
+    // The last two, because a help heading also applies to the arguments after it.
+    #[command(flatten)]
+    common: CommonArgs,
     #[command(flatten)]
     documents: DocumentArgs,
 }

@@ -45,7 +45,7 @@ pub(in crate::cli) struct DaemonArgs {
     #[arg(long, hide_short_help = true)]
     pub(super) no_cache: bool,
     /// Set a build argument; without a value, take it from the environment (repeatable)
-    #[arg(long = "build-arg", value_name = "KEY[=VALUE]", value_parser = build_argument, add = complete::build_arguments())]
+    #[arg(long = "build-arg", help_heading = "Dockerfile options", value_name = "KEY[=VALUE]", value_parser = build_argument, add = complete::build_arguments())]
     arguments: Vec<String>,
 }
 

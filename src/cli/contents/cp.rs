@@ -32,7 +32,7 @@ pub(in crate::cli) struct Cp {
     /// docker-daemon:NAME:TAG:C:\app
     #[arg(value_name = "IMAGE:PATH")]
     from: PathInImage,
-    /// Folder to copy to; it is created
+    /// Folder to copy to, which is created; files keep their names in it
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Select the image of this platform from an index
