@@ -475,6 +475,23 @@ async fn an_index_that_the_cache_cannot_keep_is_no_success() {
     machine.run(&[&index[..], &["--push"]].concat()).code(0);
 }
 
+/// Its layer has other bytes then.
+#[test(multi_thread)]
+async fn a_build_says_that_its_base_is_indexed() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let reference = publish(&base(), &host).await;
+    let machine = Machine::new();
+    let build = |word: &'static str| {
+        let flags = ["--host-build", "17763.973", "--base-registry", &host];
+        let done = machine.run(&[&["build", "pause"], &flags[..]].concat());
+        done.success().stdout(contains(word));
+    };
+    build("(exact)");
+    machine.run(&["base", "index", &reference]).success();
+    build("(exact, indexed)");
+}
+
 #[test(multi_thread)]
 async fn facts_about_something_else_are_left_alone_with_a_word() {
     let server = FakeRegistry::start();

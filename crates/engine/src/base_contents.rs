@@ -149,10 +149,14 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(PlannedBase, BaseReq
 fn satisfies(inside: &dyn BaseContents, needs: &BaseRequirements) -> bool {
     let mut hives = needs.hives.iter();
     let mut contents = needs.contents.iter();
-    let drive = ImagePath::drive();
     hives.all(|hive| is_known(&inside.key(&KeyPath::root_of(*hive))))
-        && (!needs.files || is_known(&inside.file(&drive)))
+        && (!needs.files || has_known_files(inside))
         && contents.all(|path| is_known(&inside.content(path)))
+}
+
+/// Returns true if the files of a base are known, so that layers repeat its descriptors.
+pub(crate) fn has_known_files(inside: &dyn BaseContents) -> bool {
+    is_known(&inside.file(&ImagePath::drive()))
 }
 
 fn is_known<T>(answer: &Result<Answer<T>, BaseReadError>) -> bool {

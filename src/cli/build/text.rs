@@ -102,8 +102,10 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
                     Some(tag) if tag != version => format!(", tag {tag}"),
                     _ => String::new(),
                 };
+                let is_indexed = host.base.is_indexed && host.engine == "direct";
+                let indexed = if is_indexed { ", indexed" } else { "" };
                 let matched = &host.base.matched;
-                let base = format_args!("{build} on base {version} ({matched}){tag}");
+                let base = format_args!("{build} on base {version} ({matched}{indexed}){tag}");
                 rows.row("host", base)?;
             }
             None => {

@@ -8,6 +8,7 @@ use wincimg_oci::store::Location;
 use super::built_image::BuiltImage;
 use super::destination_writer::DestinationImage;
 use super::existing_tag::TagEntry;
+use crate::base_contents::has_known_files;
 use crate::docker::DaemonImage;
 use crate::publication::{Publication, TaggedImage};
 use crate::unserved::UnservedHost;
@@ -88,6 +89,9 @@ pub struct DeliveredBase {
     /// Match with the host's version: exact or nearest; any if there is no host.
     #[serde(rename = "match")]
     pub matched: &'static str,
+    /// True if its files are known, on which the bytes of a layer depend.
+    #[serde(skip)]
+    pub is_indexed: bool,
 }
 
 /// One layer of an image.
@@ -268,6 +272,7 @@ fn report_without_location(image: &TaggedImage<'_>, made: &BuiltImage<'_>) -> De
             tag: base.reference().and_then(|it| it.tag().map(str::to_owned)),
             os_version: base.version_text(),
             matched: base.match_name(),
+            is_indexed: has_known_files(base.inside.as_ref()),
         },
         ..DeliveredImage::default()
     }
