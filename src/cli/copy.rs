@@ -6,6 +6,7 @@ use std::slice;
 use std::sync::Arc;
 
 use clap::Args;
+use indicatif::BinaryBytes;
 use serde_json::json;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
@@ -16,8 +17,10 @@ use wincimg_engine::delivery::{
 use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
-    Copier, CopyOptions, CopyPlan, CopyReport, PlatformFilter, ReferrerOutcome, ReferrerReport,
+    BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter,
+    ReferrerOutcome, ReferrerReport,
 };
+use wincimg_oci::document::media_type::is_foreign;
 use wincimg_oci::document::{Document, ManifestFormat};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::reference::{Reference, parse_reference, prefix_and_name, repository_of};
@@ -41,7 +44,7 @@ const JOBS: usize = 6;
 ///
 /// Copies between registries, OCI layouts and docker-archive files, and from a Docker daemon. The
 /// digest stays the same, unless --platform selects images of an index, --join adds them to another,
-/// --manifest-format converts them, or an archive lacks the original manifest.
+/// --manifest-format or --ordinary-layers converts them, or an archive lacks the original manifest.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg copy repo.mylan.k8s:8888/app:1.4 repo.mylan.k8s:8888/prod/app:1.4\n  \
@@ -64,7 +67,8 @@ pub(super) struct Copy {
 /// Push an OCI layout or archive to a registry
 ///
 /// The image keeps its digest, so what was scanned and signed is what is pushed, unless
-/// --manifest-format converts it. Attached SBOMs, provenance and signatures are pushed too.
+/// --manifest-format or --ordinary-layers converts it. Attached SBOMs, provenance and signatures are
+/// pushed too.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build . --host-build ltsc2022 --output oci:./app\n  \
@@ -83,6 +87,7 @@ pub(super) struct Push {
 
 /// Options of a copy.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct CopyArgs {
     /// Copy only images of this platform from an index (repeatable) [default: all]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
@@ -100,6 +105,10 @@ struct CopyArgs {
     /// artifacts are not copied [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
+    /// Store foreign layers, which old Windows bases have, as ordinary ones without URLs, as
+    /// `image mirror` does; changes the digest
+    #[arg(long, hide_short_help = true)]
+    ordinary_layers: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
@@ -153,10 +162,13 @@ pub(super) struct ImageCopy {
     pub(super) with_referrers: bool,
     /// Manifest format; `None` keeps the source's.
     pub(super) manifest_format: Option<ManifestFormat>,
+    /// Handling of foreign layers.
+    pub(super) foreign: Foreign,
 }
 
 pub(super) struct CopiedImage {
     target: Location,
+    foreign: Foreign,
     pub(super) report: CopyReport,
     /// The entries of the tag's index that the images joined.
     kept: Vec<String>,
@@ -222,6 +234,11 @@ impl CopyArgs {
             existing: tag_policy(self.join, self.replace),
             with_referrers: !self.no_referrers,
             manifest_format: self.manifest_format,
+            foreign: if self.ordinary_layers {
+                Foreign::MakeOrdinary
+            } else {
+                Foreign::Keep
+            },
         };
         let (registry, progress) = (&reader.registry, &reader.progress);
         let wanted = location.tag_or_digest();
@@ -268,9 +285,9 @@ impl ImageCopy {
         let joins = self.existing == TagPolicy::Join;
         let options = CopyOptions {
             platforms: self.platforms.clone(),
+            foreign: self.foreign,
             manifest_format: self.manifest_format,
             joins,
-            ..CopyOptions::default()
         };
         let plan = CopyPlan::new(source, wanted, &options).await?;
         let joined = match self.existing {
@@ -304,6 +321,7 @@ impl ImageCopy {
         sink.finish().await?;
         Ok(CopiedImage {
             target,
+            foreign: self.foreign,
             report,
             kept,
             beside,
@@ -321,12 +339,37 @@ fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     if artifacts > 0 {
         writeln!(out, "  attached {}", count(artifacts, "artifact"))?;
     }
+    write_foreign(copied, out)?;
     let outcome = match (&copied.target, copied.report.up_to_date) {
         (_, true) => "up to date, nothing was sent",
         (Location::Registry(_), false) => "pushed",
         (Location::Layout { .. } | Location::Archive { .. }, false) => "written",
     };
     writeln!(out, "  {outcome}")
+}
+
+/// Names the layers in a registry that nodes need URLs for.
+fn write_foreign(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
+    if copied.foreign != Foreign::Keep || !matches!(copied.target, Location::Registry(_)) {
+        return Ok(());
+    }
+    let blobs = copied.report.blobs.iter();
+    let foreign = blobs.filter(|blob| is_foreign(&blob.media_type));
+    let (left, sent): (Vec<_>, Vec<_>) = foreign.partition(|blob| blob.action == BlobAction::Skip);
+    for (layers, effect) in [
+        (left, "not sent: nodes need the URLs; add --ordinary-layers"),
+        (
+            sent,
+            "sent: containerd needs the URLs all the same; add --ordinary-layers",
+        ),
+    ] {
+        if !layers.is_empty() {
+            let size = BinaryBytes(layers.iter().map(|layer| layer.size).sum());
+            let layers = count(layers.len(), "layer");
+            writeln!(out, "  foreign  {layers} ({size}) {effect}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Notes that a build wrote an image here with the name of one that is read from its registry.

@@ -7,6 +7,7 @@ use clap::Args;
 use futures_util::future::join_all;
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
+use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_engine::notice::report_searched_tags;
@@ -20,10 +21,10 @@ use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage, mirror,
     mirrored_name, mirrored_names,
 };
-use wincimg_oci::prefix::RegistryPrefix;
+use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::{Reference, repository_of};
 use wincimg_oci::remote::{RegistryClient, RegistryError};
-use wincimg_oci::store::{Location, LocationError, Source, StoreError};
+use wincimg_oci::store::{Location, LocationError, Source, StoreError, is_local_image};
 use wincimg_windows::compat::HostBuild;
 
 use super::base::MatchArgs;
@@ -53,7 +54,7 @@ pub(super) struct Mirror {
     #[arg(value_name = "IMAGE", required = true, add = complete::images_to_mirror())]
     images: Vec<String>,
     /// Target registry; images keep their path and tag below it
-    #[arg(long, value_name = "HOST[/PREFIX]")]
+    #[arg(long, value_name = "HOST[/PREFIX]", value_parser = target_registry)]
     to: RegistryPrefix,
     #[command(flatten)]
     hosts: HostArgs,
@@ -97,6 +98,16 @@ pub(super) struct Mirror {
     connection: BaseRegistryArgs,
 }
 
+fn target_registry(text: &str) -> Result<RegistryPrefix, String> {
+    if is_local_image(text) {
+        return Err(format!(
+            "expected a registry; an image is written to a folder or file with `{} --ordinary-layers`",
+            command_line(&["wincimg", "copy", "IMAGE", text])
+        ));
+    }
+    text.parse().map_err(|error: PrefixError| error.to_string())
+}
+
 fn read_jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(jobs @ 1..=64) => Ok(jobs),
@@ -111,7 +122,7 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
         let problem = format!("cannot mirror {place}: it is not in a registry");
         Failure::usage(problem).hint(
             "push a build with `wincimg build … --registry … --push`, or a local image with \
-             `wincimg push PLACE HOST/NAME:TAG`",
+             `wincimg push PLACE HOST/NAME:TAG --ordinary-layers`",
         )
     };
     match parse_location(image) {

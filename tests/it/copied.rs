@@ -8,6 +8,7 @@ use wincimg_oci::document::sha256;
 use wincimg_testkit::component;
 use wincimg_testkit::docker_registry::DockerRegistry;
 
+use crate::build::configuration::add_foreign_base;
 use crate::build::joined::{add_linux, platforms, published};
 use crate::failure::{Fails, note, says};
 use crate::site::{Site, each, json_of, stderr};
@@ -340,6 +341,37 @@ fn no_image_of_a_tag_that_several_have_is_lost() {
     line(&mut site.command(&["tag", web, "stable"]));
     let after: Value = serde_json::from_str(&site.text("own/index.json")).unwrap();
     assert_eq!(after["manifests"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_foreign_layer_is_not_lost_on_its_way_through_a_layout() {
+    let site = Site::new();
+    add_foreign_base(&site);
+    let host = site.host();
+    let base = format!("{host}/mcr/windows/servercore:10.0.17763.973");
+    let [kept, ordinary] = ["kept", "ordinary"].map(|name| format!("{host}/{name}:1"));
+    // Its registry does not have it.
+    let skipped = line(&mut site.command(&["copy", &base, &kept]));
+    assert_contains!(skipped, "1 layer (18 B) not sent");
+    json_of(&mut site.with_no_bases(&["copy", &base, "oci:base:1"]));
+    for (is_there, action) in [(false, "copy"), (true, "present")] {
+        let pushed = json_of(&mut site.with_no_bases(&["push", "oci:base:1", &kept]));
+        assert_eq!(pushed["digest"], pushed["source_digest"]);
+        assert_eq!(pushed["up_to_date"], is_there);
+        assert_eq!(pushed["blobs"][0]["action"], action);
+    }
+    let again = line(&mut site.command(&["push", "oci:base:1", &kept]));
+    assert_contains!(again, "sent: containerd needs the URLs");
+
+    let push = ["push", "oci:base:1", &ordinary, "--ordinary-layers"];
+    let pushed = line(&mut site.command(&push));
+    assert!(!pushed.contains("foreign"), "{pushed}");
+    let manifest = line(&mut site.command(&["manifest", &ordinary]));
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let layer = &manifest["layers"][0];
+    let expected = "application/vnd.docker.image.rootfs.diff.tar.gzip";
+    assert_eq!(layer["mediaType"], expected);
+    assert_eq!(layer["urls"], Value::Null);
 }
 
 #[test]

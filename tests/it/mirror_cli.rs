@@ -297,6 +297,12 @@ fn wrong_usage_is_reported_before_any_registry_is_asked() {
         .assert()
         .code(2)
         .stderr(contains("type repo.lan"));
+    mirror(&["repo.lan/a:1", "--to", "oci:./offline"])
+        .assert()
+        .code(2)
+        .stderr(contains(
+            "wincimg copy IMAGE oci:./offline --ordinary-layers",
+        ));
     let twins = ["one.lan/a:1", "two.lan/a:1"];
     let both = [&twins[..], &["--to", "repo.lan"]].concat();
     refused(&both, "mirror/names", &twins);

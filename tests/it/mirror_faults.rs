@@ -168,7 +168,7 @@ async fn refused_urls(are_foreign: bool, status: u16, code: &'static str) {
     let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);
     let result = copier.copy(&plan, &source, &target, Some("1809")).await;
     let error = result.unwrap_err();
-    assert_contains!(error.diagnosis().hint.unwrap(), "wincimg image mirror");
+    assert_contains!(error.diagnosis().hint.unwrap(), "--ordinary-layers");
     // The blob may be an ordinary one, which the registry lost.
     assert_eq!(world.proxy.requests("PUT", "/manifests/").len(), 5);
 }

@@ -44,8 +44,8 @@ pub enum StoreError {
     #[error(transparent)]
     #[diagnose(
         forward,
-        hint = "the registry may refuse the URLs of the image's layers: copy it from its registry \
-                with `wincimg image mirror IMAGE --to HOST`, which stores the layers without them"
+        hint = "the registry may refuse the URLs of the image's layers: `wincimg copy SRC DST \
+                --ordinary-layers` stores the layers without them"
     )]
     RefusedUrls(RegistryError),
     /// A layout does not have the requested tag or digest.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport, TagPolicy};
+use wincimg_oci::copy::Foreign;
 use wincimg_oci::reference::Reference;
 use wincimg_oci::store::{Location, Source};
 
@@ -27,6 +28,7 @@ impl Build {
             existing: self.tags.existing(),
             with_referrers: !self.documents.is_empty(),
             manifest_format: None,
+            foreign: Foreign::Keep,
         };
         let pushed = pushed(delivered, copy.existing);
         for target in targets {

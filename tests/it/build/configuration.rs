@@ -62,7 +62,7 @@ fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
 }
 
 /// A base in Microsoft's format before 2023: its layer is foreign and stored elsewhere.
-fn add_foreign_base(site: &Site) -> String {
+pub(crate) fn add_foreign_base(site: &Site) -> String {
     add_base(site, &[])
 }
 

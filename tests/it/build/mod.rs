@@ -4,7 +4,7 @@
 mod access;
 mod buildx_flags;
 mod certificates;
-mod configuration;
+pub(crate) mod configuration;
 mod context;
 mod flags;
 mod formats;

@@ -20,8 +20,8 @@ const PARALLEL: usize = 4;
 /// Handling of foreign layers, found in older Windows base images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Foreign {
-    /// They stay foreign. As with Docker, registries do not get their bytes; layouts and archives
-    /// do, because they would be unusable without.
+    /// They stay foreign. A registry gets their bytes only if the source has them; layouts and
+    /// archives always do, because they would be unusable without.
     #[default]
     Keep,
     /// They are copied, from their `urls` if the source lacks them, and get ordinary media types; no
@@ -78,8 +78,8 @@ pub struct CopyPlan {
 pub struct PlannedBlob {
     /// The blob as the source describes it.
     pub descriptor: Descriptor,
-    /// True if the target may lack it, as Docker's registries lack foreign layers: clients have its
-    /// URLs.
+    /// True if a registry may lack it, as those that Docker pushes to lack foreign layers: clients
+    /// have its URLs.
     pub(crate) optional_in_registries: bool,
 }
 

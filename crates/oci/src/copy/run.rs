@@ -67,7 +67,7 @@ pub enum BlobAction {
         /// The first URL.
         from: String,
     },
-    /// A foreign layer that is not copied: nodes download it themselves.
+    /// A foreign layer that the source lacks, too: nodes download it themselves.
     Skip,
 }
 
@@ -124,16 +124,18 @@ impl Copier {
         sink: &Sink,
         tag: Option<&str>,
     ) -> Result<CopyReport, StoreError> {
-        let up_to_date = is_published(plan, sink, tag).await?;
-        let blobs = if up_to_date {
-            self.all_present(plan, sink).await
+        let is_published = is_published(plan, sink, tag).await?;
+        let blobs = if is_published {
+            self.all_present(plan, source, sink).await?
         } else {
             self.place(plan, source, sink, tag).await?
         };
+        let is_there =
+            |blob: &BlobReport| matches!(blob.action, BlobAction::Present | BlobAction::Skip);
         Ok(CopyReport {
             source_digest: plan.source_digest.to_string(),
             digest: plan.root.digest().to_string(),
-            up_to_date,
+            up_to_date: is_published && blobs.iter().all(is_there),
             platforms: plan.platforms.iter().map(ToString::to_string).collect(),
             blobs,
         })
@@ -189,12 +191,17 @@ impl Copier {
     }
 
     /// Records that the registry has all content of a published manifest; other images may mount
-    /// it.
-    async fn all_present(&self, plan: &CopyPlan, sink: &Sink) -> Vec<BlobReport> {
+    /// it. Foreign layers may be missing, as after a push of Docker's.
+    async fn all_present(
+        &self,
+        plan: &CopyPlan,
+        source: &Source,
+        sink: &Sink,
+    ) -> Result<Vec<BlobReport>, StoreError> {
         let mut reports = Vec::with_capacity(plan.blobs.len());
         for blob in &plan.blobs {
-            let action = if skipped(blob, sink) {
-                BlobAction::Skip
+            let action = if is_optional(blob, sink) {
+                Box::pin(self.ensure_blob(blob, source, sink)).await?
             } else {
                 let places = self.places(&blob.descriptor.digest);
                 places.lock().await.push(sink.clone());
@@ -202,7 +209,7 @@ impl Copier {
             };
             reports.push(report(blob, action));
         }
-        reports
+        Ok(reports)
     }
 
     /// Ensures that the sink has the blobs of a plan.
@@ -238,9 +245,6 @@ impl Copier {
         source: &Source,
         sink: &Sink,
     ) -> Result<BlobAction, StoreError> {
-        if skipped(blob, sink) {
-            return Ok(BlobAction::Skip);
-        }
         let descriptor = &blob.descriptor;
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
@@ -249,6 +253,9 @@ impl Copier {
         }
         let foreign = media_type::is_foreign(&descriptor.media_type);
         let in_source = !foreign || source.has_blob(descriptor).await?;
+        if !in_source && is_optional(blob, sink) {
+            return Ok(BlobAction::Skip);
+        }
         let own = match source {
             Source::Registry(repository) if in_source => Some(Sink::Registry(repository.clone())),
             _ => None,
@@ -433,7 +440,7 @@ async fn exists(
     Ok(there)
 }
 
-fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {
+fn is_optional(blob: &PlannedBlob, sink: &Sink) -> bool {
     blob.optional_in_registries && matches!(sink, Sink::Registry(_))
 }
 
