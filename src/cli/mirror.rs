@@ -43,7 +43,7 @@ use wincimg_oci::document::ManifestFormat;
     wincimg image mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
     --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
     kubectl get nodes -o json |\n      \
-    wincimg image mirror base:nanoserver base:iis --nodes - \\\n      \
+    wincimg image mirror base:nanoserver base:aspnet --nodes - \\\n      \
     --to repo.mylan.k8s:9999\n\n\
     Foreign layers are fetched from their URLs and become ordinary layers. Existing content is not\n\
     sent again; after an interruption, run the same command again."

@@ -170,6 +170,10 @@ fn a_missing_repository_says_where_base_images_are_looked_for() {
             .fails(3, "base/not-found", &["nanosrever"])
             .advises(&["nanoserver", "servercore", "--base-registry"]);
     }
+    let server = ["resolve", "server", "--host-build", "17763.973"];
+    base(&registry, &server)
+        .fails(3, "base/not-found", &["windows/server"])
+        .advises(&["wincimg image mirror base:server --host-build … --to 127.0.0.1:"]);
 }
 
 #[test]

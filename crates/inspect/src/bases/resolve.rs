@@ -15,6 +15,7 @@ use wincimg_windows::version::WindowsVersion;
 
 use super::best_fit::BaseMatch;
 use super::candidates::{CandidateQueue, NearestImage, VersionSource};
+use super::dockerfile_name::MICROSOFT;
 use super::flavour_selector::{FlavourSelector, listed};
 use super::host_process::HOST_PROCESS;
 use super::list::BaseListing;
@@ -128,12 +129,12 @@ pub enum ResolveError {
     },
     /// The repository does not exist.
     #[error("{answer}")]
-    #[diagnose(code = "base/not-found", blame = answer.diagnosis().blame, hint = Some(base_hint(meant.as_ref())))]
+    #[diagnose(code = "base/not-found", blame = answer.diagnosis().blame, hint = Some(hint.clone()))]
     NoRepository {
         /// Answer of the registry.
         answer: Box<RegistryError>,
-        /// The short name or repository that was probably intended.
-        meant: Option<String>,
+        /// The name that was probably intended, or how to copy the base there.
+        hint: String,
     },
     /// The repository does not exist, or lacks the named tag or digest.
     #[error("{}", missing(repository, which, answer))]
@@ -164,11 +165,33 @@ fn missing(repository: &str, which: &str, answer: &RegistryError) -> String {
     format!("{repository} has no {kind} {which}")
 }
 
-fn base_hint(meant: Option<&impl fmt::Display>) -> String {
-    let question = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+/// Hint for a repository that does not exist.
+async fn base_hint(named: &Reference, repository: &Repository) -> String {
+    let meant = match short_name_like(named) {
+        Some(meant) => Some(meant),
+        None => repository.similar_repository().await,
+    };
+    let question = match (meant, mirror_command(named)) {
+        (Some(meant), _) => format!("did you mean {meant}? "),
+        (None, Some(command)) => return format!("copy it there: `{command}`"),
+        (None, None) => String::new(),
+    };
     format!(
         "{question}{BASE_NAMES}; set their registry with --base-registry and check it with `wincimg doctor`"
     )
+}
+
+/// The command that copies one of Microsoft's bases to a mirror that does not have it.
+fn mirror_command(named: &Reference) -> Option<String> {
+    let host = named.registry();
+    let (name, prefix) = NAMES.iter().find_map(|(name, path)| {
+        let prefix = named.repository().strip_suffix(*path)?;
+        (prefix.is_empty() || prefix.ends_with('/')).then_some((name, prefix))
+    })?;
+    let registry = format!("{host}/{prefix}");
+    let registry = registry.trim_end_matches('/');
+    (host != MICROSOFT)
+        .then(|| format!("wincimg image mirror base:{name} --host-build … --to {registry}"))
 }
 
 /// The short name most similar to a repository's name.
@@ -323,10 +346,7 @@ impl BaseRepository {
             }),
             Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
                 answer: Box::new(error),
-                meant: match short_name_like(named) {
-                    Some(meant) => Some(meant),
-                    None => repository.similar_repository().await,
-                },
+                hint: base_hint(named, &repository).await,
             }),
             Err(error) => Err(error.into()),
         }
