@@ -286,7 +286,8 @@ impl Scan {
         let http = http.with_certificates(self.connection.registry.certificates.files()?);
         let mut new = SecurityUpdates::default();
         for place in &self.msrc {
-            new.fetch(&http, place).await?;
+            let fetched = new.fetch(&http, place).await;
+            fetched.map_err(|error| Failure::from(error).hint_if(month_hint(place)))?;
         }
         let added = new.add_to(path, kept, progress.as_ref());
         added.map_err(|error| {
@@ -302,7 +303,8 @@ impl Scan {
         let Some(age) = table.age(Zoned::now().date()) else {
             let problem = "no security updates are known";
             return Err(Failure::operation(problem).hint(format!(
-                "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
+                "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep, or a file with a \
+                 copy of it"
             )));
         };
         let mut missing = images.iter().flat_map(|image| &image.missing);
@@ -390,6 +392,14 @@ impl Scan {
 fn age_with_hint(table: &TableAge) -> String {
     let age = age_in_words(table);
     format!("{age}; add newer ones with --msrc {DOCUMENTS}YYYY-MON")
+}
+
+/// Hint for the name of a month in place of its document.
+fn month_hint(place: &str) -> Option<String> {
+    let (year, month) = place.split_once('-')?;
+    let is_month = year.len() == 4 && month.len() == 3 && !Path::new(place).exists();
+    is_month
+        .then(|| format!("for Microsoft's document of a month, write --msrc {DOCUMENTS}{place}"))
 }
 
 fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io::Result<()> {

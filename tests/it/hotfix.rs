@@ -357,6 +357,21 @@ fn a_script_installs_what_the_catalog_lists() {
 }
 
 #[test]
+fn a_script_without_internet_takes_the_files_of_another_machine() {
+    let (setup, _) = CatalogSetup::with_april_2020();
+    let nobody = "127.0.0.1:1";
+    let catalog = format!("http://{nobody}");
+    let flags = ["--catalog", &catalog, "--insecure-registry", nobody];
+    setup
+        .wincimg(&[&["script", "17763.1158"], &flags[..]].concat())
+        .fails(3, "network/unreachable", &[nobody])
+        .advises(&[
+            "--files DIR",
+            "wincimg node hotfix fetch KB4549949 --output DIR",
+        ]);
+}
+
+#[test]
 fn a_script_for_a_folder_says_what_is_missing() {
     let (setup, _) = CatalogSetup::with_april_2020();
     let files = ["script", "17763.1158", "--files", "out"];
@@ -369,7 +384,7 @@ fn a_script_for_a_folder_says_what_is_missing() {
     fs::write(setup.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
     setup
         .wincimg(&files)
-        .fails(3, "updates/folder", &["out", "KB4549949"]);
+        .fails(3, "updates/folder", &["out/KB4549949 has no update.json"]);
     setup.fetch().assert_code(0);
     let script = setup.run(&files).assert_code(0).stdout;
     assert_contains!(

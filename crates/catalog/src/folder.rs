@@ -151,7 +151,12 @@ impl Description {
         } else if folder.join(DESCRIPTION).is_file() {
             (folder.to_owned(), folder.parent().unwrap_or(folder))
         } else {
-            let problem = format!("{} has no {kb}", folder.display());
+            let problem = if own.is_dir() {
+                let own = own.display();
+                format!("{own} has no {DESCRIPTION}, which `hotfix fetch` writes")
+            } else {
+                format!("{} has no {kb}", folder.display())
+            };
             return Err(invalid_folder(problem)
                 .hint(fetch_command(kb, arch, folder, flags))
                 .into());

@@ -128,7 +128,16 @@ impl MakeScript {
         let catalog = self.catalog.open(&http)?;
         let flags = self.catalog.flags(&self.http);
         let picking = self.pick.select(&catalog, kb, known, &flags);
-        let picked = registry_args::run(http.with_deadline("look up the update", picking))?;
+        let picked = registry_args::run(http.with_deadline("look up the update", picking));
+        let picked = picked.map_err(|failure: Failure| {
+            let hint = failure.is_unreachable().then(|| {
+                format!(
+                    "check the network and HTTPS_PROXY, or add --files DIR with what `wincimg node \
+                     hotfix fetch {kb} --output DIR` wrote on a machine with internet"
+                )
+            });
+            failure.hint_if(hint)
+        })?;
         let SelectedUpdate { version, stack, .. } = picked;
         let (arch, title) = (self.pick.arch, &picked.hit.title);
         let files = picked.members.iter().map(UpdateManifestFile::from_catalog);

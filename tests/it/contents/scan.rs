@@ -485,6 +485,13 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
             .tells(1);
         assert!(errors.contains("fails --fail-on"), "{errors}");
     }
+    let errors = images
+        .scan_command(&["oci:web", "--msrc", "2026-Sep"])
+        .tells(3);
+    assert_contains!(
+        errors,
+        "--msrc https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/2026-Sep"
+    );
     images.write("bad.json", "<cvrfdoc/>");
     let output = images.scan(&["oci:web", "--msrc", "bad.json"]);
     let errors = String::from_utf8_lossy(&output.stderr);
