@@ -131,12 +131,16 @@ fn outcome_at_last(rollout: &Rollout, plan: &ActionPlan) -> String {
     } else {
         ""
     };
+    let is_unplaced = plan.tally.get(StartStatus::Unplaced) > 0;
     match (plan.actions.is_empty(), left) {
+        (true, 0) if is_unplaced => {
+            format!("{too}No planned action; apply the fixes of what lands on no node.")
+        }
         (true, 0) if has_others => {
             "No planned action; run the commands of the warnings.".to_owned()
         }
         (true, 0) => "Nothing to do.".to_owned(),
-        (false, 0) if plan.tally.get(StartStatus::Unplaced) > 0 => {
+        (false, 0) if is_unplaced => {
             format!("{too}{} {words}.", promise(rollout, plan))
         }
         (false, 0) => too.to_owned() + &promise(rollout, plan),

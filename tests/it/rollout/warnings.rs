@@ -101,6 +101,11 @@ fn a_plan_without_actions_refers_to_the_commands_of_warnings() {
     );
     let selected = check(json!({"kubernetes.io/os": "windows"}));
     assert_contains!(selected, "Nothing to do.");
+    let unplaced = check(json!({"kubernetes.io/os": "windows", "pool": "none"}));
+    assert_contains!(
+        unplaced,
+        "No planned action; apply the fixes of what lands on no node."
+    );
 }
 
 #[test]
