@@ -107,7 +107,7 @@ pub struct Transfer<'a> {
 const MAX_SIZE: u64 = 32 << 30;
 
 /// Purpose of the request, to follow "failed to".
-const WHAT: &str = "send the file";
+const WHAT: &str = "read the file";
 
 impl Transfer<'_> {
     /// Downloads the rest of a file, and once more from the beginning if the digest is wrong after
