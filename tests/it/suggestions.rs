@@ -174,6 +174,28 @@ fn without_images(
 }
 
 #[test]
+fn tags_of_what_is_attached_are_not_suggested() {
+    let list = format!("sha256-{}", "4d".repeat(32));
+    let signature = format!("{list}.sig");
+    let tags = json!({"tags": [&list, &signature, "2.0"]}).to_string();
+    let (_, served) = scripted(without_images((200, tags), (200, "{}".to_owned())));
+    let host = served.host();
+    let failure = failure(&host, &["inspect", &format!("{host}/team/app")]);
+    assert_eq!(failure.hint, "its only tag is 2.0");
+}
+
+#[test]
+fn a_web_page_in_place_of_tags_names_the_proxy() {
+    let page = (200, "\n<!doctype html><title>Sign in</title>".to_owned());
+    let (_, served) = scripted(without_images(page, (200, "{}".to_owned())));
+    let host = served.host();
+    let list = ["base", "list", "nanoserver", "--base-registry", &host];
+    failure(&host, &list)
+        .is("network/answer", &["web page"])
+        .advises(&["HTTPS_PROXY"]);
+}
+
+#[test]
 fn a_guess_is_one_question_and_changes_nothing_else() {
     let many: Vec<String> = (0..400_000).map(|number| format!("tag-{number}")).collect();
     for (tags, catalog, guess) in [

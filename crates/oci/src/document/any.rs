@@ -12,6 +12,15 @@ use super::manifest::Manifest;
 use super::media_type;
 use super::verbatim::{Verbatim, check_size, verify};
 
+/// Hint for a web page in place of a registry's answer.
+pub(crate) const WEB_PAGE_HINT: &str = "a proxy or another server answers in the registry's place: \
+                                        check its name, port and HTTPS_PROXY";
+
+/// Returns true if an answer is a web page.
+pub(crate) fn is_web_page(answer: &[u8]) -> bool {
+    answer.trim_ascii_start().starts_with(b"<")
+}
+
 /// Target of a reference: one image, or an index of several.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
@@ -60,12 +69,9 @@ impl Document {
     fn read(announced: &str, bytes: Bytes, digest: Digest) -> Result<Self, Problem> {
         let outline: Outline = match serde_json::from_slice(&bytes) {
             Ok(outline) => outline,
-            Err(_) if bytes.trim_ascii_start().starts_with(b"<") => {
+            Err(_) if is_web_page(&bytes) => {
                 let problem = "the answer is a web page: expected a manifest or index";
-                return Err(unusable(problem).hint(
-                    "a proxy or another server answers in the registry's place: check its name, \
-                     port and HTTPS_PROXY",
-                ));
+                return Err(unusable(problem).hint(WEB_PAGE_HINT));
             }
             Err(error) => return Err(shape(&digest, "manifest or index", error)),
         };

@@ -19,6 +19,7 @@ mod tests;
 mod verbatim;
 
 pub use any::Document;
+pub(crate) use any::{WEB_PAGE_HINT, is_web_page};
 pub(crate) use artifact::subject_in;
 pub use artifact::{Artifact, EMPTY};
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};

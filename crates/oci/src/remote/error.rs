@@ -8,7 +8,7 @@ use wincimg_http::{HttpClient, HttpError, Transient, is_metadata, retry_after, w
 
 use super::error_message::error_message;
 use super::sent_secrets::SentSecrets;
-use crate::document::{self, Digest, Hasher, ManifestFormat};
+use crate::document::{self, Digest, Hasher, ManifestFormat, WEB_PAGE_HINT};
 
 /// Maximum size of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
@@ -279,6 +279,13 @@ impl RegistryError {
             expected: expected.to_string(),
             actual: actual.to_string(),
         })
+    }
+
+    /// An error for a web page in place of a registry's response.
+    pub(super) fn web_page(host: impl AsRef<str>, what: &str) -> Self {
+        let host = host.as_ref();
+        let problem = format!("{host} sent a web page in response to the request to {what}");
+        HttpError::from(Problem::new("network/answer", problem).hint(WEB_PAGE_HINT)).into()
     }
 
     /// An error for a response that violates the distribution specification.

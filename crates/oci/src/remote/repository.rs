@@ -21,6 +21,7 @@ use super::error::RegistryError;
 use super::host::Host;
 use super::link::NextPage;
 use super::request::{Request, RequestTarget};
+use crate::document::is_web_page;
 use crate::reference::{Reference, parse_reference};
 
 /// Larger than any real repository; an endless list must not exhaust memory or time.
@@ -158,9 +159,10 @@ impl Repository {
             let (headers, url, body) = self.fetch_page(&page, &what).await?;
             bytes += body.len();
             let broken = |reason: &str| RegistryError::protocol(host_of(&url), &what, reason);
-            let list = TagList::read(&body);
-            let list =
-                list.map_err(|error| broken(&format!("it is not a list of tags: {error}")))?;
+            let list = TagList::read(&body).map_err(|error| match error {
+                _ if is_web_page(&body) => RegistryError::web_page(host_of(&url), &what),
+                error => broken(&format!("it is not a list of tags: {error}")),
+            })?;
             let before = tags.len();
             let is_empty = list.tags.is_empty();
             let is_new = |tag: &String| known.insert(hashes.hash_one(tag));

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use wincimg_common::diagnose::closest_match;
 
 use super::error::RegistryError;
+use super::referrers::{is_cosign_tag, is_list_tag};
 use super::repository::{Repository, TagPage};
 use super::request::Request;
 use crate::document::Digest;
@@ -106,10 +107,15 @@ impl Repository {
 
 /// Returns a hint with the most similar tag, or else some existing tags.
 fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<String> {
-    if let Some(meant) = closest_match(which, tags.iter().map(String::as_str)) {
+    // What is attached to images has tags, too.
+    let tags = tags.iter().map(String::as_str);
+    let tags: Vec<&str> = tags
+        .filter(|tag| !is_list_tag(tag) && !is_cosign_tag(tag))
+        .collect();
+    if let Some(meant) = closest_match(which, tags.iter().copied()) {
         return Some(format!("did you mean {repository}:{meant}?"));
     }
-    let shown: Vec<&str> = tags.iter().rev().take(SHOWN).map(String::as_str).collect();
+    let shown: Vec<&str> = tags.iter().rev().take(SHOWN).copied().collect();
     let named = shown.join(", ");
     Some(match (shown.len(), tags.len() - shown.len()) {
         (0, _) => return None,
