@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use indicatif::BinaryBytes;
 use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::Untrusted;
 use wincimg_engine::update::{
@@ -70,7 +71,8 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
                 (false, _) => "only use folders of their own",
             };
             let layers = count(layers, "layer");
-            writeln!(out, "  can be rebased: its {layers} ({bytes} bytes) {how}")?;
+            let size = BinaryBytes(bytes);
+            writeln!(out, "  can be rebased: its {layers} ({size}) {how}")?;
             write_added_hives(&update.own, out)
         }
         UpdateVerdict::Refused(obstacles) => {

@@ -146,14 +146,11 @@ impl ExistingTag {
         };
         let displaced = list(removed.iter().filter(displaced));
         let (them, taken) = (them(removed.len()), list(removed.iter()));
-        let (name, other_tag) = match by {
-            TagWriter::Build => (
-                "build",
-                "publish this one under a version tag with --no-index",
-            ),
-            TagWriter::Copy => ("copy", "choose another tag"),
+        let other_tag = match by {
+            TagWriter::Build => "publish this one under a version tag with --no-index",
+            TagWriter::Copy => "choose another tag",
         };
-        let problem = format!("{place} has {taken}, which this {name} would remove");
+        let problem = format!("{place} has {taken}, which would be removed");
         let way_out = match (can_join, displaced.as_str()) {
             (true, "") => {
                 format!("add --join to keep {them} in the index, or --replace to remove {them}")
