@@ -62,6 +62,9 @@ pub(super) fn host_name(text: &str) -> Result<HostName, String> {
 }
 
 fn unknown_host(text: &str, error: &InvalidText) -> String {
+    if text.contains(',') {
+        return "expected one build or release; for several, repeat the flag".to_owned();
+    }
     if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return error.to_string();
     }
@@ -302,11 +305,10 @@ impl Builds {
             Some(_) => (windows, ""),
             None => (newest_known(windows.build), ", the newest revision known"),
         };
-        let served: Vec<String> = served_by(version).iter().map(ToString::to_string).collect();
         session.note(format_args!(
             "no host given: building for {version}{known}, from the base's tag; the image starts on \
              {}",
-            served.join(", ")
+            served_names(version)
         ));
         let build = HostBuild::new(version);
         Self {
@@ -363,6 +365,12 @@ impl Builds {
     }
 }
 
+/// The servers that start an image. The name of one has a comma.
+fn served_names(image: WindowsVersion) -> String {
+    let served: Vec<String> = served_by(image).iter().map(ToString::to_string).collect();
+    served.join("; ")
+}
+
 fn read(path: &Path) -> Result<NodeList, Failure> {
     read_nodes(&input::read_text(path)?)
         .map_err(|error| Failure::from(error).at(&input::name(path)))
@@ -378,6 +386,20 @@ mod tests {
     struct Typed {
         #[command(flatten)]
         hosts: HostArgs,
+    }
+
+    #[test]
+    fn a_list_of_hosts_is_typed_one_by_one() {
+        for list in ["ltsc2022,ltsc2019", "17763.973,20348.2402"] {
+            let error = host_name(list).unwrap_err();
+            assert!(error.contains("repeat the flag"), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_of_servers_with_a_comma_stay_apart() {
+        let names = served_names(WindowsVersion::new(20348, 2402));
+        assert!(names.contains("; Windows Server, version 23H2"), "{names}");
     }
 
     #[test]
