@@ -108,3 +108,19 @@ fn a_proxy_that_cannot_be_used_is_an_error_and_no_direct_connection() {
     assert_eq!(code, Some(3), "{printed}");
     assert_contains!(printed, "the proxy 127.0.0.1:9 of HTTPS_PROXY");
 }
+
+#[test]
+fn a_name_without_a_host_that_cannot_be_reached_is_said_to_be_on_docker_hub() {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["image", "inspect", "prod/shop:1", "--timeout", "9s"])
+        .args(["--registry-config", wincimg_testkit::NO_CREDENTIALS])
+        .env("HTTPS_PROXY", "http://127.0.0.1:9")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_contains!(
+        printed,
+        "write HOST/NAME for another registry",
+        "HTTPS_PROXY"
+    );
+}

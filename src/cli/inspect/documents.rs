@@ -7,6 +7,7 @@ use wincimg_oci::document::{Digest, Document};
 use wincimg_oci::store::Source;
 
 use super::Inspect;
+use crate::cli::contents::one_of;
 use crate::cli::image_source::SourceReader;
 use crate::cli::output::write_document;
 use crate::cli::{CommandOutcome, Failure, ImageSource, Session, registry_args};
@@ -103,18 +104,12 @@ impl Inspect {
         }
         let wanted = Some(named.digest().as_ref());
         let images = windows_images(place, wanted, &self.platform).await?;
-        match images.as_slice() {
-            [image] => Ok(image.digest().clone()),
-            [] => Err(Failure::usage(format!(
-                "{} has no image for Windows",
-                Untrusted(location)
-            ))),
-            several => Err(Failure::usage(format!(
-                "expected one image, because each has its own documents: found {}",
-                several.len()
-            ))
-            .hint("choose one with --platform windows/amd64:OSVERSION")),
+        if images.is_empty() {
+            let problem = format!("{} has no image for Windows", Untrusted(location));
+            return Err(Failure::usage(problem));
         }
+        let image = one_of(location, images, self.platform.first())?;
+        Ok(image.digest().clone())
     }
 }
 

@@ -9,6 +9,7 @@ use wincimg_http::{HttpClient, HttpError, Transient, is_metadata, retry_after, w
 use super::error_message::error_message;
 use super::sent_secrets::SentSecrets;
 use crate::document::{self, Digest, Hasher, ManifestFormat, WEB_PAGE_HINT};
+use crate::reference::DOCKER_HUB;
 
 /// Maximum size of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
@@ -371,6 +372,13 @@ fn http_hint(error: &HttpError) -> Option<String> {
             let inner = source.get_ref()?.downcast_ref::<RegistryError>()?;
             return inner.diagnosis().hint.filter(|_| !inner.is_not_found());
         }
+        HttpError::Unreachable { host, .. } if login_name(host) == DOCKER_HUB => {
+            let check = error.diagnosis().hint.unwrap_or_default();
+            return Some(format!(
+                "a name without a host is on Docker Hub: write HOST/NAME for another registry; or \
+                 {check}"
+            ));
+        }
         other => return other.diagnosis().hint,
     };
     Some(hint.to_owned())
@@ -378,8 +386,8 @@ fn http_hint(error: &HttpError) -> Option<String> {
 
 /// The host name for login: Docker Hub's API has another one.
 fn login_name(host: &str) -> &str {
-    if host.ends_with("docker.io") {
-        "docker.io"
+    if host.ends_with(DOCKER_HUB) {
+        DOCKER_HUB
     } else {
         host
     }
