@@ -350,7 +350,10 @@ impl Build {
                 let registry_flag = typed.registry.as_ref().map(|_| "--registry");
                 let mut flags = registry_flag.into_iter().chain(["--name"]);
                 if let Some(flag) = flags.find(|flag| is_typed(flag)) {
-                    let problem = format!("{flag} cannot be combined with -t {name}:{tag}");
+                    let registry = typed.registry.as_ref();
+                    let registry = registry.map_or_else(String::new, |it| format!("{it}/"));
+                    let problem =
+                        format!("{flag} cannot be combined with -t {registry}{name}:{tag}");
                     return Err(Failure::usage(problem).hint(format!("remove {flag}")));
                 }
             }

@@ -28,6 +28,7 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink, Source};
 
 use super::build::destinations::check_joined;
+use super::build::image_tag;
 use super::build::tags::tag_policy;
 use super::contents::{is_path_in_image, one_of};
 use super::referrers::{not_copied, report_referrers};
@@ -432,13 +433,24 @@ pub(super) struct Tag {
     #[arg(value_name = "IMAGE", value_parser = parse_location, add = complete::images())]
     image: Location,
     /// New tags
-    #[arg(value_name = "TAG", required = true, value_parser = super::build::image_tag)]
+    #[arg(value_name = "TAG", required = true, value_parser = new_tag)]
     tags: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,
     #[command(flatten)]
     registry: RegistryArgs,
+}
+
+/// Parses a tag. `docker tag` takes a whole name.
+fn new_tag(text: &str) -> Result<String, String> {
+    image_tag(text).map_err(|expected| match parse_reference(text) {
+        Ok(_) => format!(
+            "{expected}; for another name: {}",
+            command_line(&["wincimg", "copy", "IMAGE", text])
+        ),
+        Err(_) => expected.to_owned(),
+    })
 }
 
 impl Tag {

@@ -84,6 +84,8 @@ fn a_copy_has_another_name_and_the_same_digest() {
     let built = json_of(command.args(["--sbom", "spdx"]));
     let digest = built["index"]["digest"].as_str().unwrap();
     let from = format!("{host}/pause:1");
+    let refused = site.with_no_bases(&["inspect", &from, "--sbom"]).tells(2);
+    assert_contains!(refused, "--platform windows/amd64:10.0.20348.2402");
     for to in [
         format!("{host}/renamed/app:2"),
         "oci:copied:3".to_owned(),
@@ -297,6 +299,10 @@ fn tags_are_added_to_what_is_there() {
         let manifest = |image: &str| site.command(&["manifest", image]).output().unwrap().stdout;
         assert_eq!(manifest(&image), manifest(&tagged));
     }
+    // What `docker tag` takes.
+    let whole = format!("{}/other:1", site.host());
+    let refused = site.with_no_bases(&["tag", &from, &whole]).tells(2);
+    assert_contains!(refused, &format!("wincimg copy IMAGE {whole}"));
     // An image for other hosts is named before it is replaced.
     let mut other = site.build("pause");
     other.args(["--host-build", "20348.2402", "--tag", "3"]);

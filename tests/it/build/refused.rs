@@ -83,6 +83,15 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
 }
 
 #[test]
+fn a_whole_name_beside_a_registry_is_named_as_typed() {
+    let site = Site::new();
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--registry", "repo.lan:8888"])
+        .args(["-t", "repo.lan:8888/z:1"])
+        .fails(2, "usage", &["-t repo.lan:8888/z:1"]);
+}
+
+#[test]
 fn a_base_that_is_none_is_answered_with_the_one_that_was_meant() {
     let site = Site::new();
     site.write("recipe.toml", "name = \"w\"\nbase = \"nano\"\n");
