@@ -17,7 +17,7 @@ use wincimg_oci::reference::is_repository;
 
 use super::file::{Head, RecipeFile, Variable, VariableType};
 use super::text::{Field, Text, Values, fill_in};
-use super::toml_error::{TomlError, explain_toml_error};
+use super::toml_error::{TomlError, check_paths, explain_toml_error};
 
 /// Variables that every recipe has in addition to its own.
 const ALWAYS_THERE: [&str; 6] = [
@@ -163,6 +163,10 @@ impl Recipe {
 
     fn parse(origin: RecipeOrigin) -> Result<Self, Problem> {
         let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
+        if let Ok(tree) = DeTable::parse(&origin.text) {
+            let checked = check_paths(&origin.text, tree.get_ref());
+            checked.map_err(|mistake| origin.mistaken(mistake))?;
+        }
         let recipe = Self {
             origin,
             head,

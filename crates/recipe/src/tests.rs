@@ -219,6 +219,29 @@ fn a_setting_is_shown_as_it_was_typed() {
     assert_eq!(excerpt, "  --set port=80\\n80\n             ^^^^^^");
 }
 
+#[test]
+fn a_path_with_escapes_is_shown_in_single_quotes() {
+    for (line, path) in [
+        (r#"entrypoint = ["C:\new\run.exe"]"#, r"C:\new\run.exe"),
+        (r#"working_dir = "C:\app\x" # as "usual""#, r"C:\app\x"),
+        (r#"volumes = ["C:/a", "C:\Users\me"]"#, r"C:\Users\me"),
+        (r#"working_dir = "C:\it's""#, r"C:\app"),
+    ] {
+        let shown = hint(&plan(line).unwrap_err());
+        assert_eq!(shown, format!("write paths in single quotes: '{path}'"));
+    }
+    for right in [
+        r"env = { A = 'C:\temp', B = '''C:\new''' }",
+        r#"env = { A = """C:\temp""" } # "C:\temp""#,
+        r#"env = { A = "C:\\temp", B = "C:/temp", "C:\temp" = "x" }"#,
+        r#"env = { A = "c:\n", B = "c:\n  d: 1", C = "key:\nvalue", D = "a:\tb" }"#,
+        r#"labels = { a = "c:\nd" }"#,
+        "[[files]]\ncontent = \"c:\\nd: 1\"\nto = '/a'",
+    ] {
+        plan(right).unwrap();
+    }
+}
+
 fn hint(error: &Problem) -> String {
     error.diagnosis().hint.unwrap()
 }

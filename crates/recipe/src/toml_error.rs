@@ -1,5 +1,7 @@
 //! Suggestions for errors in TOML files: recipes and fleet files.
 
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
 
 /// A problem in a file, with a suggestion where there is one.
@@ -29,6 +31,10 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
         hint,
         ..TomlError::at(offset, problem)
     };
+    if BAD_ESCAPES.iter().any(|it| error.message().starts_with(it)) {
+        let problem = r"\ in double quotes begins an escape sequence";
+        return found(problem, Some(path_in_quotes(string_around(text, offset))));
+    }
     if let Some((key, value)) = bare_word(text, offset) {
         let problem = format!("the string {value} has no quotes");
         return found(&problem, Some(format!("quote it: {key} = {value:?}")));
@@ -55,6 +61,88 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
         None
     };
     found(message, hint)
+}
+
+/// Beginnings of the parser's messages for escape sequences that TOML does not have.
+const BAD_ESCAPES: [&str; 3] = [
+    "missing escaped value",
+    "too few unicode value digits",
+    "invalid value, expected unicode",
+];
+
+/// Keys of texts for people, and of whole files, which may begin like a path.
+const FREE_TEXTS: [&str; 4] = ["author", "content", "description", "labels"];
+
+/// Rejects a path whose backslashes TOML reads as escape sequences: `"C:\temp"` has a tab. Only drive
+/// C counts, which is the only one of an image, so that other texts are left alone.
+pub(super) fn check_paths(text: &str, table: &DeTable<'_>) -> Result<(), TomlError> {
+    let mut checked = table.iter().filter(|(key, _)| {
+        let key: &str = key.get_ref();
+        !FREE_TEXTS.contains(&key)
+    });
+    checked.try_for_each(|(_, value)| check_paths_in(text, value))
+}
+
+fn check_paths_in(text: &str, value: &Spanned<DeValue<'_>>) -> Result<(), TomlError> {
+    match value.get_ref() {
+        DeValue::Table(table) => check_paths(text, table),
+        DeValue::Array(items) => items.iter().try_for_each(|item| check_paths_in(text, item)),
+        DeValue::String(_) => {
+            let written = text.get(value.span()).unwrap_or_default();
+            let path = written
+                .strip_prefix('"')
+                .and_then(|it| it.strip_suffix('"'));
+            let Some((escape, meaning)) = path.and_then(escape_after_drive) else {
+                return Ok(());
+            };
+            let problem = format!(r"\{escape} in double quotes is a {meaning}, not part of a path");
+            Err(TomlError {
+                hint: Some(path_in_quotes(path)),
+                ..TomlError::at(value.span().start, problem)
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The control character behind the drive of `C:\temp`. The name of a file or folder goes on after
+/// it; a text such as `c:\n` does not.
+fn escape_after_drive(written: &str) -> Option<(char, &'static str)> {
+    let rest = written.strip_prefix(['c', 'C'])?.strip_prefix(r":\")?;
+    let mut characters = rest.chars();
+    let escape = characters.next()?;
+    let meaning = match escape {
+        'b' => "backspace",
+        'e' => "control character",
+        'f' => "form feed",
+        'n' => "line feed",
+        'r' => "carriage return",
+        't' => "tab",
+        _ => return None,
+    };
+    let goes_on = characters
+        .next()
+        .is_some_and(|next| next.is_alphanumeric() || "_-.$~".contains(next));
+    goes_on.then_some((escape, meaning))
+}
+
+/// How to write a path; an example unless its text is known.
+fn path_in_quotes(path: Option<&str>) -> String {
+    let path = path.filter(|path| !path.contains('\''));
+    format!(
+        "write paths in single quotes: '{}'",
+        path.unwrap_or(r"C:\app")
+    )
+}
+
+/// The text between the double quotes around a position in a line.
+fn string_around(text: &str, offset: usize) -> Option<&str> {
+    let (before, after) = text.split_at_checked(offset)?;
+    let (outside, start) = before.rsplit('\n').next()?.rsplit_once('"')?;
+    let (end, _) = after.lines().next()?.split_once('"')?;
+    // Not the last of three quotes, nor a quote inside of the text.
+    let is_whole = !outside.ends_with(['"', '\\']);
+    is_whole.then(|| &text[offset - start.len()..offset + end.len()])
 }
 
 /// A valid line for a key of a recipe.
