@@ -44,6 +44,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     let warnings = plans.flat_map(|plan| {
         let of_contents = [
             plan.user_warning(),
+            plan.shim_warning(),
             plan.control_set_warning(),
             plan.hive_file_warning(),
         ];

@@ -6,6 +6,7 @@ use std::path::Path;
 use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_images::shim;
 use wincimg_layer::DiskSource;
+use wincimg_shim::args::UsageError;
 use wincimg_windows::path::ImagePath;
 
 use super::Recipe;
@@ -13,27 +14,55 @@ use super::plan::Plan;
 use super::source::FileSource;
 use super::text::Text;
 
+impl Plan {
+    /// The reason why the shim, as its entry point, would refuse to start. A program that is not
+    /// named may be an argument of each container.
+    fn shim_problem(&self) -> Option<String> {
+        let container = self.container();
+        let entrypoint = container.entrypoint.unwrap_or_default();
+        let cmd = container.cmd.unwrap_or_default();
+        let problem = shim::detect(&entrypoint, &cmd, &container.env)?.problem?;
+        let is_open = problem == UsageError::NothingToRun.to_string();
+        (!is_open).then(|| format!("the shim will not start: {problem}"))
+    }
+
+    /// A warning if the shim, as its entry point, would refuse to start.
+    pub fn shim_warning(&self) -> Option<String> {
+        let problem = self.shim_problem()?;
+        Some(format!(
+            "containers of {} end at once: {problem}",
+            self.name
+        ))
+    }
+}
+
 impl Recipe {
     /// Rejects a program in a folder that the recipe fills but that does not contain it, and the shim
     /// without its file. Skipped where the base (other than by short name), commands or instructions
-    /// may provide the program.
+    /// may provide the program. Options that the shim refuses are rejected on every base.
     pub(super) fn check_program(
         &self,
         plan: &Plan,
         base: &str,
         entrypoint: Option<&[Text]>,
     ) -> Result<(), Problem> {
+        let error_at = |place: usize, problem: String| {
+            let text = entrypoint.and_then(|words| words.get(place));
+            let offset = text.map_or(0, |text| text.offset);
+            self.origin.error_at(offset, problem)
+        };
+        if entrypoint.is_some()
+            && let Some(problem) = plan.shim_problem()
+        {
+            return Err(error_at(0, problem));
+        }
         let Some((place, word)) = program(plan) else {
             return Ok(());
         };
         if base.contains(['/', ':']) || !plan.steps.is_empty() || plan.instructions.is_some() {
             return Ok(());
         }
-        let text = entrypoint.and_then(|words| words.get(place));
-        let error = |problem: String| match text {
-            Some(text) => self.error(text, problem),
-            None => self.origin.error_at(0, problem),
-        };
+        let error = |problem: String| error_at(place, problem);
         let program = match word.parse::<ImagePath>() {
             Ok(program) => program,
             // Windows searches PATH and the working directory for other names.

@@ -327,6 +327,54 @@ fn the_shim_as_entry_point_requires_its_file() {
 }
 
 #[test]
+fn options_that_the_shim_refuses_are_refused() {
+    let started = |words: &str, more: &str| {
+        let entrypoint = format!(r"entrypoint = ['C:\wincimg\shim.exe'{words}]");
+        plan(&format!("{entrypoint}\n{more}{SHIM}"))
+    };
+    for (words, more, problem) in [
+        (
+            r", 'C:\app\y.exe'",
+            "",
+            r"3:15: the shim will not start: unexpected 'C:\app\y.exe'; put -- before the program",
+        ),
+        (
+            ", '--servce', 'a', '--', 'y.exe'",
+            "",
+            "unknown option --servce",
+        ),
+        ("", "cmd = ['y.exe']", "unexpected 'y.exe'"),
+        (
+            ", '--', 'y.exe'",
+            "env = { SHIM_DRAIN = '10s' }",
+            "SHIM_DRAIN takes seconds, not '10s'",
+        ),
+        (
+            ", '--drain', 'x', '--', 'y.exe'",
+            "[[files]]\nlayer = 'a'\ncontent = ''\nto = '/a'\n",
+            "--drain takes seconds",
+        ),
+    ] {
+        let error = started(words, more).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    // The program may be an argument of the container.
+    let open = started(", '--drain', '5', '--'", "").unwrap();
+    assert_eq!(open.shim_warning(), None);
+    let own = PlanBase {
+        container: open.container(),
+        ..base()
+    };
+    let settings = RecipeInputs {
+        values: &std::collections::BTreeMap::new(),
+        context: Path::new("."),
+    };
+    let based = recipe("name = 'x'\nbase = 'nanoserver'\nenv = { SHIM_DRAIN = 'x' }\n").unwrap();
+    let plan = based.plan(own, WindowsVersion::new(17763, 973), &settings);
+    assert!(plan.unwrap().shim_warning().unwrap().contains("SHIM_DRAIN"));
+}
+
+#[test]
 fn variables_have_types_defaults_and_places() {
     let text = "name = \"x\"\nbase = \"servercore\"\nports = [\"${port}\"]\n\
                 [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";
