@@ -1,12 +1,14 @@
-//! Checks that the image has the program that its containers run. Otherwise a mistake shows only on
-//! Windows, when the first container starts.
+//! Checks that the image has the program that its containers run, and its user. Otherwise a mistake
+//! shows only on Windows, when the first container starts.
 
 use std::path::Path;
 
 use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_images::shim;
 use wincimg_layer::DiskSource;
+use wincimg_registry::{Presence, UnknownBase};
 use wincimg_shim::args::UsageError;
+use wincimg_windows::account::{find_account, missing_account};
 use wincimg_windows::path::ImagePath;
 
 use super::Recipe;
@@ -102,6 +104,32 @@ impl Recipe {
                 programs.join(", ")
             )),
         }))
+    }
+}
+
+impl Recipe {
+    /// Rejects a user that Windows does not have, on a base by short name without other programs.
+    /// Commands may create one.
+    pub(super) fn check_user(
+        &self,
+        plan: &Plan,
+        base: &str,
+        user: Option<&Text>,
+    ) -> Result<(), Problem> {
+        let Some(text) = user.filter(|_| plan.steps.is_empty()) else {
+            return Ok(());
+        };
+        let of_base = &plan.base;
+        let is_plain = !base.contains(['/', ':'])
+            && of_base.os_version.is_some()
+            && of_base.is_windows_alone();
+        let inherited = of_base.user.as_deref();
+        let found = find_account(&text.value, inherited, &UnknownBase, is_plain);
+        if found.is_ok_and(|found| found == Presence::Absent) {
+            let (problem, hint) = missing_account(&text.value);
+            return Err(self.error(text, problem).hint(hint));
+        }
+        Ok(())
     }
 }
 

@@ -572,7 +572,7 @@ impl Recipe {
             path: self.path_additions(&file)?,
             entrypoint: file.entrypoint.as_deref().map(plain),
             cmd: file.cmd.take().map(arguments),
-            user: file.user.take().map(|it| it.value),
+            user: file.user.as_ref().map(|it| it.value.clone()),
             working_dir: file.working_dir.take().map(|it| it.value),
             ports: file.ports.iter().map(|port| port.value.0.clone()).collect(),
             labels: std::mem::take(&mut file.labels)
@@ -596,6 +596,7 @@ impl Recipe {
         let base = file.base.or(file.base_image);
         let base = base.as_ref().map_or("", |base| &base.value);
         self.check_program(&plan, base, file.entrypoint.as_deref())?;
+        self.check_user(&plan, base, file.user.as_ref())?;
         Ok(plan)
     }
 

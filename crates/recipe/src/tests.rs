@@ -375,6 +375,22 @@ fn options_that_the_shim_refuses_are_refused() {
 }
 
 #[test]
+fn a_user_may_be_one_that_the_base_or_a_command_creates() {
+    let refused = plan("user = 'bob'").unwrap_err();
+    assert!(hint(&refused).contains("ContainerUser"));
+    for body in [
+        "user = 'containeradministrator'",
+        r"user = 'NT AUTHORITY\SYSTEM'",
+        r"user = 'CORP\bob'",
+        "user = 'bob'\n[[run]]\nshell = 'net user bob /add'",
+    ] {
+        plan(body).unwrap();
+    }
+    let on_own = "name = 'x'\nbase = 'repo.example/app-base:1'\nuser = 'bob'\n";
+    plan_with(&recipe(on_own).unwrap(), &[]).unwrap();
+}
+
+#[test]
 fn variables_have_types_defaults_and_places() {
     let text = "name = \"x\"\nbase = \"servercore\"\nports = [\"${port}\"]\n\
                 [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";

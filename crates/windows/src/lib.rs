@@ -19,6 +19,7 @@
 //! ```
 
 pub mod access;
+pub mod account;
 pub mod base_contents;
 pub mod certificate;
 pub mod compat;

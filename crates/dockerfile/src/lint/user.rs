@@ -3,6 +3,8 @@
 use std::cell::LazyCell;
 use std::collections::HashMap;
 
+use wincimg_windows::account::is_known_account;
+
 use super::evaluation::EvaluatedStep;
 use super::reference::Reference;
 use super::stage::{LintStep, Stage};
@@ -10,7 +12,6 @@ use super::words::{LintCommand, NextOperator, Word};
 use super::{ContainsAny, Finding, LintFile, Severity};
 use crate::instruction::InstructionKind;
 use crate::source::Dockerfile;
-use crate::stages::is_known_account;
 
 /// Parts of a line that may create accounts that it does not name.
 const CREATORS: [&str; 10] = [

@@ -11,6 +11,7 @@ use wincimg_common::untrusted::public_url;
 use wincimg_recipe::{DownloadRequests, PlannedLayer, check_absolute};
 use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
+use wincimg_windows::account::{find_account, missing_account};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
@@ -396,10 +397,14 @@ fn count_reads(stages: &Stages, inputs: &Inputs) -> Vec<usize> {
 /// Checks that the image may have an account; of an unknown base, or after a line that is left
 /// out, any is possible.
 fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepError> {
-    let found = user::find(name, state.config.user.as_deref(), &state.tree);
+    let (inherited, tree) = (state.config.user.as_deref(), &state.tree);
+    let found = find_account(name, inherited, tree.base(), tree.is_plain_windows());
     let found = found.map_err(|error| error_chain(&error))?;
     let is_missing = found == Presence::Absent && !state.tree.marks.later.contains("");
-    let missing = || is_missing.then(|| user::missing(name));
+    let missing = || {
+        let (problem, hint) = missing_account(name);
+        is_missing.then(|| StepError::hinted(problem, hint))
+    };
     let error = user::lost_backslash(written, name).or_else(missing);
     error.map_or(Ok(()), Err)
 }

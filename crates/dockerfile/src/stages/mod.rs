@@ -43,7 +43,6 @@ pub use segment::{
     SegmentId, SegmentStep, StepEngine, StepPlacement, WindowsInputs, WindowsSegment,
 };
 pub(crate) use state::StageState;
-pub(crate) use user::is_of_windows as is_known_account;
 use wincimg_http::DownloadedFile;
 use wincimg_iis::server_config;
 use wincimg_layer::archive::Archives;

@@ -10,6 +10,7 @@ use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, add_hives, c
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
 use wincimg_windows::access::AccessChange;
+use wincimg_windows::account::{find_account, missing_account};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::known_folders::WindowsBase;
 use wincimg_windows::path::ImagePath;
@@ -77,6 +78,7 @@ pub(super) fn describe_steps(
     let is_bottom = is_bottom(plan, image);
     let windows = WindowsBase(inside);
     let base = ground(plan, image, &windows);
+    check_user(plan, base)?;
     let mut below = BaseOverlay::over(base);
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
@@ -125,6 +127,20 @@ pub(super) fn describe_steps(
         step.layer.take_if(|layer| layer.is_empty());
     }
     Ok(described)
+}
+
+/// Rejects a user that the image does not have, if the accounts of its base are known.
+fn check_user(plan: &Plan, base: &dyn BaseContents) -> Result<(), DirectError> {
+    let Some(user) = &plan.user else {
+        return Ok(());
+    };
+    if find_account(user, plan.base.user.as_deref(), base, false)? == Presence::Absent {
+        let (problem, hint) = missing_account(user);
+        return Err(Problem::request("recipe/invalid", problem)
+            .hint(hint)
+            .into());
+    }
+    Ok(())
 }
 
 /// Adds the paths whose rights a step changes to its text in the history, where builds on the image

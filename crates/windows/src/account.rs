@@ -1,0 +1,100 @@
+//! The account of a container's program: one that the image has.
+//!
+//! Docker and containerd pass the name on to Windows, which refuses an unknown one only when a
+//! container starts.
+
+use wincimg_common::untrusted::Quoted;
+use wincimg_registry::{BaseReadError, Presence};
+
+use crate::base_contents::BaseContents;
+
+/// Accounts that every Windows container has, without their domain.
+const OF_CONTAINERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
+/// Accounts of `NT AUTHORITY`.
+const OF_AUTHORITY: [&str; 3] = ["SYSTEM", "LOCAL SERVICE", "NETWORK SERVICE"];
+/// Accounts in the database of every Windows.
+const OF_WINDOWS: [&str; 4] = [
+    "Administrator", "DefaultAccount", "Guest", "WDAGUtilityAccount",
+];
+
+/// Returns true if every Windows container has the account.
+pub fn is_known_account(user: &str) -> bool {
+    let (domain, name) = user.split_once('\\').unwrap_or(("", user));
+    let names: &[&str] = match domain.to_ascii_lowercase().as_str() {
+        "" if OF_CONTAINERS
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(name)) =>
+        {
+            return true;
+        }
+        "user manager" => &OF_CONTAINERS,
+        "nt authority" => &OF_AUTHORITY,
+        "" | "." => &OF_WINDOWS,
+        _ => &[],
+    };
+    names.iter().any(|own| own.eq_ignore_ascii_case(name))
+        || domain.is_empty()
+            && OF_AUTHORITY
+                .iter()
+                .any(|own| own.eq_ignore_ascii_case(name))
+}
+
+/// Looks up whether an image has an account; `inherited` is that of its base. Plain Windows has only
+/// the known ones, even if its contents were not read.
+pub fn find_account(
+    user: &str,
+    inherited: Option<&str>,
+    base: &dyn BaseContents,
+    is_plain_windows: bool,
+) -> Result<Presence<()>, BaseReadError> {
+    let is_inherited = inherited.is_some_and(|own| own.eq_ignore_ascii_case(user));
+    if user.is_empty() || is_inherited || is_known_account(user) {
+        return Ok(Presence::Present(()));
+    }
+    let (domain, name) = user.split_once('\\').unwrap_or((".", user));
+    if domain != "." {
+        return Ok(Presence::Unknown);
+    }
+    Ok(match base.account(name)? {
+        Presence::Unknown if is_plain_windows => Presence::Absent,
+        found => found,
+    })
+}
+
+/// The problem of an account that the image does not have, and a hint.
+pub fn missing_account(user: &str) -> (String, &'static str) {
+    (
+        format!("account {} not found in the image", Quoted(user)),
+        "name ContainerUser, ContainerAdministrator or an account of the base",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use wincimg_registry::UnknownBase;
+
+    use super::*;
+
+    #[test]
+    fn plain_windows_has_only_the_known_accounts() {
+        let find = |user: &str, is_plain: bool| {
+            find_account(user, Some("app"), &UnknownBase, is_plain).unwrap()
+        };
+        for user in [
+            "",
+            "APP",
+            "containeruser",
+            r"User Manager\ContainerAdministrator",
+            r"NT Authority\System",
+            "Local Service",
+            r".\Administrator",
+        ] {
+            assert_eq!(find(user, true), Presence::Present(()), "{user}");
+        }
+        for user in ["bob", "ContainerAdmin", r".\bob"] {
+            assert_eq!(find(user, true), Presence::Absent, "{user}");
+            assert_eq!(find(user, false), Presence::Unknown, "{user}");
+        }
+        assert_eq!(find(r"CORP\bob", true), Presence::Unknown);
+    }
+}
