@@ -97,14 +97,8 @@ impl Plan {
             return true;
         }
         let mut sources = entries().filter_map(|entry| Some((entry.source()?, &entry.path)));
-        let is_file = sources.any(|(source, target)| {
-            // What an image has there is known too late.
-            let may_be_folder = matches!(
-                source,
-                FileSource::Folder(_) | FileSource::Image(_) | FileSource::Unpacked(_)
-            );
-            is_same(target, path) && !may_be_folder
-        });
+        let is_file =
+            sources.any(|(source, target)| is_same(target, path) && !source.may_be_folder());
         if is_file {
             return false;
         }

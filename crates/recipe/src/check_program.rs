@@ -11,10 +11,10 @@ use wincimg_shim::args::UsageError;
 use wincimg_windows::account::{find_account, missing_account};
 use wincimg_windows::path::ImagePath;
 
-use super::Recipe;
 use super::plan::Plan;
 use super::source::FileSource;
 use super::text::Text;
+use super::{PlannedEntry, Recipe};
 
 impl Plan {
     /// The reason why the shim, as its entry point, would refuse to start. A program that is not
@@ -65,6 +65,10 @@ impl Recipe {
             return Ok(());
         }
         let error = |problem: String| error_at(place, problem);
+        if base == "nanoserver" && is_windows_powershell(word) {
+            let hint = "use the base servercore, or add PowerShell 7 (pwsh)";
+            return Err(error("Nano Server has no PowerShell".to_owned()).hint(hint));
+        }
         let program = match word.parse::<ImagePath>() {
             Ok(program) => program,
             // Windows searches PATH and the working directory for other names.
@@ -74,40 +78,21 @@ impl Recipe {
         if program.is_of_windows() {
             return Ok(());
         }
+        if let Some(folder) = plan.files.iter().find(|file| is_file_above(file, &program)) {
+            let path = &folder.path;
+            let hint = format!(r"for a folder, write to = '{path}\'");
+            return Err(error(format!("{path} is a file, not the folder of {program}")).hint(hint));
+        }
         let Some(lacking) = lacking_folders(plan, &program) else {
             return Ok(());
         };
-        let Some(found) = lacking.first() else {
-            let mut files = plan.files.iter();
-            let may_be_added = files.any(|file| program.strip_prefix(&file.path).is_some());
-            if may_be_added || !program.to_string().eq_ignore_ascii_case(shim::PATH) {
-                return Ok(());
-            }
-            let problem = format!("no file adds the shim {program}");
-            return Err(error(problem).hint(format!("add to the recipe: {}", shim_entry())));
-        };
-        let name = found.inside.last().map_or("", String::as_str);
-        let error = error(if found.is_folder {
-            format!("program \"{program}\" is a folder")
-        } else {
-            let (inside, folder) = (found.inside.join(r"\"), found.folder.display());
-            format!("program \"{inside}\" not found in {folder}")
-        });
-        let all = || lacking.iter().flat_map(|folder| &folder.names);
-        let names = || all().map(String::as_str);
-        let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
-        Err(error.hint_if(match closest_match(name, names()) {
-            Some(near) => Some(format!("did you mean {near:?}?")),
-            None if programs.is_empty() => None,
-            None => Some(format!(
-                "the folder has these programs: {}",
-                programs.join(", ")
-            )),
-        }))
+        if let Some(hint) = missing_shim(plan, &program) {
+            return Err(error(format!("no file adds the shim {program}")).hint(hint));
+        }
+        not_found(&program, &lacking)
+            .map_or(Ok(()), |(problem, hint)| Err(error(problem).hint_if(hint)))
     }
-}
 
-impl Recipe {
     /// Rejects a user that Windows does not have, on a base by short name without other programs.
     /// Commands may create one.
     pub(super) fn check_user(
@@ -163,7 +148,8 @@ fn program(plan: &Plan) -> Option<(usize, &str)> {
 
 /// A folder that would contain a program but lacks it.
 struct LackingFolder<'p> {
-    folder: &'p Path,
+    /// Its source, or the folder of the image with another program.
+    folder: String,
     /// The program's path in it.
     inside: &'p [String],
     /// Whether a folder has the program's path.
@@ -172,28 +158,96 @@ struct LackingFolder<'p> {
     names: Vec<String>,
 }
 
-/// The folders that would contain a program but lack it; none if a file is the program.
+/// Returns true for a file where a program's folder would be.
+fn is_file_above(file: &PlannedEntry, program: &ImagePath) -> bool {
+    let inside = program.strip_prefix(&file.path);
+    inside.is_some_and(|inside| !inside.is_empty())
+        && file.source().is_some_and(|source| !source.may_be_folder())
+}
+
+/// The folders that would contain a program but lack it; none if a file is the program, or an archive
+/// or image may have it.
 fn lacking_folders<'p>(plan: &'p Plan, program: &'p ImagePath) -> Option<Vec<LackingFolder<'p>>> {
+    let with_extension = format!("{}.EXE", program.key());
     let mut lacking = Vec::new();
     for file in &plan.files {
-        let Some(inside) = program.strip_prefix(&file.path) else {
+        let Some(source) = file.source() else {
             continue;
         };
-        match file.source() {
-            Some(FileSource::Folder(source)) => match find_program(source, inside) {
-                Ok(()) => return None,
-                Err((names, is_folder)) => lacking.push(LackingFolder {
-                    folder: &source.path,
-                    inside,
-                    is_folder,
-                    names,
-                }),
-            },
-            _ if inside.is_empty() => return None,
-            _ => {}
+        let Some(inside) = program.strip_prefix(&file.path) else {
+            if file.path.key() == with_extension {
+                return None;
+            }
+            let is_image = plan.base.os_version.is_some() && !source.may_be_folder();
+            lacking.extend(folder_of(&file.path, program).filter(|_| is_image));
+            continue;
+        };
+        let FileSource::Folder(source) = source else {
+            return None;
+        };
+        match find_program(source, inside) {
+            Ok(()) => return None,
+            Err((names, is_folder)) => lacking.push(LackingFolder {
+                folder: source.path.display().to_string(),
+                inside,
+                is_folder,
+                names,
+            }),
         }
     }
     Some(lacking)
+}
+
+/// The folder of a program that has another one. At the top of the drive, the base may have more.
+fn folder_of<'p>(other: &ImagePath, program: &'p ImagePath) -> Option<LackingFolder<'p>> {
+    let folder = program.parent()?;
+    let is_beside = !folder.components().is_empty()
+        && other.strip_prefix(&folder)?.len() == 1
+        && is_program(other.name());
+    is_beside.then_some(LackingFolder {
+        inside: program.strip_prefix(&folder)?,
+        folder: folder.to_string(),
+        is_folder: false,
+        names: vec![other.name().to_owned()],
+    })
+}
+
+/// Describes a program that its folders lack, with a hint.
+fn not_found(
+    program: &ImagePath,
+    lacking: &[LackingFolder<'_>],
+) -> Option<(String, Option<String>)> {
+    let found = lacking.first()?;
+    let problem = if found.is_folder {
+        format!("program \"{program}\" is a folder")
+    } else {
+        let inside = found.inside.join(r"\");
+        format!("program \"{inside}\" not found in {}", found.folder)
+    };
+    let name = found.inside.last().map_or("", String::as_str);
+    let all = || lacking.iter().flat_map(|folder| &folder.names);
+    let names = || all().map(String::as_str);
+    let programs: Vec<&str> = names().filter(|name| is_program(name)).take(5).collect();
+    let hint = match closest_match(name, names()) {
+        Some(near) => Some(format!("did you mean {near:?}?")),
+        None if programs.is_empty() => None,
+        None => Some(format!(
+            "the folder has these programs: {}",
+            programs.join(", ")
+        )),
+    };
+    Some((problem, hint))
+}
+
+/// What adds a program that is the shim, by its path or the name of its file; none for others.
+fn missing_shim(plan: &Plan, program: &ImagePath) -> Option<String> {
+    if program.to_string().eq_ignore_ascii_case(shim::PATH) {
+        return Some(format!("add to the recipe: {}", shim_entry()));
+    }
+    let mut files = plan.files.iter();
+    let added = files.find(|file| file.source() == Some(&FileSource::Shim))?;
+    let is_named = added.path.name().eq_ignore_ascii_case(program.name());
+    is_named.then(|| format!("begin entrypoint with '{}'", added.path))
 }
 
 /// The entry that adds the shim.
@@ -229,6 +283,11 @@ fn find_program(folder: &DiskSource, names: &[String]) -> Result<(), (Vec<String
         return Err((names_in(&folder), true));
     }
     Ok(())
+}
+
+fn is_windows_powershell(word: &str) -> bool {
+    let mut names = ["powershell", "powershell.exe"].iter();
+    names.any(|name| name.eq_ignore_ascii_case(word))
 }
 
 fn is_program(name: &str) -> bool {

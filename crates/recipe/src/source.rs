@@ -47,6 +47,13 @@ pub enum FileSource {
     Shim,
 }
 
+impl FileSource {
+    /// Returns true for a folder, and for what may be one: what an image has is known too late.
+    pub(super) fn may_be_folder(&self) -> bool {
+        matches!(self, Self::Folder(_) | Self::Image(_) | Self::Unpacked(_))
+    }
+}
+
 /// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DownloadRequest {

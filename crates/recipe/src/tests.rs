@@ -309,6 +309,33 @@ fn a_program_that_no_file_adds_is_refused() {
 }
 
 #[test]
+fn a_program_that_a_file_or_the_base_may_be_is_accepted() {
+    let file = |to: &str| format!("[[files]]\ncontent = ''\nto = '{to}'\n");
+    let archive = "[[files]]\nurl = 'https://a.lan/x.zip'\nunpack = true\nto = 'C:\\app'\n";
+    for (program, files) in [
+        (r"C:\app\x", file(r"c:\APP\X.exe")),
+        (r"C:\app\x.exe", file(r"C:\app\x.exe.config")),
+        (r"C:\app\x.exe", file(r"C:\app\bin\y.exe")),
+        (r"C:\x.exe", file(r"C:\y.exe")),
+        (r"C:\Windows\x.exe", file(r"C:\Windows\y.exe")),
+        (
+            r"C:\app\x.exe",
+            format!("{}{archive}", file(r"C:\app\y.exe")),
+        ),
+    ] {
+        plan(&format!("entrypoint = ['{program}']\n{files}")).unwrap();
+    }
+    let refused = plan(&format!(
+        "entrypoint = ['C:\\app\\x.exe']\n{}",
+        file(r"C:\app")
+    ));
+    assert_eq!(
+        hint(&refused.unwrap_err()),
+        r"for a folder, write to = 'C:\app\'"
+    );
+}
+
+#[test]
 fn the_shim_as_entry_point_requires_its_file() {
     let start = r"entrypoint = ['c:/wincimg/shim.exe', '--', 'C:\app.exe']";
     let refused = plan(start).unwrap_err();
