@@ -588,7 +588,7 @@ impl Recipe {
             iis: file.iis.take().map(|entry| self.iis(entry)).transpose()?,
             steps: commands.collect::<Result<_, _>>()?,
             notes: links.iter().map(Link::to_string).chain(runtimes).collect(),
-            warnings: trusted.warnings,
+            warnings: [trusted.warnings, self.misplaced_keys()].concat(),
         };
         name_pool(&mut plan);
         self.add_logs(&mut plan, &file.logs)?;

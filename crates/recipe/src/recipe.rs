@@ -17,7 +17,9 @@ use wincimg_oci::reference::is_repository;
 
 use super::file::{Head, RecipeFile, Variable, VariableType};
 use super::text::{Field, Text, Values, fill_in};
-use super::toml_error::{TomlError, check_paths, explain_toml_error};
+use super::toml_error::{
+    TomlError, check_paths, explain_misplaced_key, explain_toml_error, key_below_table, move_up,
+};
 
 /// Variables that every recipe has in addition to its own.
 const ALWAYS_THERE: [&str; 6] = [
@@ -375,6 +377,27 @@ impl Recipe {
         Ok(())
     }
 
+    /// Warnings of variables and labels that have the names of keys that the recipe lacks.
+    pub(super) fn misplaced_keys(&self) -> Vec<String> {
+        /// Keys that are unusual as names of variables and labels.
+        const KEYS: [&str; 7] = [
+            "args_escaped", "cmd", "entrypoint", "shutdown_timeout", "stop_signal", "user",
+            "working_dir",
+        ];
+        let tree = DeTable::parse(&self.origin.text).map(Spanned::into_inner);
+        let tree = tree.unwrap_or_default();
+        let variables = self.head.env.iter().map(|it| ("variable", it));
+        let labels = self.head.labels.iter().map(|it| ("label", it));
+        let named = variables.chain(labels).filter_map(|(what, (name, value))| {
+            let (key, _) = key_below_table(&self.origin.text, value.offset)?;
+            let is_meant = key == name && KEYS.contains(&key) && !tree.contains_key(key);
+            let (line, _) = line_and_column(&self.origin.text, value.offset);
+            let file = &self.origin.name;
+            is_meant.then(|| format!("{file}:{line}: {key} is a {what} here: {}", move_up(key)))
+        });
+        named.collect()
+    }
+
     /// The values of the recipe's own variables.
     pub(super) fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values, Problem> {
         for variable in settings.values.keys() {
@@ -433,7 +456,8 @@ impl Recipe {
 impl RecipeOrigin {
     /// Converts a parser error, with a suggestion where there is one.
     fn unreadable(&self, error: &toml::de::Error) -> Problem {
-        self.mistaken(explain_toml_error(&self.text, error))
+        let misplaced = explain_misplaced_key(&self.text, error);
+        self.mistaken(misplaced.unwrap_or_else(|| explain_toml_error(&self.text, error)))
     }
 
     fn mistaken(&self, mistake: TomlError) -> Problem {

@@ -203,6 +203,63 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
 }
 
 #[test]
+fn a_key_below_the_wrong_table_is_one_to_move() {
+    let file = "[[files]]\ncontent = ''\nto = '/a'\n";
+    for (body, problem, help) in [
+        (
+            format!("{file}entrypoint = ['a.exe']"),
+            "6:1: unknown field `entrypoint`",
+            "for the image's entrypoint, move the line above the first [table]",
+        ),
+        (
+            format!("{file}logs = ['C:\\a.log']"),
+            "6:1: unknown field `logs`",
+            "for the image's logs, move the line above the first [table]",
+        ),
+        (
+            "[env] # of the shop\nA = '1'\npath = { append = ['C:\\jdk\\bin'] }".to_owned(),
+            "invalid type: map",
+            "for the image's path, move the line above the first [table]",
+        ),
+        (
+            "[registry]\nkey = 'HKLM\\SOFTWARE\\X'".to_owned(),
+            "3:1: invalid type: map",
+            "write [[registry]]: each is an entry of a list",
+        ),
+        (
+            "[iis.sites]\nname = 'a'".to_owned(),
+            "3:1: invalid type: map",
+            "write [[iis.sites]]: each is an entry of a list",
+        ),
+        (
+            "[[run]]\ncommand = \"msiexec /i x\" # quiet".to_owned(),
+            "4:11: invalid type: string",
+            "write it like this: shell = \"msiexec /i x\"",
+        ),
+    ] {
+        let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{body}\n")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{body}: {error}");
+        assert_eq!(hint(&error), help, "{body}");
+    }
+    let warnings = |body: &str| plan(body).unwrap().warnings;
+    assert_eq!(
+        warnings("[env]\nA = '1'\nuser = \"ContainerUser\"\n[labels]\ncmd = 'serve'"),
+        [
+            "recipe.toml:5: user is a variable here: for the image's user, move the line above the first [table]",
+            "recipe.toml:7: cmd is a label here: for the image's cmd, move the line above the first [table]",
+        ]
+    );
+    for meant in [
+        "env = { user = 'a' }",
+        "[env]\nUSER = 'a'\nname = 'b'\n\"cmd\" = 'c'",
+        "user = 'ContainerUser'\n[env]\nuser = 'a'",
+        "[labels]\nauthor = 'a'\ndescription = 'b'",
+    ] {
+        assert!(warnings(meant).is_empty(), "{meant}");
+    }
+}
+
+#[test]
 fn a_setting_is_shown_as_it_was_typed() {
     let recipe =
         recipe("name = \"x\"\nbase = \"nanoserver\"\n[variables.port]\ntype = \"integer\"\n");

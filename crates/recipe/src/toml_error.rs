@@ -55,12 +55,69 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
                 format!("quote it: {key} = \"{value}\"")
             }
         })
+    } else if let Some(name) = list_in_single_brackets(text, offset, message) {
+        Some(format!("write [[{name}]]: each is an entry of a list"))
     } else if message.starts_with("invalid type") {
-        assigned.and_then(|(key, _)| Some(format!("write it like this: {}", example(key)?)))
+        assigned.and_then(|(key, value)| {
+            let line = match key {
+                "command" if value.starts_with(['"', '\'']) => format!("shell = {value}"),
+                key => example(key)?.to_owned(),
+            };
+            Some(format!("write it like this: {line}"))
+        })
     } else {
         None
     };
     found(message, hint)
+}
+
+/// Explains an error at a key of the recipe that is below a table, where it belongs to that.
+pub(super) fn explain_misplaced_key(text: &str, error: &toml::de::Error) -> Option<TomlError> {
+    let offset = error.span()?.start;
+    let message = error.message();
+    let (key, table) = key_below_table(text, offset)?;
+    let unknown = format!("unknown field `{key}`");
+    let problem = if message.starts_with(&unknown) {
+        unknown.as_str()
+    } else if message.starts_with("invalid type") && matches!(table, "env" | "labels") {
+        message
+    } else {
+        return None;
+    };
+    Some(TomlError {
+        hint: Some(move_up(key)),
+        ..TomlError::at(offset, problem)
+    })
+}
+
+/// What to do with a key of the recipe below a table.
+pub(super) fn move_up(key: &str) -> String {
+    format!("for the image's {key}, move the line above the first [table]")
+}
+
+/// The key of the recipe in the line at this position, and the table that the line is in.
+pub(super) fn key_below_table(text: &str, offset: usize) -> Option<(&str, &str)> {
+    let (key, _) = assignment(text, offset)?;
+    let above = text.get(..offset)?;
+    let table = above.lines().rev().find_map(header)?;
+    example(key).map(|_| (key, table))
+}
+
+/// The name in a line such as `[env]` or `[[files]]`.
+fn header(line: &str) -> Option<&str> {
+    let line = line.split('#').next()?.trim();
+    let name = line.strip_prefix('[')?.strip_suffix(']')?;
+    let name = name.trim_matches(['[', ']']).trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+}
+
+/// The name of a table at this position that is written in single brackets, but is a list.
+fn list_in_single_brackets<'t>(text: &'t str, offset: usize, message: &str) -> Option<&'t str> {
+    let line = line_at(text, offset)?;
+    let name = header(line).filter(|_| !line.trim_start().starts_with("[["))?;
+    let is_of_tables = example(name).is_none_or(|example| example.contains("[{"));
+    (is_of_tables && message == "invalid type: map, expected a sequence").then_some(name)
 }
 
 /// Beginnings of the parser's messages for escape sequences that TOML does not have.
@@ -154,7 +211,7 @@ pub(super) fn example(key: &str) -> Option<&'static str> {
 }
 
 /// Valid lines for the keys of a recipe, where a value of another type is a likely mistake.
-pub(super) const EXAMPLES: [&str; 21] = [
+pub(super) const EXAMPLES: [&str; 23] = [
     "name = \"shop\"",
     "description = \"The shop's web site\"",
     "base = \"nanoserver\"",
@@ -167,6 +224,8 @@ pub(super) const EXAMPLES: [&str; 21] = [
     r"volumes = ['C:\data']",
     r"path = ['C:\app\bin']",
     "shutdown_timeout = 60",
+    r"logs = ['C:\app\logs\*.log']",
+    "runtimes = [\"vcruntime-14\"]",
     "stop_signal = \"15\"",
     r"shell = ['cmd', '/S', '/C']",
     "on_build = ['ENV A=1']",
@@ -192,10 +251,13 @@ fn bare_word(text: &str, offset: usize) -> Option<(&str, &str)> {
 
 /// The key and the value of the line at this position, if it has both.
 fn assignment(text: &str, offset: usize) -> Option<(&str, &str)> {
-    let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
-    let line = text[start..].lines().next()?;
-    let (key, value) = line.split_once('=')?;
+    let (key, value) = line_at(text, offset)?.split_once('=')?;
     Some((key.trim(), value.split('#').next()?.trim()))
+}
+
+fn line_at(text: &str, offset: usize) -> Option<&str> {
+    let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
+    text[start..].lines().next()
 }
 
 /// The most similar name in a message such as "unknown field `fiels`, expected one of `files`".
