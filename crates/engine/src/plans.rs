@@ -474,11 +474,14 @@ impl BuildRequest {
         };
         let name = recipe.base(settings)?;
         let brings_windows = !self.definition.is_for_any_host()?;
-        if recipe.has_base_image() {
-            self.base_registry.parse_dockerfile_name(&name)?;
+        let checked = if recipe.has_base_image() {
+            self.base_registry.parse_dockerfile_name(&name).map(drop)
         } else if brings_windows {
-            self.base_registry.repository(&name)?;
-        }
+            self.base_registry.repository(&name).map(drop)
+        } else {
+            Ok(())
+        };
+        checked.map_err(|error| recipe.base_error(&error))?;
         let mut drafts: Vec<Plan> = Vec::new();
         if recipe.depends_on_base() {
             return Ok(drafts);

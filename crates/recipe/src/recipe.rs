@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
-use wincimg_common::diagnose::{
-    Blame, Diagnose as _, Excerpt, Problem, closest_match, line_and_column,
-};
+use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, Problem, closest_match, line_and_column};
 use wincimg_common::files::{TextFile, missing_path_hint, similar_path};
 use wincimg_common::untrusted::Quoted;
 use wincimg_images::recipes;
@@ -277,6 +275,15 @@ impl Recipe {
         let values = self.values(settings)?;
         let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
+    }
+
+    /// An error of the base's name, with its place.
+    pub fn base_error(&self, error: &impl Diagnose) -> Problem {
+        let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
+        let offset = base.map_or(0, |base| base.offset);
+        let diagnosis = error.diagnosis();
+        let placed = self.origin.error_at(offset, error.to_string());
+        placed.code(diagnosis.code).hint_if(diagnosis.hint)
     }
 
     /// Returns true if the base is named as a Dockerfile names it.

@@ -260,6 +260,16 @@ fn a_key_below_the_wrong_table_is_one_to_move() {
 }
 
 #[test]
+fn an_error_of_the_base_is_placed() {
+    let recipe = recipe("name = \"x\"\nbase = \"nanoserver:1\"\n").unwrap();
+    let error = recipe.base_error(&Problem::request("base/name", "no base").hint("write x"));
+    assert_eq!(error.to_string(), "recipe.toml:2:8: no base");
+    let diagnosis = error.diagnosis();
+    assert_eq!(diagnosis.code, "base/name");
+    assert_eq!(diagnosis.hint.as_deref(), Some("write x"));
+}
+
+#[test]
 fn a_setting_is_shown_as_it_was_typed() {
     let recipe =
         recipe("name = \"x\"\nbase = \"nanoserver\"\n[variables.port]\ntype = \"integer\"\n");

@@ -89,6 +89,7 @@ pub enum BaseNameError {
         "{0:?} has the tag of one version of Windows, or a digest: expected a repository, because the host \
          determines the version"
     )]
+    #[diagnose(hint = Some(tagged_hint(_0)))]
     Tagged(String),
     /// A base that wincimg creates itself.
     #[error(
@@ -99,6 +100,19 @@ pub enum BaseNameError {
     /// Not a repository.
     #[error(transparent)]
     Repository(#[from] ReferenceError),
+}
+
+/// How to name the repository of a tag or digest, or exactly its image.
+fn tagged_hint(name: &str) -> String {
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    let end = name[last..].find([':', '@']);
+    let (plain, tag) = name.split_at(end.map_or(name.len(), |end| last + end));
+    let short = NAMES.iter().find(|(short, _)| *short == plain);
+    let image = match short {
+        Some((_, path)) => format!("mcr.microsoft.com/{path}{tag}"),
+        None => name.to_owned(),
+    };
+    format!("write {plain:?}; in a recipe, base_image = {image:?} is the image of the tag")
 }
 
 /// Known names of base images, as a hint.
@@ -242,6 +256,22 @@ mod tests {
         ] {
             let error = registry.repository(name).unwrap_err();
             assert!(matches!(error, BaseNameError::Tagged(_)), "{name}");
+        }
+        for (name, plain, image) in [
+            (
+                "nanoserver:ltsc2019",
+                "nanoserver",
+                "mcr.microsoft.com/windows/nanoserver:ltsc2019",
+            ),
+            (
+                "repo:8888/base@sha256:00",
+                "repo:8888/base",
+                "repo:8888/base@sha256:00",
+            ),
+        ] {
+            let hint = registry.repository(name).unwrap_err().diagnosis().hint;
+            let expected = format!("write {plain:?}; in a recipe, base_image = {image:?} ");
+            assert!(hint.unwrap().starts_with(&expected), "{name}");
         }
         let error = registry.repository("Nano Server").unwrap_err();
         assert!(matches!(error, BaseNameError::Repository(_)), "{error}");
