@@ -391,12 +391,18 @@ pub(super) fn facts<T: fmt::Display>(
     items.map(move |item| (what, item.to_string()))
 }
 
-/// `NAME=value`.
+/// `NAME=value`; control characters as in lists, where a backslash is another one.
 fn assignments<'a>(
     pairs: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> impl Iterator<Item = String> {
     let pairs = pairs.into_iter();
-    pairs.map(|(name, value)| format!("{name}={value}"))
+    pairs.map(|(name, value)| {
+        if value.contains(char::is_control) {
+            format!("{name}={value:?}")
+        } else {
+            format!("{name}={value}")
+        }
+    })
 }
 
 fn iis_facts(iis: &IisSettings) -> Vec<String> {

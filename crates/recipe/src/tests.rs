@@ -633,6 +633,19 @@ fn the_shim_finds_the_log_files_in_the_images_environment() {
 }
 
 #[test]
+fn control_characters_are_shown_as_in_lists() {
+    let printed = plan("env = { A = 'C:\\temp', B = \"1:\\t2\\\\3\" }\nlabels = { c = \"x\\ny\" }");
+    let printed = printed.unwrap().to_string();
+    for line in [
+        r"env         A=C:\temp",
+        r#"env         B="1:\t2\\3""#,
+        r#"label       c="x\ny""#,
+    ] {
+        assert!(printed.lines().any(|own| own == line), "{printed}");
+    }
+}
+
+#[test]
 fn a_shutdown_timeout_is_a_number_of_seconds() {
     let plan = plan("shutdown_timeout = 90").unwrap();
     assert_eq!(plan.shutdown_timeout, Some(90));
