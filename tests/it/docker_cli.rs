@@ -565,7 +565,7 @@ async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
         (vec!["CON.txt"], None, "CON.txt"),
         (vec!["end."], None, "end."),
         (vec!["a:b"], None, "a:b"),
-        (vec!["Readme", "README"], None, "site/README"),
+        (vec!["Readme", "README"], None, "C:\\site\\README"),
         (vec!["a"], Some("../../secret"), "\"../../secret\""),
         (vec!["a"], Some("/etc/passwd"), "\"/etc/passwd\""),
         (vec!["[a", ".dockerignore"], None, ".dockerignore:1"),

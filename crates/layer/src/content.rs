@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use wincimg_common::digest::{Digest, Hasher};
 use wincimg_common::files::SpoolPart;
+use wincimg_common::untrusted::Quoted;
 use wincimg_registry::security::Sid;
 
 use super::descriptor::Security;
@@ -15,6 +16,9 @@ use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target};
 use crate::DiskSource;
 use crate::archive::{self, Member};
+
+/// The top directory with the files of drive C.
+const FILES: &str = "Files";
 
 /// The content of a layer. The order of additions does not matter: the written layer has its own,
 /// except for files in archives, which come last in the order of their archives. Missing parent
@@ -247,7 +251,7 @@ impl Layer {
     /// The same, with their descriptors and attributes.
     pub(super) fn drive_items(&self) -> Result<Vec<TarItem<'_>>, LayerError> {
         let mut items = Vec::with_capacity(self.files.len());
-        sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
+        sort_directory(FILES, &self.files, Some(&self.secured), &mut items)?;
         // The first is the drive itself.
         items.remove(0);
         for item in &mut items {
@@ -278,7 +282,7 @@ impl Layer {
         if !self.is_bottom {
             sort_directory("Hives", &self.hives, None, &mut items)?;
         }
-        sort_directory("Files", &self.files, Some(&self.secured), &mut items)?;
+        sort_directory(FILES, &self.files, Some(&self.secured), &mut items)?;
         Ok(items)
     }
 }
@@ -436,7 +440,7 @@ fn sort_directory<'a>(
     let mut previous: Option<&SortEntry> = None;
     for entry in &entries {
         if let Some(previous) = previous
-            && is_repeated(previous, entry)?
+            && is_repeated(top, previous, entry)?
         {
             if let Some(item) = items.last_mut() {
                 item.security = entry.own.security.as_ref().or(item.security);
@@ -473,22 +477,32 @@ fn sort_directory<'a>(
 
 /// Returns true if `entry` repeats the directory `previous`, or sets its descriptor; an error if
 /// the two conflict.
-fn is_repeated(previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
+fn is_repeated(top: &str, previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
     let is_directory = |entry: &SortEntry| matches!(entry.own.content, EntryContent::Directory);
-    let (first, second) = (previous.own.path.as_str(), entry.own.path.as_str());
+    let shown = |entry: &SortEntry| match top {
+        FILES => Quoted(format!(
+            r"C:\{}",
+            entry.own.path.as_str().replace('/', r"\")
+        )),
+        _ => Quoted(entry.own.path.as_str().to_owned()),
+    };
     if entry.key == previous.key {
         let is_there = !matches!(previous.own.content, EntryContent::Deletion);
         if is_directory(previous) && is_directory(entry) || is_there && entry.is_mark {
             return Ok(true);
         }
         return Err(LayerError::Refused(format!(
-            "layer entries {first:?} and {second:?} are the same path on Windows"
+            "layer entries {} and {} are the same path on Windows",
+            shown(previous),
+            shown(entry)
         )));
     }
     // A file sorts directly before entries below it, so comparing neighbours is enough.
     if !is_directory(previous) && is_below(&entry.key, &previous.key) {
         return Err(LayerError::Refused(format!(
-            "layer entry {second:?} is below {first:?}, which is not a directory"
+            "layer entry {} is below {}, which is not a directory",
+            shown(entry),
+            shown(previous)
         )));
     }
     Ok(false)

@@ -1,5 +1,6 @@
 //! The files of a recipe: the source of each, and its destination in the image.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path};
 use std::str::FromStr;
@@ -40,8 +41,30 @@ impl FromStr for Target {
     }
 }
 
+/// Paths of files by layer. Folders and archives may have the same one.
+pub(super) type TakenPaths = BTreeSet<(Option<String>, String)>;
+
 impl Recipe {
+    /// Plans a file, whose path no other file of its layer may have.
     pub(super) fn planned_file(
+        &self,
+        entry: &FileEntry,
+        settings: &RecipeInputs<'_>,
+        taken: &mut TakenPaths,
+    ) -> Result<PlannedEntry, Problem> {
+        let planned = self.planned_entry(entry, settings)?;
+        let is_file = planned
+            .source()
+            .is_some_and(|source| !source.may_be_folder());
+        let layer = entry.layer.as_ref().map(|text| text.value.clone());
+        if is_file && !taken.insert((layer, planned.path.key())) {
+            let problem = format!("two files have the path {}", planned.path);
+            return Err(self.error(&entry.to, problem));
+        }
+        Ok(planned)
+    }
+
+    fn planned_entry(
         &self,
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,

@@ -11,6 +11,7 @@ use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::file::RecipeFile;
+use super::files::TakenPaths;
 use super::text::{Field, Text};
 use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedPackage, PlannedStep,
@@ -77,11 +78,13 @@ impl Recipe {
         &self,
         file: &RecipeFile,
         settings: &RecipeInputs<'_>,
+        taken: &mut TakenPaths,
     ) -> Result<Vec<PlannedStep>, Problem> {
         let mut layers = self.own_layers(file)?;
         for entry in &file.files {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
-                layer.entries.push(self.planned_file(entry, settings)?);
+                let planned = self.planned_file(entry, settings, taken)?;
+                layer.entries.push(planned);
             }
         }
         for entry in &file.registry {

@@ -559,7 +559,8 @@ impl Recipe {
         let certificates = file.certificates.take();
         let trusted = certificates.map(|entry| self.certificates(entry));
         let trusted = trusted.transpose()?.unwrap_or_default();
-        let steps = self.steps(&file, settings)?;
+        let mut taken = BTreeSet::new();
+        let steps = self.steps(&file, settings, &mut taken)?;
         let files = file.files.iter().filter(|entry| entry.layer.is_none());
         let access = file.access.iter().filter(|entry| entry.layer.is_none());
         let commands = file.run.iter().map(|entry| self.step(entry));
@@ -571,7 +572,7 @@ impl Recipe {
             instructions: None,
             looks_inside: file.look_inside,
             files: files
-                .map(|entry| self.planned_file(entry, settings))
+                .map(|entry| self.planned_file(entry, settings, &mut taken))
                 .collect::<Result<_, _>>()?,
             registry,
             env: self.environment(&file.env, shutdown_timeout)?,

@@ -369,7 +369,11 @@ fn a_mistake_in_the_recipe_or_its_folder_is_reported_before_a_registry_is_asked(
                 &["typed/recipe.toml:3:8", "\"user\""],
             ),
             (&["lacks"], "recipe/context", &["./site", "--context DIR"]),
-            (&["twice"], "layer/failed", &["\"a\"", "\"A\""]),
+            (
+                &["twice"],
+                "recipe/invalid",
+                &["two files have the path C:\\A"],
+            ),
             (&["hosts"], "base/no-windows", &["shutdown_timeout"]),
         ] {
             let failure = site

@@ -117,7 +117,7 @@ fn spellings_that_differ_in_case_become_one_directory() {
 #[test]
 fn two_entries_at_one_path_are_refused() {
     let error = refusal(&layer(&["x/Readme", "x/README"]));
-    let expected = r#"layer entries "x/README" and "x/Readme" are the same path on Windows"#;
+    let expected = r#"layer entries "C:\x\README" and "C:\x\Readme" are the same path on Windows"#;
     assert_eq!(error, expected);
     let mut both = layer(&["x"]);
     both.delete(path("X"));
@@ -133,7 +133,7 @@ fn two_entries_at_one_path_are_refused() {
 
 #[test]
 fn nothing_lies_below_a_file_a_link_or_a_deletion() {
-    let expected = r#"layer entry "A/b/c" is below "a", which is not a directory"#;
+    let expected = r#"layer entry "C:\A\b\c" is below "C:\a", which is not a directory"#;
     assert_eq!(refusal(&layer(&["a", "A/b/c", "a.txt"])), expected);
     let mut linked = layer(&["A/b/c"]);
     linked.symlink(path("a"), "b", LinkTo::Directory).unwrap();
