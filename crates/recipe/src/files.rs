@@ -258,7 +258,7 @@ impl Recipe {
 
     pub(super) fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> Problem {
         let problem = format!("cannot read {}: {error}", path.display());
-        let hint = error.diagnosis().hint;
+        let hint = pattern_hint(text).or_else(|| error.diagnosis().hint);
         self.error(text, problem).hint_if(hint)
     }
 
@@ -268,10 +268,12 @@ impl Recipe {
         if let Err(error) = source.metadata()
             && !LeadsOut::is_cause_of(&error)
         {
-            let hint = format!(
-                "the context is the folder {}: choose another with --context DIR",
-                context.display()
-            );
+            let hint = pattern_hint(text).unwrap_or_else(|| {
+                format!(
+                    "the context is the folder {}: choose another with --context DIR",
+                    context.display()
+                )
+            });
             let problem = self.error(text, format!("cannot read {}", source.path.display()));
             return Err(Problem::request("recipe/context", problem.to_string())
                 .hint(hint)
@@ -308,4 +310,13 @@ impl Recipe {
             ))
         }
     }
+}
+
+/// What to write in place of a pattern, which names no file.
+fn pattern_hint(text: &Text) -> Option<String> {
+    let is_pattern = text.value.contains(['*', '?']);
+    is_pattern.then(|| {
+        "patterns are not supported: name the folder, and exclude files with .dockerignore"
+            .to_owned()
+    })
 }

@@ -531,6 +531,15 @@ fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
 }
 
 #[test]
+fn a_pattern_is_not_a_file() {
+    for key in ["from", "context"] {
+        let refused = plan(&format!("[[files]]\n{key} = '*.txt'\nto = '/a'\n"));
+        let shown = hint(&refused.unwrap_err());
+        assert!(shown.starts_with("patterns are not supported"), "{shown}");
+    }
+}
+
+#[test]
 fn registry_values_get_the_type_that_they_look_like_or_say() {
     let plan = plan(
         "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Acme'\nmode = \"replace\"\ndelete_values = [\"Old\"]\n\
