@@ -10,16 +10,20 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use wincimg_layer::{LayerReader, Limits};
 use wincimg_oci::document::{Descriptor, History, ManifestFormat, sha256};
+use wincimg_registry::RegistryEdit;
+use wincimg_registry::hive::Hive;
 use wincimg_registry::security::SecurityDescriptor;
 use wincimg_testkit::fake_registry::FakeRegistry;
 use wincimg_testkit::image_locations::put_at;
 use wincimg_testkit::layout::layers_in;
 use wincimg_testkit::test_bases::{
     FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, gzip, image_of, made_software, made_system,
+    upper_layer,
 };
 use wincimg_testkit::windows_base::StandIn;
 
 use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};
+use crate::run_lines::files_of;
 
 /// The descriptor and the attributes of each entry of a layer.
 pub(crate) type LayerEntries = BTreeMap<String, (Option<String>, String)>;
@@ -177,7 +181,6 @@ const PRIVATE: &str = "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 /// A base of one's own, whose folder `app` only administrators may read. Its history says how it was
 /// made.
 fn own_base(created_by: &str) -> StandIn {
-    let mut base = image_of(VERSION, vec![layer_with_data("16").tar()]);
     let mut layer = LayerTar::default();
     layer
         .folder("Files/app", Some(PRIVATE))
@@ -186,6 +189,12 @@ fn own_base(created_by: &str) -> StandIn {
             Some("O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)"),
         )
         .file("Files/app/y", b"y", Some(FILE));
+    with_layer(layer, created_by)
+}
+
+/// A base of one's own with this layer.
+fn with_layer(layer: LayerTar, created_by: &str) -> StandIn {
+    let mut base = image_of(VERSION, vec![layer_with_data("16").tar()]);
     let tar = layer.tar();
     let bytes = Bytes::from(gzip(&tar));
     let media_type = ManifestFormat::Docker.layer_gzip();
@@ -238,6 +247,38 @@ async fn rights_that_the_history_of_a_base_names_are_kept_without_an_index() {
     // A look into the base changes nothing.
     machine.json(&["base", "index", &reference]);
     assert_eq!(built_on(&machine, &host).1, bytes);
+}
+
+#[test(multi_thread)]
+async fn rights_of_keys_that_the_history_of_a_base_names_are_kept_without_an_index() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let machine = Machine::new();
+    let app = machine.0.path().join("app");
+    fs::create_dir(&app).unwrap();
+    let rights = "D:P(A;CI;KA;;;SY)(A;CI;KR;;;BU)";
+    let set_rights = RegistryEdit::SetSecurity {
+        key: r"HKLM\SYSTEM\Acme".parse().unwrap(),
+        security: format!("O:SYG:SY{rights}").parse().unwrap(),
+    };
+    for (tag, created_by) in [
+        ("1", r"powershell Set-Acl HKLM:\SYSTEM\Acme $acl"),
+        ("2", r"wincimg build below, regini HKLM\SYSTEM\Acme"),
+    ] {
+        let reference = format!("{host}/own/app:{tag}");
+        let layer = upper_layer(std::slice::from_ref(&set_rights));
+        put_at(&with_layer(layer, created_by), &reference).await;
+        let key = "key = 'HKLM\\SYSTEM\\Acme\\Sub'\nvalues = { a = 1 }\n";
+        let recipe = format!("name = \"app\"\nbase_image = \"{reference}\"\n[[registry]]\n{key}");
+        fs::write(app.join("recipe.toml"), recipe).unwrap();
+        built_on(&machine, &host);
+        let layers = layers_in(&machine.0.path().join("out"));
+        let files = files_of(layers.last().unwrap());
+        let hive = Hive::read(&files["Hives/System_Delta"]).unwrap();
+        let security = hive.root.at("Acme").unwrap().security;
+        let security = SecurityDescriptor::from_bytes(security).unwrap();
+        assert_contains!(security.to_string(), rights);
+    }
 }
 
 #[test(multi_thread)]

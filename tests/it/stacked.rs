@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use wincimg_registry::hive::Hive;
@@ -190,6 +191,59 @@ async fn layers_on_an_own_image_have_hives_if_its_layers_have() {
         let own = &layers_in(&machine.0.path().join(out))[1..];
         let counts: Vec<usize> = own.iter().map(|layer| delta_hives(layer).len()).collect();
         assert_eq!(counts, [hives; 2], "{line}");
+    }
+}
+
+#[test(multi_thread)]
+async fn an_own_image_with_owners_or_links_is_read_without_an_index() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    publish(&base(), &host).await;
+    let machine = Machine::new();
+    let app = machine.0.path().join("app");
+    fs::create_dir_all(app.join("d/real")).unwrap();
+    fs::write(app.join("a.txt"), "a").unwrap();
+    fs::write(app.join("d/real/a.txt"), "a").unwrap();
+    symlink("real", app.join("d/cur")).unwrap();
+    let build = |text: &str, more: &[&str]| {
+        fs::write(app.join("Dockerfile"), text).unwrap();
+        let build = [
+            "build", "./app", "--host-build", "17763.973", "--base-registry", &host,
+        ];
+        machine.run(&[&build[..], more].concat())
+    };
+    let on_own_image = |name: &str, lines: &str, copy: &str| {
+        let below = format!("oci:below-{name}");
+        let text = format!("{DOCKERFILE}{lines}\n");
+        build(&text, &["--output", &below, "--tag", "1"]).success();
+        let text = format!("{DOCKERFILE}FROM made\n{copy}\n");
+        let text = text.replacen(":1809\n", ":1809 AS made\nRUN msbuild.exe\n", 1);
+        let stage = format!("made={below}:1");
+        build(
+            &text,
+            &["--stage", &stage, "--output", &format!("oci:out-{name}")],
+        )
+    };
+    let lines = "USER ContainerUser\nRUN mkdir C:\\data";
+    on_own_image("owner", lines, "COPY a.txt C:/data/").success();
+    let layers = layers_in(&machine.0.path().join("out-owner"));
+    let entries = entries_of(layers.last().unwrap());
+    let rights = entries["Files/data"].0.clone().unwrap();
+    assert!(rights.starts_with("O:S-1-5-93-2-2"), "{rights}");
+    for (name, lines, copy, link) in [
+        (
+            "line",
+            "COPY a.txt C:/real/\nRUN mklink /d C:\\cur C:\\real",
+            "COPY a.txt C:/cur/x.txt",
+            r"C:\cur is a link",
+        ),
+        (
+            "copy", "COPY d C:/t/", "WORKDIR C:/t/cur/sub", r"C:\t\cur is a link",
+        ),
+    ] {
+        let refused = on_own_image(name, lines, copy).failure();
+        let printed = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert_contains!(printed, link);
     }
 }
 

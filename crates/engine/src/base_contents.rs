@@ -113,9 +113,14 @@ async fn find_contents(
 /// Each base once, with all requirements on it; without bases whose requirements are met already.
 fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(PlannedBase, BaseRequirements)> {
     let mut bases: Vec<(PlannedBase, BaseRequirements)> = Vec::new();
-    let own = images
-        .iter()
-        .map(|image| (image.ground(), image.base_requirements()));
+    let own = images.iter().map(|image| {
+        let needs = match purpose {
+            // Windows keeps the rights of what is in the image.
+            Purpose::Dockerfile => image.plan.base_requirements(),
+            Purpose::Layers | Purpose::Rehearsal => image.base_requirements(),
+        };
+        (image.ground(), needs)
+    });
     let of_stages = images.iter().flat_map(|image| image.stages.required());
     for (planned, mut needs) in own.chain(of_stages) {
         let is_stored = planned.place.is_some() || planned.interim.is_some();

@@ -4,6 +4,7 @@
 //! image can serve share it: it is on the base of the oldest of them.
 
 mod base;
+mod history;
 mod host;
 mod image_files;
 mod stages;
@@ -12,8 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use base::PlannedBase;
-pub(crate) use base::{HIVES, InterimImage, changes_rights};
+pub(crate) use base::{HIVES, InterimImage};
 use futures_util::future::try_join_all;
+use history::Kept;
+pub(crate) use history::with_commands;
 pub(crate) use host::HostGroups;
 pub use host::TargetHost;
 #[cfg(test)]
@@ -116,11 +119,15 @@ impl PlannedImage {
         self.is_below_windows || self.windows.is_some() || self.base.ends_with_hives()
     }
 
-    /// The content of the image below that the build requires. A folder that a layer repeats keeps
-    /// its rights, which are those of every such folder unless somebody changed them.
+    /// The content of the image below that the build requires. A folder or key that a layer repeats
+    /// keeps its rights, which are those of every such one unless somebody changed them.
     pub(crate) fn base_requirements(&self) -> BaseRequirements {
         let mut needs = self.plan.base_requirements();
-        needs.files |= self.plan.has_entries() && self.ground().has_own_rights();
+        let ground = self.ground();
+        needs.files |= self.plan.has_entries() && ground.may_have(Kept::Files);
+        if ground.may_have(Kept::Keys) {
+            needs.hives.extend(self.plan.changed_hives());
+        }
         needs
     }
 

@@ -322,6 +322,14 @@ impl Plan {
         entries.filter_map(PlannedEntry::image_files_mut)
     }
 
+    /// The hives whose keys it changes, except for that of PATH, which is always required.
+    pub fn changed_hives(&self) -> BTreeSet<Root> {
+        let own = self.own_layer_on_any_base();
+        let layers = self.instruction_layers().chain([&own]);
+        let edits = layers.flat_map(|layer| &layer.registry);
+        edits.map(|edit| edit.key().root()).collect()
+    }
+
     /// The content of the base that the build requires.
     pub fn base_requirements(&self) -> BaseRequirements {
         let mut needs = BaseRequirements::default();

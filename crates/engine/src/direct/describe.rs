@@ -9,7 +9,6 @@ use wincimg_oci::document::{Image, ManifestFormat, Platform};
 use wincimg_recipe::{Plan, PlannedEntry, PlannedLayer, add_entries, add_hives, copy_metadata};
 use wincimg_registry::hive::{FileTime, empty_hive, layer_hives, required_hives, unchanged_hives};
 use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, UnknownBase};
-use wincimg_windows::access::AccessChange;
 use wincimg_windows::account::{find_account, missing_account};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::known_folders::WindowsBase;
@@ -17,7 +16,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::error::DirectError;
 use super::iis;
-use crate::plans::changes_rights;
+use crate::plans::with_commands;
 
 /// Entries of at least this size get a layer of their own: they take longer to write and to send
 /// than another layer costs.
@@ -82,34 +81,35 @@ pub(super) fn describe_steps(
     let mut below = BaseOverlay::over(base);
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
-        let layer = match &step.layer {
-            Some(layer) => Some(Arc::new(describe_step(layer, None, &below, timestamp)?)),
-            None => None,
-        };
-        if let Some(layer) = &layer {
-            below.lay(layer)?;
+        let mut created_by = step.created_by.clone();
+        let mut layer = None;
+        if let Some(own) = &step.layer {
+            let made = Arc::new(describe_step(own, None, &below, timestamp)?);
+            below.lay(&made)?;
+            created_by = with_commands(created_by, own, &made);
+            layer = Some(made);
         }
-        let access = step.layer.iter().flat_map(|layer| &layer.access);
         described.push(DescribedStep {
             what: plan.name.clone(),
-            created_by: with_rights(step.created_by.clone(), access.map(AccessChange::path)),
+            created_by,
             layer,
         });
     }
-    let own = describe_own(plan, image, &below, timestamp)?;
+    let own = own_layer(plan, &below)?;
+    let parts = describe_own(plan, &own, image, &below, timestamp)?;
     drop(below);
     let has_content =
         |step: &DescribedStep| step.layer.as_ref().is_some_and(|layer| !layer.is_empty());
     // The steps are the whole history, unless the plan has more.
     let is_whole = !described.is_empty() && (!is_bottom || described.iter().any(has_content));
-    for (place, layer) in own {
+    for (place, layer) in parts {
         if layer.is_empty() && is_whole {
             continue;
         }
         let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
         let text = format!("wincimg build {what}");
         described.push(DescribedStep {
-            created_by: with_rights(text, plan.access.iter().map(|access| &access.path)),
+            created_by: with_commands(text, &own, &layer),
             what,
             layer: Some(Arc::new(layer)),
         });
@@ -143,16 +143,6 @@ fn check_user(plan: &Plan, base: &dyn BaseContents) -> Result<(), DirectError> {
     Ok(())
 }
 
-/// Adds the paths whose rights a step changes to its text in the history, where builds on the image
-/// look for them.
-fn with_rights<'p>(text: String, changed: impl Iterator<Item = &'p ImagePath>) -> String {
-    let changed: Vec<String> = changed.map(ToString::to_string).collect();
-    if changed.is_empty() || changes_rights(&text) {
-        return text;
-    }
-    format!("{text}, icacls {}", changed.join(", "))
-}
-
 /// Gives all layers hives if one of them has some, or if they are required.
 fn add_unchanged_hives<'l>(
     layers: impl Iterator<Item = &'l mut Arc<Layer>>,
@@ -175,12 +165,12 @@ fn add_unchanged_hives<'l>(
 /// its files, and one for the rest.
 fn describe_own<'p>(
     plan: &'p Plan,
+    own: &PlannedLayer,
     image: &Image,
     below: &BaseOverlay<'_>,
     timestamp: u64,
 ) -> Result<Vec<LayerPart<'p>>, DirectError> {
-    let own = own_layer(plan, below)?;
-    let layer = describe_step(&own, plan.iis.as_ref(), below, timestamp)?;
+    let layer = describe_step(own, plan.iis.as_ref(), below, timestamp)?;
     if is_bottom(plan, image) {
         return Ok(vec![(None, layer)]);
     }

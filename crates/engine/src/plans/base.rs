@@ -18,25 +18,11 @@ use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use super::TargetHost;
+use super::history::Kept;
 use crate::direct::AddedLayer;
 
 /// Note in the history of a layer of this program that has hives.
 pub(crate) const HIVES: &str = "io.wincimg.hives";
-
-/// Commands that change rights, as in the history of images, in lower case.
-const OF_RIGHTS: [&str; 4] = ["cacls", "takeown", "set-acl", "setaccesscontrol"];
-
-/// Returns true if a step of an image's history changes rights. Steps that copy files may name one
-/// such as `Set-Acl.ps1`.
-pub(crate) fn changes_rights(created_by: &str) -> bool {
-    let instruction = created_by.split_once("#(nop)").map(|(_, text)| text);
-    let instruction = instruction.unwrap_or(created_by).trim_start();
-    if instruction.starts_with("COPY ") || instruction.starts_with("ADD ") {
-        return false;
-    }
-    let lower = created_by.to_ascii_lowercase();
-    OF_RIGHTS.iter().any(|command| lower.contains(command))
-}
 
 /// The base of an image.
 #[derive(Debug, Clone)]
@@ -156,14 +142,14 @@ impl PlannedBase {
         self.image.digest()
     }
 
-    /// Returns true if its folders may have rights that somebody changed: its history names a command
-    /// that does, or fewer layers than there are.
-    pub(crate) fn has_own_rights(&self) -> bool {
+    /// Returns true if it may have what layers on it keep only if it is read: its history names a
+    /// command that makes such things, or fewer layers than there are.
+    pub(super) fn may_have(&self, kept: Kept) -> bool {
         let config = self.image.config();
         let steps = config.history.iter().filter(|step| !step.empty_layer);
         let texts: Vec<Option<&str>> = steps.map(|step| step.created_by.as_deref()).collect();
         texts.len() < config.rootfs.diff_ids.len()
-            || texts.into_iter().flatten().any(changes_rights)
+            || texts.into_iter().flatten().any(|text| kept.is_in(text))
     }
 
     /// Returns true if its topmost layer is of this program and has hives.
@@ -273,39 +259,25 @@ mod tests {
     }
 
     #[test]
-    fn a_base_has_rights_of_its_own_if_its_history_says_so_or_not_enough() {
+    fn a_base_is_read_if_its_history_says_so_or_not_enough() {
         const WINDOWS: (&str, bool) = ("Apply image 10.0.17763.973", true);
+        let found = |base: &PlannedBase| [Kept::Files, Kept::Keys].map(|kept| base.may_have(kept));
         for (step, expected) in [
-            (("COPY dir /app # buildkit", true), false),
-            (("COPY Set-Acl.ps1 /app # buildkit", true), false),
-            (("ADD takeown.zip /app # buildkit", true), false),
+            (("COPY dir /app # buildkit", true), [false, false]),
+            (("ENV A=icacls", false), [false, false]),
+            ((r"RUN icacls C:\app /reset", true), [true, false]),
             (
-                (r"cmd /S /C #(nop) COPY file:1 in C:\icacls.txt ", true),
-                false,
+                (r"wincimg build app, regini HKLM\SOFTWARE\App", true),
+                [false, true],
             ),
-            (
-                (r"cmd /S /C #(nop) ADD file:1 in C:\icacls.txt ", true),
-                false,
-            ),
-            ((r"RUN cmd /S /C COPY a b && icacls b /reset", true), true),
-            (("ENV A=1", false), false),
-            (("wincimg build app", true), false),
-            ((r"RUN cmd /S /C icacls C:\app /grant Users:M", true), true),
-            ((r"cmd /S /C CACLS C:\app /E /G Users:C", true), true),
-            ((r"powershell -Command Set-Acl C:\app $acl", true), true),
-            ((r"wincimg build app, icacls C:\app\data", true), true),
         ] {
-            assert_eq!(
-                base(&[WINDOWS, step]).has_own_rights(),
-                expected,
-                "{step:?}"
-            );
+            assert_eq!(found(&base(&[WINDOWS, step])), expected, "{step:?}");
         }
         let squashed = base(&[WINDOWS, ("COPY dir /app", true)]);
         let image = squashed
             .image
             .edit_config(|config| config.history.truncate(1));
-        assert!(PlannedBase::new(None, image.unwrap()).has_own_rights());
+        assert_eq!(found(&PlannedBase::new(None, image.unwrap())), [true, true]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use wincimg_common::progress::{Progress as _, Silent};
-use wincimg_layer::{LayerReader, Limits, TarEntryKind, WriteOptions};
+use wincimg_layer::{LayerReader, Limits, LinkTo, Symlink, TarEntryKind, WriteOptions};
 use wincimg_oci::document::{ContainerConfig, Image, ManifestFormat, Platform};
 use wincimg_recipe::{FileSource, Instructions, PlanBase, PlannedContent, PlannedStep};
 use wincimg_registry::security::{SecurityDescriptor, Sid, ace_flags};
@@ -519,6 +519,33 @@ fn the_history_names_what_gets_rights() {
     assert_eq!(named, r"wincimg build app: data, icacls C:\data");
     let line = r"RUN ICACLS C:\data /grant Everyone:R";
     assert_eq!(granted(line), line);
+}
+
+#[test]
+fn the_history_names_owners_links_and_keys_with_rights() {
+    let link = Symlink {
+        target: "data".to_owned(),
+        to: LinkTo::Directory,
+    };
+    let plan = plan(vec![PlannedLayer {
+        entries: vec![
+            PlannedEntry::folder("/data".parse().unwrap()),
+            PlannedEntry {
+                path: "/cur".parse().unwrap(),
+                content: PlannedContent::Link(link),
+            },
+        ],
+        registry: vec![RegistryEdit::SetSecurity {
+            key: r"HKLM\SOFTWARE\Shop".parse().unwrap(),
+            security: "D:P(A;CI;KA;;;BA)".parse().unwrap(),
+        }],
+        owner: Some("ContainerUser".parse().unwrap()),
+        ..PlannedLayer::default()
+    }]);
+    let image = Image::empty(ManifestFormat::Oci, Platform::windows("10.0.17763.973"));
+    let steps = describe_steps(&plan, &image.unwrap(), &UnknownBase, 1, false).unwrap();
+    let commands = r"takeown C:\data, C:\cur, mklink C:\cur, regini HKLM\SOFTWARE\Shop";
+    assert_eq!(steps[0].created_by, format!("a step, {commands}"));
 }
 
 #[test]
