@@ -480,11 +480,20 @@ async fn what_a_line_of_another_user_makes_belongs_to_it() {
 }
 
 #[test(multi_thread)]
-async fn folders_that_windows_needs_stay() {
+async fn what_windows_needs_stays() {
     let bench = Bench::new().await;
-    bench
-        .refused("RUN rd /s /q C:\\Windows")
-        .names(&["Dockerfile:3: ", "cannot be deleted: Windows needs it"]);
+    for line in [
+        r"rd /s /q C:\Windows",
+        r"del C:\Windows\System32\config\SOFTWARE",
+    ] {
+        bench
+            .refused(&format!("RUN {line}"))
+            .names(&["Dockerfile:3: ", "cannot be deleted: Windows needs it"]);
+    }
+    let copy = "COPY a.txt C:/Windows/System32/config/SOFTWARE";
+    let done = bench.build(copy).failure();
+    let printed = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert_contains!(printed, "is a file of the registry");
     for (line, key) in [
         (
             r"reg delete HKLM\SYSTEM\CurrentControlSet /f",

@@ -46,7 +46,6 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
             plan.user_warning(),
             plan.shim_warning(),
             plan.control_set_warning(),
-            plan.hive_file_warning(),
         ];
         let of_contents = of_contents.into_iter().flatten();
         plan.warnings.iter().cloned().chain(of_contents)

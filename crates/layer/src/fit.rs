@@ -245,7 +245,7 @@ fn child_kind(content: &EntryContent) -> ChildKind {
     }
 }
 
-/// Refuses entries that replace or delete a folder that every Windows has and needs.
+/// Refuses entries that replace or delete a folder or file that every Windows has and needs.
 fn check_essential(files: &[LayerEntry]) -> Result<(), LayerError> {
     for entry in files {
         let wanted = match entry.content {
@@ -257,8 +257,13 @@ fn check_essential(files: &[LayerEntry]) -> Result<(), LayerError> {
         if let Ok(path) = format!("/{}", entry.path.as_str()).parse::<ImagePath>()
             && path.is_essential()
         {
+            let why = if path.is_hive() {
+                "a file of the registry: change its keys with [[registry]] or reg"
+            } else {
+                "a folder that Windows needs"
+            };
             return Err(LayerError::Refused(format!(
-                "{path} would be {wanted} in the image: it is a folder that Windows needs"
+                "{path} would be {wanted} in the image: it is {why}"
             )));
         }
     }

@@ -134,24 +134,6 @@ impl Plan {
             r"HKLM\SYSTEM\{other} has no effect: a container has only ControlSet001; write CurrentControlSet"
         ))
     }
-
-    /// A warning if it writes a file of Windows' registry, whose changes a layer has elsewhere.
-    pub fn hive_file_warning(&self) -> Option<String> {
-        const FOLDER: &str = r"C:\Windows\System32\config\";
-        const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
-        let is_hive = |path: &str| {
-            let (folder, name) = path.split_at_checked(FOLDER.len()).unwrap_or_default();
-            folder.eq_ignore_ascii_case(FOLDER)
-                && HIVES.iter().any(|hive| name.eq_ignore_ascii_case(hive))
-        };
-        let entries = self.entries_by_layer().flatten();
-        let path = entries
-            .map(|entry| entry.path.to_string())
-            .find(|path| is_hive(path))?;
-        Some(format!(
-            "{path} is a file of the registry: a copy has no effect, or damages the base's keys; change keys with [[registry]] or reg"
-        ))
-    }
 }
 
 /// `ControlSet002` of a key in it, or the like.

@@ -58,13 +58,6 @@ fn what_containers_do_not_have_is_a_warning() {
     }
     let warning = of_key("controlset002").unwrap();
     assert!(warning.contains("controlset002 ") && warning.contains("CurrentControlSet"));
-    let of_file = |path: &str| {
-        let body = format!("[[files]]\ncontent = 'x'\nto = '{path}'");
-        plan(&body).unwrap().hive_file_warning()
-    };
-    assert_eq!(of_file(r"C:\Windows\System32\config\SOFTWARE.txt"), None);
-    let warning = of_file(r"C:\windows\system32\config\Software").unwrap();
-    assert!(warning.contains(r"config\Software ") && warning.contains("[[registry]]"));
     let of_user = |user: &str, is_windows: bool| {
         let mut plan = plan(&format!("user = '{user}'")).unwrap();
         plan.base.os_version = plan.base.os_version.filter(|_| is_windows);

@@ -124,12 +124,30 @@ const ESSENTIAL_FOLDERS: [&str; 7] = [
     "Windows/System32/drivers",
 ];
 
+/// Files of the registry. Layers change their keys elsewhere: a copy has no effect, or damages those
+/// of the base.
+pub const HIVES: [&str; 5] = [
+    "Windows/System32/config/DEFAULT",
+    "Windows/System32/config/SAM",
+    "Windows/System32/config/SECURITY",
+    "Windows/System32/config/SOFTWARE",
+    "Windows/System32/config/SYSTEM",
+];
+
 impl ImagePath {
-    /// Returns true if it is a folder without which Windows does not run.
+    /// Returns true if it is a folder without which Windows does not run, or one of [`HIVES`].
     pub fn is_essential(&self) -> bool {
+        self.is_one_of(&ESSENTIAL_FOLDERS) || self.is_hive()
+    }
+
+    /// Returns true if it is one of [`HIVES`].
+    pub fn is_hive(&self) -> bool {
+        self.is_one_of(&HIVES)
+    }
+
+    fn is_one_of(&self, paths: &[&str]) -> bool {
         let own = self.components.join("/");
-        let mut folders = ESSENTIAL_FOLDERS.iter();
-        folders.any(|folder| folder.eq_ignore_ascii_case(&own))
+        paths.iter().any(|path| path.eq_ignore_ascii_case(&own))
     }
 
     /// Returns true if it is one of [`TOP_FOLDERS`] or inside one.

@@ -130,16 +130,20 @@ fn what_another_user_makes_belongs_to_it() {
 }
 
 #[test]
-fn folders_that_windows_needs_are_neither_replaced_nor_deleted() {
+fn what_windows_needs_is_neither_replaced_nor_deleted() {
     for inside in [&base() as &dyn BaseContents, &UnknownBase] {
-        for text in ["windows", "Windows/System32", "Users"] {
+        for (text, why) in [
+            ("windows", "a folder that Windows needs"),
+            ("Windows/System32", "a folder that Windows needs"),
+            ("Users", "a folder that Windows needs"),
+            ("windows/system32/config/Software", "[[registry]] or reg"),
+        ] {
             let mut replaced = Layer::new(0);
             replaced.file(path(text), ContentSource::Bytes("x".into()));
             let mut deleted = Layer::new(0);
             deleted.delete(path(text));
             for mut layer in [replaced, deleted] {
                 let error = layer.fit_to_base(inside).unwrap_err().to_string();
-                let why = "a folder that Windows needs";
                 assert!(error.ends_with(why), "{text}: {error}");
             }
         }
