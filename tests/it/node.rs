@@ -353,6 +353,7 @@ fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start(
         "'--config', $draft, 'config', 'dump'",
         "Save-Config 'containerd'",
         "Assert-Containerd",
+        "Set-Pinned $Image.Pause",
     ];
     assert_in_order(function(&text, "Set-Containerd("), &steps);
     // A dependent service that does not start would undo settings that work.
@@ -361,6 +362,20 @@ fn containerd_reads_a_draft_and_gets_its_old_settings_back_if_it_does_not_start(
         restart,
         &["Stop-Service", "Start-Service", "Start-Dependent"],
     );
+}
+
+/// The kubelet would remove it: containerd before 2.0 pins only what it pulls itself.
+#[test]
+fn the_pause_image_is_pinned_if_the_node_has_it() {
+    let text = any_script();
+    let steps = [
+        "$PSCmdlet.ShouldProcess(",
+        "'ls', '-q'",
+        "-notcontains $Image) { return }",
+        "'label', $Image",
+        "'io.cri-containerd.pinned=pinned'",
+    ];
+    assert_in_order(function(&text, "Set-Pinned("), &steps);
 }
 
 /// containerd takes credentials beside its `config_path`.

@@ -368,6 +368,15 @@ function Invoke-Pull([string]$Image, [string]$Program, [string[]]$Arguments) {
     }
 }
 
+# Keeps the pause image when the kubelet removes unused images: pods do not count as its users, and containerd before
+# 2.0 pins only what it pulls itself.
+function Set-Pinned([string]$Image, [string]$Control) {
+    if (-not $PSCmdlet.ShouldProcess($Image, 'pin')) { return }
+    $images = @('--namespace', 'k8s.io', 'images')
+    if (@(Invoke-Native $Control ($images + 'ls', '-q')) -notcontains $Image) { return }
+    Invoke-Native $Control ($images + 'label', $Image, 'io.cri-containerd.pinned=pinned') | Out-Null
+}
+
 # Waits until containerd answers, and fails if its plugin cri does not load.
 function Assert-Containerd([hashtable]$Containerd) {
     $cri = @()
@@ -421,6 +430,7 @@ function Set-Containerd([hashtable]$Image) {
         }
     }
     Save-Config 'containerd' $containerd.Config ($lines -join $containerd.Break) $check { Assert-Containerd $containerd }
+    Set-Pinned $Image.Pause $containerd.Control
 }
 
 # Docker's settings with these registries added to the insecure ones.
