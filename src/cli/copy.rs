@@ -96,7 +96,8 @@ struct CopyArgs {
     /// Add the images to the index of the target's tag, as `build --join` does
     #[arg(long, conflicts_with = "replace")]
     join: bool,
-    /// Remove entries of the target's tag for other platforms and Windows builds
+    /// Remove entries of the target's tag for other platforms and Windows builds, and signatures of
+    /// the target under cosign's tags
     #[arg(long)]
     replace: bool,
     /// Do not copy attached artifacts: SBOMs, provenance, signatures
@@ -304,7 +305,8 @@ impl ImageCopy {
             }
         };
         let sink = Sink::create(&target, registry).await?;
-        let copier = Copier::new(registry.clone(), Arc::clone(progress), JOBS);
+        let mut copier = Copier::new(registry.clone(), Arc::clone(progress), JOBS);
+        copier.replace = self.existing == TagPolicy::Replace;
         let tag = target.tag().filter(|_| !joins);
         let mut report = copier.copy(&plan, source, &sink, tag).await?;
         let mut kept = Vec::new();

@@ -76,7 +76,7 @@ pub(super) struct Mirror {
     /// Manifest format in the target registry [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
-    /// Replace a tag even if that removes images of other platforms or Windows builds
+    /// Replace a tag even if that removes images of other platforms or Windows builds, or signatures
     #[arg(long, hide_short_help = true)]
     replace: bool,
     /// Do not index the files and registry keys of Windows images
@@ -158,6 +158,7 @@ impl Mirror {
             jobs: self.jobs,
             dry_run: self.dry_run,
             manifest_format: self.manifest_format,
+            replace: self.replace,
             with_referrers: !self.no_referrers,
         };
         let library = session.cache.facts_provider(&registry, &progress);

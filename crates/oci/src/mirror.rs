@@ -80,6 +80,8 @@ pub struct MirrorOptions {
     pub dry_run: bool,
     /// The format of manifests; `None` keeps the source's.
     pub manifest_format: Option<ManifestFormat>,
+    /// True to replace tags of the target whatever others published under them.
+    pub replace: bool,
     /// True if artifacts attached to images are copied too.
     pub with_referrers: bool,
 }
@@ -91,6 +93,7 @@ impl Default for MirrorOptions {
             jobs: 6,
             dry_run: false,
             manifest_format: None,
+            replace: false,
             with_referrers: true,
         }
     }
@@ -216,6 +219,7 @@ pub async fn mirror(
     let companion = companion.filter(|_| !options.dry_run);
     let mut copier = Copier::new(registry.clone(), progress, options.jobs);
     copier.dry_run = options.dry_run;
+    copier.replace = options.replace;
     copier.watcher = companion.clone().map(|it| it as Arc<dyn Watcher>);
     let mirror = Mirror {
         registry,

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg_demo::DemoRegistry;
-use wincimg_oci::document::{Artifact, Descriptor, sha256};
+use wincimg_oci::document::{Artifact, Descriptor, Digest, sha256};
 use wincimg_oci::remote::Repository;
 use wincimg_testkit::docker_registry::DockerRegistry;
 use wincimg_testkit::layout::json_in;
 use wincimg_testkit::proxy::{FaultProxy, ProxiedRequest, ProxyFault};
-use wincimg_testkit::put;
+use wincimg_testkit::{options, put, repository};
 
 use crate::failure::{Fails, line, says};
 use crate::site::{Site, block_on, json_of, stderr};
@@ -44,26 +44,36 @@ fn signed_image(site: &Site) -> (String, Value) {
         let kind = "application/vnd.cncf.notary.signature";
         let signed = Artifact::new(kind, &about, vec![signature], BTreeMap::new()).unwrap();
         place.attach(&signed).await.unwrap();
-        cosign(&place, image["digest"].as_str().unwrap()).await;
+        cosign(&place, image["digest"].as_str().unwrap(), &[1]).await;
     });
     (image["reference"].as_str().unwrap().to_owned(), built)
 }
 
-async fn cosign(place: &Repository, image: &str) {
+/// Sets the tag of an image's signatures, as cosign does: of one payload, with other annotations.
+async fn cosign(place: &Repository, image: &str, signatures: &[u8]) -> Digest {
     let layer = put(place, &Bytes::from_static(b"payload")).await;
     let config = put(place, &Bytes::from_static(b"{}")).await;
+    let layers = signatures.iter().map(|signature| {
+        json!({"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json",
+            "digest": layer.digest.to_string(), "size": layer.size,
+            "annotations": {"dev.cosignproject.cosign/signature": signature.to_string()}})
+    });
     let manifest = json!({
         "schemaVersion": 2, "mediaType": MANIFEST,
         "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
             "digest": config.digest.to_string(), "size": config.size},
-        "layers": [{"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json",
-            "digest": layer.digest.to_string(), "size": layer.size}],
+        "layers": layers.collect::<Vec<_>>(),
     });
-    let tag = format!("{}.sig", image.replace(':', "-"));
-    place
-        .put_manifest(&tag, MANIFEST, manifest.to_string().into())
-        .await
-        .unwrap();
+    let manifest = Bytes::from(manifest.to_string());
+    let digest = sha256(&manifest);
+    let tag = signature_tag(image);
+    let put = place.put_manifest(&tag, MANIFEST, manifest);
+    put.await.unwrap();
+    digest
+}
+
+fn signature_tag(image: &str) -> String {
+    format!("{}.sig", image.replace(':', "-"))
 }
 
 /// The outcomes, by kind.
@@ -134,12 +144,60 @@ fn a_copy_has_all_attached_documents_and_signatures_too() {
     let place = site.repository("promoted");
     block_on(async {
         let image = built["digest"].as_str().unwrap();
-        let tag = format!("{}.sig", image.replace(':', "-"));
+        let tag = signature_tag(image);
         assert!(place.find_manifest(&tag).await.unwrap().is_some());
         let bill = built["documents"][0]["digest"].as_str().unwrap();
         let signatures = place.referrers(&bill.parse().unwrap(), None).await;
         assert_eq!(signatures.unwrap().len(), 1);
     });
+}
+
+#[test]
+fn signatures_of_a_copy_are_kept_unless_all_are_in_the_source() {
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    let digest = built["images"][0]["digest"].as_str().unwrap();
+    let there = format!("{}/promoted:1", site.host());
+    let copy = |more: &[&str]| {
+        let mut command = site.with_no_bases(&["copy", &image, &there]);
+        command.args(more).tells(0)
+    };
+    copy(&[]);
+    let (source, target) = (site.repository("pause"), site.repository("promoted"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sign =
+        |place: &Repository, signatures: &[u8]| runtime.block_on(cosign(place, digest, signatures));
+    let in_target = || {
+        let tag = signature_tag(digest);
+        let found = runtime.block_on(target.head_manifest(&tag));
+        found.unwrap().unwrap().digest
+    };
+    let own = sign(&target, &[1, 2]);
+    let printed = copy(&[]);
+    assert_contains!(printed, "warning: sig attached to", digest, "--replace");
+    assert_eq!(in_target(), own);
+    let newer = sign(&source, &[1, 2, 3]);
+    assert!(!copy(&[]).contains("--replace"));
+    assert_eq!(in_target(), newer);
+
+    sign(&target, &[4]);
+    copy(&["--replace"]);
+    assert_eq!(in_target(), newer);
+    let other = DemoRegistry::start().unwrap();
+    let host = other.host();
+    sign(
+        &repository(options(&host), &format!("{host}/pause")),
+        &[1, 4],
+    );
+    let outcome = |more: &[&str]| {
+        let (report, output) = mirror(&site, &image, &host, more);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let outcomes = outcomes(&report);
+        let (_, outcome) = outcomes.iter().find(|(kind, _)| *kind == "sig").unwrap();
+        (*outcome).to_owned()
+    };
+    assert_eq!(outcome(&[]), "left");
+    assert_eq!(outcome(&["--replace"]), "copied");
 }
 
 /// A registry that cleans up may keep a list of thousands of documents that it deleted.
@@ -193,7 +251,7 @@ fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported(
     let place = site.repository("pause");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        cosign(&place, bill).await;
+        cosign(&place, bill, &[1]).await;
         let raw = place.get_manifest(bill).await.unwrap();
         let mut about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
         for _ in 0..6 {
@@ -216,7 +274,7 @@ fn signatures_of_documents_under_cosigns_tags_are_copied_and_deep_ones_reported(
         assert_eq!(warnings, usize::from(words[0] == "copy"), "{words:?}");
     }
     let place = site.repository("promoted");
-    let tag = format!("{}.sig", bill.replace(':', "-"));
+    let tag = signature_tag(bill);
     let found = runtime.block_on(place.find_manifest(&tag)).unwrap();
     assert!(found.is_some());
 }

@@ -20,6 +20,8 @@ use crate::store::{Sink, Source, StoreError};
 /// any number of them.
 const DEPTH: usize = 6;
 const IN_ARCHIVE: &str = "a docker-archive cannot contain it";
+const IN_TARGET: &str =
+    "the target has one with content that the source's lacks: add --replace to replace it";
 const TOO_DEEP: &str = "it is more than 6 documents away from the image";
 
 /// An artifact attached to an image, and its outcome.
@@ -47,7 +49,8 @@ pub enum ReferrerOutcome {
     Present,
     /// It was copied, or would be.
     Copied,
-    /// It was not copied because the image changed, or for the stated problem.
+    /// It was not copied because the image changed, or for the stated problem, such as that others
+    /// would be lost.
     Left,
     /// It could not be copied.
     Failed,
@@ -225,8 +228,13 @@ impl ReferrerCopier<'_> {
             };
             // Anybody may set such a tag, even to the manifest that it is about.
             let is_new = digest.as_ref().is_some_and(|it| !is_reported(it, reports));
-            reports.push(report(about, suffix.to_owned(), digest.as_ref(), done));
-            if let Some(digest) = digest.filter(|_| is_new) {
+            let mut reported = report(about, suffix.to_owned(), digest.as_ref(), done);
+            let is_left = reported.outcome == ReferrerOutcome::Left;
+            if is_left {
+                reported.problem = Some(IN_TARGET.to_owned());
+            }
+            reports.push(reported);
+            if let Some(digest) = digest.filter(|_| is_new && !is_left) {
                 self.copy_referrers_of(&digest, depth + 1, reports).await;
             }
         }
@@ -302,19 +310,40 @@ impl ReferrerCopier<'_> {
         }
     }
 
-    /// Copies the document under a tag, if the tag exists.
+    /// Copies the document under a tag, if the tag exists. Content that only the target has, such as
+    /// signatures of the copy, is kept.
     async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, StoreError> {
         let (source, sink) = (self.source, self.sink);
         let Some(digest) = source.head(tag).await? else {
             return Ok(None);
         };
-        if self.find_in_target(tag).await?.as_ref() == Some(&digest) {
+        let standing = self.find_in_target(tag).await?;
+        if standing.as_ref() == Some(&digest) {
             return Ok(Some((digest, ReferrerOutcome::Present)));
         }
         let options = CopyOptions::default();
         let plan = CopyPlan::new(source, Some(digest.as_ref()), &options).await?;
+        if let Some(standing) = standing.filter(|_| !self.copier.replace)
+            && !self.is_older(&standing, &plan.root).await?
+        {
+            return Ok(Some((digest, ReferrerOutcome::Left)));
+        }
         self.copier.copy(&plan, source, sink, Some(tag)).await?;
         Ok(Some((digest, ReferrerOutcome::Copied)))
+    }
+
+    /// Returns true if a document of the target has no other layers than a new one. Cosign adds a
+    /// layer for each signature, whose annotations alone may tell it from others.
+    async fn is_older(&self, standing: &Digest, new: &Document) -> Result<bool, StoreError> {
+        let Some(target) = &self.target else {
+            return Ok(true);
+        };
+        let standing = target.resolve(Some(standing.as_ref())).await?;
+        let (Document::Manifest(standing), Document::Manifest(new)) = (&standing, new) else {
+            return Ok(false);
+        };
+        let mut layers = standing.layers.iter();
+        Ok(layers.all(|layer| new.layers.contains(layer)))
     }
 }
 

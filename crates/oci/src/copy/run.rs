@@ -41,6 +41,8 @@ pub struct Copier {
     transfers: Semaphore,
     /// Only checks, and reports what a run would do.
     pub(crate) dry_run: bool,
+    /// Replaces tags of the target whatever others published under them.
+    pub replace: bool,
     neighbours: MountSources,
     /// An observer of the copied bytes.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
@@ -109,6 +111,7 @@ impl Copier {
             progress,
             transfers: Semaphore::new(jobs.max(1)),
             dry_run: false,
+            replace: false,
             neighbours: MountSources::default(),
             watcher: None,
             placed: Mutex::default(),
