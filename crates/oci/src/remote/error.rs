@@ -111,7 +111,7 @@ pub enum RegistryError {
     },
     /// The registry rejects manifests of this type.
     #[error("{repository} does not accept manifests of type {media_type}")]
-    #[diagnose(code = "registry/manifest-format", hint = Some(other_format(media_type).to_owned()))]
+    #[diagnose(code = "registry/manifest-format", hint = Some(other_format(media_type)))]
     Manifest {
         /// The repository.
         repository: String,
@@ -330,15 +330,15 @@ fn access_hint(host: &str, is_known: bool, flags: &str) -> String {
     }
 }
 
-fn other_format(media_type: &str) -> &'static str {
-    match ManifestFormat::from_media_type(media_type) {
-        ManifestFormat::Oci => {
-            "use Docker's format: `wincimg build IMAGE --manifest-format docker`, or for an image that exists `wincimg copy SRC DST --manifest-format docker`"
-        }
-        ManifestFormat::Docker => {
-            "use OCI's format: `wincimg build IMAGE --manifest-format oci`, or for an image that exists `wincimg copy SRC DST --manifest-format oci`"
-        }
-    }
+fn other_format(media_type: &str) -> String {
+    let (name, flag) = match ManifestFormat::from_media_type(media_type) {
+        ManifestFormat::Oci => ("Docker", "docker"),
+        ManifestFormat::Docker => ("OCI", "oci"),
+    };
+    format!(
+        "to publish it in {name}'s format, add --manifest-format {flag} (build, copy, push, \
+         image mirror)"
+    )
 }
 
 /// Returns a hint specific to registries.
