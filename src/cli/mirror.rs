@@ -1,5 +1,6 @@
 //! `wincimg image mirror`: copies images with all layers to another registry.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ use super::referrers::{not_copied, report_referrers};
 use super::registry_args::BaseRegistryArgs;
 use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
 use crate::report::extended;
-use wincimg_oci::document::ManifestFormat;
+use wincimg_oci::document::{Digest, ManifestFormat};
 
 /// Copy images with all layers to your own registry
 #[derive(Debug, Args)]
@@ -153,12 +154,13 @@ impl Mirror {
         let wanted = self.wanted_images(session)?;
         let progress = display(session);
         let registry = self.connection.registry.connect_with(progress.clone())?;
-        let options = MirrorOptions {
+        let mut options = MirrorOptions {
             platforms: self.platforms(),
             jobs: self.jobs,
             dry_run: self.dry_run,
             manifest_format: self.manifest_format,
             replace: self.replace,
+            checked: HashMap::new(),
             with_referrers: !self.no_referrers,
         };
         let library = session.cache.facts_provider(&registry, &progress);
@@ -173,7 +175,8 @@ impl Mirror {
             Vec::new()
         };
         let (report, missing) = registry_args::run(async {
-            let (images, missing) = self.resolve(&registry, &wanted, &hosts, session).await?;
+            let resolving = self.resolve(&registry, &wanted, &hosts, session, &mut options.checked);
+            let (images, missing) = resolving.await?;
             let mirroring = mirror(&registry, &images, &self.to, &options, facts, progress);
             Ok((mirroring.await?, missing))
         })?;
@@ -229,12 +232,14 @@ impl Mirror {
     }
 
     /// The images to copy, and the base images that do not exist: one for each build of the hosts.
+    /// Adds the digests of the checked tags.
     async fn resolve(
         &self,
         registry: &RegistryClient,
         wanted: &[MirrorImage],
         hosts: &[HostBuild],
         session: &Session,
+        checked: &mut HashMap<String, Option<Digest>>,
     ) -> Result<(Vec<MirrorSource>, Vec<MissingBase>), Failure> {
         let (mut images, mut missing) = (Vec::new(), Vec::new());
         for image in wanted {
@@ -257,10 +262,13 @@ impl Mirror {
         if !self.replace {
             let checks = images.iter().map(|image| self.check_tag(registry, image));
             let checks = join_all(checks).await;
-            let checked = std::mem::take(&mut images).into_iter().zip(checks);
-            for (image, check) in checked {
+            let checks = std::mem::take(&mut images).into_iter().zip(checks);
+            for (image, check) in checks {
                 match check {
-                    Ok(()) => images.push(image),
+                    Ok(tag) => {
+                        checked.extend(tag);
+                        images.push(image);
+                    }
                     Err(failure) => missing.push(MissingBase {
                         name: image.image.to_string(),
                         host: None,
@@ -323,25 +331,28 @@ impl Mirror {
 
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
     /// does. A mirror that cannot be reached is an error here, because past the time limit the source
-    /// would be blamed. Other problems are those of mirroring the image.
+    /// would be blamed. Other problems are those of mirroring the image. Returns the tag and its digest.
     async fn check_tag(
         &self,
         registry: &RegistryClient,
         source: &MirrorSource,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<(String, Option<Digest>)>, Failure> {
         let target = mirrored_name(&self.to, source)?;
         let image = &source.image;
         let repository = registry.repository(&target);
         let Some(tag) = target.tag() else {
-            return Ok(());
+            return Ok(None);
         };
-        match repository.head_manifest(tag).await.map_err(Failure::from) {
-            Ok(Some(_)) => {}
+        let name = format!("{repository}:{tag}");
+        let standing = match repository.head_manifest(tag).await.map_err(Failure::from) {
+            Ok(Some(found)) => found.digest,
+            Ok(None) => return Ok(Some((name, None))),
             Err(failure) if failure.is_unreachable() || failure.is_time_limit() => {
                 return Err(failure);
             }
-            Ok(None) | Err(_) => return Ok(()),
-        }
+            Err(_) => return Ok(None),
+        };
+        let standing = Some((name, Some(standing)));
         let source = Source::Registry(registry.repository(image));
         let options = CopyOptions {
             platforms: self.platforms(),
@@ -349,7 +360,7 @@ impl Mirror {
         };
         let wanted = image.digest().or(image.tag());
         let Ok(plan) = CopyPlan::new(&source, wanted, &options).await else {
-            return Ok(());
+            return Ok(standing);
         };
         let target = Location::Registry(target.clone());
         let checked = check_overwrite(&target, &source, &plan, registry).await;
@@ -358,7 +369,8 @@ impl Mirror {
                 "mirror them, too, with --platform or --all-platforms, or add --replace to \
                  remove them",
             )
-        })
+        })?;
+        Ok(standing)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Mirroring with faults: other images continue, and nothing is published too early.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -7,7 +8,8 @@ use axum::routing::get;
 use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan};
-use wincimg_oci::document::{ManifestFormat, media_type};
+use wincimg_oci::document::{Digest, ManifestFormat, media_type};
+use wincimg_oci::mirror::MirrorOptions;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
 use wincimg_testkit::docker_registry::DockerRegistry;
@@ -103,6 +105,41 @@ async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on()
     let published: Vec<_> = manifests.iter().map(|passed| &passed.path).collect();
     assert_eq!(published.len(), 3, "{published:?}");
     assert!(published[2].ends_with("/manifests/1809"), "{published:?}");
+}
+
+/// As where a mirror of other platforms ended during the copy.
+#[test]
+async fn a_tag_that_others_published_meanwhile_is_not_replaced() {
+    let is_check = |passed: &ProxiedRequest| {
+        passed.method == "HEAD" && passed.path.ends_with("/mcr/app/manifests/1")
+    };
+    let absent = ProxyFault::Answer(404, Vec::new(), String::new());
+    let world = MirrorFixture::with_rule(first(1, is_check, absent)).await;
+    let [theirs, ours] = [(OLD, 1), (NEW, 2)]
+        .map(|(version, seed)| StandIn::new(ManifestFormat::Oci, version, &[(5_000, seed)]));
+    let name = format!("{}/mcr/app:1", world.proxy.host());
+    let target = world.registry.repository(&parse_reference(&name).unwrap());
+    theirs.put(&Sink::Registry(target), Some("1")).await;
+    ours.put(&world.sink("app:1"), Some("1")).await;
+    let contend = async |options: &MirrorOptions| {
+        let report = world.mirror(&[world.image("app:1")], options).await;
+        let error = report.images[0].error.as_ref();
+        assert_eq!(error.map(|it| it.diagnosis().code), Some("tag/contended"));
+        let standing = world.mirrored("mcr/app:1").await;
+        assert_eq!(standing.digest(), theirs.document().digest());
+    };
+    contend(&whole()).await;
+    // The copy of another image may have taken hours since the check.
+    let checked = |digest: Option<Digest>| MirrorOptions {
+        checked: HashMap::from([(name.clone(), digest)]),
+        ..whole()
+    };
+    contend(&checked(None)).await;
+    let known = checked(Some(theirs.document().digest().clone()));
+    let report = world.mirror(&[world.image("app:1")], &known).await;
+    assert_eq!(report.totals.failed_images, 0, "{report:?}");
+    let standing = world.mirrored("mcr/app:1").await;
+    assert_eq!(standing.digest(), ours.document().digest());
 }
 
 /// As where another client that pushes the same blob has not finished.

@@ -20,7 +20,7 @@ use super::copy::{
     BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter, ReferrerReport,
     Watcher,
 };
-use super::document::ManifestFormat;
+use super::document::{Digest, ManifestFormat};
 use super::prefix::RegistryPrefix;
 use super::reference::{Reference, repository_of};
 use super::remote::{RegistryClient, Repository};
@@ -82,6 +82,9 @@ pub struct MirrorOptions {
     pub manifest_format: Option<ManifestFormat>,
     /// True to replace tags of the target whatever others published under them.
     pub replace: bool,
+    /// Digests of tags of the target when they were checked, by name (`HOST/NAME:TAG`): an image is not
+    /// published if others published its tag since.
+    pub checked: HashMap<String, Option<Digest>>,
     /// True if artifacts attached to images are copied too.
     pub with_referrers: bool,
 }
@@ -94,6 +97,7 @@ impl Default for MirrorOptions {
             dry_run: false,
             manifest_format: None,
             replace: false,
+            checked: HashMap::new(),
             with_referrers: true,
         }
     }
@@ -220,6 +224,7 @@ pub async fn mirror(
     let mut copier = Copier::new(registry.clone(), progress, options.jobs);
     copier.dry_run = options.dry_run;
     copier.replace = options.replace;
+    copier.checked.clone_from(&options.checked);
     copier.watcher = companion.clone().map(|it| it as Arc<dyn Watcher>);
     let mirror = Mirror {
         registry,

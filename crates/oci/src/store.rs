@@ -444,19 +444,20 @@ impl Sink {
         })
     }
 
-    /// Returns true if the tag, or else the digest, already refers to this document. Only true for
-    /// registries, which guarantee that all referenced content exists.
-    pub(super) async fn is_published(
-        &self,
-        document: &Document,
-        tag: Option<&str>,
-    ) -> Result<bool, StoreError> {
+    /// Returns the digest that a tag or digest refers to in a registry, which guarantees that all
+    /// referenced content exists; `None` for other stores.
+    pub(super) async fn published(&self, which: &str) -> Result<Option<Digest>, StoreError> {
         let Self::Registry(repository) = self else {
-            return Ok(false);
+            return Ok(None);
         };
+        let published = repository.head_manifest(which).await?;
+        Ok(published.map(|published| published.digest))
+    }
+
+    /// Returns true if a registry has this document.
+    pub(super) async fn is_published(&self, document: &Document) -> Result<bool, StoreError> {
         let digest = document.digest();
-        let published = repository.head_manifest(tag.unwrap_or(digest.as_ref()));
-        Ok(published.await?.is_some_and(|it| it.digest == *digest))
+        Ok(self.published(digest.as_ref()).await?.as_ref() == Some(digest))
     }
 
     /// Returns true if the store has the complete blob.
@@ -508,7 +509,7 @@ impl Sink {
     pub async fn put_document(&self, document: &Document) -> Result<(), StoreError> {
         match self {
             Self::Registry(_) => {
-                if !self.is_published(document, None).await? {
+                if !self.is_published(document).await? {
                     self.publish(document, None).await?;
                 }
             }

@@ -48,11 +48,14 @@ impl<'a> DestinationWriter<'a> {
         format: Option<ManifestFormat>,
         sink: &'a Sink,
     ) -> Self {
+        let mut copier = Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS);
+        // A build checks its tags itself.
+        copier.replace = true;
         Self {
             registry,
             format,
             sink,
-            copier: Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS),
+            copier,
             complete: watch::Sender::new(0),
             progress,
         }

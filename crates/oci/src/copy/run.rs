@@ -43,6 +43,9 @@ pub struct Copier {
     pub(crate) dry_run: bool,
     /// Replaces tags of the target whatever others published under them.
     pub replace: bool,
+    /// Digests of tags of the target when they were checked, by name: an image may wait for others
+    /// before it is copied.
+    pub(crate) checked: HashMap<String, Option<Digest>>,
     neighbours: MountSources,
     /// An observer of the copied bytes.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
@@ -112,6 +115,7 @@ impl Copier {
             transfers: Semaphore::new(jobs.max(1)),
             dry_run: false,
             replace: false,
+            checked: HashMap::new(),
             neighbours: MountSources::default(),
             watcher: None,
             placed: Mutex::default(),
@@ -127,10 +131,20 @@ impl Copier {
         sink: &Sink,
         tag: Option<&str>,
     ) -> Result<CopyReport, StoreError> {
-        let is_published = is_published(plan, sink, tag).await?;
+        let standing = match tag {
+            Some(tag) => sink.published(tag).await?,
+            None => None,
+        };
+        let is_published = match tag {
+            Some(_) => standing.as_ref() == Some(plan.root.digest()),
+            None => is_published(plan, sink).await?,
+        };
         let blobs = if is_published {
             self.all_present(plan, source, sink).await?
         } else {
+            let checked = tag.and_then(|tag| self.checked.get(&format!("{sink}:{tag}")));
+            let before = checked.unwrap_or(&standing).as_ref();
+            let tag = tag.map(|name| TargetTag { name, before });
             self.place(plan, source, sink, tag).await?
         };
         let is_there =
@@ -150,7 +164,7 @@ impl Copier {
         plan: &CopyPlan,
         source: &Source,
         sink: &Sink,
-        tag: Option<&str>,
+        tag: Option<TargetTag<'_>>,
     ) -> Result<Vec<BlobReport>, StoreError> {
         let blobs = self.ensure_blobs(plan, source, sink).await?;
         if self.dry_run {
@@ -158,7 +172,7 @@ impl Copier {
         }
         let parts: Vec<&Descriptor> = plan.blobs.iter().map(|blob| &blob.descriptor).collect();
         let mut attempts = 0;
-        while let Err(error) = publish(plan, sink, tag).await {
+        while let Err(error) = self.publish(plan, sink, tag).await {
             attempts += 1;
             let forgotten = self.forget_lost(error, attempts, &parts, sink).await;
             forgotten.map_err(|error| match error {
@@ -170,6 +184,28 @@ impl Copier {
             self.ensure_blobs(plan, source, sink).await?;
         }
         Ok(blobs)
+    }
+
+    /// Publishes the documents of a plan, children first.
+    async fn publish(
+        &self,
+        plan: &CopyPlan,
+        sink: &Sink,
+        tag: Option<TargetTag<'_>>,
+    ) -> Result<(), StoreError> {
+        for child in &plan.children {
+            sink.put_document(child).await?;
+        }
+        match &plan.root {
+            Document::Index(_) if plan.joins => Ok(()),
+            image if plan.joins => sink.put_document(image).await,
+            root => {
+                if let Some(tag) = tag.filter(|_| !self.replace) {
+                    tag.check_unchanged(sink, root.digest()).await?;
+                }
+                sink.publish(root, tag.map(|tag| tag.name)).await
+            }
+        }
     }
 
     /// Forgets that the sink has an image's blobs, for another attempt to publish it, if the last
@@ -402,29 +438,40 @@ impl Copier {
     }
 }
 
-/// Returns true if the sink already has what [`publish`] would publish.
-async fn is_published(plan: &CopyPlan, sink: &Sink, tag: Option<&str>) -> Result<bool, StoreError> {
+/// A tag to publish, with the digest that it had before the copy.
+#[derive(Clone, Copy)]
+struct TargetTag<'a> {
+    name: &'a str,
+    before: Option<&'a Digest>,
+}
+
+impl TargetTag<'_> {
+    /// Fails if others published the tag since, which the copy would remove. A registry cannot be
+    /// locked, so they still can until the next request.
+    async fn check_unchanged(&self, sink: &Sink, new: &Digest) -> Result<(), StoreError> {
+        let standing = sink.published(self.name).await?;
+        let known = [self.before, Some(new), None];
+        if known.contains(&standing.as_ref()) {
+            return Ok(());
+        }
+        let problem = format!("{sink}:{} was published by others meanwhile", self.name);
+        Err(Problem::new("tag/contended", problem)
+            .hint("run the same command again")
+            .into())
+    }
+}
+
+/// Returns true if the sink already has what a copy without a tag would publish.
+async fn is_published(plan: &CopyPlan, sink: &Sink) -> Result<bool, StoreError> {
     if !plan.joins || matches!(plan.root, Document::Manifest(_)) {
-        return sink.is_published(&plan.root, tag).await;
+        return sink.is_published(&plan.root).await;
     }
     for child in &plan.children {
-        if !sink.is_published(child, None).await? {
+        if !sink.is_published(child).await? {
             return Ok(false);
         }
     }
     Ok(true)
-}
-
-/// Publishes the documents of a plan, children first.
-async fn publish(plan: &CopyPlan, sink: &Sink, tag: Option<&str>) -> Result<(), StoreError> {
-    for child in &plan.children {
-        sink.put_document(child).await?;
-    }
-    match &plan.root {
-        Document::Index(_) if plan.joins => Ok(()),
-        image if plan.joins => sink.put_document(image).await,
-        root => sink.publish(root, tag).await,
-    }
 }
 
 /// Returns true if the sink has the blob; a positive answer is remembered.
