@@ -249,6 +249,20 @@ fn an_update_that_breaks_something_is_named_with_its_fix() {
 }
 
 #[test]
+fn a_hotpatch_is_named_with_what_all_hosts_install() {
+    let setup = CatalogSetup::new();
+    let resolved = setup.run(&["resolve", "KB5052105"]).assert_code(0);
+    assert_contains!(
+        resolved.stderr, "warning: KB5052105", "KB5051987 (26100.3194"
+    );
+    // The catalog of the test does not have it.
+    let script = setup.run_with_catalog(&["script", "26100.3107"]);
+    assert_contains!(script.assert_code(1).stderr, "KB5051987 (26100.3194");
+    let other = setup.run(&["resolve", "26100.3194"]).assert_code(0);
+    assert!(!other.stderr.contains("hotpatch"), "{}", other.stderr);
+}
+
+#[test]
 fn a_damaged_cache_is_reported_and_not_used() {
     let setup = CatalogSetup::new();
     let cache = setup.folder.path().join("cache/wincimg");

@@ -10,9 +10,7 @@ use wincimg_catalog::{
 };
 
 use super::CatalogArgs;
-use super::update_args::{
-    CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of_known_issue,
-};
+use super::update_args::{CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of};
 use crate::cli::http_args::HttpArgs;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
@@ -54,7 +52,7 @@ impl Fetch {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
-        warn_of_known_issue(kb, session);
+        warn_of(kb, known.as_ref(), updates, session);
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let flags = self.catalog.flags(&self.http);

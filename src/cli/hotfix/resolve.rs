@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use wincimg_windows::update::Update;
 
-use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of_known_issue};
+use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of};
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::or_dash;
 use crate::cli::updates::RefreshArgs;
@@ -38,15 +38,16 @@ impl Resolve {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         match self.what.find(updates)? {
-            UpdateLookup::Found(updates) => {
-                let answer = || found(&updates);
+            UpdateLookup::Found(installed) => {
+                let answer = || found(&installed);
                 self.format.print(answer, |out| {
-                    updates
+                    installed
                         .iter()
                         .try_for_each(|update| write_update(update, out))
                 })?;
-                if let Some(kb) = updates.last().and_then(|update| update.kb) {
-                    warn_of_known_issue(kb, session);
+                let newest = installed.last();
+                if let Some(kb) = newest.and_then(|update| update.kb) {
+                    warn_of(kb, newest, updates, session);
                 }
                 Ok(CommandOutcome::Yes)
             }

@@ -10,9 +10,7 @@ use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
 
 use super::CatalogArgs;
-use super::update_args::{
-    CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of_known_issue,
-};
+use super::update_args::{CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of};
 use crate::cli::http_args::HttpArgs;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
@@ -76,7 +74,7 @@ impl MakeScript {
         };
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
-        warn_of_known_issue(kb, session);
+        warn_of(kb, known.as_ref(), updates, session);
         let update = match &self.files {
             Some(folder) => {
                 let known = known.map(|update| update.version());

@@ -9,7 +9,7 @@ use wincimg_catalog::{
 };
 use wincimg_common::shell::command_line;
 use wincimg_windows::release::ReleaseKind;
-use wincimg_windows::update::{Kb, Update, Updates};
+use wincimg_windows::update::{Kb, Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{prerequisite, release};
 
@@ -67,9 +67,28 @@ pub(super) enum UpdateLookup {
     UnknownArticle(Kb),
 }
 
-pub(super) fn warn_of_known_issue(kb: Kb, session: &Session) {
+/// Warns of a known issue of an update, and of a hotpatch, which ends on other hosts as not
+/// applicable.
+pub(super) fn warn_of(kb: Kb, known: Option<&Update>, updates: &Updates, session: &Session) {
     if kb.known_issue().is_some() {
         session.warn(kb.describe());
+    }
+    if let Some(hotpatch) = known.filter(|known| known.kind == UpdateKind::Hotpatch) {
+        let others = updates.first_reaching(hotpatch.version());
+        let others = others.map_or_else(String::new, |other| {
+            format!("; for all hosts: {}", shown(other))
+        });
+        session.warn(format_args!(
+            "{kb} is a hotpatch: only hosts that are enrolled and have its baseline install it{others}"
+        ));
+    }
+}
+
+fn shown(update: &Update) -> String {
+    let (version, date) = (update.version(), update.date);
+    match update.kb {
+        Some(kb) => format!("{kb} ({version}, {date})"),
+        None => format!("{version} of {date}"),
     }
 }
 
@@ -202,13 +221,6 @@ fn unknown_build(build: u32, updates: &Updates) -> Failure {
 impl RevisionGap {
     /// Error if no single update matches, with the command for the next one.
     pub(super) fn failure(&self, command: &str) -> Failure {
-        let shown = |update: &Update| {
-            let (version, date) = (update.version(), update.date);
-            match update.kb {
-                Some(kb) => format!("{kb} ({version}, {date})"),
-                None => format!("{version} of {date}"),
-            }
-        };
         let version = self.version;
         let place = match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
