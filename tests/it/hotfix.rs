@@ -430,6 +430,37 @@ fn files_on_a_share_are_copied_to_each_node() {
     assert!(!copied(r"C:\hotfix"));
 }
 
+/// Their sessions know nothing of -WhatIf.
+#[test]
+fn a_dry_run_changes_nothing_on_other_nodes() {
+    let (setup, _) = CatalogSetup::with_april_2020();
+    setup.fetch().assert_code(0);
+    let script = setup.run(&["script", "17763.1158", "--files", "out"]);
+    let script = script.assert_code(0).stdout;
+    let (_, nodes) = script.split_once("function Invoke-OnNodes(").unwrap();
+    let (nodes, _) = nodes.split_once("\n}\n").unwrap();
+    let has_line = |words: &[&str]| {
+        let mut lines = nodes.lines();
+        lines.any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    assert!(has_line(&["-ArgumentList $isDryRun -ScriptBlock {"]));
+    assert!(has_line(&[
+        "if (-not $IsDryRun) {",
+        "New-Item -ItemType Directory"
+    ]));
+    assert!(has_line(&["Remove-PSSession", "-WhatIf:$false"]));
+    let (before, _) = nodes.split_once("Copy-Item").unwrap();
+    let condition = before.lines().rev().nth(1).unwrap();
+    assert_contains!(condition, "if ($PSCmdlet.ShouldProcess($node");
+    // Nor is it a failure that the files are not there.
+    let (_, verified) = script.split_once("function Get-VerifiedFile(").unwrap();
+    let (before, _) = verified.split_once("throw ").unwrap();
+    assert_contains!(
+        before,
+        "if ($WhatIfPreference -and ($hotfix.Folder -like \"$own\\*\"))"
+    );
+}
+
 #[test]
 fn scripts_are_powershell_by_its_grammar() {
     let (setup, _) = CatalogSetup::with_april_2020();

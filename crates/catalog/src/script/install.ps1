@@ -48,6 +48,11 @@ function Get-VerifiedFile([hashtable]$File) {
         return
     }
     if (-not $File.ContainsKey('Url')) {
+        # With -WhatIf, -ComputerName copies nothing there.
+        if ($WhatIfPreference -and ($hotfix.Folder -like "$own\*")) {
+            Write-Step "$($File.Name) would be copied first"
+            return
+        }
         throw "$path is missing or differs from the file that the Update Catalog lists; pass its folder with -Folder"
     }
     if (-not $PSCmdlet.ShouldProcess($File.Url, 'download')) { return }
@@ -218,12 +223,16 @@ function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
             $session = New-PSSession -ComputerName $node
             # A node has no credentials for another host, such as that of a share.
             if (($hotfix.Beside -or ($hotfix.Folder -match '^[\\/]{2}')) -and -not ($Verify -or $Undo)) {
-                $there = Invoke-Command -Session $session -ScriptBlock {
+                $isDryRun = [bool]$WhatIfPreference
+                $there = Invoke-Command -Session $session -ArgumentList $isDryRun -ScriptBlock {
+                    param($IsDryRun)
                     $folder = Join-Path $env:ProgramFiles 'wincimg'
-                    New-Item -ItemType Directory -Path $folder -Force | Out-Null
+                    if (-not $IsDryRun) { New-Item -ItemType Directory -Path $folder -Force | Out-Null }
                     $folder
                 }
-                Copy-Item -LiteralPath $hotfix.Folder -Destination $there -ToSession $session -Recurse -Force
+                if ($PSCmdlet.ShouldProcess($node, "copy $($hotfix.Folder)")) {
+                    Copy-Item -LiteralPath $hotfix.Folder -Destination $there -ToSession $session -Recurse -Force
+                }
                 $Parameters.Folder = Join-Path $there (Split-Path -Leaf $hotfix.Folder)
             }
             $text = $Script.ToString()
@@ -239,7 +248,7 @@ function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
             $failed = $true
             [pscustomobject]@{ Node = $node; Build = ''; State = 'failed'; Detail = $_.Exception.Message }
         } finally {
-            if ($null -ne $session) { Remove-PSSession -Session $session }
+            if ($null -ne $session) { Remove-PSSession -Session $session -WhatIf:$false }
         }
     }
     if ($failed) { exit 1 }
