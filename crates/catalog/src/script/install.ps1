@@ -11,6 +11,9 @@ $outcome = @{ Restart = $false }
 # Messages for the installers' exit codes.
 $meanings = @{
     5           = 'access denied: run this script as an administrator; wusa does not work in a remote session'
+    1058        = 'the service wuauserv is disabled: "Set-Service wuauserv -StartupType Manual", then run this again'
+    -2147023838 = '0x80070422: the service wuauserv is disabled: "Set-Service wuauserv -StartupType Manual", then run this again'
+    -2145124330 = '0x80240016: another installation runs, or a restart is pending: wait or restart the node, then run this again'
     -2146498525 = '0x800f0823: the servicing stack of this node is too old; install the newest servicing stack update of its build, then run this again'
     -2146498530 = '0x800f081e: not applicable: it is for another edition or architecture, or a prerequisite is missing'
     -2147024894 = '0x80070002: a file is missing: restart the node and run "dism /online /cleanup-image /restorehealth"; on Server 2016, install the update of the previous month'
@@ -95,6 +98,7 @@ function Resolve-ExitCode([int]$Code, [string]$What, [bool]$IsStack) {
     switch ($Code) {
         0 { return }
         3010 { $outcome.Restart = $true; return }
+        2359301 { $outcome.Restart = $true; return }
         2359302 { Write-Step "$What is already installed"; return }
     }
     $words = "$What failed with exit code $Code (0x$('{0:X8}' -f $Code))"

@@ -168,7 +168,10 @@ fn a_script_that_is_not_ascii_has_a_byte_order_mark() {
 
 #[test]
 fn the_exit_codes_of_the_installers_are_understood() {
-    for code in ["0 {", "3010 {", "2359302 {", "-2145124329 ="] {
+    for code in [
+        "0 {", "3010 {", "2359301 {", "2359302 {", "1058        =", "-2147023838 =",
+        "-2145124330 =", "-2145124329 =",
+    ] {
         assert!(BODY.contains(code), "{code}");
     }
     // Each message has its code in the form that people search for.
