@@ -71,7 +71,8 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
             .await;
         sink.put_document(&base.document()).await.unwrap();
     }
-    let entries = vec![old.image.index_entry(), new.image.index_entry()];
+    let mut entries = vec![old.image.index_entry(), new.image.index_entry()];
+    entries[0].urls = vec!["http://internet.invalid/manifest".to_owned()];
     let index = Verbatim::new(Index::new(ManifestFormat::Docker, entries)).unwrap();
     let index = Document::Index(index);
     sink.publish(&index, Some("1809")).await.unwrap();
@@ -92,6 +93,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
     let mirrored = index_of(mirrored);
     let expected = [(old, OLD), (new, NEW)];
     for (entry, (base, os_version)) in mirrored.manifests.iter().zip(expected) {
+        assert!(entry.urls.is_empty());
         let platform = entry.platform.as_ref().unwrap();
         assert_eq!(platform.os_version.as_deref(), Some(os_version));
         let name = format!("mcr/windows/servercore@{}", entry.digest);

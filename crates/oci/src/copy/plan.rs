@@ -25,7 +25,7 @@ pub enum Foreign {
     #[default]
     Keep,
     /// They are copied, from their `urls` if the source lacks them, and get ordinary media types; no
-    /// layer keeps `urls`. The digests of manifests and indexes change; those of configurations do
+    /// layer, configuration or manifest keeps `urls`. The digests of manifests and indexes change; those of configurations do
     /// not.
     MakeOrdinary,
 }
@@ -266,6 +266,11 @@ impl Planner<'_> {
         }
         let published = index.edit(|index| {
             rename_entries(index, &renamed);
+            if self.options.foreign == Foreign::MakeOrdinary {
+                for entry in &mut index.manifests {
+                    entry.urls.clear();
+                }
+            }
             if let Some(format) = self.options.manifest_format {
                 index.convert(format);
             }

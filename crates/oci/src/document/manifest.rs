@@ -70,9 +70,10 @@ impl Manifest {
         (!is_unspecific).then(|| media_type::is_config(&config.media_type))
     }
 
-    /// Gives foreign layers their ordinary media types and removes the URLs of all, so that clients
-    /// pull them from the registry: containerd tries URLs first, whatever the type.
+    /// Gives foreign layers their ordinary media types and removes the URLs of all blobs, so that
+    /// clients pull them from the registry: containerd tries URLs first, whatever the type.
     pub fn make_layers_distributable(&mut self) {
+        self.config.urls.clear();
         for layer in &mut self.layers {
             layer.media_type = media_type::distributable(&layer.media_type);
             layer.urls.clear();

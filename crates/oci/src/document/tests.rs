@@ -128,7 +128,11 @@ fn foreign_layers_become_ordinary_and_lose_their_urls() {
     assert_eq!(foreign(&manifest), 1);
     // BuildKit keeps the URLs of a layer that it compressed again.
     let urls = manifest.layers[0].urls.clone();
-    let with_urls = manifest.edit(|it| it.layers[1].urls = urls).unwrap();
+    let with_urls = manifest.edit(|it| {
+        it.config.urls.clone_from(&urls);
+        it.layers[1].urls = urls;
+    });
+    let with_urls = with_urls.unwrap();
     let ordinary = with_urls.edit(Manifest::make_layers_distributable).unwrap();
     assert_eq!(foreign(&ordinary), 0);
     assert_eq!(ordinary.layers[0].media_type, media_type::DOCKER_LAYER_GZIP);
