@@ -374,6 +374,40 @@ async fn chosen_platforms_make_a_smaller_index() {
 }
 
 #[test]
+async fn an_image_of_an_index_that_the_registry_lacks_is_named() {
+    let world = MirrorFixture::new().await;
+    let images = old_and_new();
+    let sink = world.sink("app:1");
+    for image in &images {
+        image.put(&sink, None).await;
+    }
+    let mut entries: Vec<_> = images.iter().map(|it| it.image.index_entry()).collect();
+    // Only the configuration of the second one states its version.
+    entries[1].platform.as_mut().unwrap().os_version = None;
+    let index = Verbatim::new(Index::new(ManifestFormat::Oci, entries)).unwrap();
+    sink.publish(&Document::Index(index), Some("1"))
+        .await
+        .unwrap();
+    let gone = images[1].image.digest().to_string();
+    let name = [world.image("app:1")];
+    let repository = world.registry.repository(&name[0]);
+    repository.delete_manifest(&gone).await.unwrap();
+
+    let report = world.mirror(&name, &whole()).await;
+    let error = report.images[0].error.as_ref().unwrap();
+    assert_contains!(error, &*gone, "for windows/amd64,");
+    let diagnosis = error.diagnosis();
+    assert_eq!(diagnosis.code, "registry/not-found");
+    let hint = diagnosis.hint.unwrap();
+    assert!(
+        hint.ends_with(&format!("--platform windows/amd64:{OLD}")),
+        "{hint}"
+    );
+    let report = world.mirror(&name, &only(&["windows/amd64:17763"])).await;
+    assert_eq!(report.totals.failed_images, 0, "{report:?}");
+}
+
+#[test]
 async fn attestations_go_with_the_image_that_they_are_about() {
     let world = MirrorFixture::new().await;
     let images = old_and_new();

@@ -294,8 +294,18 @@ impl Planner<'_> {
         Box::pin(async move {
             let document = match self.source.document(entry).await {
                 Err(StoreError::Other(problem)) if self.source.lacks(entry) => {
-                    let hint = self.present_platforms(index);
+                    let hint = self.present_platforms(index, entry);
                     return Err(StoreError::from(problem.hint_if(hint)));
+                }
+                // As after a mirror of some platforms by a tool that keeps the index.
+                Err(error @ StoreError::Registry(_)) if error.is_not_found() => {
+                    let platform = entry.platform.as_ref();
+                    let platform = platform.map_or_else(String::new, |it| format!(" for {it}"));
+                    let (source, digest) = (self.source, &entry.digest);
+                    let problem =
+                        format!("the index lists {digest}{platform}, which {source} does not have");
+                    let hint = self.present_platforms(index, entry);
+                    return Err(Problem::context(problem, error).hint_if(hint).into());
                 }
                 document => document?,
             };
@@ -305,11 +315,12 @@ impl Planner<'_> {
         })
     }
 
-    /// Hint for an index that a layout or archive has only in part: containerd and Docker save it
-    /// with only those images that they pulled.
-    fn present_platforms(&self, index: &Index) -> Option<String> {
+    /// Hint for an index of which a store lacks an entry, at least: containerd and Docker save it with
+    /// only those images that they pulled.
+    fn present_platforms(&self, index: &Index, absent: &Descriptor) -> Option<String> {
         let present = index.manifests.iter();
-        let present = present.filter(|entry| !self.source.lacks(entry));
+        let present =
+            present.filter(|entry| entry.digest != absent.digest && !self.source.lacks(entry));
         let platforms = present.filter_map(|entry| entry.platform.as_ref());
         let platforms = platforms.filter(|platform| platform.os != "unknown");
         let platforms: Vec<String> = platforms.map(ToString::to_string).collect();
@@ -379,7 +390,11 @@ impl Planner<'_> {
             if self.source.lacks(entry) {
                 return Ok(false);
             }
-            match self.source.document(entry).await? {
+            let document = match self.source.document(entry).await {
+                Err(error) if error.is_not_found() => return Ok(false),
+                document => document?,
+            };
+            match document {
                 Document::Manifest(manifest) => {
                     if !self.source.is_image(&manifest).await? {
                         return Ok(false);
