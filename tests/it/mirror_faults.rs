@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::get;
-use wincimg_common::diagnose::Diagnose as _;
+use wincimg_common::diagnose::{Diagnose as _, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::{Digest, ManifestFormat, media_type};
@@ -224,6 +224,9 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
         .mirror(&[world.image("windows/servercore:1809")], &whole())
         .await;
     assert_eq!(report.totals.failed_images, 1, "{report:?}");
+    let error = error_chain(report.images[0].error.as_ref().unwrap());
+    let layer = base.layers[0].0.digest.to_string();
+    assert_contains!(error, &*layer, &*served.host());
     assert!(world.proxy.requests("PUT", "/manifests/").is_empty());
     assert!(
         !world

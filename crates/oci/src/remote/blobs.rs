@@ -224,7 +224,11 @@ impl BlobOrigin {
     fn name_of(&self, blob: &Descriptor) -> String {
         match self {
             Self::Repository(repository) => format!("blob {} of {repository}", blob.digest),
-            Self::Urls(_) => format!("layer {}", blob.digest),
+            Self::Urls(urls) => {
+                let urls = urls.iter().filter_map(|url| Url::parse(url).ok());
+                let hosts: Vec<String> = urls.map(|url| host_of(&url)).collect();
+                format!("layer {} of {}", blob.digest, hosts.join(", "))
+            }
         }
     }
 }
@@ -359,7 +363,7 @@ impl Pull {
         urls: &[String],
         headers: &HeaderMap,
     ) -> Result<(Response, u64), RegistryError> {
-        let what = format!("read foreign {}", self.name());
+        let what = format!("read foreign layer {}", self.descriptor.digest);
         let mut failure: Option<RegistryError> = None;
         for text in urls {
             let response = self.request_url(text, &what, headers).await;

@@ -14,6 +14,9 @@ use crate::reference::DOCKER_HUB;
 /// Maximum size of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
 
+/// Hint for content that its source does not have, or has damaged.
+const ELSEWHERE: &str = "copy the image from another registry, which has its layers";
+
 /// Error of a registry operation.
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[non_exhaustive]
@@ -370,7 +373,12 @@ fn http_hint(error: &HttpError) -> Option<String> {
         // typed.
         HttpError::Source { source, .. } => {
             let inner = source.get_ref()?.downcast_ref::<RegistryError>()?;
-            return inner.diagnosis().hint.filter(|_| !inner.is_not_found());
+            match inner {
+                // That of a registry is another error: this is the URL of a foreign layer.
+                RegistryError::Http(_) if inner.is_not_found() => ELSEWHERE,
+                RegistryError::Digest { .. } | RegistryError::Length { .. } => ELSEWHERE,
+                _ => return inner.diagnosis().hint,
+            }
         }
         HttpError::Unreachable { host, .. } if login_name(host) == DOCKER_HUB => {
             let check = error.diagnosis().hint.unwrap_or_default();
@@ -496,7 +504,16 @@ mod tests {
         let hint = insecure.diagnosis().hint.unwrap();
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
         let gone = source(status(StatusCode::NOT_FOUND, ""));
-        assert_eq!(gone.diagnosis().hint, None, "no name or tag is wrong");
+        assert_eq!(gone.diagnosis().hint.as_deref(), Some(ELSEWHERE));
+        let damaged = source(RegistryError::Length {
+            what: "layer sha256:00 of cdn.lan".to_owned(),
+            expected: 2,
+            actual: 1,
+        });
+        assert_eq!(damaged.diagnosis().hint.as_deref(), Some(ELSEWHERE));
+        let lost = status(StatusCode::NOT_FOUND, "").in_repository().of_blob();
+        let hint = source(lost).diagnosis().hint.unwrap();
+        assert!(hint.contains("lost a part"), "{hint}");
     }
 
     #[test]
