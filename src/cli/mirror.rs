@@ -77,7 +77,7 @@ pub(super) struct Mirror {
     /// Manifest format in the target registry [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT", hide_short_help = true)]
     manifest_format: Option<ManifestFormat>,
-    /// Replace a tag even if that removes images of other platforms or Windows builds, or signatures
+    /// Replace a tag even if that removes images of other platforms or builds, or signatures
     #[arg(long, hide_short_help = true)]
     replace: bool,
     /// Do not index the files and registry keys of Windows images
@@ -330,8 +330,9 @@ impl Mirror {
     }
 
     /// Rejects an image that would remove entries of its tag in the mirror, as another `--platform`
-    /// does. A mirror that cannot be reached is an error here, because past the time limit the source
-    /// would be blamed. Other problems are those of mirroring the image. Returns the tag and its digest.
+    /// does, and returns the tag with its digest. A mirror that cannot be reached is an error here,
+    /// because past the time limit the source would be blamed. Other problems are those of mirroring
+    /// the image.
     async fn check_tag(
         &self,
         registry: &RegistryClient,

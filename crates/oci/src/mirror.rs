@@ -82,8 +82,8 @@ pub struct MirrorOptions {
     pub manifest_format: Option<ManifestFormat>,
     /// True to replace tags of the target whatever others published under them.
     pub replace: bool,
-    /// Digests of tags of the target when they were checked, by name (`HOST/NAME:TAG`): an image is not
-    /// published if others published its tag since.
+    /// Digests of tags of the target when they were checked, by name (`HOST/NAME:TAG`): an image is
+    /// not published if others published its tag since.
     pub checked: HashMap<String, Option<Digest>>,
     /// True if artifacts attached to images are copied too.
     pub with_referrers: bool,

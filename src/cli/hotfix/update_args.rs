@@ -79,7 +79,7 @@ pub(super) fn warn_of(kb: Kb, known: Option<&Update>, updates: &Updates, session
             format!("; for all hosts: {}", shown(other))
         });
         session.warn(format_args!(
-            "{kb} is a hotpatch: only hosts that are enrolled and have its baseline install it{others}"
+            "{kb} is a hotpatch: only enrolled hosts with its baseline install it{others}"
         ));
     }
 }

@@ -25,8 +25,8 @@ pub enum Foreign {
     #[default]
     Keep,
     /// They are copied, from their `urls` if the source lacks them, and get ordinary media types; no
-    /// layer, configuration or manifest keeps `urls`. The digests of manifests and indexes change; those of configurations do
-    /// not.
+    /// layer, configuration or manifest keeps `urls`. The digests of manifests and indexes change;
+    /// those of configurations do not.
     MakeOrdinary,
 }
 
@@ -315,8 +315,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Hint for an index of which a store lacks an entry, at least: containerd and Docker save it with
-    /// only those images that they pulled.
+    /// Hint for an index of which a store lacks at least an entry: containerd and Docker save it
+    /// with only those images that they pulled.
     fn present_platforms(&self, index: &Index, absent: &Descriptor) -> Option<String> {
         let present = index.manifests.iter();
         let present =

@@ -310,8 +310,8 @@ impl ReferrerCopier<'_> {
         }
     }
 
-    /// Copies the document under a tag, if the tag exists. Content that only the target has, such as
-    /// signatures of the copy, is kept.
+    /// Copies the document under a tag, if the tag exists. Content that only the target has, such
+    /// as signatures of the copy, is kept.
     async fn copy_tag(&self, tag: &str) -> Result<Option<(Digest, ReferrerOutcome)>, StoreError> {
         let (source, sink) = (self.source, self.sink);
         let Some(digest) = source.head(tag).await? else {
