@@ -486,16 +486,13 @@ fn lacking_part(
     has_items: bool,
     is_cut: bool,
 ) -> Option<ListPart> {
-    let kind = fields.get("kind").map(String::as_str);
-    let kind = kind.filter(|kind| *kind != "null");
-    let is_list = match kind {
-        Some(kind) => kind.ends_with("List\""),
-        None => fields.contains_key("apiVersion"),
-    };
-    if is_list && is_cut {
+    if fields.get("kind").is_some_and(|kind| kind != "null") {
+        return None;
+    }
+    if is_cut && fields.contains_key("apiVersion") {
         return Some(ITEMS);
     }
-    (kind.is_none() && has_items).then_some(KIND)
+    has_items.then_some(KIND)
 }
 
 /// A YAML value as JSON.
