@@ -196,7 +196,8 @@ fn unreadable(problem: String) -> Problem {
 const MOST_NESTED: usize = 4;
 
 impl WorkloadList {
-    /// Adds the objects of a text; `file` is its name in messages.
+    /// Adds the objects of a text; `file` is its name in messages. The references among the objects
+    /// of all texts are for [`apply_references`](Self::apply_references).
     pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
         let read = documents(text).map_err(|malformed| {
             let SyntaxError {
@@ -218,13 +219,12 @@ impl WorkloadList {
         for document in read.documents {
             self.add_document(document, file, text, MOST_NESTED)?;
         }
-        self.apply_references();
         Ok(())
     }
 
-    /// Applies what objects say of others, such as an autoscaler of its workload. There may be
-    /// thousands of both, so they are matched by a table.
-    fn apply_references(&mut self) {
+    /// Applies what objects say of others, such as an autoscaler of its workload, once all are read.
+    /// There may be thousands of both, so they are matched by a table.
+    pub fn apply_references(&mut self) {
         if self.references.is_empty() {
             return;
         }

@@ -206,6 +206,7 @@ pub(super) fn read(
         }
         reader.add(file)?;
     }
+    reader.list.apply_references();
     let (list, unread) = (reader.list, reader.unread);
     for warning in &list.warnings {
         session.warn(warning);

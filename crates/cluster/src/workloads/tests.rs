@@ -12,6 +12,7 @@ fn listed(text: &str) -> WorkloadList {
     let mut list = WorkloadList::default();
     list.read(text, "app.yaml")
         .unwrap_or_else(|error| panic!("{error}"));
+    list.apply_references();
     list
 }
 
