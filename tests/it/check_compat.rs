@@ -486,14 +486,23 @@ fn the_templates_of_a_chart_are_said_to_be_rendered_first() {
         command
     };
     let render = "helm template web | wincimg check-compat --host-build 20348.1 --offline -f -";
-    let step = format!("skipped the templates of web: render the Helm chart first: {render}");
+    let step =
+        format!("error: skipped the templates of web: render the Helm chart first\nhint: {render}");
     check("pod.yaml")
-        .args(["-f", "web"])
+        .args(["-f", "web", "-q"])
         .assert()
         .code(1)
         .stderr(contains(step).count(1));
     let (_, report) = answer_of(check("pod.yaml").args(["-f", "web", "-q"]));
     assert_eq!(report["skipped"][0]["kind"], "Chart", "{report}");
+    // A chart that is not checked is no success.
+    let images = r#"[{"reference": "a/b:1", "os_version": "10.0.20348.1"}]"#;
+    std::fs::write(folder.path().join("images.txt"), images).unwrap();
+    check("pod.yaml")
+        .args(["-f", "web", "--images", "images.txt"])
+        .assert()
+        .code(2)
+        .stdout(contains("default/p"));
     for (path, code) in [
         ("web", "usage"),
         ("web/templates", "usage"),

@@ -42,24 +42,23 @@ fn is_kustomization(path: &Path) -> bool {
 struct SourceKind {
     kind: &'static str,
     group: &'static str,
-    /// What to do before the check.
-    step: &'static str,
     render: [&'static str; 2],
 }
 
 const KUSTOMIZATION: SourceKind = SourceKind {
     kind: "Kustomization",
     group: "kustomize.config.k8s.io",
-    step: "build the kustomization first",
     render: ["kubectl", "kustomize"],
 };
 
 const CHART: SourceKind = SourceKind {
     kind: "Chart",
     group: "helm.sh",
-    step: "render the Helm chart first",
     render: ["helm", "template"],
 };
+
+/// What to do with a kustomization before the check.
+const BUILD_FIRST: &str = "build the kustomization first";
 
 impl SourceKind {
     /// The sources in reports; `file` is the one that describes them.
@@ -114,9 +113,9 @@ struct ManifestReader<'a> {
     list: WorkloadList,
     /// Charts whose templates are skipped.
     charts: BTreeSet<PathBuf>,
-    /// The step and the command for the first sources that are skipped.
-    unrendered: Option<(&'static str, String)>,
-    /// Failures of files in folders.
+    /// The command for the first kustomization that is skipped.
+    unbuilt: Option<String>,
+    /// Failures of files and charts in folders.
     unread: Vec<Failure>,
     flags: &'a [String],
     session: &'a Session,
@@ -126,7 +125,7 @@ impl ManifestReader<'_> {
     fn add(&mut self, file: &FilePath) -> Result<(), Failure> {
         let name = input::name(&file.path);
         if is_kustomization(&file.path) {
-            self.skip(&KUSTOMIZATION, &file.path, &name);
+            self.skip_kustomization(&file.path, &name);
             return Ok(());
         }
         let text = match read_text(&file.path) {
@@ -136,8 +135,7 @@ impl ManifestReader<'_> {
         let chart = chart_of(&file.path, &text);
         if let Some(chart) = chart.as_ref().filter(|_| file.is_found) {
             if self.charts.insert(chart.clone()) {
-                let folder = files::folder_of(chart).display();
-                self.skip(&CHART, chart, &format!("the templates of {folder}"));
+                self.skip_chart(chart);
             }
             return Ok(());
         }
@@ -156,13 +154,22 @@ impl ManifestReader<'_> {
         }
     }
 
-    fn skip(&mut self, kind: &SourceKind, file: &Path, what: &str) {
-        let command = kind.command(file, self.flags);
-        let step = kind.step;
+    /// Warns only: the resources of a kustomization are files that are checked by themselves.
+    fn skip_kustomization(&mut self, file: &Path, name: &str) {
+        let command = KUSTOMIZATION.command(file, self.flags);
         self.session
-            .warn(format_args!("skipped {what}: {step}: {command}"));
-        self.list.skipped.push(kind.skipped(file));
-        self.unrendered.get_or_insert((step, command));
+            .warn(format_args!("skipped {name}: {BUILD_FIRST}: {command}"));
+        self.list.skipped.push(KUSTOMIZATION.skipped(file));
+        self.unbuilt.get_or_insert(command);
+    }
+
+    /// Nothing of a chart is checked, so a gate must not pass.
+    fn skip_chart(&mut self, file: &Path) {
+        let folder = files::folder_of(file).display();
+        let problem = format!("skipped the templates of {folder}: render the Helm chart first");
+        let command = CHART.command(file, self.flags);
+        self.unread.push(Failure::usage(problem).hint(command));
+        self.list.skipped.push(CHART.skipped(file));
     }
 
     /// Keeps the failure of a file in a folder, whose others can be checked.
@@ -177,7 +184,8 @@ impl ManifestReader<'_> {
 
 /// Reads the workloads of all files, folders and patterns; `-` is stdin. Files without any are an
 /// error: a gate must not pass because its input is empty. Of those in a folder, the ones that are
-/// no objects of Kubernetes are skipped, and the failures of those that cannot be read are returned.
+/// no objects of Kubernetes are skipped, and the failures of those that cannot be read, as of Helm
+/// charts, are returned.
 /// `flags` are those of the other inputs, for hints.
 pub(super) fn read(
     files: &[PathBuf],
@@ -193,7 +201,7 @@ pub(super) fn read(
     let mut reader = ManifestReader {
         list: WorkloadList::default(),
         charts: BTreeSet::new(),
-        unrendered: None,
+        unbuilt: None,
         unread: Vec::new(),
         flags,
         session,
@@ -213,13 +221,13 @@ pub(super) fn read(
     }
     if list.workloads.is_empty() && !files.is_empty() {
         let failure = Failure::report_all_but_last(unread, session.colour);
-        return Err(failure.unwrap_or_else(|| no_workload(&list, files, reader.unrendered)));
+        return Err(failure.unwrap_or_else(|| no_workload(&list, files, reader.unbuilt)));
     }
     report_repeated(&list, session);
     Ok((list, unread))
 }
 
-/// The outcome, after the report: what does not start counts before manifests that cannot be read.
+/// The outcome, after the report: what does not start counts before what cannot be read.
 pub(super) fn conclude(
     is_compatible: bool,
     unread: Vec<Failure>,
@@ -257,16 +265,12 @@ fn report_repeated(list: &WorkloadList, session: &Session) {
     }
 }
 
-/// Error for files without workloads; `unrendered` is what to do about the first sources among them.
-fn no_workload(
-    list: &WorkloadList,
-    files: &[PathBuf],
-    unrendered: Option<(&str, String)>,
-) -> Failure {
+/// Error for files without workloads; `unbuilt` is the command for the first kustomization among them.
+fn no_workload(list: &WorkloadList, files: &[PathBuf], unbuilt: Option<String>) -> Failure {
     let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
     let problem = format!("found no workload in {}", names.join(", "));
-    if let Some((step, command)) = unrendered {
-        return Failure::usage(format!("{problem}: {step}")).hint(command);
+    if let Some(command) = unbuilt {
+        return Failure::usage(format!("{problem}: {BUILD_FIRST}")).hint(command);
     }
     if let [file] = files
         && !input::is_stdin(file)
