@@ -511,6 +511,11 @@ fn the_templates_of_a_chart_are_said_to_be_rendered_first() {
         let failure = check(path).fails(2, code, &[]);
         assert_contains!(failure.hint, render);
     }
+    let templates = folder.path().join("web/templates");
+    let failure = wincimg(&templates, &["check-compat", "--host-build", "20348.1"])
+        .args(["--offline", "-f", "."])
+        .fails(2, "usage", &[]);
+    assert_contains!(failure.hint, "helm template /", "/web | wincimg");
 }
 
 #[test]

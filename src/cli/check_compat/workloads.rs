@@ -98,6 +98,11 @@ fn chart_of(path: &Path, text: &str) -> Option<PathBuf> {
     if !text.contains("{{") {
         return None;
     }
+    // A path from inside of a chart does not name its folder.
+    chart_above(path).or_else(|| chart_above(&std::path::absolute(path).ok()?))
+}
+
+fn chart_above(path: &Path) -> Option<PathBuf> {
     let has_template = |folder: &&Path| {
         let inside = path.strip_prefix(folder).ok();
         let first = inside.and_then(|inside| inside.iter().next());
