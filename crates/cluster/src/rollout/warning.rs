@@ -455,7 +455,7 @@ fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
     } else if unmet().count() == 1
         && let Some(command) = label_command(hosts, first)
     {
-        format!("correct the {fields}, or label nodes: {command}")
+        format!("correct the {fields}, or label nodes: `{command}`")
     } else {
         format!("correct the {fields}, or label nodes with kubectl label node")
     };
@@ -466,6 +466,9 @@ fn of_selector(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
 fn label_command(hosts: &[Node], wanted: &Requirement) -> Option<String> {
     let is_value = matches!(wanted.operator, Operator::In);
     let value = wanted.values.first().filter(|_| is_value)?;
+    if !is_label_value(value) {
+        return None;
+    }
     let label = format!("{}={value}", wanted.key);
     let mut words = vec!["kubectl", "label", "node", "NODE", &label];
     // Without it, kubectl keeps another value of the label.
@@ -474,6 +477,14 @@ fn label_command(hosts: &[Node], wanted: &Requirement) -> Option<String> {
         words.push("--overwrite");
     }
     Some(command_line(&words))
+}
+
+/// Returns true for a value that Kubernetes accepts.
+fn is_label_value(value: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    let is_inner = |c: char| is_end(c) || "-_.".contains(c);
+    let has_ends = value.starts_with(is_end) && value.ends_with(is_end);
+    value.len() <= 63 && value.chars().all(is_inner) && (has_ends || value.is_empty())
 }
 
 /// The value of a label that a requirement compares as an integer, which it is not.

@@ -50,12 +50,15 @@ fn a_label_that_no_node_has_is_set_by_a_command() {
     for (labels, fix) in [
         (
             "pool: gpu",
-            "or label nodes: kubectl label node NODE pool=gpu",
+            "or label nodes: `kubectl label node NODE pool=gpu`",
         ),
         (
             "pool: gpu, tier: a",
             "or label nodes with kubectl label node",
         ),
+        // Kubernetes accepts no such value.
+        ("pool: c d", "or label nodes with kubectl label node"),
+        ("pool: -gpu", "or label nodes with kubectl label node"),
     ] {
         let selector = format!(", nodeSelector: {{kubernetes.io/os: windows, {labels}}}");
         set_workload(&mut request, "Deployment", "i0", &selector);
@@ -68,7 +71,7 @@ fn a_label_that_no_node_has_is_set_by_a_command() {
     let selector = ", nodeSelector: {kubernetes.io/os: windows, pool: gpu}";
     set_workload(&mut request, "Deployment", "i0", selector);
     let (_, _, said) = noticed(&request);
-    assert!(said.contains("NODE pool=gpu --overwrite"), "{said}");
+    assert!(said.contains("NODE pool=gpu --overwrite`"), "{said}");
 }
 
 #[test]
