@@ -22,7 +22,7 @@ pub enum MsiError {
     /// Something is not supported.
     #[error("{0}")]
     Unsupported(String),
-    /// A condition fails that a skipped action may decide.
+    /// A condition fails that a skipped action may decide, or a property of the line.
     #[error("{0}")]
     Undecided(String),
 }

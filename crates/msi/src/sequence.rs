@@ -116,6 +116,10 @@ const SYSTEM_PROPERTIES: [(&str, &str); 23] = [
     ("ACTION", "INSTALL"),
 ];
 
+/// Properties of a removal, a repair, an update or a patch, which a line for an installation does not
+/// set.
+const OF_OTHER_OPERATIONS: [&str; 4] = ["PATCH", "REINSTALL", "REMOVE", "UPGRADINGPRODUCTCODE"];
+
 /// Returns true for a property that Windows sets.
 fn is_of_windows(symbol: &str) -> bool {
     let mut own = SYSTEM_PROPERTIES.iter();
@@ -484,7 +488,8 @@ impl Session<'_> {
         condition::asks(condition, &|symbol| {
             let is_public =
                 symbol.starts_with(char::is_alphabetic) && !symbol.contains(char::is_lowercase);
-            if is_public && !is_of_windows(symbol) && !self.is_given(symbol) {
+            let is_for_lines = !is_of_windows(symbol) && !OF_OTHER_OPERATIONS.contains(&symbol);
+            if is_public && is_for_lines && !self.is_given(symbol) {
                 names.borrow_mut().insert(symbol.to_owned());
             }
             false
@@ -492,7 +497,7 @@ impl Session<'_> {
         let names: Vec<String> = names.into_inner().into_iter().collect();
         match names.as_slice() {
             [] => String::new(),
-            names => format!(": set {} on the line", names.join(" or ")),
+            names => format!(": set {}", names.join(" or ")),
         }
     }
 
@@ -516,9 +521,15 @@ impl Session<'_> {
                 self.notes.push(note);
                 Ok(())
             }
-            Some(name) => Err(MsiError::Undecided(format!(
-                "{why} (unless a skipped action, such as {name}, decides it{unset})"
-            ))),
+            Some(name) => {
+                let why =
+                    format!("{why} (unless a skipped action, such as {name}, decides it{unset})");
+                Err(if unset.is_empty() {
+                    MsiError::Unsupported(why)
+                } else {
+                    MsiError::Undecided(why)
+                })
+            }
             None => Err(MsiError::Fails(why)),
         }
     }

@@ -364,11 +364,11 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
         if is_refused {
             let planned = planned.unwrap();
             assert_eq!(planned.refused[0].name, "Own", "{kind}");
-            let note = "(FOUND): not met (unless Own decides it: set FOUND on the line)";
+            let note = "(FOUND): not met (unless Own decides it: set FOUND)";
             assert!(planned.notes[0].ends_with(note), "{:?}", planned.notes);
             assert!(planned.refusal().unwrap().ends_with(note), "{kind}");
             let why = skipped.to_string();
-            let expected = "such as Own, decides it: set FOUND on the line)";
+            let expected = "such as Own, decides it: set FOUND)";
             assert!(why.ends_with(expected), "{kind} {why}");
             assert!(matches!(skipped, MsiError::Undecided(_)), "{kind}");
         } else {
@@ -376,6 +376,30 @@ fn a_condition_on_what_an_action_may_set_is_open_without_the_action() {
             assert!(matches!(error, MsiError::Fails(_)), "{kind} {error}");
             assert!(matches!(skipped, MsiError::Fails(_)), "{kind} {skipped}");
         }
+    }
+}
+
+#[test]
+fn only_what_a_line_can_set_is_to_be_set() {
+    for (condition, can_be_set, end) in [
+        (
+            "FOUND OR REMOVE OR UPGRADINGPRODUCTCODE",
+            true,
+            "decides it: set FOUND)",
+        ),
+        ("Found OR Installed", false, "such as Own, decides it)"),
+        ("Found OR REMOVE", false, "such as Own, decides it)"),
+    ] {
+        let launch = format!("LaunchCondition|Condition|Description\n{condition}|not met");
+        let tables = [
+            "CustomAction|Action|#Type|Source|Target\nOwn|1|Vendor|Detect",
+            launch.as_str(),
+            "InstallExecuteSequence|Action|#Sequence\nOwn|1\nLaunchConditions|2\nCostFinalize|3",
+        ];
+        let error = plan_without("Own", &tables).unwrap_err();
+        assert!(error.to_string().ends_with(end), "{error}");
+        let is_undecided = matches!(error, MsiError::Undecided(_));
+        assert_eq!(is_undecided, can_be_set, "{condition}");
     }
 }
 
