@@ -517,7 +517,7 @@ impl Session<'_> {
                 Ok(())
             }
             _ if !knows_values || !self.unknown.is_empty() => {
-                let note = format!("{why} (unless what is unknown decides it)");
+                let note = format!("if what is unknown here is absent, {why}");
                 self.notes.push(note);
                 Ok(())
             }

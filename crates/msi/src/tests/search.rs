@@ -51,10 +51,13 @@ fn what_a_search_decides_is_asked_before_a_refusal() {
     let planned = plan("x64", &tables, unread()).unwrap();
     assert!(planned.unknown.contains(&question));
     plan("x64", &tables, read()).unwrap();
-    // It may have nothing to do with the condition.
     let note =
-        "the package refuses this system (FOUND): not met (unless what is unknown decides it)";
+        "if what is unknown here is absent, the package refuses this system (FOUND): not met";
     assert_eq!(planned.notes, [note]);
+    // It may have nothing to do with the condition.
+    let other = "LaunchCondition|Condition|Description\nOther|not met";
+    let other = plan("x64", &[&SEARCH[..], &[other, sequence]].concat(), unread()).unwrap();
+    assert_eq!(other.notes, [note.replace("FOUND", "Other")]);
     let error = plan("x64", &tables, TestSystem::default()).unwrap_err();
     assert!(matches!(error, MsiError::Fails(_)), "{error}");
     // What Windows sets is known.
