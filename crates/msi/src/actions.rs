@@ -129,7 +129,7 @@ impl Session<'_> {
                 return self.move_directory(source, &path);
             }
             (ERROR, _) => return self.fail(condition, self.message(condition, target)?),
-            (LIBRARY, _) if self.library_action(name, source, target)? => return Ok(()),
+            (LIBRARY, _) if self.library_action(name, source, target, plan)? => return Ok(()),
             (LIBRARY, _) if is_of_wix(source) && self.may_apply(target) => {
                 match self.apply(target, plan) {
                     Ok(()) => return Ok(()),
@@ -148,11 +148,17 @@ impl Session<'_> {
     }
 
     /// Does what an entry point of a known library does; false for all others.
-    fn library_action(&mut self, name: &str, source: &str, target: &str) -> Result<bool, MsiError> {
+    fn library_action(
+        &mut self,
+        name: &str,
+        source: &str,
+        target: &str,
+        plan: &Builder,
+    ) -> Result<bool, MsiError> {
         if source == setup_project::LIBRARY {
             return match target {
                 "CheckFX" => self.check_framework(),
-                "VsdLaunchConditions" => self.check_project(name).map(|()| true),
+                "VsdLaunchConditions" => self.check_project(name, plan).map(|()| true),
                 _ => Ok(false),
             };
         }

@@ -1,6 +1,7 @@
 //! Checks of Visual Studio's setup projects, which actions of their library make: whether there is
 //! the .NET Framework that they require.
 
+use super::builder::Builder;
 use super::database::Row;
 use super::error::MsiError;
 use super::registry::software_key;
@@ -78,11 +79,11 @@ impl Session<'_> {
     }
 
     /// `VsdLaunchConditions`, which the action `name` runs: the launch conditions of the project.
-    pub(crate) fn check_project(&mut self, name: &str) -> Result<(), MsiError> {
+    pub(crate) fn check_project(&mut self, name: &str, plan: &Builder) -> Result<(), MsiError> {
         let database = self.database;
         for row in database.rows("_VsdLaunchCondition") {
             let condition = row.text("Condition");
-            let is_open = self.is_uncertain(condition) || self.is_left_out(condition);
+            let is_open = self.is_uncertain(condition) || self.is_unchecked(condition, plan);
             if is_open || self.is_true(condition, name)? {
                 continue;
             }
@@ -97,13 +98,17 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// True if the check of a condition is left out on request.
-    fn is_left_out(&self, condition: &str) -> bool {
+    /// True if the check of a condition is left out on request, or requires Windows.
+    fn is_unchecked(&self, condition: &str, plan: &Builder) -> bool {
         let is_check = |row: &Row<'_>| {
             row.text("Source") == LIBRARY && CHECKS.contains(&(condition, row.text("Target")))
         };
         let mut actions = self.database.rows("CustomAction").filter(is_check);
-        actions.any(|row| self.is_skipped(row.text("Action")))
+        actions.any(|row| {
+            let name = row.text("Action");
+            let mut refused = plan.rest.refused.iter();
+            self.is_skipped(name) || refused.any(|action| action.name == name)
+        })
     }
 }
 

@@ -336,6 +336,7 @@ fn a_check_of_a_setup_project_that_does_not_run_here_decides_nothing() {
         let planned = plan("x64", &tables, TestSystem::default()).unwrap();
         assert_eq!(planned.refused.len(), 1, "{entry}");
         assert_eq!(planned.refused[0].name, "Check");
+        assert!(planned.notes.is_empty(), "{:?}", planned.notes);
         let planned = plan_without("Check", &tables).unwrap();
         assert!(planned.refused.is_empty() && planned.unknown.is_empty());
     }
