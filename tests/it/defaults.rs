@@ -234,6 +234,26 @@ fn arguments_are_refused_in_the_format_of_the_file() {
 }
 
 #[test]
+fn a_default_format_for_all_commands_does_not_change_copies() {
+    let folder = Folder::new("manifest-format = \"docker\"\n");
+    let host = folder.registry.host();
+    folder
+        .build(&["--host-build", "17763.973", "--output", "oci:made"])
+        .code(0);
+    let keeps_digest = |command: &str, tag: &str| {
+        let target = format!("{host}/own/app:{tag}");
+        let words = [command, "oci:made", &target, "--insecure-registry", &host];
+        let ran = folder.run(&[&words[..], &["--format", "json"]].concat());
+        let ran = ran.code(0);
+        let report: serde_json::Value = serde_json::from_slice(&ran.get_output().stdout).unwrap();
+        report["digest"] == report["source_digest"]
+    };
+    assert!(keeps_digest("copy", "1") && keeps_digest("push", "2"));
+    folder.write("wincimg.toml", "[push]\nmanifest-format = \"docker\"\n");
+    assert!(keeps_digest("copy", "3") && !keeps_digest("push", "4"));
+}
+
+#[test]
 fn a_list_for_a_flag_that_is_not_repeatable_is_a_mistake() {
     let folder = Folder::new("[build]\nname = [\"app\", \"web\"]\n");
     let host = ["--host-build", "17763.973", "--dry-run"];

@@ -20,6 +20,10 @@ use crate::cli::program_name;
 /// Flags that a file cannot set: they are about the file or about one call.
 const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
 
+/// Commands that copy what others made, and the flag that they take from their own table alone: a
+/// default for builds must not change the digest of a copy.
+const COPIES: ([&str; 2], &str) = (["copy", "push"], "manifest-format");
+
 /// Groups of commands that also have a top-level name; a table of either name applies to both.
 const GROUPS: [&str; 3] = ["image", "node", "recipe"];
 
@@ -87,7 +91,10 @@ impl<'a> Work<'a> {
         tables: &[Table<'a>],
         inherited: &[Setting],
     ) -> Result<Vec<Setting>, Failure> {
-        let mut settings = inherited.to_vec();
+        let (copies, own) = COPIES;
+        let is_copy = copies.contains(&command.get_name());
+        let inherited = inherited.iter().filter(|it| !is_copy || it.flag != own);
+        let mut settings: Vec<Setting> = inherited.cloned().collect();
         let entries = tables
             .iter()
             .flat_map(|table| table.entries.iter().map(move |entry| (table, entry)));
