@@ -252,19 +252,24 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
         .tells(2);
 }
 
-#[test(multi_thread = 2)]
-async fn a_daemon_copies_from_the_registry_of_bases_with_its_login_and_for_the_host() {
+/// Builds a Dockerfile that copies from images, with a mirror of the bases that has a login and
+/// `own/tool:1`, for 17763 or a newer Windows. Returns the mirror, what the daemon got, and whether
+/// the login is in it.
+async fn copied_from(tool_version: &str, images: &[&str]) -> (String, String, bool) {
     let site = site();
     let windows = windows(&site).await;
     let mirror = Site::new();
     let (host, mirrored) = (site.host(), mirror.host());
-    let base = format!("{mirrored}/mcr/windows/nanoserver:10.0.17763.973");
+    let base = format!("{mirrored}/mcr/windows/nanoserver:10.0.{tool_version}");
     let tool = format!("{mirrored}/mcr/own/tool:1");
     let mut copy = mirror.with_no_bases(&["copy", &base, &tool]);
     copy.assert().success();
-    let from = format!("FROM {host}/mcr/windows/nanoserver:1809\nRUN hostname\n");
-    let copied = "COPY --from=mcr.microsoft.com/own/tool:1 /a C:/a\n";
-    site.write("own/Dockerfile", from + copied);
+    let mut text = format!("FROM {host}/mcr/windows/nanoserver:1809\nRUN hostname\n");
+    for image in images {
+        let image = image.replace("MIRROR", &mirrored);
+        text += &format!("COPY --from={image} /a C:/a\n");
+    }
+    site.write("own/Dockerfile", text);
     let login = json!({"username": "bob", "password": "S3cretPW"});
     let config = json!({"auths": {&mirrored: login}}).to_string();
     site.write("config.json", config);
@@ -277,12 +282,40 @@ async fn a_daemon_copies_from_the_registry_of_bases_with_its_login_and_for_the_h
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let asked = &windows.asked("/build")[0];
-    let sent = String::from_utf8_lossy(&asked.body);
-    let pinned = format!("COPY --from={tool}@sha256:");
-    assert!(sent.contains(&pinned), "{pinned}");
+    let sent = String::from_utf8_lossy(&asked.body).into_owned();
     let logins = BASE64_STANDARD.decode(&asked.headers["x-registry-config"]);
     let logins: Value = serde_json::from_slice(&logins.unwrap()).unwrap();
-    assert_eq!(logins[&mirrored]["username"], "bob", "{logins}");
+    let has_login = logins[&mirrored]["username"] == "bob";
+    (mirrored, sent, has_login)
+}
+
+#[test(multi_thread = 2)]
+async fn a_daemon_copies_from_the_registry_of_bases_with_its_login_and_for_the_host() {
+    let image = "mcr.microsoft.com/own/tool:1";
+    let (mirrored, sent, has_login) = copied_from("17763.973", &[image]).await;
+    let pinned = format!("COPY --from={mirrored}/mcr/own/tool:1@sha256:");
+    assert!(sent.contains(&pinned) && has_login, "{pinned}");
+}
+
+#[test(multi_thread = 2)]
+async fn an_image_to_copy_from_that_does_not_resolve_is_left_to_the_daemon() {
+    let pinned = format!(
+        "mcr.microsoft.com/windows/nanoserver@sha256:{}",
+        "0".repeat(64)
+    );
+    // Nothing starts the image of a newer Windows.
+    let images = [
+        "mcr.microsoft.com/own/tool:1",
+        "MIRROR/mcr/own/tool:1",
+        "MIRROR/gone:ltsc2022",
+        pinned.as_str(),
+    ];
+    let (mirrored, sent, has_login) = copied_from("20348.2402", &images).await;
+    for image in images {
+        let line = format!("COPY --from={} /a", image.replace("MIRROR", &mirrored));
+        assert!(sent.contains(&line), "{line}");
+    }
+    assert!(has_login);
 }
 
 #[test(multi_thread = 2)]

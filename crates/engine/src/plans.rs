@@ -24,7 +24,7 @@ pub(crate) use host::{common, leader};
 use image_files::ImageExtractor;
 use stages::EvaluationPass;
 pub use stages::StageBases;
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
 use wincimg_inspect::bases::{BaseMatch, BaseRegistry, NamedBase, RejectedTag, ResolveError};
 use wincimg_oci::store::Location;
@@ -250,16 +250,15 @@ impl BuildRequest {
         sharing: &HostGroups,
         search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, BoxError> {
-        let names = self.image_names(stages, hosts);
-        let finding = names
-            .iter()
-            .map(|name| self.stage_base(stages, name, hosts, sharing, search));
-        let mut found = try_join_all(finding).await?;
+        let names = self.image_names(stages, hosts).into_iter();
+        let finding = names.map(|name| self.stage_base(stages, name, hosts, sharing, search));
+        let found = try_join_all(finding).await?;
+        let mut found: Vec<(&str, StageBaseFound)> = found.into_iter().flatten().collect();
         let plan_for = |(index, host): (usize, Option<&TargetHost>)| {
             let mut planned = BTreeMap::new();
             let mut own = None;
             let mut notes = Vec::new();
-            for (name, found) in names.iter().zip(&mut found) {
+            for (name, found) in &mut found {
                 let (base, set_aside) = match found {
                     StageBaseFound::Local(bases) => (bases[index].clone(), Vec::new()),
                     StageBaseFound::Named(read, found) => {
@@ -301,7 +300,7 @@ impl BuildRequest {
     }
 
     /// The images of a Dockerfile to resolve, by their names in it: its bases and, for a daemon, those
-    /// to copy from that are for a Windows version, or in the registry of the bases.
+    /// to copy from that are for a Windows version, or Microsoft's, which a mirror may have.
     fn image_names<'s>(&self, stages: &'s Stages, hosts: &[TargetHost]) -> Vec<&'s str> {
         let mut names = stages.bases();
         if self.daemon_stages().is_none() || hosts.is_empty() {
@@ -310,7 +309,7 @@ impl BuildRequest {
         for (_, name) in stages.copied_images() {
             let is_for_host = match self.base_registry.parse_dockerfile_name(name) {
                 Ok(NamedBase::OfHost { .. }) => true,
-                Ok(NamedBase::Exact(image)) => image.registry() == self.base_registry.0.host(),
+                Ok(NamedBase::Exact(_)) => name.starts_with("mcr.microsoft.com/"),
                 Err(_) => false,
             };
             if is_for_host && !names.contains(&name) {
@@ -320,28 +319,37 @@ impl BuildRequest {
         names
     }
 
-    /// Resolves one base of a Dockerfile.
-    async fn stage_base(
+    /// Resolves one image of a Dockerfile, with its name. An image that a daemon only copies from is
+    /// left as written if it does not resolve: the daemon may have it, and starts nothing of it.
+    async fn stage_base<'n>(
         &self,
         stages: &Stages,
-        name: &str,
+        name: &'n str,
         hosts: &[TargetHost],
         sharing: &HostGroups,
         search: &BaseSearch,
-    ) -> Result<StageBaseFound, BoxError> {
+    ) -> Result<Option<(&'n str, StageBaseFound)>, BoxError> {
         if stages.is_local(name) {
             let place: Location = name.parse()?;
             let builds = hosts.iter().map(|host| host.build);
             let reading = builds
                 .map(|build| PlannedBase::local(&place, &search.registry, build, self.matched));
-            return Ok(StageBaseFound::Local(try_join_all(reading).await?));
+            let bases = try_join_all(reading).await?;
+            return Ok(Some((name, StageBaseFound::Local(bases))));
         }
         let base = self.base_registry.parse_dockerfile_name(name)?;
         let searching = search.by_name(&base, &sharing.asked_for, self.matched);
-        let found = searching.await;
-        let is_sent = self.daemon_stages().is_some();
-        let found = found.map_err(|error| at_stage(stages, name, is_sent, error))?;
-        Ok(StageBaseFound::Named(base, found))
+        match searching.await {
+            Ok(found) => Ok(Some((name, StageBaseFound::Named(base, found)))),
+            Err(error) if stages.bases().contains(&name) => {
+                let is_sent = self.daemon_stages().is_some();
+                Err(at_stage(stages, name, is_sent, error))
+            }
+            Err(error) => {
+                tracing::debug!("{name} is sent as written: {}", error_chain(error.as_ref()));
+                Ok(None)
+            }
+        }
     }
 
     /// Downloads files of recipes, extracts those of other images, and resolves them in the plans.
@@ -561,7 +569,7 @@ enum StageBaseFound {
 /// The error of a search for a base; of one for other systems than Windows, at its stage.
 fn at_stage(stages: &Stages, base: &str, is_sent: bool, error: BoxError) -> BoxError {
     match error::search(&error) {
-        Some(ResolveError::NotForWindows { systems, .. }) if stages.bases().contains(&base) => {
+        Some(ResolveError::NotForWindows { systems, .. }) => {
             stages.base_of_other_system(base, systems, is_sent).into()
         }
         _ => error,

@@ -1,7 +1,9 @@
 //! Delivery by a Docker daemon: it builds the images while their destinations are checked.
 
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Problem, error_chain};
+use wincimg_dockerfile::stages::Stages;
 use wincimg_dockerfile::{RenderedDockerfile, render};
+use wincimg_oci::reference::parse_reference;
 
 use super::daemon::Daemon;
 use super::endpoint::{Endpoint, Environment};
@@ -32,7 +34,7 @@ pub(crate) async fn deliver_by_docker(
     let mut docker = options.for_daemon();
     let settings = &daemon.endpoint().settings;
     settings.add_proxies(&mut docker.arguments);
-    let engine = DockerEngine {
+    let mut engine = DockerEngine {
         daemon: &daemon,
         info: &info,
         registry: &ctx.registry,
@@ -42,6 +44,7 @@ pub(crate) async fn deliver_by_docker(
         progress: ctx.progress.as_ref(),
     };
     let making = async {
+        add_login(&mut engine, request).await;
         let made = engine.build_images(publication, &dockerfiles).await?;
         Ok(made
             .into_iter()
@@ -51,6 +54,25 @@ pub(crate) async fn deliver_by_docker(
     };
     let delivery = Delivery::new(target, ctx);
     Box::pin(delivery.deliver(publication, making)).await
+}
+
+/// Adds the login for the registry of the bases, if a Dockerfile copies from an image there, which may
+/// be sent as written.
+async fn add_login(engine: &mut DockerEngine<'_>, request: &BuildRequest) {
+    let host = request.base_registry.0.host();
+    let mut copied = request
+        .daemon_stages()
+        .into_iter()
+        .flat_map(Stages::copied_images);
+    if !copied.any(|(_, name)| parse_reference(name).is_ok_and(|image| image.registry() == host)) {
+        return;
+    }
+    let login = engine.ask_registry(host).await;
+    match login {
+        Ok(login) => engine.options.credentials.extend(login),
+        // The daemon may have the image.
+        Err(error) => tracing::debug!("docker: {}", error_chain(error.as_ref())),
+    }
 }
 
 /// The build of Windows of the images, if they have one in common.
