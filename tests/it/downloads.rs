@@ -686,6 +686,9 @@ fn a_plan_shows_no_query() {
     let shown = build(&site, &["--dry-run", "--set", "token=SECRET"]).prints();
     assert_contains!(shown, "https://repo.lan/a.bin");
     assert!(!shown.contains("SECRET"), "{shown}");
+    let json = json_of(build(&site, &["--dry-run", "--set", "token=SECRET"]).arg("-q"));
+    let file = &json["plans"][0]["files"][0]["source"]["download"];
+    assert_eq!(file["url"], "https://repo.lan/a.bin");
 }
 
 #[test]

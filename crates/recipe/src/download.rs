@@ -1,8 +1,9 @@
 //! Files that come from a server.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
+use wincimg_common::untrusted::public_url;
 use wincimg_layer::ContentSource;
 
 /// Name of the lock file next to a recipe or a Dockerfile.
@@ -12,6 +13,7 @@ pub const LOCK_FILE: &str = "wincimg.lock";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedDownload {
     /// URL.
+    #[serde(serialize_with = "as_public_url")]
     pub url: String,
     /// Expected digest, if given; the actual one after the download.
     pub digest: Option<Digest>,
@@ -20,6 +22,11 @@ pub struct PlannedDownload {
     /// Content, after the download.
     #[serde(skip)]
     pub content: Option<SpoolPart>,
+}
+
+/// Plans are printed in logs of CI.
+fn as_public_url<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&public_url(url))
 }
 
 impl PlannedDownload {
