@@ -7,6 +7,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use regex::{NoExpand, Regex};
+use wincimg_common::untrusted::Quoted;
 use wincimg_windows::quoting::Escape;
 
 /// Maximum nesting of variables in modifiers.
@@ -276,7 +277,8 @@ impl WordReader<'_> {
                 replaced(&value, &pattern, &replacement, all)
             }
             _ => Err(format!(
-                "unknown modifier {modifier:?} of a variable: expected one of :- :+ :? - + ? # % /"
+                "unknown modifier {} of a variable: expected one of :- :+ :? - + ? # % /",
+                Quoted(&modifier)
             )),
         }
     }
@@ -473,6 +475,11 @@ mod tests {
             assert!(expand(text).is_err(), "{text}");
         }
         assert_eq!(expand("${NONE:?set it}").unwrap_err(), "NONE: set it");
+        let unknown = expand(r"${NONE\a}").unwrap_err();
+        assert!(
+            unknown.starts_with(r#"unknown modifier "\" of"#),
+            "{unknown}"
+        );
         assert_eq!(
             expand(r#""C:\app\""#).unwrap_err(),
             r#"" is not closed, as \" is an escaped quote: drop the \"#

@@ -94,7 +94,8 @@ pub fn check_stop_signal(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "invalid signal {text:?}: expected a name or a number"
+        "invalid signal {}: expected a name or a number",
+        Quoted(text)
     ))
 }
 
@@ -144,5 +145,7 @@ mod tests {
         for text in ["TERMX", "0", "", "300"] {
             assert!(check_stop_signal(text).is_err(), "{text}");
         }
+        let error = check_stop_signal(r"x\y").unwrap_err();
+        assert!(error.starts_with(r#"invalid signal "x\y": "#), "{error}");
     }
 }

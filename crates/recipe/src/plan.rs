@@ -510,7 +510,10 @@ impl FromStr for Port {
             Ok(number @ 1..) if matches!(protocol, "tcp" | "udp" | "sctp") => {
                 Ok(Self(format!("{number}/{protocol}")))
             }
-            _ => Err(format!("invalid port {text:?}: expected 8080 or 53/udp")),
+            _ => Err(format!(
+                "invalid port {}: expected 8080 or 53/udp",
+                Quoted(text)
+            )),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::{Quoted, Untrusted};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
     CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
@@ -508,7 +508,8 @@ impl StageState {
         let mut all = Vec::new();
         for word in words {
             all.extend(ports(word).ok_or_else(|| {
-                format!("invalid port {word:?}: expected 8080, 53/udp or 8000-8010")
+                let word = Quoted(word);
+                format!("invalid port {word}: expected 8080, 53/udp or 8000-8010")
             })?);
         }
         for port in &all {
