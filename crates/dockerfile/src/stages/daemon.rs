@@ -176,20 +176,20 @@ impl Stages {
     }
 }
 
-/// Refuses what a daemon's builder ignores without a word.
+/// Refuses what a daemon's builder ignores without a word, or misunderstands.
 fn check_copy(copy: &CopyInstruction) -> Result<(), StepError> {
-    let ignored = if copy.checksum.is_some() {
-        "--checksum"
+    let (what, instead) = if copy.checksum.is_some() {
+        ("--checksum", "ignores it")
     } else if !copy.excluded.is_empty() {
-        "--exclude"
+        ("--exclude", "ignores it")
     } else if copy.unpack.is_some() {
-        "--unpack"
+        ("--unpack", "ignores it")
     } else if !copy.documents.is_empty() {
-        "here-documents"
+        ("here-documents", "takes them for names of files")
     } else {
         return Ok(());
     };
-    let problem = format!("only BuildKit supports {ignored}: a Docker daemon ignores it");
+    let problem = format!("only BuildKit supports {what}: a Docker daemon {instead}");
     Err(StepError::hinted(problem, "omit --engine docker"))
 }
 
