@@ -311,8 +311,9 @@ impl WorkloadList {
         origin: &SourceLocation,
     ) -> Result<(), WorkloadsError> {
         let wrong = |problem: String| unreadable(format!("line {}: {problem}", origin.line));
+        let group = group_of(api_version_of(&object));
         let answer = object.get("message").and_then(Value::as_str);
-        if let Some(answer) = answer.filter(|_| kind == "Status") {
+        if let Some(answer) = answer.filter(|_| kind == "Status" && group.is_empty()) {
             return Err(wrong(format!("found an error of the API server: {answer}")).into());
         }
         let is_known = is_of_kubernetes(api_version_of(&object));
@@ -322,7 +323,7 @@ impl WorkloadList {
         };
         let id = WorkloadId {
             kind: kind.to_owned(),
-            group: group_of(api_version_of(&object)),
+            group,
             namespace: name("/metadata/namespace", "default"),
             name: name_or_pattern(
                 name("/metadata/name", ""),

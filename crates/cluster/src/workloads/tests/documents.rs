@@ -182,6 +182,8 @@ fn what_is_wrong_is_said_with_its_place() {
         message("kind: Status\nstatus: Failure\nmessage: no rights\n"),
         "line 1: found an error of the API server: no rights"
     );
+    let custom = listed("apiVersion: example.com/v1\nkind: Status\nmessage: no rights\n");
+    assert_eq!(custom.skipped.len(), 1);
     let malformed = message("kind: Pod\nspec: {a: [\n");
     assert!(malformed.starts_with("line "), "{malformed}");
     assert!(
