@@ -112,7 +112,14 @@ impl CopyPlan {
         options: &CopyOptions,
     ) -> Result<Self, StoreError> {
         let source_digest = root.digest().clone();
-        let planner = Planner { source, options };
+        let mut options = options.clone();
+        if root.is_artifact() {
+            options.manifest_format = None;
+        }
+        let planner = Planner {
+            source,
+            options: &options,
+        };
         if let Document::Manifest(manifest) = &root {
             planner.check_platform(manifest).await?;
         }

@@ -138,6 +138,19 @@ pub(crate) fn subject_in(document: &[u8]) -> serde_json::Result<Option<Digest>> 
     Ok(attached.subject.map(|subject| subject.digest))
 }
 
+impl Document {
+    /// Returns true for an artifact, which Docker's format does not have.
+    pub(crate) fn is_artifact(&self) -> bool {
+        let fields = match self {
+            Self::Manifest(manifest) => &manifest.other,
+            Self::Index(index) => &index.other,
+        };
+        [ARTIFACT_TYPE, SUBJECT]
+            .iter()
+            .any(|field| fields.contains_key(*field))
+    }
+}
+
 impl Descriptor {
     /// Returns the artifact type of an entry, if it has one.
     pub fn artifact_type(&self) -> Option<&str> {
@@ -177,6 +190,7 @@ mod tests {
         let artifact = Artifact::new("application/t", &about, content, annotations).unwrap();
         let bytes = artifact.document().bytes().clone();
         let again = Document::verify("", bytes, artifact.document().digest()).unwrap();
+        assert!(again.is_artifact());
         let read = Artifact::read(again).unwrap();
         assert_eq!(read, artifact);
         assert_eq!(read.subject(), &subject());
