@@ -318,7 +318,8 @@ fn conclude(
     if unread.in_folders > 0 {
         let files = count(unread.in_folders, "Dockerfile");
         let problem = format!("{files} could not be read");
-        let hint = "correct it, or name the files to check in place of their folder";
+        let them = if unread.in_folders == 1 { "it" } else { "them" };
+        let hint = format!("correct {them}, or name the files to check in place of their folder");
         return Err(Failure::operation(problem).hint(hint));
     }
     Ok(CommandOutcome::Yes)

@@ -526,6 +526,16 @@ fn a_dockerfile_that_cannot_be_read_is_no_success() {
     let folder = folder_of(&[("Dockerfile", &format!("{BASE}RUN cd C:/a\n"))]);
     write(folder.path(), "x.Dockerfile", b"FROM a\n# \xe9");
     assert_eq!(lint_in(folder.path(), &["."]).status.code(), Some(1));
+    let folder = folder_of(&[("Dockerfile", BASE)]);
+    for (name, words) in [
+        ("x.Dockerfile", "correct it"),
+        ("y.Dockerfile", "correct them"),
+    ] {
+        write(folder.path(), name, b"FROM a\n# \xe9");
+        let output = lint_in(folder.path(), &["."]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(words), "{told}");
+    }
 }
 
 #[test]
