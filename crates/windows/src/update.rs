@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn every_row_parses_and_versions_are_sorted_and_unique() {
         let table = Updates::parse(include_str!("data/windows-updates.tsv")).unwrap();
-        assert_eq!(table.all().len(), 849);
+        assert_eq!(table.all().len(), 856);
         assert!(table.all().is_sorted_by(|a, b| a.order() < b.order()));
     }
 
@@ -418,7 +418,11 @@ mod tests {
     #[test]
     fn no_update_came_after_the_end_of_its_builds_support() {
         // Windows 10 Enterprise shares these builds, and was served longer than the server.
-        let served_longer = [(18363, "2022-05-10"), (19042, "2023-05-09")];
+        let served_longer = [
+            (17134, "2021-05-11"),
+            (18363, "2022-05-10"),
+            (19042, "2023-05-09"),
+        ];
         for update in Updates::embedded().all() {
             let release = super::super::release::from_build(update.build).unwrap();
             let longer = served_longer
@@ -529,6 +533,17 @@ mod tests {
         let releases = updates.all().iter().filter(|it| updates.is_release(it));
         let releases: Vec<String> = releases.map(|it| it.version().to_string()).collect();
         assert_eq!(releases, ["17763.1", "26100.1742"]);
+    }
+
+    #[test]
+    fn updates_after_the_end_of_support_that_bulletins_name_are_known() {
+        let version = |article: &str| {
+            let mut updates = Updates::embedded().by_kb(kb(article));
+            updates.next().map(|update| update.version().to_string())
+        };
+        // December 2019 and June 2020, of a release that ended in November 2019.
+        assert_eq!(version("KB4530717").as_deref(), Some("17134.1184"));
+        assert_eq!(version("KB4561621").as_deref(), Some("17134.1550"));
     }
 
     #[test]
