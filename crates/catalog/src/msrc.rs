@@ -72,6 +72,15 @@ pub struct SecurityFix {
     pub document: String,
 }
 
+impl SecurityFix {
+    /// Returns true if it is for a product or for a part of it, such as .NET Framework on Windows
+    /// (`11723-10855`), whose fixes come with the update of Windows.
+    fn is_for(&self, product: &str) -> bool {
+        let part = self.product.strip_suffix(product);
+        part.is_some_and(|part| part.is_empty() || part.ends_with('-'))
+    }
+}
+
 /// Fixes of all documents that were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SecurityUpdates {
@@ -114,7 +123,7 @@ impl SecurityUpdates {
         };
         let mut first: BTreeMap<&str, &SecurityFix> = BTreeMap::new();
         let of_build = self.fixes.iter().filter(|fix| {
-            fix.fixed_in.build == version.build && product.is_none_or(|it| it == fix.product)
+            fix.fixed_in.build == version.build && product.is_none_or(|it| fix.is_for(it))
         });
         for fix in of_build {
             let known = first.entry(&fix.cve).or_insert(fix);
@@ -391,6 +400,23 @@ mod tests {
         assert_eq!(fix.kb.unwrap().to_string(), "KB5037782");
         assert_eq!((fix.severity, fix.exploited), (Severity::Important, true));
         assert_eq!(fix.title, "A title");
+    }
+
+    #[test]
+    fn fixes_of_parts_that_come_with_the_update_of_windows_are_missing_too() {
+        let row = |cve: &str, product: &str| {
+            format!("fix\t{cve}\tlow\tno\t{product}\t20348.2402\tKB5036909\t2024-Apr\ttitle\n")
+        };
+        let rows = [
+            row("CVE-1", SERVER),
+            row("CVE-2", &format!("12013-{SERVER}")),
+            // Of another product whose number ends like that.
+            row("CVE-3", &format!("1{SERVER}")),
+            row("CVE-4", "12013-11923"),
+        ];
+        let text = format!("document\t2024-Apr\t2024-04-09\n{}", rows.concat());
+        let table = SecurityUpdates::parse(&text).unwrap();
+        assert_eq!(missing(&table, "20348.2340"), ["CVE-1", "CVE-2"]);
     }
 
     #[test]
