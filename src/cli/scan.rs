@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
+use jiff::civil::Date;
 use serde::Serialize;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
 use wincimg_cluster::rollout::is_host_process;
@@ -22,6 +23,7 @@ use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_windows::missing_fixes::TableAge;
+use wincimg_windows::release::support_ended;
 use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::colour_on;
@@ -143,8 +145,12 @@ pub(crate) struct ScannedImage {
     /// False if it contains no Windows that could lack updates, as an image for `HostProcess`
     /// containers.
     windows: bool,
-    /// False if the table has nothing about its build, or its revision is not known.
+    /// False if the table has nothing about its build, also since the end of its support, or its
+    /// revision is not known.
     known: bool,
+    /// Last day of support of its Windows, if it is before the newest document.
+    #[serde(skip)]
+    support_ended: Option<Date>,
     /// Number of missing fixes by severity.
     summary: BTreeMap<&'static str, usize>,
     exploited: usize,
@@ -163,7 +169,10 @@ impl ScannedImage {
             (Some(WindowsVersion { revision: None, .. }), Some(text)) => {
                 format!("its os.version {text:?} has no revision")
             }
-            (Some(_), _) => "the table has no updates for this build".to_owned(),
+            (Some(_), _) => match self.support_ended {
+                Some(end) => format!("support of its Windows ended on {end}"),
+                None => "the table has no updates for this build".to_owned(),
+            },
             (None, None | Some("")) => "the image has no os.version".to_owned(),
             (None, Some(text)) => format!("its os.version {text:?} is not a version of Windows"),
         })
@@ -231,10 +240,15 @@ impl Scan {
                 let found = all_images_in(&source, location, document, &self.platform);
                 for image in found.await? {
                     let windows = !surely_lacks_windows(&source, &image).await;
-                    images.push(self.scan(&table, &vex, (location, &digest), &image, windows));
+                    images.push((location, digest.clone(), image, windows));
                 }
             }
-            self.report(&table, images)
+            let age = age_of(&table)?;
+            let scanned = images.iter().map(|(location, digest, image, windows)| {
+                self.scan((&table, &age), &vex, (*location, digest), image, *windows)
+            });
+            let scanned = scanned.collect();
+            Ok(self.report(age, scanned))
         })?;
         let verdict = match self.fail_on {
             Some(_) => ", so it fails --fail-on",
@@ -295,34 +309,23 @@ impl Scan {
         })
     }
 
-    fn report(
-        &self,
-        table: &SecurityUpdates,
-        images: Vec<ScannedImage>,
-    ) -> Result<ScanReport, Failure> {
-        let Some(age) = table.age(Zoned::now().date()) else {
-            let problem = "no security updates are known";
-            return Err(Failure::operation(problem).hint(format!(
-                "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep, or a file with a \
-                 copy of it"
-            )));
-        };
+    fn report(&self, table: TableAge, images: Vec<ScannedImage>) -> ScanReport {
         let mut missing = images.iter().flat_map(|image| &image.missing);
         // Who makes an image chooses its version, and must not pass by one that is not known.
         let failed = self.fail_on.is_some_and(|least| {
             missing.any(|fix| least.is_reached(fix))
                 || images.iter().any(|image| image.why_unknown().is_some())
         });
-        Ok(ScanReport {
-            table: age,
+        ScanReport {
+            table,
             images,
             failed,
-        })
+        }
     }
 
     fn scan(
         &self,
-        table: &SecurityUpdates,
+        (table, age): (&SecurityUpdates, &TableAge),
         vex: &[VexDocument],
         (location, digest): (&ImageSource, &Digest),
         image: &Image,
@@ -360,7 +363,8 @@ impl Scan {
             version,
             os_version: config.os_version.clone(),
             windows,
-            known: version.is_some_and(|version| table.covers(version)),
+            known: version.is_some_and(|version| table.covers(version, age.released)),
+            support_ended: version.and_then(|it| support_ended(it.build, age.released)),
             summary,
             exploited: missing.iter().filter(|fix| fix.exploited).count(),
             missing,
@@ -386,6 +390,15 @@ impl Scan {
             ..IgnoredFix::by_flag(fix)
         })
     }
+}
+
+/// The age of a table with documents.
+fn age_of(table: &SecurityUpdates) -> Result<TableAge, Failure> {
+    table.age(Zoned::now().date()).ok_or_else(|| {
+        Failure::operation("no security updates are known").hint(format!(
+            "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
+        ))
+    })
 }
 
 /// `security updates as of 2026-Sep (2026-09-08), 80 days ago; add newer ones with …`.
@@ -451,19 +464,22 @@ fn counts(image: &ScannedImage) -> String {
     if !image.windows {
         return "contains no Windows".to_owned();
     }
-    if let Some(why) = image.why_unknown() {
-        return format!("unknown: {why}");
-    }
+    let why = image.why_unknown();
     let ignored = match image.ignored.len() {
         0 => String::new(),
         count => format!(" ({count} ignored)"),
     };
     if image.missing.is_empty() {
-        return format!("nothing missing{ignored}");
+        return match why {
+            Some(why) => format!("unknown: {why}"),
+            None => format!("nothing missing{ignored}"),
+        };
     }
+    let others = why.map(|why| format!("; others unknown: {why}"));
+    let others = others.unwrap_or_default();
     let names = Severity::ALL.into_iter().rev().map(Severity::name);
     let numbers = names.map(|name| (image.summary[name], name));
     let (total, severities) = (image.missing.len(), tally(numbers, "none"));
     let exploited = image.exploited;
-    format!("{total} missing: {severities}; {exploited} exploited{ignored}")
+    format!("{total} missing: {severities}; {exploited} exploited{ignored}{others}")
 }

@@ -66,14 +66,14 @@ pub(super) fn missing_fixes(
         ImageFixes {
             reference,
             build,
-            known: table.covers(build),
+            known: table.covers(build, age.released),
             critical: count(|fix| fix.severity == Severity::Critical),
             exploited: count(|fix| fix.exploited),
             missing: missing.len(),
         }
     });
     Some(MissingFixes {
-        table: age,
         images: images.collect(),
+        table: age,
     })
 }

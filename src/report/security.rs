@@ -61,7 +61,10 @@ pub(super) fn security_lines(fixes: &MissingFixes) -> Vec<String> {
         return Vec::new();
     }
     let lacking = fixes.lacking();
-    let unknown = fixes.images.iter().filter(|image| !image.known).count();
+    // What is unknown may lack fixes that are known.
+    let unknown = fixes.images.iter();
+    let unknown = unknown.filter(|image| !image.known && image.missing == 0);
+    let unknown = unknown.count();
     let others = fixes.images.len() - lacking.len() - unknown;
     let mut counts = Vec::new();
     for (number, what) in [

@@ -24,6 +24,7 @@ use wincimg_common::files;
 use wincimg_common::progress::Progress;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, file_error};
 use wincimg_windows::missing_fixes::TableAge;
+use wincimg_windows::release::support_ended;
 use wincimg_windows::update::Kb;
 use wincimg_windows::version::WindowsVersion;
 
@@ -108,11 +109,16 @@ impl SecurityUpdates {
         })
     }
 
-    /// Returns true if it knows what a version lacks: it has fixes for the build, and the version a
-    /// revision to compare with them.
-    pub fn covers(&self, version: WindowsVersion) -> bool {
+    /// Returns true if it knows what a version lacks at the release of the newest document: it has
+    /// fixes for the build, and the version a revision to compare with them. After the end of
+    /// support, documents are silent about what a build lacks, unless the newest one mentions it.
+    pub fn covers(&self, version: WindowsVersion, newest: Date) -> bool {
+        let is_supported = support_ended(version.build, newest).is_none();
         let mut fixes = self.fixes.iter();
-        version.revision.is_some() && fixes.any(|fix| fix.fixed_in.build == version.build)
+        version.revision.is_some()
+            && fixes.any(|fix| {
+                fix.fixed_in.build == version.build && (is_supported || fix.released >= newest)
+            })
     }
 
     /// The fixes that a version of Windows lacks, the most severe first. A vulnerability counts as
@@ -390,7 +396,8 @@ mod tests {
         assert_eq!(missing(&table, "20348.2340"), all);
         assert_eq!(missing(&table, "20348.2402"), ["CVE-2024-4", "CVE-2024-3"]);
         assert!(missing(&table, "20348.2461").is_empty());
-        let covers = |version: &str| table.covers(version.parse().unwrap());
+        let newest = "2024-05-14".parse().unwrap();
+        let covers = |version: &str| table.covers(version.parse().unwrap(), newest);
         assert!(covers("20348.2340") && !covers("17763.1"));
         // Without a revision, none are missing and none are known to be there.
         assert!(missing(&table, "20348").is_empty() && !covers("20348"));
@@ -417,6 +424,28 @@ mod tests {
         let text = format!("document\t2024-Apr\t2024-04-09\n{}", rows.concat());
         let table = SecurityUpdates::parse(&text).unwrap();
         assert_eq!(missing(&table, "20348.2340"), ["CVE-1", "CVE-2"]);
+    }
+
+    #[test]
+    fn what_a_release_lacks_after_the_end_of_its_support_is_not_known() {
+        let row = |version: &str, document: &str| {
+            format!("fix\tCVE-1\tlow\tno\t1\t{version}\t\t{document}\ttitle\n")
+        };
+        let rows = [
+            "document\t2019-Oct\t2019-10-08\ndocument\t2026-Jun\t2026-06-09\n".to_owned(),
+            row("17134.1069", "2019-Oct"),
+            row("17763.805", "2019-Oct"),
+            // Ended in May 2026, but the document has it.
+            row("25398.2330", "2026-Jun"),
+        ];
+        let table = SecurityUpdates::parse(&rows.concat()).unwrap();
+        let covers = |version: &str, newest: &str| {
+            table.covers(version.parse().unwrap(), newest.parse().unwrap())
+        };
+        assert!(covers("17134.1130", "2019-10-08"));
+        assert!(!covers("17134.1130", "2026-06-09"));
+        assert!(covers("17763.973", "2026-06-09"));
+        assert!(covers("25398.2330", "2026-06-09"));
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub struct ImageFixes {
     pub reference: Option<String>,
     /// Its version of Windows.
     pub build: WindowsVersion,
-    /// False if the table has nothing about its build, or its revision is not known.
+    /// False if the table has nothing about its build, also since the end of its support, or its
+    /// revision is not known.
     pub known: bool,
     /// Number of missing fixes.
     pub missing: usize,

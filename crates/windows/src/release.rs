@@ -84,6 +84,11 @@ pub fn from_build(build: u32) -> Option<&'static Release> {
     RELEASES.get(index)
 }
 
+/// The last day of support of a build, if it is before a day.
+pub fn support_ended(build: u32, day: Date) -> Option<Date> {
+    from_build(build)?.extended_end.filter(|end| *end < day)
+}
+
 /// The release of this build, or the last one before it.
 pub fn up_to_build(build: u32) -> Option<&'static Release> {
     let after = RELEASES.partition_point(|release| release.build <= build);
@@ -227,6 +232,15 @@ mod tests {
         assert_eq!(release.name, "Windows Server 2019 (1809)");
         assert_eq!(release.base_tag, Some("ltsc2019"));
         assert_eq!(from_build(17764), None);
+    }
+
+    #[test]
+    fn support_ends_after_its_last_day() {
+        let ended = |build, day: &str| support_ended(build, day.parse().unwrap());
+        assert_eq!(ended(17134, "2019-11-12"), None);
+        let last = "2019-11-12".parse().unwrap();
+        assert_eq!(ended(17134, "2019-11-13"), Some(last));
+        assert_eq!(ended(17764, "2030-01-01"), None);
     }
 
     #[test]

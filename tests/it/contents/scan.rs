@@ -10,6 +10,7 @@ fn document(name: &str, day: &str, rows: &[(&str, &str, &str, &str)]) -> String 
             let status =
                 format!("Publicly Disclosed:No;Exploited:{exploited};Latest Software Release:N/A");
             let kb = match *build {
+                "10.0.17134.1130" => "4525237",
                 "10.0.17763.5576" => "5035849",
                 "10.0.17763.5696" => "5036896",
                 "10.0.17763.5936" => "5039217",
@@ -499,6 +500,44 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
         !output.status.success() && errors.contains("bad.json"),
         "{errors}"
     );
+}
+
+#[test]
+fn a_release_is_unknown_after_the_end_of_its_support_and_keeps_its_list() {
+    let images = scanned();
+    images.put("last", &image("17134.1130", vec![bottom()]));
+    images.put("older", &image("17134.1069", vec![bottom()]));
+    let november = [("CVE-2019-0001", "Low", "No", "10.0.17134.1130")];
+    images.write("nov.json", document("2019-Nov", "2019-11-12", &november));
+    let scan = |arguments: &[&str]| images.scan(&[arguments, &["--fail-on", "critical"]].concat());
+    // Within its support.
+    let output = scan(&["oci:last", "--msrc", "nov.json"]);
+    assert_eq!(output.status.code(), Some(0));
+
+    let output = scan(&["oci:last", "--msrc", "may.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = "support of its Windows ended on 2019-11-12";
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_contains!(text, &format!("unknown: {why}"));
+    assert_contains!(String::from_utf8_lossy(&output.stderr), why);
+
+    let output = scan(&["oci:older"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let counts = format!("1 missing: 1 low; 0 exploited; others unknown: {why}");
+    assert_contains!(text, "CVE-2019-0001", &counts);
+    let report = images.scan_json(&["oci:older"]);
+    assert_eq!(report["images"][0]["known"], false);
+    let words = [
+        "check-compat", "oci:last", "oci:older", "--host-build", "17134.1130", "--cache-dir",
+        "cache",
+    ];
+    let output = wincimg(images.folder.path(), &words).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A terminal breaks lines.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let counts = "1 image without all security fixes, 1 image that cannot be judged";
+    assert_contains!(text, counts);
 }
 
 #[test]
