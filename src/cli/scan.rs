@@ -24,6 +24,7 @@ use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::store::Source;
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::release::support_ended;
+use wincimg_windows::update::Updates;
 use wincimg_windows::version::WindowsVersion;
 
 use super::command_context::colour_on;
@@ -153,6 +154,9 @@ pub(crate) struct ScannedImage {
     support_ended: Option<Date>,
     /// Number of missing fixes by severity.
     summary: BTreeMap<&'static str, usize>,
+    /// What the table does not have of the time since its last update.
+    #[serde(skip)]
+    gap: Option<String>,
     exploited: usize,
     pub(crate) missing: Vec<SecurityFix>,
     /// Missing fixes that are ignored; the numbers do not include them.
@@ -255,9 +259,10 @@ impl Scan {
             None => "",
         };
         for image in &report.images {
-            if let Some(why) = image.why_unknown() {
+            let unknown = image.why_unknown().map(|why| format!("{why}{verdict}"));
+            if let Some(why) = unknown.as_ref().or(image.gap.as_ref()) {
                 let (reference, platform) = (&image.reference, &image.platform);
-                session.warn(format_args!("{reference} ({platform}): {why}{verdict}"));
+                session.warn(format_args!("{reference} ({platform}): {why}"));
             }
         }
         let format = format_of(self.format, self.output.as_deref()).unwrap_or(ScanFormat::Text);
@@ -366,6 +371,7 @@ impl Scan {
             known: version.is_some_and(|version| table.covers(version, age.released)),
             support_ended: version.and_then(|it| support_ended(it.build, age.released)),
             summary,
+            gap: version.and_then(|version| gap(table, age, version)),
             exploited: missing.iter().filter(|fix| fix.exploited).count(),
             missing,
             ignored,
@@ -396,8 +402,22 @@ impl Scan {
 fn age_of(table: &SecurityUpdates) -> Result<TableAge, Failure> {
     table.age(Zoned::now().date()).ok_or_else(|| {
         Failure::operation("no security updates are known").hint(format!(
-            "name a document of Microsoft's, such as --msrc {DOCUMENTS}2026-Sep"
+            "name Microsoft's documents, or copies, one for each month since the image's base, such as \
+             --msrc {DOCUMENTS}2026-Sep"
         ))
+    })
+}
+
+/// `the table has 1 of the 74 months since its last update (2020-01): more may be missing`.
+fn gap(table: &SecurityUpdates, age: &TableAge, version: WindowsVersion) -> Option<String> {
+    let last = Updates::global().contained_in(version)?.date;
+    let (known, all) = table.months_since(last, age.released);
+    let last = last.strftime("%Y-%m");
+    (known < all).then(|| {
+        format!(
+            "the table has {known} of the {all} months since its last update ({last}): more may be \
+             missing"
+        )
     })
 }
 

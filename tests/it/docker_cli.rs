@@ -264,12 +264,13 @@ async fn copied_from(tool_version: &str, images: &[&str]) -> (String, String, bo
     let tool = format!("{mirrored}/mcr/own/tool:1");
     let mut copy = mirror.with_no_bases(&["copy", &base, &tool]);
     copy.assert().success();
-    let mut text = format!("FROM {host}/mcr/windows/nanoserver:1809\nRUN hostname\n");
-    for image in images {
+    let copies = images.iter().map(|image| {
         let image = image.replace("MIRROR", &mirrored);
-        text += &format!("COPY --from={image} /a C:/a\n");
-    }
-    site.write("own/Dockerfile", text);
+        format!("COPY --from={image} /a C:/a\n")
+    });
+    let copies: String = copies.collect();
+    let base_line = format!("FROM {host}/mcr/windows/nanoserver:1809\nRUN hostname\n");
+    site.write("own/Dockerfile", base_line + &copies);
     let login = json!({"username": "bob", "password": "S3cretPW"});
     let config = json!({"auths": {&mirrored: login}}).to_string();
     site.write("config.json", config);

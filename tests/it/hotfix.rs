@@ -430,7 +430,7 @@ fn files_on_a_share_are_copied_to_each_node() {
     assert!(!copied(r"C:\hotfix"));
 }
 
-/// Their sessions know nothing of -WhatIf.
+/// Their sessions know nothing of `-WhatIf`.
 #[test]
 fn a_dry_run_changes_nothing_on_other_nodes() {
     let (setup, _) = CatalogSetup::with_april_2020();

@@ -9,7 +9,7 @@
 mod document;
 mod xml;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -107,6 +107,15 @@ impl SecurityUpdates {
                 .since(released)
                 .map_or(0, |span| span.get_days().max(0)),
         })
+    }
+
+    /// The number of months after that of a day, up to that of another, with documents and in all.
+    pub fn months_since(&self, day: Date, newest: Date) -> (usize, usize) {
+        let month = |day: Date| i32::from(day.year()) * 12 + i32::from(day.month());
+        let months = (month(day) + 1)..=month(newest);
+        let released = self.documents.values().map(|released| month(*released));
+        let known: BTreeSet<i32> = released.filter(|it| months.contains(it)).collect();
+        (known.len(), months.count())
     }
 
     /// Returns true if it knows what a version lacks at the release of the newest document: it has
@@ -495,6 +504,22 @@ mod tests {
         let mut alone = SecurityUpdates::default();
         alone.add(&future).unwrap();
         assert_eq!(alone.age(day("2024-06-01")).unwrap().age_days, 0);
+    }
+
+    #[test]
+    fn months_are_counted_once_from_the_one_after_a_day() {
+        let mut table = table();
+        let since = |table: &SecurityUpdates, day: &str, newest: &str| {
+            table.months_since(day.parse().unwrap(), newest.parse().unwrap())
+        };
+        assert_eq!(since(&table, "2024-03-12", "2024-05-14"), (2, 2));
+        assert_eq!(since(&table, "2024-04-09", "2024-05-14"), (1, 1));
+        assert_eq!(since(&table, "2020-01-14", "2024-05-14"), (2, 52));
+        assert_eq!(since(&table, "2024-06-11", "2024-05-14"), (0, 0));
+        // Of one month, and after the newest one.
+        add(&mut table, "May-OOB", "2024-05-20", &[]);
+        add(&mut table, "9999-Dec", "9999-12-31", &[]);
+        assert_eq!(since(&table, "2024-03-12", "2024-05-20"), (2, 2));
     }
 
     #[test]

@@ -503,6 +503,21 @@ fn a_build_without_documents_is_unknown_and_not_clean() {
 }
 
 #[test]
+fn months_that_the_table_lacks_are_warned_of() {
+    let images = scanned();
+    let errors = images
+        .scan_command(&["oci:web", "--msrc", "may.json"])
+        .tells(0);
+    let warning = "warning: oci:web (windows/amd64:10.0.17763.5576): the table has 1 of the 2 months \
+                   since its last update (2024-03): more may be missing";
+    assert_contains!(errors, warning);
+    let errors = images
+        .scan_command(&["oci:web", "--msrc", "apr.json"])
+        .tells(0);
+    assert!(!errors.contains("more may be missing"), "{errors}");
+}
+
+#[test]
 fn a_release_is_unknown_after_the_end_of_its_support_and_keeps_its_list() {
     let images = scanned();
     images.put("last", &image("17134.1130", vec![bottom()]));
