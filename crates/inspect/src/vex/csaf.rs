@@ -94,8 +94,13 @@ struct Vulnerability {
 struct ProductStatus {
     known_not_affected: Vec<String>,
     fixed: Vec<String>,
+    first_fixed: Vec<String>,
     known_affected: Vec<String>,
+    first_affected: Vec<String>,
+    last_affected: Vec<String>,
     under_investigation: Vec<String>,
+    /// Of version 2.1.
+    unknown: Vec<String>,
 }
 
 /// A justification.
@@ -199,12 +204,16 @@ fn has_version(identifier: &str) -> bool {
 }
 
 impl ProductStatus {
-    fn by_status(&self) -> [(VexStatus, &[String]); 4] {
+    fn by_status(&self) -> [(VexStatus, &[String]); 8] {
         [
             (VexStatus::NotAffected, &self.known_not_affected),
             (VexStatus::Fixed, &self.fixed),
+            (VexStatus::Fixed, &self.first_fixed),
             (VexStatus::Affected, &self.known_affected),
+            (VexStatus::Affected, &self.first_affected),
+            (VexStatus::Affected, &self.last_affected),
             (VexStatus::UnderInvestigation, &self.under_investigation),
+            (VexStatus::UnderInvestigation, &self.unknown),
         ]
     }
 }

@@ -185,6 +185,20 @@ fn csaf_names_products_in_its_tree() {
 }
 
 #[test]
+fn every_status_of_csaf_counts() {
+    let tree = json!({"full_product_names": [product(&json!({"purl": "pkg:oci/web"}))]});
+    assert!(settled(&[csaf("first_fixed", &tree)]).is_some());
+    let settling = csaf("known_not_affected", &tree);
+    for status in [
+        "known_affected", "first_affected", "last_affected", "under_investigation", "unknown",
+    ] {
+        let mut newer = csaf(status, &tree);
+        newer["document"]["tracking"]["current_release_date"] = json!("2024-06-01T10:00:00Z");
+        assert!(settled(&[settling.clone(), newer]).is_none(), "{status}");
+    }
+}
+
+#[test]
 fn a_version_in_csaf_is_not_taken_for_all_versions() {
     let tree = |cpe: &str| {
         json!({"branches": [{"category": "product_name", "name": "Windows", "branches": [
