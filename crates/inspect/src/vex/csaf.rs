@@ -132,11 +132,12 @@ pub(super) fn read(document: Value) -> Result<Vec<VexStatement>, serde_json::Err
     let products = read.product_tree.products();
     let mut statements = Vec::new();
     for vulnerability in &read.vulnerabilities {
+        let (flags, impacts) = (vulnerability.flags(), vulnerability.impacts());
         for (status, ids) in vulnerability.product_status.by_status() {
             let known = ids.iter().filter_map(|id| Some((id, products.get(id)?)));
             statements.extend(known.map(|(id, product)| VexStatement {
                 status,
-                reason: vulnerability.reason(id),
+                reason: reason(flags.of(id), impacts.of(id)),
                 vulnerabilities: vulnerability.cve.iter().cloned().collect(),
                 products: vec![product.clone()],
                 time: released,
@@ -219,14 +220,43 @@ impl ProductStatus {
 }
 
 impl Vulnerability {
-    fn reason(&self, product: &String) -> Option<String> {
-        let is_for = |ids: &[String]| ids.is_empty() || ids.contains(product);
-        let flag = self.flags.iter().find(|flag| is_for(&flag.product_ids));
-        let mut impacts = self.threats.iter().filter(|it| it.category == "impact");
-        let impact = impacts.find(|threat| is_for(&threat.product_ids));
-        reason(
-            flag.map(|flag| flag.label.clone()),
-            impact.map(|threat| threat.details.clone()),
-        )
+    fn flags(&self) -> Texts<'_> {
+        let flags = self.flags.iter();
+        Texts::new(flags.map(|flag| (flag.label.as_str(), &flag.product_ids[..])))
+    }
+
+    fn impacts(&self) -> Texts<'_> {
+        let impacts = self.threats.iter().filter(|it| it.category == "impact");
+        Texts::new(impacts.map(|threat| (threat.details.as_str(), &threat.product_ids[..])))
+    }
+}
+
+/// What a vulnerability says about its products, the first text of each: documents have thousands of
+/// products, each with a flag.
+#[derive(Default)]
+struct Texts<'a> {
+    /// The one that names no product.
+    common: Option<&'a str>,
+    by_product: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Texts<'a> {
+    /// Reads texts with the ids of their products.
+    fn new(entries: impl Iterator<Item = (&'a str, &'a [String])>) -> Self {
+        let mut texts = Self::default();
+        for (text, products) in entries {
+            if products.is_empty() {
+                texts.common = texts.common.or(Some(text));
+            }
+            for product in products {
+                texts.by_product.entry(product).or_insert(text);
+            }
+        }
+        texts
+    }
+
+    fn of(&self, product: &str) -> Option<String> {
+        let own = self.by_product.get(product).copied();
+        own.or(self.common).map(str::to_owned)
     }
 }

@@ -199,6 +199,30 @@ fn every_status_of_csaf_counts() {
 }
 
 #[test]
+fn csaf_with_a_flag_for_each_of_many_products_is_read_at_once() {
+    let ids = || (0..60_000).map(|number| format!("P{number}"));
+    let products = ids().map(|id| {
+        let helper = json!({"purl": format!("pkg:oci/web-{id}")});
+        json!({"product_id": id, "name": "it", "product_identification_helper": helper})
+    });
+    let flags = ids().map(|id| json!({"label": format!("of {id}"), "product_ids": [id]}));
+    let document = json!({
+        "document": {"csaf_version": "2.0"},
+        "product_tree": {"full_product_names": products.collect::<Vec<_>>()},
+        "vulnerabilities": [{
+            "cve": CVE,
+            "product_status": {"known_not_affected": ids().collect::<Vec<_>>()},
+            "flags": flags.collect::<Vec<_>>(),
+        }],
+    });
+    let started = Instant::now();
+    let statements = csaf::read(document).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(statements.len(), 60_000);
+    assert_eq!(statements[59_999].reason.as_deref(), Some("of P59999"));
+}
+
+#[test]
 fn a_version_in_csaf_is_not_taken_for_all_versions() {
     let tree = |cpe: &str| {
         json!({"branches": [{"category": "product_name", "name": "Windows", "branches": [
