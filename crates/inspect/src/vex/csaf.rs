@@ -1,6 +1,7 @@
 //! CSAF 2.0 documents: the statuses of products in a profile for VEX or in an advisory.
 
 use std::collections::HashMap;
+use std::mem;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,6 +34,7 @@ struct ProductTree {
     branches: Vec<Branch>,
     full_product_names: Vec<Product>,
     relationships: Vec<Relationship>,
+    product_groups: Vec<ProductGroup>,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +81,13 @@ struct Relationship {
 }
 
 #[derive(Deserialize)]
+struct ProductGroup {
+    group_id: String,
+    #[serde(default)]
+    product_ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
 struct Vulnerability {
     cve: Option<String>,
     #[serde(default)]
@@ -109,6 +118,8 @@ struct Flag {
     label: String,
     #[serde(default)]
     product_ids: Vec<String>,
+    #[serde(default)]
+    group_ids: Vec<String>,
 }
 
 /// An explanation.
@@ -118,6 +129,8 @@ struct Threat {
     details: String,
     #[serde(default)]
     product_ids: Vec<String>,
+    #[serde(default)]
+    group_ids: Vec<String>,
 }
 
 pub(super) fn is_document(document: &Value) -> bool {
@@ -125,14 +138,18 @@ pub(super) fn is_document(document: &Value) -> bool {
 }
 
 pub(super) fn read(document: Value) -> Result<Vec<VexStatement>, serde_json::Error> {
-    let read: CsafDocument = serde_json::from_value(document)?;
+    let mut read: CsafDocument = serde_json::from_value(document)?;
     let tracking = read.document.tracking.as_ref();
     let released = tracking.and_then(|tracking| tracking.current_release_date.as_deref());
     let released = time(released);
+    let groups = mem::take(&mut read.product_tree.product_groups).into_iter();
+    let groups = groups.map(|group| (group.group_id, group.product_ids));
+    let groups: Groups = groups.collect();
     let products = read.product_tree.products();
     let mut statements = Vec::new();
     for vulnerability in &read.vulnerabilities {
-        let (flags, impacts) = (vulnerability.flags(), vulnerability.impacts());
+        let flags = vulnerability.flags(&groups);
+        let impacts = vulnerability.impacts(&groups);
         for (status, ids) in vulnerability.product_status.by_status() {
             let known = ids.iter().filter_map(|id| Some((id, products.get(id)?)));
             statements.extend(known.map(|(id, product)| VexStatement {
@@ -219,15 +236,25 @@ impl ProductStatus {
     }
 }
 
+/// The ids of the products of each group.
+type Groups = HashMap<String, Vec<String>>;
+
 impl Vulnerability {
-    fn flags(&self) -> Texts<'_> {
-        let flags = self.flags.iter();
-        Texts::new(flags.map(|flag| (flag.label.as_str(), &flag.product_ids[..])))
+    fn flags<'a>(&'a self, groups: &'a Groups) -> Texts<'a> {
+        let mut texts = Texts::default();
+        for flag in &self.flags {
+            texts.add(&flag.label, &flag.product_ids, &flag.group_ids, groups);
+        }
+        texts
     }
 
-    fn impacts(&self) -> Texts<'_> {
-        let impacts = self.threats.iter().filter(|it| it.category == "impact");
-        Texts::new(impacts.map(|threat| (threat.details.as_str(), &threat.product_ids[..])))
+    fn impacts<'a>(&'a self, groups: &'a Groups) -> Texts<'a> {
+        let mut texts = Texts::default();
+        for threat in self.threats.iter().filter(|it| it.category == "impact") {
+            let details = &threat.details;
+            texts.add(details, &threat.product_ids, &threat.group_ids, groups);
+        }
+        texts
     }
 }
 
@@ -235,24 +262,27 @@ impl Vulnerability {
 /// products, each with a flag.
 #[derive(Default)]
 struct Texts<'a> {
-    /// The one that names no product.
+    /// The one that names neither a product nor a group.
     common: Option<&'a str>,
     by_product: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Texts<'a> {
-    /// Reads texts with the ids of their products.
-    fn new(entries: impl Iterator<Item = (&'a str, &'a [String])>) -> Self {
-        let mut texts = Self::default();
-        for (text, products) in entries {
-            if products.is_empty() {
-                texts.common = texts.common.or(Some(text));
-            }
-            for product in products {
-                texts.by_product.entry(product).or_insert(text);
-            }
+    /// Adds the text about products and groups of them.
+    fn add(
+        &mut self,
+        text: &'a str,
+        products: &'a [String],
+        group_ids: &[String],
+        groups: &'a Groups,
+    ) {
+        if products.is_empty() && group_ids.is_empty() {
+            self.common = self.common.or(Some(text));
         }
-        texts
+        let in_groups = group_ids.iter().filter_map(|id| groups.get(id)).flatten();
+        for product in products.iter().chain(in_groups) {
+            self.by_product.entry(product).or_insert(text);
+        }
     }
 
     fn of(&self, product: &str) -> Option<String> {

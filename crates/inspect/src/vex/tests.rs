@@ -199,6 +199,36 @@ fn every_status_of_csaf_counts() {
 }
 
 #[test]
+fn a_reason_in_csaf_is_that_of_the_products_and_groups_that_it_names() {
+    let tree = json!({
+        "full_product_names": [product(&json!({"purl": "pkg:oci/web"}))],
+        "product_groups": [
+            {"group_id": "G", "product_ids": ["Q", "R"]},
+            {"group_id": "H", "product_ids": ["O", "P"]},
+        ],
+    });
+    let reason_with = |flags: Value, threats: Value| {
+        let mut document = csaf("known_not_affected", &tree);
+        document["vulnerabilities"][0]["flags"] = flags;
+        document["vulnerabilities"][0]["threats"] = threats;
+        settled(&[document]).unwrap().1
+    };
+    let flag = |label: &str, group: &str| json!({"label": label, "group_ids": [group]});
+    let threat = |details: &str, group: &str| {
+        let groups = [group];
+        json!({"category": "impact", "details": details, "group_ids": groups})
+    };
+    let flags = json!([flag("of_q", "G"), flag("of_p", "H")]);
+    let threats = json!([threat("about Q", "G"), threat("about P", "H")]);
+    let of_p = reason_with(flags, threats);
+    assert_eq!(of_p.as_deref(), Some("of_p: about P"));
+    let others = json!([flag("of_q", "G"), flag("of_none", "missing")]);
+    assert_eq!(reason_with(others, json!([])), None);
+    let of_all = json!([{"category": "impact", "details": "about all"}]);
+    assert_eq!(reason_with(json!([]), of_all).as_deref(), Some("about all"));
+}
+
+#[test]
 fn csaf_with_a_flag_for_each_of_many_products_is_read_at_once() {
     let ids = || (0..60_000).map(|number| format!("P{number}"));
     let products = ids().map(|id| {
