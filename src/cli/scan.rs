@@ -71,7 +71,7 @@ pub(super) struct Scan {
     /// Ignore this vulnerability (repeatable)
     #[arg(long, value_name = "CVE")]
     ignore: Vec<String>,
-    /// Ignore vulnerabilities that an OpenVEX or CSAF document in JSON says are fixed or do not
+    /// Ignore vulnerabilities that an OpenVEX or CSAF 2.0 document in JSON says are fixed or do not
     /// affect the image (repeatable)
     #[arg(long, value_name = "FILE")]
     vex: Vec<PathBuf>,

@@ -1,4 +1,5 @@
-//! CSAF 2.0 documents: the statuses of products in a profile for VEX or in an advisory.
+//! CSAF 2.0 documents: the statuses of products in a profile for VEX or in an advisory. Of version 2.1,
+//! `product_paths` are not read: statements on these products do not count.
 
 use std::collections::HashMap;
 use std::mem;
@@ -57,6 +58,9 @@ struct Product {
 struct Helper {
     cpe: Option<String>,
     purl: Option<String>,
+    /// Of version 2.1.
+    #[serde(default)]
+    purls: Vec<String>,
     #[serde(default)]
     hashes: Vec<Hashes>,
 }
@@ -199,7 +203,8 @@ impl Product {
     /// much.
     fn named(self, is_version: bool) -> (String, VexProduct) {
         let helper = self.product_identification_helper;
-        let names = helper.cpe.into_iter().chain(helper.purl);
+        let names = helper.cpe.into_iter();
+        let names = names.chain(helper.purl).chain(helper.purls);
         let names = names.filter(|name| !is_version || has_version(name));
         let hashes = helper.hashes.into_iter().flat_map(|it| it.file_hashes);
         let digests = hashes.filter(|hash| hash.algorithm.eq_ignore_ascii_case("sha256"));

@@ -180,6 +180,9 @@ fn csaf_names_products_in_its_tree() {
     assert_eq!(found, (VexStatus::NotAffected, Some(reason)));
     assert!(settled(&[csaf("fixed", &tree)]).is_some());
     assert!(settled(&[csaf("known_affected", &tree)]).is_none());
+    let several = json!({"purls": ["pkg:npm/web@1.0.0", "pkg:oci/web"]});
+    let version_2_1 = json!({"full_product_names": [product(&several)]});
+    assert!(settled(&[csaf("fixed", &version_2_1)]).is_some());
     let unnamed = json!({"full_product_names": [product(&json!({}))]});
     assert!(settled(&[csaf("known_not_affected", &unnamed)]).is_none());
 }
