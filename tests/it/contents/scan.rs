@@ -345,6 +345,24 @@ fn an_empty_document_is_named_as_such() {
 }
 
 #[test]
+fn a_document_in_utf_16_is_named_as_such() {
+    let images = scanned();
+    for (flag, text) in [
+        ("--msrc", "{\"DocumentTracking\": {}}"),
+        ("--msrc", "<cvrfdoc/>"),
+        ("--vex", "{\"statements\": []}"),
+    ] {
+        let units = "\u{feff}".encode_utf16().chain(text.encode_utf16());
+        let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+        fs::write(images.path("powershell"), bytes).unwrap();
+        let errors = images
+            .scan_command(&["oci:web", flag, "powershell"])
+            .tells(2);
+        assert_contains!(errors, "it is not UTF-8", "hint: save it as UTF-8");
+    }
+}
+
+#[test]
 fn vex_that_names_the_digest_of_an_index_counts_for_its_tag() {
     let images = scanned();
     let entries = [image("17763.5576", vec![bottom()])];

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::civil::Date;
 use serde::Deserialize;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::files::NotUtf8;
 use wincimg_windows::update::{Kb, Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
@@ -92,15 +93,19 @@ pub(super) struct Detail {
 impl CvrfDocument {
     /// Reads a document in JSON or XML.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let refused = |problem: &str| {
             invalid(problem).hint("--msrc takes CVRF documents of Microsoft in JSON or XML")
         };
-        match bytes.trim_ascii_start().first() {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let problem = refused("it is not UTF-8").source(error);
+            problem.hint(NotUtf8::HINT)
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match text.trim_ascii_start().bytes().next() {
             None => Err(refused("it is empty")),
-            Some(b'<') => xml::read(bytes)
+            Some(b'<') => xml::read(text)
                 .map_err(|error| refused("it is not a CVRF document in XML").source(error)),
-            Some(_) => serde_json::from_slice(bytes)
+            Some(_) => serde_json::from_str(text)
                 .map_err(|error| refused("it is not a CVRF document in JSON").source(error)),
         }
     }

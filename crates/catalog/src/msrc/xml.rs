@@ -11,8 +11,8 @@ use super::document::{
 const OTHER: u32 = u32::MAX;
 
 /// Reads a document to its end.
-pub(super) fn read(bytes: &[u8]) -> Result<CvrfDocument, XmlError> {
-    let root = XmlElement::read(std::str::from_utf8(bytes)?)?;
+pub(super) fn read(document: &str) -> Result<CvrfDocument, XmlError> {
+    let root = XmlElement::read(document)?;
     if root.name != "cvrfdoc" {
         return Err("its root is not cvrfdoc".into());
     }

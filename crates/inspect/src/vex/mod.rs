@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 pub use subject::VexSubject;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::files::NotUtf8;
 
 /// Status of a vulnerability in a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,12 +82,16 @@ pub struct VexDocument {
 impl VexDocument {
     /// Reads a document.
     pub fn read(bytes: &[u8]) -> Result<Self, Problem> {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        if bytes.trim_ascii().is_empty() {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let problem = refused("it is not UTF-8").source(error);
+            problem.hint(NotUtf8::HINT)
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if text.trim_ascii().is_empty() {
             return Err(refused("it is empty"));
         }
         let invalid = |error: serde_json::Error| refused("it is invalid").source(error);
-        let document: Value = serde_json::from_slice(bytes).map_err(invalid)?;
+        let document: Value = serde_json::from_str(text).map_err(invalid)?;
         let statements = if openvex::is_document(&document) {
             openvex::read(document)
         } else if csaf::is_document(&document) {
