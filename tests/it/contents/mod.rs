@@ -1381,6 +1381,21 @@ fn a_layer_says_of_a_file_what_the_whole_image_says() {
     assert_eq!(shown, 2 + 1 + 2, "{text}");
 }
 
+#[test]
+fn rights_that_only_one_image_has_differ_with_acl() {
+    let images = Images::new();
+    for (name, rights) in [("one", Some(FILE)), ("two", None)] {
+        let mut tar = LayerTar::default();
+        tar.file("Files/d/one.txt", b"1", rights);
+        images.put(name, &image("17763.1040", vec![bottom(), tar.tar()]));
+    }
+    let found = images.json(&["diff", "oci:one", "oci:two"]);
+    assert_eq!(found["identical"], true, "{found}");
+    let found = images.json(&["diff", "oci:one", "oci:two", "--acl"]);
+    let file = &found["images"][0]["files"][0];
+    assert_eq!(file["differs"], json!(["rights"]), "{found}");
+}
+
 /// A tar with names that no honest tool writes.
 fn hostile() -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
