@@ -42,7 +42,7 @@ use super::{
     Shutdown times and registry changes are read from the layers. The bottom layer is Windows itself\n\
     and only read for --merged. Layers above it of up to 64 MiB are read completely, which verifies\n\
     their digests; of larger ones only the first 4 MiB, where wincimg writes hives. Skipped layers\n\
-    are reported; --layers all reads everything.")]
+    are reported; --layers all reads all above the bottom one.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct Inspect {
     /// Image: a reference, oci:DIR[:TAG], docker-archive:FILE[:NAME], docker-daemon:NAME; or a
@@ -65,7 +65,7 @@ pub(super) struct Inspect {
     /// Show the registry as a container sees it, with all changes applied to the base
     #[arg(long)]
     merged: bool,
-    /// Layers to read, besides the bottom one
+    /// Layers to read; the bottom one is read for --merged alone
     #[arg(long, value_enum, default_value = "small")]
     layers: ReadDepth,
     /// Show files that a later layer deletes or writes again

@@ -263,3 +263,14 @@ fn a_layer_that_a_registry_damaged_is_named_and_the_rest_is_shown() {
     assert_eq!(image["layers"][1]["read"], "failed");
     assert_eq!(image["shutdown"]["complete"], false);
 }
+
+#[test]
+fn the_help_says_when_the_bottom_layer_is_read() {
+    let output = wincimg("inspect").arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        help.contains("the bottom one is read for --merged alone"),
+        "{help}"
+    );
+}
