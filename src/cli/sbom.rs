@@ -23,6 +23,7 @@ use super::{
     CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
     registry_args, write_json, write_result,
 };
+use crate::report::count;
 
 /// List the packages of any Windows image, or write its SBOM
 ///
@@ -168,5 +169,5 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
             Untrusted(file.unwrap_or_default())
         )?;
     }
-    writeln!(out, "{} packages", inventory.packages.len())
+    writeln!(out, "{}", count(inventory.packages.len(), "package"))
 }

@@ -145,9 +145,9 @@ fn report_skipped(image: &ImageSource, copied: &CopiedFiles, session: &Session) 
         session.warn(format_args!("skipped {streams}, such as {first}"));
     }
     if let Some(first) = others.first() {
+        let entries = count(others.len(), "entry");
         session.warn(format_args!(
-            "skipped {} links and invalid names, such as {first}",
-            others.len()
+            "skipped {entries}, such as {first}: links and invalid names are not copied"
         ));
     }
 }

@@ -1455,6 +1455,17 @@ fn cp_writes_nothing_outside_its_folder() {
 }
 
 #[test]
+fn one_link_that_is_not_copied_is_one_entry() {
+    let images = Images::new();
+    let mut tar = LayerTar::default();
+    tar.file("Files/d/one.txt", b"1", None)
+        .link("Files/d/link", r"C:\d\one.txt");
+    images.put("one", &image("17763.1040", vec![bottom(), tar.tar()]));
+    let errors = images.command(&["cp", r"oci:one:C:\d", "out"]).tells(0);
+    assert_contains!(errors, "skipped 1 entry, such as");
+}
+
+#[test]
 fn waste_is_what_later_layers_delete_or_write_again() {
     let images = versions();
     let inspect = |name: &str, more: &[&str]| {

@@ -91,6 +91,21 @@ fn packages_of_an_image_that_others_made_are_listed_by_layer() {
 }
 
 #[test]
+fn one_package_is_not_packages() {
+    let mut tar = LayerTar::default();
+    let package = br#"{"name": "left-pad", "version": "1.3.0"}"#;
+    tar.file(
+        "Files/app/node_modules/left-pad/package.json",
+        package,
+        None,
+    );
+    let images = Images::new();
+    images.put("one", &image("17763.1158", vec![bottom(), tar.tar()]));
+    let text = images.text(&["sbom", "oci:one"]);
+    assert!(text.ends_with("\n1 package\n"), "{text}");
+}
+
+#[test]
 fn the_sbom_of_any_image_is_valid_in_both_formats() {
     let images = with_packages();
     let python = python_with_readers();
