@@ -7,7 +7,7 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::Word;
+use super::words::{Word, has_drive};
 use super::{ContainsAny, Finding, Severity};
 use crate::source::Instruction;
 
@@ -15,7 +15,12 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let Some((value, is_only)) = path(it.step.instruction) else {
         return Vec::from_iter(check_registry(it));
     };
-    let joined = joined_folders(value).map(|part| {
+    // The tags of many images are of both systems.
+    let is_for_windows = it.stage.platform == Platform::Windows
+        || has_drive(value)
+        || value.contains_any(&[":\\", "%", ";"]);
+    let joined = joined_folders(value).filter(|_| is_for_windows);
+    let joined = joined.map(|part| {
         let message = format!(
             "Windows separates the folders of PATH with ;, and does not find \"{part}\": write ; instead of :"
         );
