@@ -29,7 +29,9 @@ pub fn check_keyword(keyword: &str) -> Result<(), String> {
     if shown.len() < keyword.len() {
         shown.push('…');
     }
-    let meant = closest_match(&shown, KEYWORDS.into_iter());
+    // `Add-Content` is not a misspelt ADD.
+    let known = KEYWORDS.into_iter().filter(|_| !keyword.contains('-'));
+    let meant = closest_match(&shown, known);
     let meant = meant.map_or_else(String::new, |meant| format!(": did you mean {meant}?"));
     Err(format!("unknown instruction {shown:?}{meant}"))
 }
@@ -135,6 +137,8 @@ mod tests {
             error,
             "unknown instruction \"HEALTHCHECKS\": did you mean HEALTHCHECK?"
         );
+        let error = check_keyword("COPY-ITEM").unwrap_err();
+        assert_eq!(error, "unknown instruction \"COPY-ITEM\"");
     }
 
     #[test]

@@ -527,12 +527,26 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
         let message = format!("{message}: the line above does not continue here{why}");
         return Some(step.finding(message));
     }
-    let keyword = instruction.keyword.as_str();
-    let meant = closest_match(keyword, wincimg_recipe::KEYWORDS.into_iter());
-    Some(match meant.filter(|meant| is_valid_as(step, meant)) {
+    Some(check_keyword(step, message))
+}
+
+/// Reports an unknown keyword.
+fn check_keyword(step: &LintStep<'_>, message: String) -> Finding {
+    let keyword = step.instruction.keyword.as_str();
+    let written = &step.instruction.full_text()[..keyword.len()];
+    if super::shells::is_known_cmdlet(written) {
+        let end = step.file.escape.character();
+        return step.finding(format!(
+            "{written} is a cmdlet, and not an instruction: begin the line with RUN, or continue the RUN \
+             above with {end} at its end"
+        ));
+    }
+    let known = wincimg_recipe::KEYWORDS.into_iter();
+    let meant = closest_match(keyword, known.filter(|_| !keyword.contains('-')));
+    match meant.filter(|meant| is_valid_as(step, meant)) {
         Some(meant) => step.edited(message, &[Edit::new(0..keyword.len(), meant)]),
         None => step.finding(message),
-    })
+    }
 }
 
 /// Returns true if an instruction is valid with another keyword.

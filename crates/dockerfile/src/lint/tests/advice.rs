@@ -62,7 +62,10 @@ fn what_to_write_is_what_was_meant() {
         SHELL¶RUN while (true) { Start-Sleep 1 } => unix-command: Windows has no true; use $true
         SHELL¶RUN C:/a.exe v$$env:VERSION => foreign-variable … write one $
         CMD {"C:/a.exe"} => invalid-json … write [ and ]
+        Copy-Item a.txt C:/b => invalid-instruction: Copy-Item is a cmdlet … begin the line with RUN
     "#);
+    let cmdlet = format!("{PINNED}RUN dir\nAdd-Content C:/a.txt x\n");
+    assert_eq!(corrections(&cmdlet), [None]);
     let shown = messages("WORKDIR [\"C:\\\\app\"]");
     let is_right = |it: &String| it.contains("WORKDIR takes a path, and not an array");
     assert!(shown.iter().any(is_right), "{shown:?}");
