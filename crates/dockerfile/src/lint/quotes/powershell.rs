@@ -283,11 +283,8 @@ impl<'a> ScriptInterpretation<'a> {
         if is_wrapped && all.len() == 1 {
             return None;
         }
-        let parts: Vec<QuotedSpan> = all
-            .iter()
-            .copied()
-            .filter(|part| is_intended(line, *part))
-            .collect();
+        let mut parts = outside_joined_words(line, &all);
+        parts.retain(|part| is_intended(line, *part));
         Self::meaning(line, parts, None).or_else(|| {
             if !is_wrapped {
                 return None;
@@ -435,6 +432,29 @@ impl<'a> ScriptInterpretation<'a> {
         super::line_wrap(&mut edits, text, trailing);
         edits
     }
+}
+
+/// The parts outside of words that begin with a quote and go on behind it, as in `"$env:A"\b`: with its
+/// quotes each is several arguments, and without them the one that was meant.
+fn outside_joined_words(line: &SourceLine, all: &[QuotedSpan]) -> Vec<QuotedSpan> {
+    let is_syntax = |c: char| c.is_whitespace() || ";|&<>(),@#'`".contains(c);
+    let mut joined_end = None;
+    let is_outside = |part: &QuotedSpan| {
+        let (before, inside, after) = line.around(*part);
+        let is_begun = joined_end.is_some_and(|end: usize| !before[end..].contains(is_syntax));
+        let begins = || {
+            before.ends_with(char::is_whitespace)
+                && after.starts_with(['\\', '/', '$', '.'])
+                && !is_in_literal(&line.text, part.open.at)
+        };
+        let is_plain = !inside.is_empty() && !part.has_literal && !inside.contains(is_syntax);
+        let is_joined = is_plain && (is_begun || begins());
+        joined_end = is_joined.then_some(part.close.at + 1);
+        !is_joined
+    };
+    let mut parts = all.to_vec();
+    parts.retain(is_outside);
+    parts
 }
 
 /// Returns true if quotes are intended for the script, unlike those around escaped quotes, around a
