@@ -8,6 +8,7 @@ use super::line::{QuotedSpan, SourceLine};
 use super::{cmd, edited, finding, json};
 use crate::lint::Finding;
 use crate::lint::correction::Edit;
+use crate::lint::entrypoint::has_extension;
 use crate::lint::environment::shell_variables;
 use crate::lint::stage::LintStep;
 use crate::lint::words::program_name;
@@ -23,6 +24,9 @@ const IN_FORCE: &str = "PowerShell drops these quotes from its own command line,
 
 const IN_TEXT: &str = "PowerShell drops these quotes from its own command line, and the text in single \
     quotes loses them; write \\\"";
+
+const IN_ARGUMENT: &str = "PowerShell drops these quotes from its own command line, and Windows \
+    PowerShell drops them again from an argument of a program; write \\\\\\\"";
 
 const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command line, and reads the \
     operators between them itself; write the command of cmd in single quotes, with \\\" in it";
@@ -43,6 +47,9 @@ pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
         return vec![Finding::new(problems[0].line, message)];
     }
     let found = problems.iter().map(|problem| {
+        if reading.is_in_argument(problem) {
+            return Finding::new(problem.line, IN_ARGUMENT);
+        }
         let arrives = |edits: &[Edit], wanted: &str| {
             let text = edited(text, edits);
             let script = powershell::script(&text);
@@ -56,27 +63,25 @@ pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
         // With quotes alone, a variable of cmd would be written as it is.
         let edits = edits
             .filter(|_| shell_variables(text).all(|name| !text.contains(&format!("%{name}%"))));
-        let message = if is_in_literal(text, problem.parts[0].open.at) {
-            IN_TEXT
-        } else {
-            IN_FORCE
-        };
+        let literal = literal_start(text, problem.parts[0].open.at);
+        let message = literal.map_or(IN_FORCE, |_| IN_TEXT);
         finding(step, message, problem.line, edits)
     });
     found.collect()
 }
 
-/// Returns true for a position in a string in single quotes.
-fn is_in_literal(text: &str, at: usize) -> bool {
-    let mut quote = None;
-    for c in text[..at].chars().filter(|c| matches!(c, '"' | '\'')) {
-        match quote {
-            None => quote = Some(c),
-            Some(open) if open == c => quote = None,
+/// The start of the string in single quotes that has a position.
+fn literal_start(text: &str, at: usize) -> Option<usize> {
+    let mut open: Option<(usize, char)> = None;
+    let quotes = text[..at].char_indices();
+    for (at, c) in quotes.filter(|(_, c)| matches!(c, '"' | '\'')) {
+        match open {
+            None => open = Some((at, c)),
+            Some((_, quote)) if quote == c => open = None,
             Some(_) => {}
         }
     }
-    quote == Some('\'')
+    open.filter(|(_, quote)| *quote == '\'').map(|(at, _)| at)
 }
 
 /// Returns true for a nested PowerShell whose script is one command: without the quotes the outer one
@@ -193,6 +198,10 @@ pub(super) fn check_nested(step: &LintStep<'_>) -> Vec<Finding> {
             continue;
         };
         for problem in problems {
+            if reading.is_in_argument(&problem) {
+                found.push(Finding::new(problem.line, IN_ARGUMENT));
+                continue;
+            }
             let arrives = |edits: &[Edit], wanted: &str| {
                 cmd::scripts(&edited(text, edits))
                     .find(|(other, _)| *other == index)
@@ -379,6 +388,15 @@ impl<'a> ScriptInterpretation<'a> {
         !self.is_as_meant(&with_quotes(&self.line.text, &kept, self.wrapper()))
     }
 
+    /// Returns true for a text in single quotes that a program gets.
+    fn is_in_argument(&self, problem: &QuoteProblem) -> bool {
+        let text = self.line.text.as_str();
+        let mut literals = problem.parts.iter();
+        literals.any(|part| {
+            literal_start(text, part.open.at).is_some_and(|start| runs_program(&text[..start]))
+        })
+    }
+
     fn wrapper(&self) -> Option<(usize, usize)> {
         let end = self.line.text.trim_end().len();
         let is_kept = |at: usize| {
@@ -445,7 +463,7 @@ fn outside_joined_words(line: &SourceLine, all: &[QuotedSpan]) -> Vec<QuotedSpan
         let begins = || {
             before.ends_with(char::is_whitespace)
                 && after.starts_with(['\\', '/', '$', '.'])
-                && !is_in_literal(&line.text, part.open.at)
+                && literal_start(&line.text, part.open.at).is_none()
         };
         let is_plain = !inside.is_empty() && !part.has_literal && !inside.contains(is_syntax);
         let is_joined = is_plain && (is_begun || begins());
@@ -469,6 +487,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         || is_plain_word(line, part)
         || is_operator_in_text(line, part)
         || is_whole_text(line, part)
+        || is_dropped_again(line, part)
     {
         return false;
     }
@@ -525,22 +544,55 @@ const OF_NAMES: [&str; 10] = [
     "-destinationpath", "-outfile", "-uri",
 ];
 
-/// Returns true for `'"a b"'` as a name, a path or an argument of Chocolatey, which means the same
-/// without the double quotes.
+/// Programs that scripts start without their extension.
+const PROGRAMS: [&str; 17] = [
+    "appcmd", "bash", "choco", "cinst", "dotnet", "git", "icacls", "msbuild", "net", "netsh",
+    "npm", "nuget", "python", "reg", "schtasks", "setx", "wmic",
+];
+
+/// Returns true if a script's last statement starts a program that reads quotes like the C runtime.
+fn runs_program(before: &str) -> bool {
+    let statement = last_statement(before);
+    let command = match statement.strip_prefix('\'') {
+        Some(quoted) => quoted.split('\'').next(),
+        None => statement.split_whitespace().next(),
+    };
+    let command = command.unwrap_or_default().trim_matches(['\'', '"']);
+    let name = program_name(command);
+    let is_program = has_extension(command, &["exe"]) || PROGRAMS.contains(&name.as_str());
+    is_program && !matches!(name.as_str(), "cmd" | "msiexec")
+}
+
+fn last_statement(script: &str) -> &str {
+    let statement = script.rsplit([';', '|', '{', '}', '(', ')', '&', '\n']);
+    statement.map(str::trim_start).next().unwrap_or_default()
+}
+
+/// Returns true for quotes in single quotes that change nothing: Windows PowerShell drops those of an
+/// argument without spaces again, and `echo` prints the same words.
+fn is_dropped_again(line: &SourceLine, part: QuotedSpan) -> bool {
+    let text = line.text.as_str();
+    let Some(start) = literal_start(text, part.open.at) else {
+        return false;
+    };
+    let literal = text[start + 1..].split('\'').next().unwrap_or_default();
+    let is_printed = text[..part.open.at].ends_with("echo ");
+    (is_printed || !literal.contains(char::is_whitespace)) && runs_program(&text[..start])
+}
+
+/// Returns true for `'"a b"'` as a name, a path or an argument of a program, and for folders that are
+/// added to a list: they mean the same without the double quotes.
 fn is_whole_text(line: &SourceLine, part: QuotedSpan) -> bool {
     let (before, inside, after) = line.around(part);
     let Some(before) = before.strip_suffix('\'') else {
         return false;
     };
-    let statement = before
-        .rsplit([';', '|', '{', '}', '(', ')', '&', '\n'])
-        .next();
-    let mut words = statement.unwrap_or_default().split_whitespace();
+    let mut words = last_statement(before).split_whitespace();
     let command = words.next().unwrap_or_default().to_ascii_lowercase();
     let parameter = words.next_back().unwrap_or_default().to_ascii_lowercase();
     let is_name = script::is_cmdlet(&command) && OF_NAMES.contains(&parameter.as_str());
-    let is_of_choco = matches!(command.as_str(), "choco" | "cinst") && parameter.starts_with('-');
-    (is_name || is_of_choco)
+    let is_added = parameter == "+=" && inside.starts_with(';');
+    (is_name || is_added || runs_program(before))
         && before.ends_with(' ')
         && before.matches('\'').count().is_multiple_of(2)
         && after.starts_with('\'')

@@ -64,6 +64,10 @@ fn what_to_write_is_what_was_meant() {
         CMD {"C:/a.exe"} => invalid-json … write [ and ]
         Copy-Item a.txt C:/b => invalid-instruction: Copy-Item is a cmdlet … begin the line with RUN
     "#);
+    let text = r#"RUN reg add HKLM\SOFTWARE\A /v B /d '"C:/a b/c.exe" -x' /f"#;
+    say_of(&format!("{SHELL}{text}"), &[r#"write \\\""#]);
+    say_of(&text.replace("RUN", "RUN powershell"), &[r#"write \\\""#]);
+    assert_eq!(corrections(&format!("{PINNED}{SHELL}{text}\n")), [None]);
     let cmdlet = format!("{PINNED}RUN dir\nAdd-Content C:/a.txt x\n");
     assert_eq!(corrections(&cmdlet), [None]);
     let shown = messages("WORKDIR [\"C:\\\\app\"]");
