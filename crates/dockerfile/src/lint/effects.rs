@@ -1,6 +1,7 @@
 //! `RUN` lines whose failure or effect is lost.
 
 use super::entrypoint::has_extension;
+use super::evaluation::is_template;
 use super::reference::{Reference, SERVER_2016};
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage, StageBaseRef};
@@ -281,7 +282,8 @@ fn sets_path(command: &str, spellings: &[&str]) -> Option<bool> {
 
 /// Reports web requests whose answer Internet Explorer would parse.
 pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    if step.lower_full_text().contains("psdefaultparametervalues") {
+    let text = step.lower_full_text();
+    if text.contains("psdefaultparametervalues") || is_template(text) {
         return None;
     }
     let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_cut(step, it);

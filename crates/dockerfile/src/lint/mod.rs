@@ -231,7 +231,7 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         misplaced_directive: escapes::misplaced_directive(&file),
         has_template_lines: file.lines().any(|it| {
             let begun = it.trim_start();
-            begun.starts_with("{{") || begun.starts_with("{%")
+            ["{{", "{%", "<%"].iter().any(|it| begun.starts_with(it))
         }),
         options,
     })

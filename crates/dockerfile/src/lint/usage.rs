@@ -17,6 +17,7 @@ pub(super) use syntax::program_in_quotes;
 
 use super::cmd_lines::redirects_tag;
 use super::entrypoint::has_extension;
+use super::evaluation::is_template;
 use super::missing_folder::has_only_windows;
 use super::shell::BaseShell;
 use super::shells::is_read_by_powershell;
@@ -31,6 +32,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
     let known = &known;
     let found = linted.windows_stages().flat_map(|stage| {
         stage.steps.iter().filter_map(move |step| match () {
+            // Between its lines a template has commands of its own.
+            () if is_template(step.instruction.text()) => None,
             () if step.is("RUN") => check_run(linted, stage, step, known),
             () if step.is("CMD") || step.is("ENTRYPOINT") || step.is("HEALTHCHECK") => {
                 let of_script = super::copied_files::unqualified_script(linted, stage, step);
