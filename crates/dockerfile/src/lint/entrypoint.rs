@@ -213,6 +213,10 @@ fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
         }
         BaseShell::Other | BaseShell::Unknown => return None,
     };
+    // The semicolon was meant to separate commands.
+    if argv.iter().any(|word| word.ends_with(';')) {
+        return None;
+    }
     let name = argv.first()?;
     let file = file_name(name);
     let extension = file

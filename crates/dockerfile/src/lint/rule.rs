@@ -211,7 +211,7 @@ pub static RULES: [Rule; 74] = rules![
     /// The shell does not read the variable's syntax
     Error "foreign-variable" None State(variables::check);
     /// In cmd a semicolon does not separate commands
-    Error "semicolon-under-cmd" None Run(shells::check_semicolons);
+    Error "semicolon-under-cmd" None Step(shells::check_semicolons);
     /// cmd takes a digit before > for a stream
     Error "redirected-digit" None Step(cmd_lines::check_digit);
     /// In cmd single quotes are ordinary characters

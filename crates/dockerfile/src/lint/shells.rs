@@ -632,30 +632,36 @@ pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     let mut commands = step.commands().iter().filter(is_read);
     commands.find_map(|command| {
         // `a; b` and `a ; b`, where b could be a command.
-        let mut pairs = command.words.windows(2);
-        let separator = pairs.find(|pair| {
+        let mut pairs = command.words.windows(2).enumerate();
+        let separator = pairs.find(|(index, pair)| {
             let text = step.instruction.part(pair[0].range.clone());
             let ends = text.ends_with(';') && !text.contains('"') && !text.contains('=');
             // A list of folders does not repeat the command.
             let is_same = pair[1].eq_ignore_case(command.word(0));
-            text == ";" || ends && (is_same || !text.contains(['%', '\\']))
+            let is_program = *index == 0 && is_program_file(text.trim_end_matches(';'));
+            text == ";" || ends && (is_same || is_program || !text.contains(['%', '\\']))
         });
-        let [word, next] = separator? else {
+        let (index, [word, next]) = separator? else {
             return None;
         };
-        let is_same = next.eq_ignore_case(command.word(0));
-        let separates =
-            command.next != NextOperator::Pipe && (is_same || is_command_word(&next.value));
+        let is_command = next.eq_ignore_case(command.word(0))
+            || is_command_word(&next.value)
+            || index == 0 && is_program_file(&next.value);
+        let separates = command.next != NextOperator::Pipe && is_command;
         let message = "in cmd a semicolon does not separate commands: write && or &";
         separates.then(|| step.finding_at(word.start(), message))
     })
 }
 
+fn is_program_file(word: &str) -> bool {
+    has_extension(word, &["exe", "cmd", "bat"])
+}
+
 /// Programs that often begin a command.
-const PROGRAMS: [&str; 22] = [
+const PROGRAMS: [&str; 24] = [
     "choco", "npm", "npx", "yarn", "node", "git", "dotnet", "nuget", "msbuild", "msiexec",
     "powershell", "curl", "tar", "pip", "python", "cmake", "reg", "setx", "xcopy", "robocopy",
-    "icacls", "net",
+    "icacls", "net", "hostname", "tzutil",
 ];
 
 /// True for a word that is a command of cmd, a cmdlet or a program.

@@ -68,6 +68,8 @@ fn what_to_write_is_what_was_meant() {
     say_of(&format!("{SHELL}{text}"), &[r#"write \\\""#]);
     say_of(&text.replace("RUN", "RUN powershell"), &[r#"write \\\""#]);
     assert_eq!(corrections(&format!("{PINNED}{SHELL}{text}\n")), [None]);
+    let separated = format!("{PINNED}CMD hostname; tzutil /g\n");
+    assert_eq!(corrections(&separated), [None]);
     let cmdlet = format!("{PINNED}RUN dir\nAdd-Content C:/a.txt x\n");
     assert_eq!(corrections(&cmdlet), [None]);
     let shown = messages("WORKDIR [\"C:\\\\app\"]");
