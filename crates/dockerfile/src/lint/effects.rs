@@ -297,6 +297,9 @@ pub(super) fn check_basic_parsing(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
             && !it.has_parameter("outfile", 1)
             && !lower.contains("-useb")
             && !lower.contains("-outf")
+            // Options of the program of this name, which another rule reports.
+            && !lower.contains(" --")
+            && !it.text.ends_with(" -V")
             && !it.text.contains('@')
     })?;
     let message = "without -UseBasicParsing, Windows PowerShell reads the answer with Internet \

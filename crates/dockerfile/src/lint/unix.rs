@@ -415,8 +415,14 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
             continue;
         }
         let mut options = command.arguments().iter().map(|word| word.value.as_str());
+        // PowerShell reads it as `-Verbose`.
+        let is_version = is_download && command.words.len() == 2 && command.word(1) == "-V";
         let is_foreign = |option: &&str| {
+            let long = option.strip_prefix("--").filter(|_| is_download);
+            let is_long = long.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_alphabetic()));
             option.len() > 1 && option.starts_with('-') && !is_parameter(&option[1..], parameters)
+                || is_long
+                || is_version
         };
         let Some(option) = options.find(is_foreign) else {
             continue;
@@ -426,8 +432,12 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
             "wget" => ": write curl.exe and its options, or wget.exe if it is installed",
             _ => "",
         };
-        let message =
-            format!("{name} is {cmdlet} in PowerShell, which has no parameter {option}{other}");
+        let lacks = if is_version {
+            "requires an address".to_owned()
+        } else {
+            format!("has no parameter {option}")
+        };
+        let message = format!("{name} is {cmdlet} in PowerShell, which {lacks}{other}");
         // Windows has no program wget.
         found.push(alias_finding(step, command, message, name == "curl"));
     }
