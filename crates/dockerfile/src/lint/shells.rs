@@ -69,17 +69,23 @@ const WITHOUT_POWERSHELL: &str = "which Nano Server does not have: run this in a
 fn call_message(stage: &Stage<'_>, text: &str) -> String {
     let what = "cmd reads this line, and & before a program is of PowerShell";
     let is_script = text.contains(".ps1");
+    let program = text.trim_start_matches(['&', ' ']);
+    let remove = if program.starts_with('\'') {
+        "remove it, and write double quotes"
+    } else {
+        "remove it"
+    };
     match stage.powershell() {
         Some(name) => {
             let instead = if is_script {
                 format!("write {name} -File in its place")
             } else {
-                "remove it".to_owned()
+                remove.to_owned()
             };
             format!("{what}: {instead}, or set SHELL [\"{name}\", \"-Command\"]")
         }
         None if is_script => format!("{what}, {WITHOUT_POWERSHELL}"),
-        None => format!("{what}: remove it"),
+        None => format!("{what}: {remove}"),
     }
 }
 
@@ -133,6 +139,10 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
     } else {
         let what = format!("cmd reads this line, and \"{name}\" is of PowerShell");
         match stage.powershell() {
+            Some(shell) if command.next == NextOperator::Pipe => format!(
+                "{what}: write {shell} -Command \"…\" with the pipe in the quotes, or set SHELL \
+                 [\"{shell}\", \"-Command\"]"
+            ),
             Some(shell) => format!(
                 "{what}: begin it with {shell} -Command, or set SHELL [\"{shell}\", \"-Command\"]"
             ),
@@ -387,7 +397,8 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
     }
     let is_escaped = step.instruction.text().contains("^\"");
     // Another rule says what becomes of the script.
-    if step.commands().iter().any(|it| is_cut_at_call(step, it)) {
+    let is_call = step.is("RUN") && step.instruction.text().starts_with('&');
+    if is_call || step.commands().iter().any(|it| is_cut_at_call(step, it)) {
         return None;
     }
     step.commands().iter().find_map(|command| {
@@ -431,8 +442,14 @@ fn quoted_word(command: &LintCommand) -> Option<(&Word, String)> {
         !word.is_quoted && inside.is_some_and(|it| !it.is_empty() && !it.contains(['\'', '"']))
     };
     let (program, arguments) = command.words.split_first()?;
-    let is_file = has_extension(program.value.trim_end_matches('\''), &["exe", "cmd", "bat"]);
-    if is_whole(program) && is_file {
+    let is_file = |word: &Word| is_program_file(word.value.trim_end_matches('\''));
+    let ends = |word: &Word| word.value.ends_with('\'') && is_file(word);
+    // `'C:/Program Files/a.exe'`
+    let is_begun = program.value.starts_with('\'')
+        && !program.value[1..].contains('\'')
+        && !program.is_quoted
+        && arguments.iter().any(ends);
+    if is_whole(program) && is_file(program) || is_begun {
         let message = format!(
             "in cmd a single quote is an ordinary character, and no program has the name {}: write \
              double quotes",

@@ -1,12 +1,13 @@
 //! Variables in the syntax of another shell than the one that reads them.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use super::entrypoint::has_extension;
 use super::environment::{cmd_variables, powershell_variables, shell_variables, split_name};
 use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
-use super::shells::{is_behind_script, is_file, is_read_by_powershell, is_shell};
+use super::shells::{check_cmdlets, is_behind_script, is_file, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
 use super::words::{Grammar, LintCommand, Word, file_of};
@@ -55,14 +56,15 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash");
     let has_start = lower.contains("start-process");
-    let full = step.instruction.full_text();
-    let expands_itself = full.contains("ExpandEnvironmentVariables");
+    let expands_itself = lower.contains("expandenvironmentvariables");
     let mut commands = step.commands().iter().enumerate().filter(|(_, command)| {
         // Start-Process starts batch files too, which read their arguments.
         let is_open = matches!(command.program(), "start-process" | "start" | "choco")
             || expands_itself && command.grammar.is_powershell();
         !(is_open || reads_dollar || has_start && is_for_start(step, command))
     });
+    // Where a cmdlet is for PowerShell, its variables are.
+    let is_for_powershell = LazyCell::new(|| check_cmdlets(it.stage, step).is_some());
     commands.find_map(|(index, command)| {
         let is_of_cmd = command.grammar == Grammar::Cmd && step.shell == BaseShell::Cmd;
         if is_of_cmd && let Some(word) = substitution(command) {
@@ -71,6 +73,9 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
             return Some(step.finding_at(word.start(), message));
         }
         let (word, written, right) = foreign_word(it, command)?;
+        if is_of_cmd && written.starts_with("$env:") && *is_for_powershell {
+            return None;
+        }
         let message = if is_behind_script(step, index) {
             format!(
                 "cmd ends the script of powershell at the |, and does not read {written} behind it: \

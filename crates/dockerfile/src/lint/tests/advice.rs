@@ -62,6 +62,8 @@ fn what_to_write_is_what_was_meant() {
         SHELL¶RUN while (true) { Start-Sleep 1 } => unix-command: Windows has no true; use $true
         SHELL¶RUN C:/a.exe v$$env:VERSION => foreign-variable … write one $
         CMD {"C:/a.exe"} => invalid-json … write [ and ]
+        RUN & 'C:/Program Files/a.exe' /v => cmdlet-under-cmd … remove it, and write double quotes
+        RUN Invoke-WebRequest https://a.example/a.ps1 -UseBasicParsing | Invoke-Expression => write powershell -Command "…" with the pipe
         Copy-Item a.txt C:/b => invalid-instruction: Copy-Item is a cmdlet … begin the line with RUN
     "#);
     let text = r#"RUN reg add HKLM\SOFTWARE\A /v B /d '"C:/a b/c.exe" -x' /f"#;
