@@ -603,6 +603,10 @@ fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, Strin
     let pairs = words.iter().map(|word| match word.split_once('=') {
         Some(("", _)) => Err(no_name(keyword, word)),
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None if matches!(word.as_str(), "\\" | "`") => Err(format!(
+            "a line of this file continues with {}, and not with {word}",
+            escape.character()
+        )),
         None => Err(format!(
             "\"{}\" has no =: write {keyword} NAME=VALUE, with double quotes around a value with spaces",
             Untrusted(word)

@@ -66,17 +66,25 @@ fn what_to_write_is_what_was_meant() {
         RUN Invoke-WebRequest https://a.example/a.ps1 -UseBasicParsing | Invoke-Expression => write powershell -Command "…" with the pipe
         Copy-Item a.txt C:/b => invalid-instruction: Copy-Item is a cmdlet … begin the line with RUN
     "#);
-    let text = r#"RUN reg add HKLM\SOFTWARE\A /v B /d '"C:/a b/c.exe" -x' /f"#;
-    say_of(&format!("{SHELL}{text}"), &[r#"write \\\""#]);
-    say_of(&text.replace("RUN", "RUN powershell"), &[r#"write \\\""#]);
-    assert_eq!(corrections(&format!("{PINNED}{SHELL}{text}\n")), [None]);
-    let separated = format!("{PINNED}CMD hostname; tzutil /g\n");
-    assert_eq!(corrections(&separated), [None]);
-    let cmdlet = format!("{PINNED}RUN dir\nAdd-Content C:/a.txt x\n");
-    assert_eq!(corrections(&cmdlet), [None]);
+    let continued = messages("LABEL a=\"b\" `\n      c=\"d\"");
+    let end = r"continues with \, and not with `";
+    assert!(continued[0].ends_with(end), "{continued:?}");
     let shown = messages("WORKDIR [\"C:\\\\app\"]");
     let is_right = |it: &String| it.contains("WORKDIR takes a path, and not an array");
     assert!(shown.iter().any(is_right), "{shown:?}");
+}
+
+#[test]
+fn a_correction_that_fails_as_well_is_not_offered() {
+    let text = r#"RUN reg add HKLM\SOFTWARE\A /v B /d '"C:/a b/c.exe" -x' /f"#;
+    let of_shell = format!("{SHELL}{text}");
+    let nested = text.replace("RUN", "RUN powershell");
+    say_of(&of_shell, &[r#"write \\\""#]);
+    say_of(&nested, &[r#"write \\\""#]);
+    let cmdlet = "RUN dir\nAdd-Content C:/a.txt x";
+    for lines in [&of_shell, &nested, cmdlet, "CMD hostname; tzutil /g"] {
+        assert_eq!(corrections(&format!("{PINNED}{lines}\n")), [None], "{lines}");
+    }
 }
 
 #[test]
