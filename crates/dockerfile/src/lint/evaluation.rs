@@ -288,6 +288,11 @@ fn check_step(
     if stage.is_linux() {
         return;
     }
+    // Each word behind it would have a finding of its own.
+    if let Some(operator) = shell_operator(step.instruction) {
+        findings.add(invalid, step.finding(operator_message(step, operator)));
+        return;
+    }
     let kept = match &kind {
         InstructionKind::OnBuild(_) => {
             InstructionKind::read_own(step.instruction, linted.file.escape).ok()
@@ -303,22 +308,27 @@ fn check_step(
         copied: &place.copied,
         volumes: &place.volumes,
     };
-    for rule in &RULES {
-        match rule.check {
-            // A later build sets the variables of a trigger.
-            _ if kept.is_some() && rule == "unset-variable" => {}
-            Check::State(check) if stage.platform == Platform::Windows => {
-                findings.extend(rule, check(&evaluated));
-            }
-            Check::AnyState(check) => findings.extend(rule, check(&evaluated)),
-            _ => {}
-        }
-    }
+    check_rules(&evaluated, kept.is_some(), findings);
     let copied = CopiedFiles::read(&evaluated);
     place.copied.extend(copied);
     let found = apply(linted, step, &kind, place);
     let found = found.unwrap_or_else(|message| check_refused(linted, stage, step, message));
     findings.extend(invalid, found);
+}
+
+/// Runs the rules that read the state of a stage.
+fn check_rules(evaluated: &EvaluatedStep<'_>, is_trigger: bool, findings: &mut Findings) {
+    for rule in &RULES {
+        match rule.check {
+            // A later build sets the variables of a trigger.
+            _ if is_trigger && rule == "unset-variable" => {}
+            Check::State(check) if evaluated.stage.platform == Platform::Windows => {
+                findings.extend(rule, check(evaluated));
+            }
+            Check::AnyState(check) => findings.extend(rule, check(evaluated)),
+            _ => {}
+        }
+    }
 }
 
 /// Applies an instruction to the state of its stage, with the finding about a `RUN` that fails or a port
@@ -479,7 +489,11 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
     if is_template(instruction.full_text()) {
         return None;
     }
-    let message = workflow_message(instruction).unwrap_or(message);
+    let message = match workflow_message(instruction) {
+        Some(message) => message,
+        None if message.starts_with("\"&&\" has no =") => operator_message(step, "&&"),
+        None => message,
+    };
     let line = step.line();
     if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
         let is_of_flag = message.contains("--chown is unsupported")
@@ -528,6 +542,28 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
         return Some(step.finding(message));
     }
     Some(check_keyword(step, message))
+}
+
+/// The operator of a shell in an instruction that runs no commands.
+fn shell_operator(instruction: &Instruction) -> Option<&'static str> {
+    let text = instruction.text();
+    let keyword = instruction.keyword.as_str();
+    let is_plain = matches!(keyword, "ADD" | "COPY" | "USER" | "WORKDIR")
+        && !instruction.has_here_document()
+        && !is_template(text)
+        && !super::comments::is_commented(text);
+    let words = text.split_whitespace().filter(|_| is_plain);
+    let mut words = words.take_while(|word| !word.contains(['"', '\'', '[']));
+    words.find_map(|word| match word {
+        "&&" => Some("&&"),
+        "||" => Some("||"),
+        _ => (word.ends_with(';') && !text.ends_with(word)).then_some(";"),
+    })
+}
+
+fn operator_message(step: &LintStep<'_>, operator: &str) -> String {
+    let keyword = &step.instruction.keyword;
+    format!("{keyword} runs no commands: write what follows {operator} in a RUN")
 }
 
 /// Reports an unknown keyword.

@@ -62,6 +62,10 @@ fn what_to_write_is_what_was_meant() {
         SHELL¶RUN while (true) { Start-Sleep 1 } => unix-command: Windows has no true; use $true
         SHELL¶RUN C:/a.exe v$$env:VERSION => foreign-variable … write one $
         CMD {"C:/a.exe"} => invalid-json … write [ and ]
+        COPY a.exe C:/x/ && dir => invalid-instruction: COPY runs no commands: write what follows && in a RUN
+        ADD https://a.example/a.exe C:/x/; dir => invalid-instruction: ADD runs no commands
+        ENV A=b && dir => invalid-instruction: ENV runs no commands
+        WORKDIR C:/app && dir => invalid-instruction: WORKDIR runs no commands
         RUN & 'C:/Program Files/a.exe' /v => cmdlet-under-cmd … remove it, and write double quotes
         RUN Invoke-WebRequest https://a.example/a.ps1 -UseBasicParsing | Invoke-Expression => write powershell -Command "…" with the pipe
         Copy-Item a.txt C:/b => invalid-instruction: Copy-Item is a cmdlet … begin the line with RUN
@@ -82,8 +86,10 @@ fn a_correction_that_fails_as_well_is_not_offered() {
     say_of(&of_shell, &[r#"write \\\""#]);
     say_of(&nested, &[r#"write \\\""#]);
     let cmdlet = "RUN dir\nAdd-Content C:/a.txt x";
-    for lines in [&of_shell, &nested, cmdlet, "CMD hostname; tzutil /g"] {
-        assert_eq!(corrections(&format!("{PINNED}{lines}\n")), [None], "{lines}");
+    let separated = "CMD hostname; tzutil /g";
+    for lines in [of_shell.as_str(), nested.as_str(), cmdlet, separated] {
+        let source = format!("{PINNED}{lines}\n");
+        assert_eq!(corrections(&source), [None], "{lines}");
     }
 }
 
