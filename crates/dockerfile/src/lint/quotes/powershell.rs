@@ -58,7 +58,8 @@ pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
         let edits = reading.correction(problem, arrives).or_else(|| {
             // Outer quotes keep the white space.
             let edits = reading.wrapped(text);
-            (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
+            let is_meant = powershell::script(&edited(text, &edits)) == reading.meant;
+            (is_meant && !reading.divides_word(problem)).then_some(edits)
         });
         // With quotes alone, a variable of cmd would be written as it is.
         let edits = edits
@@ -397,6 +398,15 @@ impl<'a> ScriptInterpretation<'a> {
         })
     }
 
+    /// Returns true for a word that its quotes, where they arrive, divide in two; behind a dot the method
+    /// of a text may follow.
+    fn divides_word(&self, problem: &QuoteProblem) -> bool {
+        problem.parts.iter().any(|part| {
+            let (_, _, after) = self.line.around(*part);
+            begins_word(self.line, *part) && !after.starts_with('.')
+        })
+    }
+
     fn wrapper(&self) -> Option<(usize, usize)> {
         let end = self.line.text.trim_end().len();
         let is_kept = |at: usize| {
@@ -419,7 +429,7 @@ impl<'a> ScriptInterpretation<'a> {
             let inside = &text[part.open.at..part.close.at];
             inside.contains("  ") || inside.contains('\t')
         };
-        if problem.parts.iter().any(keeps_space) {
+        if problem.parts.iter().any(keeps_space) || self.divides_word(problem) {
             return None;
         }
         let edits = self.escaped(&problem.parts);
@@ -452,21 +462,24 @@ impl<'a> ScriptInterpretation<'a> {
     }
 }
 
+/// Returns true for a part with which a word begins that goes on behind it.
+fn begins_word(line: &SourceLine, part: QuotedSpan) -> bool {
+    let (before, _, after) = line.around(part);
+    before.ends_with(char::is_whitespace)
+        && after.starts_with(['\\', '/', '$', '.'])
+        && literal_start(&line.text, part.open.at).is_none()
+}
+
 /// The parts outside of words that begin with a quote and go on behind it, as in `"$env:A"\b`: with its
 /// quotes each is several arguments, and without them the one that was meant.
 fn outside_joined_words(line: &SourceLine, all: &[QuotedSpan]) -> Vec<QuotedSpan> {
     let is_syntax = |c: char| c.is_whitespace() || ";|&<>(),@#'`".contains(c);
     let mut joined_end = None;
     let is_outside = |part: &QuotedSpan| {
-        let (before, inside, after) = line.around(*part);
+        let (before, inside, _) = line.around(*part);
         let is_begun = joined_end.is_some_and(|end: usize| !before[end..].contains(is_syntax));
-        let begins = || {
-            before.ends_with(char::is_whitespace)
-                && after.starts_with(['\\', '/', '$', '.'])
-                && literal_start(&line.text, part.open.at).is_none()
-        };
         let is_plain = !inside.is_empty() && !part.has_literal && !inside.contains(is_syntax);
-        let is_joined = is_plain && (is_begun || begins());
+        let is_joined = is_plain && (is_begun || begins_word(line, *part));
         joined_end = is_joined.then_some(part.close.at + 1);
         !is_joined
     };

@@ -86,8 +86,9 @@ fn a_correction_that_fails_as_well_is_not_offered() {
     say_of(&of_shell, &[r#"write \\\""#]);
     say_of(&nested, &[r#"write \\\""#]);
     let cmdlet = "RUN dir\nAdd-Content C:/a.txt x";
+    let divided = format!("{SHELL}RUN Remove-Item \"C:/a b\"\\x.exe");
     let separated = "CMD hostname; tzutil /g";
-    for lines in [of_shell.as_str(), nested.as_str(), cmdlet, separated] {
+    for lines in [of_shell.as_str(), &nested, &divided, cmdlet, separated] {
         let source = format!("{PINNED}{lines}\n");
         assert_eq!(corrections(&source), [None], "{lines}");
     }
