@@ -1285,3 +1285,25 @@ async fn windows_powershell_fails_on_a_nano_server_without_it() {
         .refused(lines)
         .is("dockerfile/fails", &["the image has no powershell"]);
 }
+
+#[test(multi_thread)]
+async fn lines_that_double_a_file_end_at_a_limit() {
+    let bench = Bench::new().await;
+    let doubled = "RUN copy /b a+a b && move /y b a\n";
+    let start = r"RUN echo 0123456789abcde> C:\a".to_owned() + "\nWORKDIR C:/\n";
+    let content = r"the content of C:\a is unknown";
+    bench
+        .refused(&(start.clone() + &doubled.repeat(27)))
+        .is("dockerfile/not-known", &[content])
+        .on_line(21);
+    let sources = ["a"; 30].join("+");
+    let joined = (1..20).map(|number| format!("RUN copy /b {sources} c{number}\n"));
+    let lines: String = [start, doubled.repeat(15)]
+        .into_iter()
+        .chain(joined)
+        .collect();
+    let written = "the RUN lines write more than 256 MiB";
+    bench
+        .refused(&lines)
+        .is("dockerfile/not-understood", &[written]);
+}

@@ -324,7 +324,7 @@ fn the_context_is_laid_out_like_the_drive() {
             FileSource::Folder(DiskSource::folder(&folder.path().join("site"))),
             r"C:\inetpub\wwwroot",
         ),
-        file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),
+        file(FileSource::Text("x".into()), r"C:\notes [1].txt"),
         file(FileSource::Shim, r"C:\wincimg\shim.exe"),
     ];
     let rendered = render(&plan, &UnknownBase).unwrap();
@@ -350,10 +350,8 @@ fn the_context_is_laid_out_like_the_drive() {
         reader::array(&rendered.dockerfile, "COPY").unwrap(),
         ["files/", "C:/"]
     );
-    plan.files.push(file(
-        FileSource::Text("y".to_owned()),
-        r"C:\WINCIMG\Shim.exe",
-    ));
+    plan.files
+        .push(file(FileSource::Text("y".into()), r"C:\WINCIMG\Shim.exe"));
     assert!(problem(&plan).contains("the same path on Windows"));
 }
 

@@ -302,6 +302,9 @@ impl ContentSource {
     /// Reads the bytes, up to a maximum.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         match self {
+            Self::Bytes(bytes) if bytes.len() as u64 > most => {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
             Self::Bytes(bytes) => return Ok(bytes.to_vec()),
             Self::Path(source) => return source.read(most),
             Self::Part(_) | Self::Member(_) | Self::NotDownloaded { .. } => {}

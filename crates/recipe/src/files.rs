@@ -136,7 +136,7 @@ impl Recipe {
                 let plain: String = text.value.split_whitespace().collect();
                 let bytes = BASE64_STANDARD.decode(plain);
                 let invalid = |error| self.error(text, format!("invalid base64: {error}"));
-                Ok((FileSource::Bytes(bytes.map_err(invalid)?), None))
+                Ok((FileSource::Bytes(bytes.map_err(invalid)?.into()), None))
             }
             [None, None, None, None, None, Some(text)] if text.value == "shim" => {
                 Ok((FileSource::Shim, None))
@@ -212,8 +212,8 @@ impl Recipe {
     /// Encodes a text.
     fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, Problem> {
         match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
-            None | Some((_, "utf-8")) => Ok(FileSource::Text(text.to_owned())),
-            Some((_, "utf-16")) => Ok(FileSource::Bytes(to_utf16(text))),
+            None | Some((_, "utf-8")) => Ok(FileSource::Text(text.into())),
+            Some((_, "utf-16")) => Ok(FileSource::Bytes(to_utf16(text).into())),
             Some((encoding, other)) => {
                 let problem = format!("invalid encoding {other:?}: expected utf-8 or utf-16");
                 Err(self.error(encoding, problem))

@@ -1,5 +1,7 @@
 //! The entries of a plan as part of a layer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use wincimg_images::shim;
 use wincimg_layer::{ContentSource, Layer, LayerError, LayerPath};
@@ -126,6 +128,15 @@ fn add_unpacked(layer: &mut Layer, archive: &PlannedArchive) -> Result<(), Layer
     Ok(())
 }
 
+/// A text whose bytes are shared with a plan.
+struct SharedText(Arc<str>);
+
+impl AsRef<[u8]> for SharedText {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 impl From<&FileSource> for ContentSource {
     fn from(source: &FileSource) -> Self {
         match source {
@@ -133,8 +144,8 @@ impl From<&FileSource> for ContentSource {
             FileSource::Download(file) => (&**file).into(),
             FileSource::Member(member) => Self::Member(member.clone()),
             FileSource::Brought(file) => Self::Part(file.part.clone()),
-            FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
-            FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
+            FileSource::Text(text) => Bytes::from_owner(SharedText(Arc::clone(text))).into(),
+            FileSource::Bytes(bytes) => bytes.clone().into(),
             FileSource::Shim => shim::EXECUTABLE.into(),
             // Before they are extracted, one entry stands for all.
             FileSource::Image(_) | FileSource::Unpacked(_) => Self::NotDownloaded {

@@ -559,7 +559,7 @@ pub fn content_of(
 ) -> Result<FileSource, String> {
     let member = match content {
         InstalledContent::Package => return Ok(package.file.clone()),
-        InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone())),
+        InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone().into())),
         InstalledContent::Beside(path) => return beside(path),
         InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
             let opened = beside(cabinet)?.cabinet(&package.archives);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Serialize;
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
@@ -25,13 +26,13 @@ pub enum FileSource {
     /// Contents of a folder on disk.
     #[serde(rename = "disk")]
     Folder(DiskSource),
-    /// Text.
-    Text(String),
+    /// Text; copies share it.
+    Text(Arc<str>),
     /// A download; boxed because it is large and plans have many thousand other sources.
     Download(Box<PlannedDownload>),
-    /// Bytes that are not text.
+    /// Bytes that are not text; copies share them.
     #[serde(serialize_with = "as_size")]
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// A file in an archive.
     #[serde(serialize_with = "as_text")]
     Member(Member),

@@ -519,7 +519,7 @@ fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
     let targets = plan.files.iter().map(|file| file.path.to_string());
     let targets: Vec<String> = targets.collect();
     assert_eq!(targets, [r"C:\app\lib.rs", r"C:\site", r"C:\hello.txt"]);
-    let text = FileSource::Text("hello 10.0.17763.973".to_owned());
+    let text = FileSource::Text("hello 10.0.17763.973".into());
     assert_eq!(plan.files[2].source(), Some(&text));
 }
 

@@ -17,6 +17,9 @@ const DEPTH: usize = 8;
 /// Maximum number of commands of a line.
 const STEPS: usize = 10_000;
 
+/// Maximum number of bytes in the values and the output of a line's commands.
+const HELD: usize = 256 << 20;
+
 /// Attribute of files that are replaced and deleted only by force.
 pub(super) const READ_ONLY: u32 = 0x1;
 /// Attribute of what PowerShell leaves out of lists.
@@ -55,6 +58,8 @@ pub(super) struct Process<'a> {
     pub(super) scopes: Vec<(Variables<'a>, ImagePath)>,
     depth: usize,
     steps: usize,
+    /// Bytes counted against [`HELD`].
+    held: usize,
 }
 
 /// State of a path that is known now or after a download.
@@ -99,6 +104,7 @@ impl<'a> Process<'a> {
             scopes: Vec::new(),
             depth: 0,
             steps: 0,
+            held: 0,
         }
     }
 
@@ -133,6 +139,16 @@ impl<'a> Process<'a> {
         self.steps += 1;
         if self.steps > STEPS {
             return error::unclear("it runs too many commands");
+        }
+        Ok(())
+    }
+
+    /// Counts bytes of a value or of output against the limit: commands that double a text need few
+    /// steps.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<()> {
+        self.held = self.held.saturating_add(bytes);
+        if self.held > HELD {
+            return error::unclear("the line needs more than 256 MiB of memory");
         }
         Ok(())
     }

@@ -513,7 +513,7 @@ mod tests {
         let written = |path: &str| {
             let entry = PlannedEntry {
                 path: path.parse().unwrap(),
-                content: PlannedContent::File(FileSource::Bytes(vec![0])),
+                content: PlannedContent::File(FileSource::Bytes(vec![0_u8].into())),
             };
             let downloads = BTreeMap::new();
             let mut place = RecipeFolder::new(Path::new("."), &downloads);

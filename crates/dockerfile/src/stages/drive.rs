@@ -481,7 +481,7 @@ mod tests {
         let content = match kind {
             0 => PlannedContent::Deleted,
             1 => PlannedContent::Folder,
-            _ => PlannedContent::File(FileSource::Text(kind.to_string())),
+            _ => PlannedContent::File(FileSource::Text(kind.to_string().into())),
         };
         let path = PATHS[path].parse().unwrap();
         PlannedEntry { path, content }

@@ -42,6 +42,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) pending: BTreeSet<String>,
     /// Actions that packages have, and that are left out as requested.
     pub(super) skipped: BTreeSet<String>,
+    /// Number of bytes that `RUN` lines wrote.
+    pub(super) written: u64,
     /// The result so far, without the state of the target stage.
     pub(super) result: EvaluationResult,
 }
@@ -56,6 +58,7 @@ impl<'a> Evaluation<'a> {
             errors: Vec::new(),
             pending: BTreeSet::new(),
             skipped: BTreeSet::new(),
+            written: 0,
             result: EvaluationResult::default(),
         }
     }
@@ -271,6 +274,7 @@ impl<'a> Evaluation<'a> {
             Ok(done) => done,
             Err(failure) => return self.run_failed(state, step, &failure),
         };
+        self.written = done.written;
         let place = self.position(step);
         let notes = done.notes.into_iter();
         self.result

@@ -49,6 +49,9 @@ use crate::instruction::{ParsedInstruction, RunInstruction};
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
+/// Maximum number of bytes that the lines of a build write: they are in memory.
+const MOST_WRITTEN: u64 = 256 << 20;
+
 /// What to do about a here-document that requires Windows.
 pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
 
@@ -62,6 +65,8 @@ pub(super) struct RunResult {
     pub(super) notes: Vec<String>,
     /// Those of the drive after the line.
     pub(super) marks: Marks,
+    /// Number of bytes that the build's lines wrote so far.
+    pub(super) written: u64,
 }
 
 /// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
@@ -128,6 +133,7 @@ pub(super) fn execute(
         changes: Changes::default(),
         server: ServerConfig::default(),
         restart_required: false,
+        written: evaluation.written,
     };
     let folder = state.working_dir().map_err(ScriptError::unclear)?;
     let shell = state.shell_words();
@@ -156,6 +162,7 @@ pub(super) fn execute(
         seen: running.server.seen,
         notes: changes.notes,
         marks: running.tree.marks,
+        written: running.written,
     })
 }
 
@@ -191,6 +198,8 @@ struct RunState<'a> {
     server: ServerConfig,
     /// True if the last installation requires a restart of Windows.
     restart_required: bool,
+    /// Number of bytes that the build's lines wrote so far.
+    written: u64,
 }
 
 impl RunState<'_> {
@@ -372,11 +381,22 @@ impl RunState<'_> {
     fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
         self.check_kind(&path, false)?;
         self.check_writable(&path, false)?;
+        self.count_written(&path, content.len())?;
         let source = match String::from_utf8(content) {
-            Ok(text) => FileSource::Text(text),
-            Err(error) => FileSource::Bytes(error.into_bytes()),
+            Ok(text) => FileSource::Text(text.into()),
+            Err(error) => FileSource::Bytes(error.into_bytes().into()),
         };
         self.put(path, PlannedContent::File(source));
+        Ok(())
+    }
+
+    /// Counts a file in memory against the limit of the build.
+    fn count_written(&mut self, path: &ImagePath, bytes: usize) -> Result<(), ScriptError> {
+        self.written += bytes as u64;
+        if self.written > MOST_WRITTEN {
+            let why = format!("with {path} the RUN lines write more than 256 MiB");
+            return Err(ScriptError::unclear(why).help("COPY large files"));
+        }
         Ok(())
     }
 
@@ -384,7 +404,13 @@ impl RunState<'_> {
         match self.content(&path) {
             Lookup::Present(before) => self.write(path, [before, content].concat()),
             Lookup::Absent => self.write(path, content),
-            Lookup::Deferred(Deferred) | Lookup::Unknown => Err(unknown_content(&path)),
+            Lookup::Deferred(Deferred) | Lookup::Unknown => match self.created_file(&path) {
+                Some(FileSource::Text(_) | FileSource::Bytes(_)) => {
+                    let why = format!("{path} has more than 1 MiB, and cannot be appended to");
+                    Err(ScriptError::unclear(why))
+                }
+                _ => Err(unknown_content(&path)),
+            },
         }
     }
 

@@ -75,7 +75,7 @@ impl Files for StageSource<'_> {
             Some(base) => base.find(&path),
             None => Ok(Some(FoundFile {
                 path,
-                content: PlannedContent::File(FileSource::Text(String::new())),
+                content: PlannedContent::File(FileSource::Text("".into())),
             })),
         }
     }

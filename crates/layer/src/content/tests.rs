@@ -170,3 +170,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bytes_in_memory_are_read_up_to_the_maximum() {
+    let source = ContentSource::from(b"abc".as_slice());
+    assert_eq!(source.read(3).unwrap(), b"abc");
+    let error = source.read(2).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+}

@@ -270,6 +270,7 @@ impl Cmd<'_, '_> {
                 }
                 match self.machine.image.content(&path) {
                     Lookup::Present(content) if content.is_ascii() && !content.contains(&0x1a) => {
+                        self.machine.hold(content.len())?;
                         self.output.get_or_insert_default().extend(content);
                     }
                     _ => return Err(self.machine.unknown_content(&path)),

@@ -275,7 +275,10 @@ impl Cmd<'_, '_> {
                 Lookup::Present(_) if self.machine.has_attribute(&path, UNSEEN) => {
                     return error::unclear(format!("{name} is hidden, and may not be found"));
                 }
-                Lookup::Present(content) => joined.extend(content),
+                Lookup::Present(content) => {
+                    self.machine.hold(content.len())?;
+                    joined.extend(content);
+                }
                 Lookup::Deferred(Deferred) => return error::unread_file(),
                 Lookup::Absent => return error::unclear(format!("{name} not found")),
                 Lookup::Unknown => return Err(self.machine.unknown_content(&path)),

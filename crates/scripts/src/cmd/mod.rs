@@ -447,6 +447,7 @@ impl Cmd<'_, '_> {
                 "the encoding of non-ASCII characters depends on the code page of cmd",
             );
         }
+        self.machine.hold(text.len())?;
         output.extend_from_slice(text.as_bytes());
         Ok(())
     }

@@ -241,6 +241,7 @@ impl Shell<'_, '_> {
                 return Ok(PsValue::Opaque(self.machine.unknown_content(&path)));
             }
         };
+        self.machine.hold(content.len())?;
         let text = String::from_utf8_lossy(&content);
         if given.has("raw") && text.is_empty() {
             return Ok(PsValue::Null);

@@ -260,7 +260,9 @@ impl Shell<'_, '_> {
         self.depth += 1;
         let value = self.expression_of(expression);
         self.depth -= 1;
-        value
+        let value = value?;
+        self.machine.hold(value.text_length())?;
+        Ok(value)
     }
 
     /// Returns true for a variable that is not set, or set to `$null`: it is one item of `@( … )` and of

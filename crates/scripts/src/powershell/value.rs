@@ -205,17 +205,31 @@ impl PsValue {
             }
     }
 
-    /// Number of nested values, counted only up to the limit.
-    fn size(&self) -> usize {
-        let items: Vec<&Self> = match self {
+    fn inner(&self) -> Vec<&Self> {
+        match self {
             Self::List(items) => items.iter().collect(),
             Self::Table(entries) | Self::Object(entries) => {
                 entries.iter().map(|(_, item)| item).collect()
             }
-            _ => return 1,
-        };
+            _ => Vec::new(),
+        }
+    }
+
+    /// Number of nested values, counted only up to the limit.
+    fn size(&self) -> usize {
         let add = |size: usize, item: &Self| Some(size + item.size()).filter(|it| *it <= SIZE);
-        items.into_iter().try_fold(1, add).unwrap_or(SIZE + 1)
+        self.inner()
+            .into_iter()
+            .try_fold(1, add)
+            .unwrap_or(SIZE + 1)
+    }
+
+    /// Number of bytes in its texts.
+    pub(super) fn text_length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            _ => self.inner().into_iter().map(Self::text_length).sum(),
+        }
     }
 
     /// Refuses a value above the limit.

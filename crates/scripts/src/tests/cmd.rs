@@ -329,3 +329,20 @@ fn what_was_left_out_does_not_decide() {
         in_cmd(line);
     }
 }
+
+#[test]
+fn a_line_that_doubles_a_text_ends_at_a_limit() {
+    let doubled = "for /l %a in (1,1,40) do @copy /b a.txt+a.txt b%a.txt& move /y b%a.txt a.txt";
+    let list = ["$b"; 1100].join(",");
+    let double = "$b = \"$b$b\"; ".repeat(15);
+    for (shell, line) in [
+        (&CMD[..], format!("echo 0123456789abcde>a.txt& {doubled}")),
+        (
+            &POWERSHELL[..],
+            format!("$b = '01234567'; {double}Set-Content c.txt @({list})"),
+        ),
+    ] {
+        let error = run_on(image(), shell, &line).map(drop).unwrap_err();
+        assert_eq!(error.why, "the line needs more than 256 MiB of memory");
+    }
+}

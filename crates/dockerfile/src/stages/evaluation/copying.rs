@@ -317,7 +317,7 @@ impl<'a> Evaluation<'a> {
                 text = state.expand(lexer, &text, &self.stages.arguments)?.text;
             }
             let path = draft.file_target(&document.name)?;
-            let content = PlannedContent::File(FileSource::Text(text));
+            let content = PlannedContent::File(FileSource::Text(text.into()));
             draft.insert(path, content)?;
         }
         Ok(())

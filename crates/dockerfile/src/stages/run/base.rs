@@ -51,7 +51,7 @@ impl<'a> BaseFiles<'a> {
     pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent, ScriptError> {
         let source = match self.source(path) {
             Some(source) => source?,
-            None => FileSource::Text(String::new()),
+            None => FileSource::Text("".into()),
         };
         Ok(PlannedContent::File(source))
     }

@@ -132,8 +132,8 @@ impl RunState<'_> {
 
     /// Applies the changed file to the drive, without adding it to the layer.
     fn overlay(&mut self, path: ImagePath, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        let entry = PlannedEntry::file(path, FileSource::Text(text));
+        let text = String::from_utf8_lossy(bytes);
+        let entry = PlannedEntry::file(path, FileSource::Text(text.into()));
         self.tree.apply(std::slice::from_ref(&entry));
         self.server.seen = Some(entry);
     }

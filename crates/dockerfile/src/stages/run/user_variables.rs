@@ -28,14 +28,15 @@ impl RunState<'_> {
     ) -> Result<(), ScriptError> {
         let content = match self.hive_bytes(hive) {
             // It is extracted first.
-            None => PlannedContent::File(FileSource::Text(String::new())),
+            None => PlannedContent::File(FileSource::Text("".into())),
             Some(bytes) => {
                 let changed = set_value(&bytes?, ENVIRONMENT, name, data, CHANGED);
                 let changed = changed.map_err(|error| {
                     let why = format!("cannot set a variable in {hive}: {error}");
                     ScriptError::unclear(why).help("set it for the machine or with ENV")
                 })?;
-                PlannedContent::File(FileSource::Bytes(changed))
+                self.count_written(hive, changed.len())?;
+                PlannedContent::File(FileSource::Bytes(changed.into()))
             }
         };
         self.put(hive.clone(), content);
