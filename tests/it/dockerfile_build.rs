@@ -858,6 +858,30 @@ fn a_port_of_the_host_is_noted() {
     assert!(!notes.contains("Dockerfile:2"), "{notes}");
 }
 
+#[test]
+fn a_secret_argument_in_the_history_is_noted() {
+    let site = site(
+        "ARG DB_PASSWORD\nARG SECRET_NAME\nARG PUBLIC_KEY\nARG API_TOKEN=\n",
+        &[],
+    );
+    let values = [
+        "DB_PASSWORD=Winter-2019",
+        "SECRET_NAME=Winter-2019",
+        "PUBLIC_KEY=0123456789abcdef",
+        "API_TOKEN=my-token",
+    ];
+    let arguments: Vec<&str> = values.iter().flat_map(|it| ["--build-arg", it]).collect();
+    let notes = plan(&site, &arguments)["notes"].to_string();
+    let expected = "Dockerfile:2: everyone who has the image can read DB_PASSWORD";
+    assert_contains!(notes, expected, "--stage");
+    assert!(!notes.contains("Winter"), "{notes}");
+    for line in 3..=5 {
+        assert!(!notes.contains(&format!("Dockerfile:{line}")), "{notes}");
+    }
+    let notes = plan(&site, &[])["notes"].to_string();
+    assert!(!notes.contains("DB_PASSWORD"), "{notes}");
+}
+
 /// Pushes an image with files, `tools:1`, and returns the registry.
 fn push_tools(site: &Site, more: &str) -> String {
     for file in ["one.txt", "d/two.txt", "d/e/three.dll"] {

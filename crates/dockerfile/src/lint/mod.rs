@@ -76,6 +76,7 @@ pub use fixes::{FixSelection, fixed};
 pub(crate) use line_end::{JOINED, advice_on_join};
 use reference::{Platform, Reference};
 pub(crate) use reference::{names_linux, names_nano_server, names_windows};
+pub(crate) use secrets::{IN_HISTORY, is_secret};
 use rule::Check;
 pub use rule::{Fix, RULES, Rule};
 pub use shell::BaseShell;

@@ -262,7 +262,7 @@ pub static RULES: [Rule; 74] = rules![
     Error "path-not-expanded" Unsafe AnyState(environment::check);
     /// Windows separates the folders of PATH with semicolons
     Error "path-separator" None Shared;
-    /// Everyone who has the image can read the values of ENV and the defaults of ARG
+    /// Everyone who has the image can read the values of ENV and ARG
     Note "secret-in-image" None State(secrets::check);
     /// Windows does not copy a folder's files into a volume
     Error "volume-content" None State(volume::check);

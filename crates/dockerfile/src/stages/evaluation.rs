@@ -24,6 +24,7 @@ use super::{
 };
 use crate::expand::Lexer;
 use crate::instruction::{InstructionKind, ParsedInstruction, RunInstruction, read_trigger};
+use crate::lint::{IN_HISTORY, is_secret};
 
 /// About a port of the host in `EXPOSE`.
 pub(crate) const HOST_PORT: &str =
@@ -215,10 +216,34 @@ impl<'a> Evaluation<'a> {
                 let problem = state.start_problem(kind).filter(|_| is_released);
                 let note = problem.map(|problem| format!("{}: {problem}", self.position(step)));
                 self.result.notes.extend(note);
+                self.note_secrets(state, step);
                 self.place(state, step, StepEngine::Direct, None);
                 Ok(done?)
             }
         }
+    }
+
+    /// Warns of secrets of the command line that the image's history gets.
+    fn note_secrets(&mut self, state: &StageState, step: &ParsedInstruction) {
+        let stages = self.stages;
+        let InstructionKind::Arg(list) = &step.kind else {
+            return;
+        };
+        if !stages.is_below_target(state.index) {
+            return;
+        }
+        let place = self.position(step);
+        let is_given = |name: &str| {
+            let value = stages.arguments.argument(name);
+            value.is_some_and(|value| is_secret(name, &value))
+        };
+        let notes = list
+            .iter()
+            .filter(|(name, _)| is_given(name))
+            .map(|(name, _)| {
+                format!("{place}: everyone who has the image can read {name}: {IN_HISTORY}")
+            });
+        self.result.notes.extend(notes);
     }
 
     fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {

@@ -411,6 +411,33 @@ fn what_fails_unseen_is_named() {
 }
 
 #[test]
+fn an_argument_that_publishes_a_secret_is_named() {
+    let add = r"RUN reg add HKLM\SOFTWARE\Acme /v P /f /d";
+    say_of(
+        &format!("ARG DB_PASSWORD\n{add} %db_password%"),
+        &["secret-in-image", "DB_PASSWORD", "--stage"],
+    );
+    say(r#"
+        ARG API_TOKEN¶ENV A=${API_TOKEN} => secret-in-image … its history keeps
+        ARG API_TOKEN¶LABEL a=$API_TOKEN => secret-in-image
+    "#);
+    let of_builder =
+        format!("ARG DB_PASSWORD\n{add} %DB_PASSWORD%\n{PINNED}COPY --from=0 C:/a C:/a");
+    for text in [
+        &of_builder,
+        &format!("ARG SECRET_NAME\n{add} %SECRET_NAME%"),
+        &format!("ARG PUBLIC_KEY\n{add} %PUBLIC_KEY%"),
+        &format!("ARG TOKEN_URL\n{add} %TOKEN_URL%"),
+        &format!("ARG DB_PASSWORD\n{add} %DB_PASSWORD_NAME%"),
+        &format!("{add} %DB_PASSWORD%\nARG DB_PASSWORD"),
+    ] {
+        let found = messages(text);
+        let is_named = found.iter().any(|it| it.starts_with("secret-in-image"));
+        assert!(!is_named, "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn one_cause_has_one_finding() {
     let source = "# Builds\n# escape=`\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n\
         RUN a.exe `\n    python -m b\n";
