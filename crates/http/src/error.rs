@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::header::InvalidHeaderValue;
 use reqwest::{StatusCode, Url};
-use rustls::CertificateError;
+use rustls::{CertificateError, InvalidMessage};
 use wincimg_common::diagnose::{Diagnose, Problem};
 
 use super::addresses::RefusedAddress;
@@ -205,18 +205,39 @@ impl HttpError {
         if let Some(refused) = cause::<RefusedAddress>(&source) {
             return Self::address(&host, refused, what);
         }
-        match cause::<rustls::Error>(&source) {
-            Some(rustls::Error::InvalidMessage(_)) => Self::PlainHttp { host },
-            Some(rustls::Error::InvalidCertificate(problem)) => Self::Certificate {
+        if let Some(error) =
+            cause::<rustls::Error>(&source).and_then(|it| Self::of_tls(&host, what, it))
+        {
+            return error;
+        }
+        if let Some(problem) = invalid_head(&source) {
+            return Self::protocol(&host, what, &problem);
+        }
+        Self::Unreachable {
+            host,
+            what: what.to_owned(),
+            proxy: named_for(url),
+            source,
+        }
+    }
+
+    /// An error of TLS, except for a broken connection.
+    fn of_tls(host: &str, what: &str, error: &rustls::Error) -> Option<Self> {
+        let host = host.to_owned();
+        match error {
+            // The first byte of "HTTP/1.1 400" is none of TLS.
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+                Some(Self::PlainHttp { host })
+            }
+            rustls::Error::InvalidMessage(_) => {
+                let problem = "it breaks the TLS connection";
+                Some(Self::protocol(&host, what, problem))
+            }
+            rustls::Error::InvalidCertificate(problem) => Some(Self::Certificate {
                 host,
                 problem: problem.clone(),
-            },
-            _ => Self::Unreachable {
-                host,
-                what: what.to_owned(),
-                proxy: named_for(url),
-                source,
-            },
+            }),
+            _ => None,
         }
     }
 }
@@ -252,6 +273,27 @@ impl Transient for HttpError {
     }
 }
 
+/// The problem of a response whose status or headers are not those of HTTP, which no retry changes.
+fn invalid_head(error: &reqwest::Error) -> Option<String> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let printed = error.to_string();
+        let is_of_head = [
+            "invalid HTTP header parsed",
+            "invalid HTTP status-code parsed",
+            "invalid content-length parsed",
+            "invalid transfer-encoding parsed",
+            "unexpected transfer-encoding parsed",
+            "message head is too large",
+        ];
+        if is_of_head.contains(&printed.as_str()) {
+            return Some(printed);
+        }
+        next = error.source();
+    }
+    None
+}
+
 /// Returns true if the port is closed or the name unknown, which a retry seldom fixes.
 fn is_host_unreachable(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
@@ -281,6 +323,8 @@ impl HttpError {
             {
                 None
             }
+            // Microsoft's registry has TLS: what answers without is not it.
+            Self::PlainHttp { host } if host.ends_with(".microsoft.com") => None,
             Self::PlainHttp { host } | Self::InsecureUrl { host, .. } => Some(format!(
                 "if you trust {host} without TLS, add --insecure-registry {host}"
             )),
@@ -371,6 +415,22 @@ mod tests {
     use rustls::OtherError;
 
     use super::*;
+
+    #[test]
+    fn only_what_begins_like_http_is_called_a_server_without_tls() {
+        let of_tls = |host: &str, message| {
+            let error = rustls::Error::InvalidMessage(message);
+            HttpError::of_tls(host, "fetch the manifest", &error).unwrap()
+        };
+        let plain = of_tls("repo.lan:5000", InvalidMessage::InvalidContentType);
+        assert!(matches!(plain, HttpError::PlainHttp { .. }), "{plain}");
+        assert!(plain.insecure_hint().is_some());
+        let plain = of_tls("mcr.microsoft.com", InvalidMessage::InvalidContentType);
+        assert_eq!(plain.insecure_hint(), None);
+        let noise = of_tls("repo.lan:5000", InvalidMessage::MessageTooLarge);
+        assert!(matches!(noise, HttpError::Other(_)), "{noise}");
+        assert_eq!(noise.insecure_hint(), None);
+    }
 
     #[test]
     fn problems_of_certificates_have_words_of_their_own() {
