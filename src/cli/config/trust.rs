@@ -23,7 +23,8 @@ pub(super) fn is_refused(arg: &Arg, values: &[String], folder: &Path) -> bool {
     let names = arg.get_value_names().unwrap_or_default();
     let is_path = names
         .iter()
-        .any(|name| PATHS.iter().any(|word| name.contains(word)));
+        .any(|name| PATHS.iter().any(|word| name.contains(word)))
+        || values.iter().any(|value| is_image_on_disk(value));
     let reads_environment = |value: &String| flag == "build-arg" && !value.contains('=');
     LOWER_SECURITY.contains(&flag)
         || values.iter().any(reads_environment)
@@ -32,6 +33,12 @@ pub(super) fn is_refused(arg: &Arg, values: &[String], folder: &Path) -> bool {
             let folder = here.join(folder);
             values.iter().any(|value| leads_out(value, &folder, &here))
         }
+}
+
+/// Returns true for an image of a layout or archive, also one with a name: `build=oci:DIR`.
+fn is_image_on_disk(value: &str) -> bool {
+    let mut parts = value.split('=');
+    parts.any(|part| part.starts_with("oci:") || part.starts_with("docker-archive:"))
 }
 
 /// Returns true if a value such as `DIR`, `NAME=DIR` or `oci:DIR` leads out of a folder from the
@@ -126,6 +133,19 @@ mod tests {
             path("new/../.."),
         ] {
             assert!(leads_out(&value, folder, folder), "{value}");
+        }
+        let image = Arg::new("cache-from")
+            .long("cache-from")
+            .value_name("IMAGE");
+        let here = std::env::current_dir().unwrap();
+        for (value, expected) in [
+            (format!("oci:{other}"), true),
+            (format!("docker-archive:{other}/a.tar"), true),
+            ("oci:new/image".to_owned(), false),
+            ("ghcr.io/acme/app:1".to_owned(), false),
+        ] {
+            let refused = is_refused(&image, std::slice::from_ref(&value), &here);
+            assert_eq!(refused, expected, "{value}");
         }
         #[cfg(unix)]
         {
