@@ -59,34 +59,59 @@ impl BodyChunks {
     }
 }
 
+/// Lines of bytes that arrive in pieces.
+#[derive(Default)]
+struct Lines {
+    pending: BytesMut,
+    /// Length of the beginning that has no end of a line.
+    searched: usize,
+}
+
+impl Lines {
+    /// The next complete line. Bytes are searched once, however many pieces a line has.
+    fn next_line(&mut self) -> Option<BytesMut> {
+        let mut unread = self.pending[self.searched..].iter();
+        let Some(end) = unread.position(|byte| *byte == b'\n') else {
+            self.searched = self.pending.len();
+            return None;
+        };
+        let line = self.pending.split_to(self.searched + end + 1);
+        self.searched = 0;
+        Some(line)
+    }
+}
+
 /// Messages of a streaming answer, one a line.
 pub(super) struct Messages {
     pieces: BodyChunks,
-    pending: BytesMut,
+    lines: Lines,
 }
 
 impl Messages {
     pub(super) fn new(what: &str, answer: DaemonResponse) -> Self {
         Self {
             pieces: BodyChunks::new(what, answer),
-            pending: BytesMut::new(),
+            lines: Lines::default(),
         }
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<Message>, DockerError> {
         loop {
-            if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
-                let line = self.pending.split_to(end + 1);
+            if let Some(line) = self.lines.next_line() {
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
                 return Ok(Some(Message::read(&line)));
             }
-            self.pieces.check_length(&self.pending)?;
+            let pending = &mut self.lines.pending;
+            self.pieces.check_length(pending)?;
             match self.pieces.next().await? {
-                Some(piece) => self.pending.extend_from_slice(&piece),
-                None if self.pending.iter().all(u8::is_ascii_whitespace) => return Ok(None),
-                None => return Ok(Some(Message::read(&self.pending.split()))),
+                Some(piece) => pending.extend_from_slice(&piece),
+                None if pending.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+                None => {
+                    let rest = std::mem::take(&mut self.lines);
+                    return Ok(Some(Message::read(&rest.pending)));
+                }
             }
         }
     }
@@ -188,6 +213,20 @@ mod tests {
 
     fn read(line: &str) -> Message {
         Message::read(line.as_bytes())
+    }
+
+    #[test]
+    fn a_line_in_many_pieces_is_searched_once() {
+        let mut lines = Lines::default();
+        for piece in ["ab", "cd", "e\nf\ng"] {
+            assert_eq!(lines.next_line(), None);
+            assert_eq!(lines.searched, lines.pending.len());
+            lines.pending.extend_from_slice(piece.as_bytes());
+        }
+        assert_eq!(lines.next_line().as_deref(), Some(&b"abcde\n"[..]));
+        assert_eq!(lines.next_line().as_deref(), Some(&b"f\n"[..]));
+        assert_eq!(lines.next_line(), None);
+        assert_eq!(&lines.pending[..], b"g");
     }
 
     #[test]
