@@ -197,6 +197,8 @@ fn strict_yaml_documents(
             max_nodes: 50_000_000,
             max_documents: MOST_OBJECTS,
             max_total_scalar_bytes: 512 << 20,
+            // Kept in memory apart; real lists have few anchors.
+            max_recorded_anchor_events: 100_000,
         },
     };
     let documents: Vec<Spanned<SpannedItems>> =
@@ -612,6 +614,17 @@ pub(super) fn without_place(printed: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_anchor_is_refused() {
+        let read = |count: usize| {
+            let text = format!("a: &a [{}]\nb: *a\n", "1,".repeat(count));
+            strict_yaml_documents(&text, DuplicateKeyPolicy::Error).map(drop)
+        };
+        read(10_000).unwrap();
+        let problem = read(120_000).unwrap_err().problem;
+        assert!(problem.contains("too many anchors"), "{problem}");
+    }
 
     #[test]
     fn thousands_of_json_documents_have_their_lines() {
