@@ -2,9 +2,11 @@
 //! layers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Not;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use wincimg_common::json::{or_default, or_default_values};
 
@@ -45,7 +47,10 @@ pub struct ImageConfig {
     #[serde(deserialize_with = "or_default")]
     pub rootfs: RootFs,
     /// History of the image, one entry for each build step.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        deserialize_with = "limited_history",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub history: Vec<History>,
     /// Fields unknown to this crate, preserved as they are.
     #[serde(flatten)]
@@ -146,6 +151,39 @@ impl Default for RootFs {
             other: Map::new(),
         }
     }
+}
+
+/// Maximum number of build steps: far above real ones, of which each takes a hundred times the memory
+/// of its `{}`.
+const MOST_STEPS: usize = 10_000;
+
+/// Reads a history up to the limit, or `null`.
+fn limited_history<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<History>, D::Error> {
+    struct Steps;
+
+    impl<'de> Visitor<'de> for Steps {
+        type Value = Vec<History>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a list of at most {MOST_STEPS} steps")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut steps = Vec::new();
+            while let Some(step) = list.next_element()? {
+                if steps.len() == MOST_STEPS {
+                    return Err(A::Error::invalid_length(MOST_STEPS + 1, &self));
+                }
+                steps.push(step);
+            }
+            Ok(steps)
+        }
+    }
+    deserializer.deserialize_any(Steps)
 }
 
 /// One build step of an image.

@@ -46,5 +46,5 @@ pub const SOURCE: &str = "org.opencontainers.image.source";
 pub const REVISION: &str = "org.opencontainers.image.revision";
 
 /// Maximum size of a manifest, index or configuration that is read: far above real ones, which stay
-/// below a megabyte, and small enough for a hostile one to cost nothing.
+/// below a megabyte, and small enough for a hostile one to cost little.
 pub const MAX_DOCUMENT: u64 = 8 * 1024 * 1024;

@@ -482,3 +482,16 @@ proptest! {
         let _ = read("", bytes(&document));
     }
 }
+
+#[test]
+fn a_history_has_a_limit() {
+    let read = |count: usize| {
+        let steps = vec![json!({}); count];
+        serde_json::from_value::<ImageConfig>(json!({"history": steps}))
+    };
+    assert_eq!(read(10_000).unwrap().history.len(), 10_000);
+    let error = read(10_001).unwrap_err().to_string();
+    assert!(error.contains("at most 10000 steps"), "{error}");
+    let none = serde_json::from_value::<ImageConfig>(json!({"history": null}));
+    assert!(none.unwrap().history.is_empty());
+}
