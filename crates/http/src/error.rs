@@ -24,8 +24,8 @@ pub enum HttpError {
     /// A header would contain invalid characters.
     #[error("cannot make the request")]
     Header(#[from] InvalidHeaderValue),
-    /// A plain-HTTP URL of a host that is not listed.
-    #[error("{url} uses plain HTTP, which is allowed only for hosts listed as insecure")]
+    /// A URL of plain HTTP to a host that is not listed, or of another protocol.
+    #[error("{}", insecure_url(url))]
     #[diagnose(code = "network/plain-http", hint = self.insecure_hint())]
     InsecureUrl {
         /// The URL without its query.
@@ -273,6 +273,14 @@ impl Transient for HttpError {
     }
 }
 
+fn insecure_url(url: &str) -> String {
+    if url.starts_with("http:") {
+        format!("{url} uses plain HTTP, which is allowed only for hosts listed as insecure")
+    } else {
+        format!("{url} is not the URL of an HTTP server")
+    }
+}
+
 /// The problem of a response whose status or headers are not those of HTTP, which no retry changes.
 fn invalid_head(error: &reqwest::Error) -> Option<String> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
@@ -415,6 +423,17 @@ mod tests {
     use rustls::OtherError;
 
     use super::*;
+
+    #[test]
+    fn a_file_is_not_called_plain_http() {
+        let insecure = |url: &str| {
+            let (url, host) = (url.to_owned(), "repo.lan".to_owned());
+            HttpError::InsecureUrl { url, host }.to_string()
+        };
+        let printed = insecure("file:/etc/passwd");
+        assert_eq!(printed, "file:/etc/passwd is not the URL of an HTTP server");
+        assert!(insecure("http://repo.lan/a").contains("uses plain HTTP"));
+    }
 
     #[test]
     fn only_what_begins_like_http_is_called_a_server_without_tls() {

@@ -11,7 +11,10 @@ use super::addresses::{AddressScope, is_metadata_name};
 /// A URL for display: without query, which may contain signatures or upload states, and user part,
 /// which may contain secrets.
 pub fn redacted(url: &Url) -> String {
-    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
+    match url.host_str() {
+        Some(_) => format!("{}://{}{}", url.scheme(), host_of(url), url.path()),
+        None => format!("{}:{}", url.scheme(), url.path()),
+    }
 }
 
 /// `host[:port]` of a URL.
@@ -76,6 +79,16 @@ fn address(host: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_without_a_host_is_printed_as_it_is() {
+        for (text, shown) in [
+            ("file:///etc/passwd?a", "file:/etc/passwd"),
+            ("https://me:secret@repo.lan:81/a?b", "https://repo.lan:81/a"),
+        ] {
+            assert_eq!(redacted(&text.parse().unwrap()), shown);
+        }
+    }
 
     #[test]
     fn a_file_is_named_by_the_end_of_its_url() {
