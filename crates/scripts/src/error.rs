@@ -41,6 +41,9 @@ pub(super) enum Ends {
     Script,
 }
 
+/// Maximum number of characters of a command's name: a line may have no other word.
+const LONGEST_NAME: usize = 200;
+
 /// Kind of a [`ScriptError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ScriptErrorKind {
@@ -145,7 +148,10 @@ impl ScriptError {
     /// Sets the command and position unless they are already set.
     pub(super) fn in_command(mut self, name: &str, at: usize) -> Self {
         if self.command.is_empty() {
-            name.clone_into(&mut self.command);
+            self.command = match name.char_indices().nth(LONGEST_NAME) {
+                Some((end, _)) => format!("{}…", &name[..end]),
+                None => name.to_owned(),
+            };
         }
         self.at_position(at)
     }

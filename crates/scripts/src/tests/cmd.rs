@@ -2,7 +2,7 @@
 
 use super::{CMD, POWERSHELL, check, image, in_cmd, refused, run_on};
 use crate::ScriptErrorKind::{Fails, NeedsWindows, NotUnderstood, Refused};
-use crate::{ImageState, Lookup};
+use crate::{ImageState, Lookup, ScriptError};
 
 #[test]
 fn loops_go_over_their_words() {
@@ -345,4 +345,11 @@ fn a_line_that_doubles_a_text_ends_at_a_limit() {
         let error = run_on(image(), shell, &line).map(drop).unwrap_err();
         assert_eq!(error.why, "the line needs more than 256 MiB of memory");
     }
+}
+
+#[test]
+fn a_long_name_of_a_program_is_cut() {
+    let error = ScriptError::windows("it runs").in_command(&"\u{e9}".repeat(200_000), 0);
+    let printed = error.to_string();
+    assert!(printed.ends_with("\u{e9}…: it runs") && printed.len() < 1000);
 }
