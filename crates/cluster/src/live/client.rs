@@ -6,12 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::Request;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, LOCATION};
+use http::{Request, Response};
 use hyper::body::{Bytes, Frame};
 use kube::client::{Body, Client};
 use kube::config::Config;
 use tower::{BoxError, service_fn};
+use wincimg_common::diagnose::Problem;
+use wincimg_common::untrusted::{Untrusted, public_url};
 
 use super::plugin::Plugin;
 
@@ -50,6 +52,9 @@ pub(super) fn client(config: Config, plugin: Option<Plugin>) -> Result<Client, k
             let query = request.uri().query().unwrap_or_default();
             let is_watch = query.split('&').any(|pair| pair == "watch=true");
             let response = client.send(request).await?;
+            if let Some(problem) = redirect_problem(&response) {
+                return Err(BoxError::from(problem));
+            }
             Ok::<_, BoxError>(response.map(|body| LimitedBody {
                 body,
                 is_watch,
@@ -58,6 +63,21 @@ pub(super) fn client(config: Config, plugin: Option<Plugin>) -> Result<Client, k
         }
     });
     Ok(Client::new(service, namespace))
+}
+
+/// The problem of a redirect, which is not followed: its target would get the token.
+fn redirect_problem<B>(response: &Response<B>) -> Option<Problem> {
+    let target = response.headers().get(LOCATION)?;
+    if !response.status().is_redirection() {
+        return None;
+    }
+    let target = String::from_utf8_lossy(target.as_bytes());
+    let problem = format!(
+        "the API server redirects to {}, which is not followed",
+        Untrusted(public_url(&target))
+    );
+    let hint = "name the address of the API server itself in the kubeconfig";
+    Some(Problem::new("cluster/answer", problem).hint(hint))
 }
 
 /// The body of a response, up to its limit.
@@ -125,6 +145,22 @@ mod tests {
         assert!(!accepts(false, &[&half, &half, b"\n"]));
         assert!(accepts(true, &[&half, &half, b"{}\n{", &half]));
         assert!(!accepts(true, &[&half, b"\n{", &half, &half]));
+    }
+
+    #[test]
+    fn a_redirect_is_named() {
+        let answer = |status: u16| {
+            let answer = Response::builder().status(status);
+            let answer = answer.header(LOCATION, "https://other.lan/api?token=secret");
+            redirect_problem(&answer.body(()).unwrap()).map(|problem| problem.to_string())
+        };
+        let problem = answer(307).unwrap();
+        assert!(
+            problem.contains("redirects to https://other.lan/api"),
+            "{problem}"
+        );
+        assert!(!problem.contains("secret"), "{problem}");
+        assert_eq!(answer(201), None);
     }
 
     #[test]
