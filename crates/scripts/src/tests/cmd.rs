@@ -331,16 +331,18 @@ fn what_was_left_out_does_not_decide() {
 }
 
 #[test]
-fn a_line_that_doubles_a_text_ends_at_a_limit() {
-    let doubled = "for /l %a in (1,1,40) do @copy /b a.txt+a.txt b%a.txt& move /y b%a.txt a.txt";
-    let list = ["$b"; 1100].join(",");
-    let double = "$b = \"$b$b\"; ".repeat(15);
+fn a_line_that_multiplies_a_text_ends_at_a_limit() {
+    let names = ["a", "b", "c", "d", "e"];
+    let copies = names.windows(2).map(|pair| {
+        let joined = [pair[0]; 64].join("+");
+        format!("& copy /b {joined} {}", pair[1])
+    });
+    let lines: String = copies.collect();
+    let doubled = "$b = $b + $b; ".repeat(15);
+    let read = "$c = $b; ".repeat(1100);
     for (shell, line) in [
-        (&CMD[..], format!("echo 0123456789abcde>a.txt& {doubled}")),
-        (
-            &POWERSHELL[..],
-            format!("$b = '01234567'; {double}Set-Content c.txt @({list})"),
-        ),
+        (&CMD[..], format!("echo 0123456789abcde>a{lines}")),
+        (&POWERSHELL[..], format!("$b = '01234567'; {doubled}{read}")),
     ] {
         let error = run_on(image(), shell, &line).map(drop).unwrap_err();
         assert_eq!(error.why, "the line needs more than 256 MiB of memory");

@@ -417,10 +417,10 @@ fn an_argument_that_publishes_a_secret_is_named() {
         &format!("ARG DB_PASSWORD\n{add} %db_password%"),
         &["secret-in-image", "DB_PASSWORD", "--stage"],
     );
-    say(r#"
+    say(r"
         ARG API_TOKEN¶ENV A=${API_TOKEN} => secret-in-image … its history keeps
         ARG API_TOKEN¶LABEL a=$API_TOKEN => secret-in-image
-    "#);
+    ");
     let of_builder =
         format!("ARG DB_PASSWORD\n{add} %DB_PASSWORD%\n{PINNED}COPY --from=0 C:/a C:/a");
     for text in [
