@@ -870,7 +870,7 @@ fn a_secret_argument_in_the_history_is_noted() {
         "PUBLIC_KEY=0123456789abcdef",
         "API_TOKEN=my-token",
     ];
-    let arguments: Vec<&str> = values.iter().flat_map(|it| ["--build-arg", it]).collect();
+    let arguments: Vec<&str> = values.iter().flat_map(|it| ["--build-arg", *it]).collect();
     let notes = plan(&site, &arguments)["notes"].to_string();
     let expected = "Dockerfile:2: everyone who has the image can read DB_PASSWORD";
     assert_contains!(notes, expected, "--stage");

@@ -414,7 +414,7 @@ fn what_fails_unseen_is_named() {
 fn an_argument_that_publishes_a_secret_is_named() {
     let add = r"RUN reg add HKLM\SOFTWARE\Acme /v P /f /d";
     say_of(
-        &format!("ARG DB_PASSWORD\n{add} %db_password%"),
+        &format!("ARG DB_PASSWORD\n{add} %DB_PASSWORD%"),
         &["secret-in-image", "DB_PASSWORD", "--stage"],
     );
     say(r"
