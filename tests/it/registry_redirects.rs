@@ -1,6 +1,10 @@
 //! Requests to other hosts: redirects, uploads elsewhere, foreign URLs.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -10,7 +14,7 @@ use wincimg_common::progress::Silent;
 use wincimg_oci::remote::{BlobSource, HttpError, RegistryClient, RegistryError, RegistryOptions};
 use wincimg_testkit::scripted::{RequestLog, ScriptedRequest, answer, scripted};
 use wincimg_testkit::serve::TestServer;
-use wincimg_testkit::{chain, describe, loopback_login, options, repository};
+use wincimg_testkit::{chain, describe, loopback_login, loopback_options, options, repository};
 
 /// A server with one blob, at `data`.
 fn storage(content: &'static str) -> (RequestLog, TestServer) {
@@ -158,4 +162,24 @@ async fn a_foreign_layer_is_not_fetched_without_tls() {
         .unwrap_err();
     assert_contains!(error, &storage.host());
     assert_eq!(seen.lines(), [""; 0]);
+}
+
+/// Two requests find the protocol.
+#[test]
+async fn invalid_headers_are_an_answer_that_is_not_asked_for_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&count);
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            seen.fetch_add(1, Ordering::Relaxed);
+            let _ = client.read(&mut [0; 8192]);
+            let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n");
+        }
+    });
+    let repository = repository(loopback_options(None), &format!("{host}/a"));
+    let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
+    assert_eq!(error.diagnosis().code, "network/answer");
+    assert!(count.load(Ordering::Relaxed) <= 3);
 }
