@@ -3,6 +3,7 @@
 use wincimg_scripts::script;
 
 use super::syntax::is_plain;
+use crate::lint::ContainsAny;
 use crate::lint::shells::{behind_parentheses, is_reread};
 use crate::lint::stage::LintStep;
 use crate::lint::statements::{PowerShellStatement, outside_quotes};
@@ -16,6 +17,9 @@ pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opt
     let keyword = statement.keyword();
     let rest = statement.text[keyword.len()..].trim_start();
     let has_condition = has_condition(statement);
+    if let Some(message) = success_as_code(step, statement) {
+        return Some(message);
+    }
     let block = match keyword {
         "else" if !rest.to_ascii_lowercase().starts_with("if") => {
             let before = step.instruction.full_text()[..statement.at].trim_end();
@@ -59,6 +63,29 @@ pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opt
     )
 }
 
+/// Message about a `$?`, which is `$true` or `$false`, in place of an exit code.
+fn success_as_code(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<&'static str> {
+    // Below a condition of its own it may be right.
+    if statement.lower == "exit $?" && statement.depth == 0 {
+        return Some(
+            "$? is $true after a success, for which exit takes 1: write exit $LASTEXITCODE",
+        );
+    }
+    let condition: String = statement.lower.split_whitespace().collect();
+    if !matches!(condition.as_str(), "if($?-ne0)" | "if($?-eq1)") {
+        return None;
+    }
+    let block = step.instruction.full_text().get(statement.at..)?;
+    let block = block.split_once('{')?.1.split('}').next()?;
+    let block = block.to_ascii_lowercase();
+    let mut exits = block.split("exit ").skip(1);
+    let fails = block.contains("throw ")
+        || exits.any(|it| it.starts_with(|c: char| matches!(c, '1'..='9')));
+    fails.then_some(
+        "$? is $true after a success, for which this condition is true, too: write $LASTEXITCODE -ne 0",
+    )
+}
+
 /// True for a statement that begins with a condition, after its keyword.
 pub(super) fn has_condition(statement: &PowerShellStatement) -> bool {
     matches!(statement.keyword(), "if" | "elseif" | "while" | "until")
@@ -87,22 +114,59 @@ fn condition_error(condition: &str) -> Option<&'static str> {
     if let Some(message) = plain_word(condition) {
         return Some(message);
     }
-    let start = condition.get(..10)?;
+    if compares_hash(condition) {
+        return Some(
+            "Get-FileHash returns an object, which equals no text: write (Get-FileHash …).Hash",
+        );
+    }
+    let name = condition.split(' ').next()?.to_ascii_lowercase();
+    if condition.contains('|') || !TESTED.contains(&name.as_str()) {
+        return None;
+    }
     let mut depth = 0_i32;
-    let mut joined = outside_quotes(condition).filter(|(at, c)| {
+    let mut parameters = outside_quotes(condition).filter_map(|(at, c)| {
         depth += match c {
             '(' | '{' => 1,
             ')' | '}' => -1,
             _ => 0,
         };
-        let is_word = condition[..*at].ends_with(char::is_whitespace);
-        depth == 0 && *c == '-' && is_word && has_operator(&condition[*at..])
+        let is_word = condition[..at].ends_with(char::is_whitespace);
+        (depth == 0 && c == '-' && is_word).then(|| &condition[at..])
     });
-    let is_test = start.eq_ignore_ascii_case("test-path ") && !condition.contains('|');
-    (is_test && joined.next().is_some()).then_some(
-        "Test-Path takes -and and -or for its parameters and fails: put each Test-Path in parentheses \
-         of its own",
-    )
+    parameters.find_map(|it| {
+        if name == "test-path" && has_operator(it) {
+            return Some(
+                "Test-Path takes -and and -or for its parameters and fails: put each Test-Path in \
+                 parentheses of its own",
+            );
+        }
+        is_comparison(it).then_some(
+            "the command takes this operator for a parameter and fails: put the command in parentheses of \
+             its own",
+        )
+    })
+}
+
+/// Cmdlets that conditions call, none of which has a parameter with the name of a comparison.
+const TESTED: [&str; 7] = [
+    "test-path", "get-command", "get-content", "get-filehash", "get-item", "get-process",
+    "get-service",
+];
+
+/// True for a text that begins with a comparison.
+fn is_comparison(text: &str) -> bool {
+    let operator = text.split(' ').next().unwrap_or_default();
+    let all = ["-eq", "-ne", "-like", "-notlike", "-match", "-notmatch"];
+    all.iter().any(|it| operator.eq_ignore_ascii_case(it))
+}
+
+/// True for the object of `Get-FileHash` that is compared with a text.
+fn compares_hash(condition: &str) -> bool {
+    let lower = condition.to_ascii_lowercase();
+    let rest = behind_parentheses(&lower).unwrap_or_default().trim_start();
+    lower.starts_with("(get-filehash ")
+        && !lower.contains_any(&["|", "$null"])
+        && is_comparison(rest)
 }
 
 /// Message about a filter of objects.

@@ -68,6 +68,9 @@ fn refused_in_powershell(
         {
             "the types of PowerShell are DWord, QWord, String, ExpandString, MultiString and Binary"
         }
+        "get-filehash" if has_value(command, &["-algorithm"], |it| it.starts_with("sha-")) => {
+            "Get-FileHash knows no algorithm with this name: write SHA256"
+        }
         "new-item" | "ni"
             if has_value(command, &["-type", "-itemtype"], |it| it == "folder")
                 && !step.lower_full_text().contains_any(&PROVIDERS) =>
