@@ -71,6 +71,11 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
             "if errorlevel 0 is true for every exit code from 0 on: write if not errorlevel 1";
         return Some(step.finding_at(position, message));
     }
+    if let Some(statement) = returned_code(step) {
+        let message =
+            "return sets no exit code, and the build continues after a failure: write exit";
+        return Some(step.finding_at(statement.at, message));
+    }
     // The feature of Chocolatey only chooses among the codes of a failure.
     let text = step.lower_text().replace("usepackageexitcodes", "");
     if text.contains_any(&HANDLED) {
@@ -79,6 +84,26 @@ fn check_run(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     in_powershell(step)
         .or_else(|| in_cmd(step))
         .or_else(|| in_start_process(stage, step))
+}
+
+/// A `return` that is to end a script with an exit code; those of functions are deeper.
+fn returned_code<'a>(step: &'a LintStep<'_>) -> Option<&'a PowerShellStatement> {
+    let mut scripts = step.powershell_scripts();
+    scripts.find_map(|script| {
+        let all = &script.statements;
+        let mut places = all.iter().enumerate();
+        let is_of_script = |at: usize, it: &PowerShellStatement| {
+            let before = at.checked_sub(1).map(|at| &all[at]);
+            let is_own = before.is_some_and(|it| it.depth == 0 && it.keyword() == "if");
+            it.depth == 0 || it.depth == 1 && is_own
+        };
+        let (_, found) = places.find(|&(at, it)| {
+            let code = it.lower.strip_prefix("return ").unwrap_or_default();
+            let is_code = code == "$lastexitcode" || code.parse::<u32>().is_ok_and(|it| it > 0);
+            is_code && is_of_script(at, it)
+        })?;
+        Some(found)
+    })
 }
 
 /// A finding about a program whose exit code is lost, with what to write.

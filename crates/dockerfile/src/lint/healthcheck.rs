@@ -14,9 +14,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
             command";
         return Some(step.finding(message).of("healthcheck-options"));
     }
-    let reason = tests_only(step)
-        .then_some("its result is only printed: write if (-not (Test-…)) { exit 1 }")
-        .or_else(|| never_fails(step, &command.to_ascii_lowercase()));
+    let reason = shows_only(step).or_else(|| never_fails(step, &command.to_ascii_lowercase()));
     if let Some(reason) = reason {
         return Some(step.finding(format!("this check cannot fail: {reason}")));
     }
@@ -51,19 +49,41 @@ fn ignores_status(command: &LintCommand) -> bool {
     is_curl && !is_read && !arguments.is_empty() && !values.any(is_open)
 }
 
-/// Returns true for a test of PowerShell that nothing but `|| exit` of cmd follows: it succeeds, and
-/// prints what it found.
-fn tests_only(step: &LintStep<'_>) -> bool {
+/// Why a test or a query that nothing but `|| exit` of cmd follows cannot fail: it succeeds, and prints
+/// what it found.
+fn shows_only(step: &LintStep<'_>) -> Option<&'static str> {
     let is_shell_or_exit =
         |it: &LintCommand| is_shell(it) || it.grammar == Grammar::Cmd && it.program() == "exit";
     let mut commands = step.commands().iter().filter(|it| !is_shell_or_exit(it));
-    let first = commands.next();
-    let is_test = first.is_some_and(|it| {
-        let is_last = matches!(it.next, NextOperator::End | NextOperator::Or);
-        let name = it.program();
-        it.grammar.is_powershell() && is_last && matches!(name, "test-path" | "test-netconnection")
-    });
-    is_test && commands.next().is_none()
+    let first = commands.next()?;
+    // In the words of an array, the operators of a script are arguments.
+    let is_last = matches!(first.next, NextOperator::End | NextOperator::Or)
+        && !first.any(|it| it.contains(['|', ';', '&']));
+    if !is_last || commands.next().is_some() {
+        return None;
+    }
+    let is_powershell = first.grammar.is_powershell();
+    // In PowerShell the name alone is an alias.
+    let is_program = !is_powershell || has_extension(first.word(0), &["exe"]);
+    match first.program() {
+        "test-path" | "test-netconnection" if is_powershell => {
+            Some("its result is only printed: write if (-not (Test-…)) { exit 1 }")
+        }
+        "get-service" if is_powershell && first.words.len() > 1 => Some(
+            "Get-Service succeeds for a stopped service, too: write if ((Get-Service …).Status -ne \
+             'Running') { exit 1 }",
+        ),
+        "sc" if is_program
+            && first.word(1).eq_ignore_ascii_case("query")
+            && first.words.len() > 2 =>
+        {
+            Some("sc query succeeds for a stopped service, too: add | find \"RUNNING\"")
+        }
+        "tasklist" if first.any(|it| it.starts_with("/fi")) => {
+            Some("tasklist succeeds without such a process, too: add | find and the name")
+        }
+        _ => None,
+    }
 }
 
 fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
