@@ -1,9 +1,10 @@
 //! Scripts of PowerShell that it cannot read.
 
-use super::conditions;
+use super::{conditions, values};
 use crate::lint::ContainsAny;
 use crate::lint::cmd_lines::has_tag;
 use crate::lint::entrypoint::has_extension;
+use crate::lint::shells::behind_parentheses;
 use crate::lint::stage::LintStep;
 use crate::lint::statements::{PowerShellStatement, outside_quotes};
 
@@ -56,7 +57,10 @@ fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opti
     }
     let of_text = tag_error(&statement.text)
         .or_else(|| conditions::error(step, statement))
-        .or_else(|| conditions::filter_error(step, statement));
+        .or_else(|| conditions::filter_error(step, statement))
+        .or_else(|| values::refused_by_setting(statement))
+        .or_else(|| client_error(step, statement))
+        .or_else(|| pattern_error(statement));
     if of_text.is_some() && !may_be_hidden(step, statement) {
         return of_text;
     }
@@ -134,6 +138,70 @@ fn passes_plain_address(statement: &PowerShellStatement) -> bool {
             argument.starts_with("http") && is_outside(text, at)
         })
     })
+}
+
+/// Message about a `WebClient` that does not exist, or a call that it does not have.
+fn client_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<&'static str> {
+    let text = statement.lower.as_str();
+    let at = text.find("webclient").filter(|at| is_outside(text, *at))?;
+    let (before, after) = (&text[..at], &text[at + "webclient".len()..]);
+    let namespace = before.rsplit(' ').next().unwrap_or_default();
+    let is_new = before[..before.len() - namespace.len()]
+        .trim_end()
+        .ends_with("new-object");
+    if !is_new {
+        return None;
+    }
+    if after.starts_with(".download") && matches!(namespace, "net." | "system.net.") {
+        return Some(
+            "New-Object takes all of this for a type: write (New-Object Net.WebClient).Download…",
+        );
+    }
+    if namespace.is_empty() && after.starts_with(')') && !step.lower_full_text().contains("using ")
+    {
+        return Some("PowerShell has no type with this name: write Net.WebClient");
+    }
+    let call = after.strip_prefix(").downloadfile")?;
+    let inside = &call[..call.len() - behind_parentheses(call)?.len()];
+    let has_one = inside.len() > 2 && outside_quotes(inside).all(|(_, c)| c != ',');
+    has_one
+        .then_some("DownloadFile takes an address and a file, and refuses one value: add the file")
+}
+
+/// Message about a path that is a regular expression, and no valid one.
+fn pattern_error(statement: &PowerShellStatement) -> Option<&'static str> {
+    let text = statement.text.as_str();
+    let operators = [" -replace '", " -match '", " -notmatch '"];
+    let mut patterns = operators.iter().filter_map(|operator| {
+        let at = statement.lower.find(operator)?;
+        let pattern = text[at + operator.len()..].split('\'').next()?;
+        is_outside(text, at).then_some(pattern)
+    });
+    patterns.any(is_broken_path).then_some(
+        "in the regular expression of -replace and -match \\ begins an escape, and this one is an error: \
+         write \\\\",
+    )
+}
+
+/// True for a pattern that is `\` alone, or a path whose first `\` begins no escape.
+fn is_broken_path(pattern: &str) -> bool {
+    let path = pattern.strip_prefix('^').unwrap_or(pattern);
+    let mut rest = path.chars();
+    if pattern == "\\" {
+        return true;
+    }
+    let has_drive = rest.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && rest.next() == Some(':')
+        && rest.next() == Some('\\');
+    let (Some(first), next) = (rest.next(), rest.next()) else {
+        return false;
+    };
+    let is_broken = match first {
+        'p' | 'P' => next != Some('{'),
+        'u' => next.is_some_and(|c| !c.is_ascii_hexdigit()),
+        _ => "CEFHIJKLMNOQRTUVXYghijlmoqy".contains(first),
+    };
+    has_drive && is_broken
 }
 
 /// Position of a parenthesis or brace without the other one, and a message, in a script without other

@@ -1,7 +1,10 @@
 //! Values and parameters that a command refuses.
 
+use wincimg_scripts::script::is_cmdlet;
+
 use crate::lint::ContainsAny;
 use crate::lint::stage::LintStep;
+use crate::lint::statements::PowerShellStatement;
 use crate::lint::words::{Grammar, LintCommand, Word};
 
 /// Types of the registry without the `REG_` that `reg` requires, and with names that it does not have.
@@ -94,9 +97,65 @@ fn refused_in_powershell(
             "setx takes + for an argument and fails: put the sum in parentheses, as in \
              ($env:PATH + ';C:\\app')"
         }
+        name if is_cmdlet(name)
+            && has_value(command, &["-erroraction", "-ea"], is_other_action) =>
+        {
+            "-ErrorAction takes Stop, Continue, SilentlyContinue, Ignore or Inquire, and refuses this word"
+        }
         _ => return None,
     };
     Some(message)
+}
+
+/// Values of preferences and of `-ErrorAction`.
+const ACTIONS: [&str; 7] = [
+    "stop", "continue", "silentlycontinue", "ignore", "inquire", "suspend", "break",
+];
+
+/// True for a word, in lower case, with which none of these begins.
+fn is_other_action(word: &str) -> bool {
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
+    is_word && !ACTIONS.iter().any(|it| it.starts_with(word))
+}
+
+/// Message about a value that a preference, or the protocol of downloads, refuses.
+pub(super) fn refused_by_setting(statement: &PowerShellStatement) -> Option<&'static str> {
+    let (name, value) = statement.lower.split_once('=')?;
+    let (name, value) = (name.trim_end(), value.trim());
+    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    let text = inside('\'').or_else(|| inside('"'));
+    let bare = "PowerShell takes this word for a command, and fails: put it in single quotes";
+    if matches!(
+        name,
+        "$erroractionpreference" | "$progresspreference" | "$warningpreference"
+    ) {
+        return match text {
+            Some(text) if is_other_action(text) => Some(
+                "the values of this variable are Stop, Continue, SilentlyContinue, Ignore and Inquire",
+            ),
+            None if ACTIONS.contains(&value) => Some(bare),
+            _ => None,
+        };
+    }
+    if !name.starts_with('[') || !name.ends_with("securityprotocol") {
+        return None;
+    }
+    let is_version = |it: &str| it.trim().starts_with("tls") && it.contains(['.', '_', '-']);
+    match text {
+        _ if name.ends_with("servicepointmanager].securityprotocol") => Some(
+            "a static property follows ::, without which this fails: write ]::SecurityProtocol",
+        ),
+        Some(text) if text.split(',').any(is_version) => {
+            Some("the protocols are Tls, Tls11, Tls12 and Tls13, and PowerShell refuses this name")
+        }
+        None if value.starts_with("tls") && value.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            Some(bare)
+        }
+        None if value.contains("securityprotocoltype].tls") => {
+            Some("a static property follows ::, without which this fails: write ]::Tls12")
+        }
+        _ => None,
+    }
 }
 
 /// True for a text that is not a variable or an expression.
