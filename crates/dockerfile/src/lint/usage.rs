@@ -37,7 +37,9 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
             () if step.is("RUN") => check_run(linted, stage, step, known),
             () if step.is("CMD") || step.is("ENTRYPOINT") || step.is("HEALTHCHECK") => {
                 let of_script = super::copied_files::unqualified_script(linted, stage, step);
-                of_script.or_else(|| program_as_script(step))
+                of_script
+                    .or_else(|| program_as_script(step))
+                    .or_else(|| script_of_array(step))
             }
             () => None,
         })
@@ -95,6 +97,13 @@ fn check_run(
         .or_else(|| scoop(stage, step))
         .or_else(|| chocolatey::removed_command(stage, step))
         .or_else(|| chocolatey::missing_framework(stage, step))
+}
+
+/// Reports a script of PowerShell in an array that it cannot read.
+fn script_of_array(step: &LintStep<'_>) -> Option<Finding> {
+    step.instruction.exec_form()?;
+    let (at, message) = syntax::error(step)?;
+    Some(step.finding_at(at, message))
 }
 
 /// Reports a program that Windows PowerShell gets with `-File`.

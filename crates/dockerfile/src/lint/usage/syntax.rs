@@ -13,7 +13,11 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let of_statement = step
         .statements()
         .find_map(|it| Some((it.at, statement_error(step, it)?)));
-    let mut scripts = step.powershell_scripts().filter(|it| !it.is_nested);
+    // No other shell reads the script of an array.
+    let is_array = step.instruction.exec_form().is_some();
+    let mut scripts = step
+        .powershell_scripts()
+        .filter(|it| !it.is_nested || is_array);
     let of_try = || {
         let mut scripts = step.powershell_scripts();
         let at = scripts.find_map(|it| conditions::lone_try(step, it))?;
