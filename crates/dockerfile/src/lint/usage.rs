@@ -372,10 +372,9 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
             "pip.exe does not replace itself on Windows, and fails once there is a newer one: write \
              python -m pip install --upgrade pip",
         ),
-        "start-process" | "saps" | "start" if excludes_verb(command) => Some(
-            "-Verb starts a program through the shell, and Start-Process refuses it together with \
-             -NoNewWindow, -Credential and redirections: omit -Verb",
-        ),
+        "start-process" | "saps" | "start" if excluded_parameter(command).is_some() => {
+            excluded_parameter(command)
+        }
         "start-process" | "saps" if opens_script(command) => Some(
             "Start-Process opens a .ps1 file like a document and does not run it: write & in its place",
         ),
@@ -411,7 +410,9 @@ fn opens_script(command: &LintCommand) -> bool {
 }
 
 /// Programs that read their arguments like the C runtime, and take folders.
-const OF_C_RUNTIME: [&str; 4] = ["dotnet", "msbuild", "nuget", "robocopy"];
+const OF_C_RUNTIME: [&str; 7] = [
+    "dotnet", "icacls", "msbuild", "nuget", "reg", "robocopy", "setx",
+];
 
 /// Position of a folder in quotes whose last backslash escapes the closing one, and a message.
 fn escaped_quote(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
@@ -549,6 +550,23 @@ fn starts_title(command: &LintCommand) -> bool {
         && words.all(|word| is_option(&word))
 }
 
+/// Message about parameters of `Start-Process` that exclude each other.
+fn excluded_parameter(command: &LintCommand) -> Option<&'static str> {
+    if excludes_verb(command) {
+        return Some(
+            "-Verb starts a program through the shell, and Start-Process refuses it together with \
+             -NoNewWindow, -Credential and redirections: omit -Verb",
+        );
+    }
+    if hides_window(command) {
+        return Some(
+            "Start-Process refuses -WindowStyle together with -NoNewWindow: omit one of them",
+        );
+    }
+    writes_one_file(command)
+        .then_some("Start-Process refuses the same file for the output and the errors: name two")
+}
+
 /// Returns true for parameters of both sets of `Start-Process`.
 fn excludes_verb(command: &LintCommand) -> bool {
     let of_other = [
@@ -564,6 +582,25 @@ fn excludes_verb(command: &LintCommand) -> bool {
     command.grammar.is_powershell()
         && words.clone().any(|word| word.eq_ignore_case("-verb"))
         && words.any(|word| of_other.iter().any(|it| word.eq_ignore_case(it)))
+}
+
+/// Returns true for both parameters about the window of a process.
+fn hides_window(command: &LintCommand) -> bool {
+    let given = |name: &str| {
+        let mut words = command.arguments().iter();
+        words.any(|word| !word.is_quoted && word.eq_ignore_case(name))
+    };
+    command.grammar.is_powershell() && given("-nonewwindow") && given("-windowstyle")
+}
+
+/// Returns true for a process whose output and errors go to one file.
+fn writes_one_file(command: &LintCommand) -> bool {
+    let options = ["-redirectstandardoutput", "-redirectstandarderror"];
+    let [output, errors] = options.map(|it| command.value_of(&[it]));
+    let pair = output
+        .zip(errors)
+        .filter(|_| command.grammar.is_powershell());
+    pair.is_some_and(|(output, errors)| output.eq_ignore_case(&errors.value))
 }
 
 /// Returns true for an `if` that ends after its condition.

@@ -7,7 +7,7 @@ use crate::lint::{ContainsAny, Finding};
 
 /// Cmdlets and their aliases, with the parameters of Windows PowerShell and PowerShell 7, their aliases,
 /// and those of the providers for files and the registry.
-const CMDLETS: [(&[&str], &str); 16] = [
+const CMDLETS: [(&[&str], &str); 18] = [
     (
         &["remove-item", "ri", "del", "erase", "rd"],
         "path literalpath pspath lp filter include exclude recurse force credential stream",
@@ -79,6 +79,12 @@ const CMDLETS: [(&[&str], &str); 16] = [
          loaduserprofile lup nonewwindow nnw passthru redirectstandarderror rse \
          redirectstandardinput rsi redirectstandardoutput rso usenewenvironment verb wait \
          windowstyle",
+    ),
+    (&["add-localgroupmember"], "group name sid member"),
+    (
+        &["new-localuser"],
+        "accountexpires accountneverexpires description disabled fullname name nopassword password \
+         passwordneverexpires usermaynotchangepassword",
     ),
     (
         &["install-module", "inmo"],

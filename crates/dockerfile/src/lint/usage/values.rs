@@ -3,6 +3,7 @@
 use wincimg_scripts::script::is_cmdlet;
 
 use crate::lint::ContainsAny;
+use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::statements::PowerShellStatement;
 use crate::lint::words::{Grammar, LintCommand, Word};
@@ -44,6 +45,13 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
             "the types of reg are REG_DWORD, REG_QWORD, REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_BINARY \
              and REG_NONE"
         }
+        "sc" if is_program(command) && has_other_start(command) => {
+            "sc takes start= auto, delayed-auto, demand or disabled, and refuses this word"
+        }
+        "icacls" if command.any(grants_by_word) => {
+            "the rights of icacls are F, M, RX, R and W: write them behind the :, as in Users:F"
+        }
+        "net" if lacks_add(command) => "net localgroup takes a member with /add: add it",
         _ if command.grammar.is_powershell() => {
             return refused_in_powershell(step, command, arguments);
         }
@@ -70,6 +78,11 @@ fn refused_in_powershell(
                 && !step.lower_full_text().contains("iis:") =>
         {
             "the types of PowerShell are DWord, QWord, String, ExpandString, MultiString and Binary"
+        }
+        "set-service" | "new-service"
+            if has_value(command, &["-startuptype"], is_other_type_of_start) =>
+        {
+            "the start types of PowerShell are Automatic, Manual and Disabled"
         }
         "get-filehash" if has_value(command, &["-algorithm"], |it| it.starts_with("sha-")) => {
             "Get-FileHash knows no algorithm with this name: write SHA256"
@@ -156,6 +169,43 @@ pub(super) fn refused_by_setting(statement: &PowerShellStatement) -> Option<&'st
         }
         _ => None,
     }
+}
+
+/// True for a program whose name alone is an alias in Windows PowerShell.
+fn is_program(command: &LintCommand) -> bool {
+    !command.grammar.is_powershell() || has_extension(command.word(0), &["exe"])
+}
+
+/// True for `start=` of `sc` and a word that it does not take.
+fn has_other_start(command: &LintCommand) -> bool {
+    let others = ["automatic", "automatically", "delayed", "enabled", "manual"];
+    let changes = ["config", "create"].contains(&command.word(1).to_ascii_lowercase().as_str());
+    changes && has_value(command, &["start="], |it| others.contains(&it))
+}
+
+/// True for a start type, in lower case, that no Windows PowerShell has.
+fn is_other_type_of_start(name: &str) -> bool {
+    matches!(
+        name,
+        "delayed" | "delayedauto" | "delayed-auto" | "delayedstart" | "demand" | "enabled"
+    )
+}
+
+/// True for an account, in lower case, with a word in place of the letters of its rights.
+fn grants_by_word(word: &str) -> bool {
+    let rights = word.rsplit_once(':').map(|(_, rights)| rights);
+    matches!(
+        rights,
+        Some("full" | "fullcontrol" | "modify" | "read" | "write")
+    )
+}
+
+/// True for `net localgroup` with a member and no option.
+fn lacks_add(command: &LintCommand) -> bool {
+    let is_name = |word: &Word| !word.value.starts_with(['/', '-', '$', '%', '@']);
+    command.word(1).eq_ignore_ascii_case("localgroup")
+        && command.words.len() == 4
+        && command.words[2..].iter().all(is_name)
 }
 
 /// True for a text that is not a variable or an expression.
