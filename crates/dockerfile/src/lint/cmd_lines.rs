@@ -15,6 +15,11 @@ pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding>
     if !reads_cmd(step) {
         return None;
     }
+    if let Some((at, digit)) = step.commands().iter().find_map(|it| stream_file(step, it)) {
+        let message =
+            format!("> writes into a file with the name {digit}: write >&{digit} for the stream");
+        return Some(step.finding_at(at, message));
+    }
     let is_echo = |it: &&LintCommand| {
         let is_cmd = it.grammar == Grammar::Cmd && !it.files.is_empty();
         is_cmd && it.program().trim_end_matches(['.', ':', '(']) == "echo"
@@ -28,6 +33,22 @@ pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding>
         );
         Some(step.finding_at(start + at, message))
     })
+}
+
+/// The file of a `2>1` or `1>2`, with its name.
+fn stream_file<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<(usize, &'a str)> {
+    let is_read = command.grammar == Grammar::Cmd || command.grammar.is_powershell();
+    let mut files = command.files.iter().filter(|it| is_read && !it.is_quoted);
+    let file = files.find(|file| {
+        let before = &step.instruction.full_text()[..file.start()];
+        let stream = match file.value.as_str() {
+            "1" => before.strip_suffix("2>"),
+            "2" => before.strip_suffix("1>"),
+            _ => None,
+        };
+        stream.is_some_and(|it| it.ends_with(' '))
+    })?;
+    Some((file.start(), file.value.as_str()))
 }
 
 /// The characters of a text that neither quotes nor a caret keep from cmd. The caret and the closing

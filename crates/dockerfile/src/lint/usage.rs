@@ -356,6 +356,7 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
         "if" if command.grammar == Grammar::Cmd && is_condition_only(command) => {
             Some("if without a command is a syntax error, and cmd runs nothing of the line")
         }
+        "if" if command.grammar == Grammar::Cmd => condition_of_other_shell(command),
         "for" if command.grammar == Grammar::Cmd && begins(command, &["%%"]) => {
             Some("outside of a batch file a variable of for has one %")
         }
@@ -620,6 +621,28 @@ fn is_condition_only(command: &LintCommand) -> bool {
         None => return false,
     };
     words.count() == count && matches!(command.next, NextOperator::End | NextOperator::And)
+}
+
+/// Message about an `if` of cmd in the syntax of another shell.
+fn condition_of_other_shell(command: &LintCommand) -> Option<&'static str> {
+    let words = command.arguments().iter();
+    let mut words = words
+        .map(|word| word.value.to_ascii_lowercase())
+        .skip_while(|word| matches!(word.as_str(), "/i" | "not"));
+    let [first, second, third] = [(); 3].map(|()| words.next().unwrap_or_default());
+    let is_compared = second.starts_with("==")
+        || ["equ", "neq", "lss", "leq", "gtr", "geq"].contains(&second.as_str());
+    match first.as_str() {
+        "exists" | "-e" | "-f" | "-d" if !second.is_empty() && !is_compared => {
+            Some("if of cmd has no such test, which is a syntax error: write if exist")
+        }
+        "exist" | "defined" if matches!(third.as_str(), "then" | "{") => Some(
+            "if of cmd has neither then nor braces, and takes them for a command: write ( … ), or the \
+             command alone",
+        ),
+        _ if second == "=" => Some("if of cmd compares with ==, and a single = is a syntax error"),
+        _ => None,
+    }
 }
 
 /// Returns true for `reg add SOFTWARE\Name`.
