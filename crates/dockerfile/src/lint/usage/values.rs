@@ -6,7 +6,7 @@ use crate::lint::ContainsAny;
 use crate::lint::entrypoint::has_extension;
 use crate::lint::stage::LintStep;
 use crate::lint::statements::PowerShellStatement;
-use crate::lint::words::{Grammar, LintCommand, Word};
+use crate::lint::words::{Grammar, LintCommand, NextOperator, Word};
 
 /// Types of the registry without the `REG_` that `reg` requires, and with names that it does not have.
 const TYPES: [&str; 14] = [
@@ -51,9 +51,16 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
         "icacls" if command.any(grants_by_word) => {
             "the rights of icacls are F, M, RX, R and W: write them behind the :, as in Users:F"
         }
+        _ if cuts_list(step, command) => {
+            "cmd reads the | in the list of for before the quotes, which is a syntax error: write ^|"
+        }
+        "appcmd" if command.has(&["delete", "stop"]) && names_other_site(step, command) => {
+            DEFAULT_SITE
+        }
         "net" if lacks_add(command) => "net localgroup takes a member with /add: add it",
         _ if command.grammar.is_powershell() => {
-            return refused_in_powershell(step, command, arguments);
+            return refused_in_powershell(step, command, arguments)
+                .or_else(|| unknown_to_windows(step, command));
         }
         _ => return None,
     };
@@ -78,11 +85,6 @@ fn refused_in_powershell(
                 && !step.lower_full_text().contains("iis:") =>
         {
             "the types of PowerShell are DWord, QWord, String, ExpandString, MultiString and Binary"
-        }
-        "set-service" | "new-service"
-            if has_value(command, &["-startuptype"], is_other_type_of_start) =>
-        {
-            "the start types of PowerShell are Automatic, Manual and Disabled"
         }
         "get-filehash" if has_value(command, &["-algorithm"], |it| it.starts_with("sha-")) => {
             "Get-FileHash knows no algorithm with this name: write SHA256"
@@ -114,6 +116,25 @@ fn refused_in_powershell(
             && has_value(command, &["-erroraction", "-ea"], is_other_action) =>
         {
             "-ErrorAction takes Stop, Continue, SilentlyContinue, Ignore or Inquire, and refuses this word"
+        }
+        _ => return None,
+    };
+    Some(message)
+}
+
+/// Message about a start type, a site or a store of certificates that Windows does not have.
+fn unknown_to_windows(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
+    let message = match command.program() {
+        "set-service" | "new-service"
+            if has_value(command, &["-startuptype"], is_other_type_of_start) =>
+        {
+            "the start types of PowerShell are Automatic, Manual and Disabled"
+        }
+        "remove-website" | "stop-website" if names_other_site(step, command) => DEFAULT_SITE,
+        "new-selfsignedcertificate"
+            if has_value(command, &["-certstorelocation"], is_other_store) =>
+        {
+            "a new certificate goes only into the store My: copy it from Cert:\\LocalMachine\\My"
         }
         _ => return None,
     };
@@ -198,6 +219,34 @@ fn grants_by_word(word: &str) -> bool {
         rights,
         Some("full" | "fullcontrol" | "modify" | "read" | "write")
     )
+}
+
+const DEFAULT_SITE: &str = "the site of IIS has the name Default Web Site, with a space";
+
+/// True for the site of IIS by a name that it does not have.
+fn names_other_site(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let makers = ["new-website", "new-iissite", "add site", "rename-item"];
+    command.any(|it| it == "default website") && !step.file.mentions(&makers)
+}
+
+/// True for a store of certificates, in lower case, in which Windows makes none.
+fn is_other_store(path: &str) -> bool {
+    let store = path.trim_end_matches('\\').rsplit('\\').next();
+    path.starts_with("cert:")
+        && matches!(
+            store,
+            Some("root" | "ca" | "trustedpeople" | "trustedpublisher")
+        )
+}
+
+/// True for the first command of `for /f … in ('a | b')`, which ends at the `|`.
+fn cuts_list(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let before = step.lower_full_text()[..command.start()].trim_end();
+    let list = before.strip_suffix('(').map(str::trim_end);
+    command.grammar == Grammar::Cmd
+        && command.next == NextOperator::Pipe
+        && command.word(0).starts_with('\'')
+        && list.is_some_and(|it| it.ends_with(" in") && it.contains("for /f "))
 }
 
 /// True for `net localgroup` with a member and no option.
