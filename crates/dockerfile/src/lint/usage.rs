@@ -421,6 +421,8 @@ fn escaped_quote(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         it.grammar == Grammar::Cmd
             && step.shell == BaseShell::Cmd
             && OF_C_RUNTIME.contains(&it.program())
+            // Windows finds programs by a PATH with a quote in it.
+            && !(it.program() == "setx" && it.has(&["path"]))
     };
     let mut words = step
         .commands()

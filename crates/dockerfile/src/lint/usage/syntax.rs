@@ -167,7 +167,8 @@ fn client_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Option<
     }
     let call = after.strip_prefix(").downloadfile")?;
     let inside = &call[..call.len() - behind_parentheses(call)?.len()];
-    let has_one = inside.len() > 2 && outside_quotes(inside).all(|(_, c)| c != ',');
+    let is_value = inside.get(1..)?.trim_start().starts_with(['\'', '"', '$']);
+    let has_one = is_value && outside_quotes(inside).all(|(_, c)| c != ',');
     has_one
         .then_some("DownloadFile takes an address and a file, and refuses one value: add the file")
 }
