@@ -81,6 +81,7 @@ fn files_go_where_docker_puts_them() {
         ),
         ("COPY d/* /12/", &["12/e.txt", "12/g.log"]),
         ("COPY --exclude=**/*.log d /13/", &["13/e.txt"]),
+        ("COPY --exclude=* d C:/", &[]),
         ("COPY --link D/E.TXT /14/", &["14/e.txt"]),
         ("COPY [\"a.txt\", \"/with space/\"]", &["with space/a.txt"]),
         ("ARG N=a\nCOPY ${N}.txt /$N/", &["a/a.txt"]),

@@ -115,11 +115,6 @@ impl<'a> Draft<'a> {
         self.entries.into_values().collect()
     }
 
-    /// Returns true if nothing is copied.
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.unknown.is_none()
-    }
-
     /// Returns true if a path is the target itself, and the target is not written as a folder.
     pub(super) fn is_target(&self, path: &ImagePath) -> bool {
         !self.target.is_folder && *path == self.target.path

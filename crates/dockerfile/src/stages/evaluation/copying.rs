@@ -89,10 +89,7 @@ impl<'a> Evaluation<'a> {
             }
         };
         let mut draft = Draft::new(&state.tree, target, excluded);
-        let mut done = Ok(());
-        for source in &copy.sources {
-            done = done.and(self.copy_source(&mut draft, files, source, step, copy));
-        }
+        let done = self.copy_sources(&mut draft, files, step, copy);
         let lacking = made_there.map(|there| there.base.lacking.take());
         let lacking = lacking.filter(|lacking| !lacking.is_empty());
         if let (CopyOrigin::Stage(there), Some(lacking)) = (&origin, lacking) {
@@ -101,10 +98,6 @@ impl<'a> Evaluation<'a> {
         }
         done?;
         self.copy_documents(&mut draft, state, copy)?;
-        if draft.is_empty() {
-            let sources = Quoted(copy.sources.join(" "));
-            return Err(StepError::independent(format!("{sources} matches nothing")));
-        }
         let unknown = draft.unknown.take();
         let layer = PlannedLayer {
             entries: draft.into_entries(),
@@ -323,6 +316,29 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
+    /// Copies all sources. Of patterns, one has to match.
+    fn copy_sources(
+        &mut self,
+        draft: &mut Draft<'_>,
+        files: &dyn Files,
+        step: &ParsedInstruction,
+        copy: &CopyInstruction,
+    ) -> Result<(), StepError> {
+        let mut done = Ok(());
+        let mut is_found = !copy.documents.is_empty();
+        for source in &copy.sources {
+            let copied = self.copy_source(draft, files, source, step, copy);
+            done = done.and(copied.map(|found| is_found |= found));
+        }
+        done?;
+        if !is_found {
+            let sources = Quoted(copy.sources.join(" "));
+            return Err(StepError::independent(format!("{sources} matches nothing")));
+        }
+        Ok(())
+    }
+
+    /// Copies a source; false if it is a pattern that matches nothing.
     fn copy_source(
         &mut self,
         draft: &mut Draft<'_>,
@@ -330,9 +346,10 @@ impl<'a> Evaluation<'a> {
         source: &str,
         step: &ParsedInstruction,
         copy: &CopyInstruction,
-    ) -> Result<(), StepError> {
+    ) -> Result<bool, StepError> {
         if download::is_url(source) {
-            return self.add_url(draft, source, step, copy);
+            self.add_url(draft, source, step, copy)?;
+            return Ok(true);
         }
         download::checksum(copy)?;
         let pattern = paths::source(source)?;
@@ -366,10 +383,12 @@ impl<'a> Evaluation<'a> {
                 for entries in unpacked {
                     draft.unpack(entries)?;
                 }
-                return Ok(());
+                return Ok(true);
             }
         }
-        Ok(draft.copy(files, &pattern, found)?)
+        let is_found = !found.is_empty();
+        draft.copy(files, &pattern, found)?;
+        Ok(is_found)
     }
 }
 
