@@ -1,6 +1,7 @@
 //! Checks that the image has the program that its containers run, and its user. Otherwise a mistake
 //! shows only on Windows, when the first container starts.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use wincimg_common::diagnose::{Problem, closest_match};
@@ -69,7 +70,7 @@ impl Recipe {
             let hint = "use the base servercore, or add PowerShell 7 (pwsh)";
             return Err(error("Nano Server has no PowerShell".to_owned()).hint(hint));
         }
-        let program = match word.parse::<ImagePath>() {
+        let program = match windows_path(word).parse::<ImagePath>() {
             Ok(program) => program,
             // Windows searches PATH and the working directory for other names.
             Err(_) if !is_on_drive_c(word) => return Ok(()),
@@ -125,6 +126,16 @@ fn is_on_drive_c(text: &str) -> bool {
     drive.is_some_and(|(drive, rest)| {
         drive.eq_ignore_ascii_case("c:") && rest.starts_with(is_separator)
     })
+}
+
+/// A full path on drive C without what Windows ignores: repeated separators and single dots.
+fn windows_path(text: &str) -> Cow<'_, str> {
+    if !is_on_drive_c(text) {
+        return Cow::Borrowed(text);
+    }
+    let names = text[2..].split(['/', '\\']);
+    let names: Vec<&str> = names.filter(|name| !matches!(*name, "" | ".")).collect();
+    Cow::Owned(format!(r"C:\{}", names.join(r"\")))
 }
 
 /// The program that a container runs (the one after the shim's `--`, if the shim comes first) and

@@ -353,7 +353,7 @@ fn a_program_that_no_file_adds_is_refused() {
         assert_eq!(hint(&error), help);
     }
     for (program, problem) in [
-        (".", r#"invalid name "." in "C:\app\.": "#),
+        (".", r#"program "C:\app" is a folder"#),
         (r"..\x.exe", r#"invalid name ".." in "C:\app\..\x.exe": "#),
         (r"C:\x.exe", r#"invalid name "C:" in "C:\app\C:\x.exe": "#),
     ] {
@@ -361,7 +361,7 @@ fn a_program_that_no_file_adds_is_refused() {
         assert!(error.to_string().contains(problem), "{error}");
     }
     for program in [
-        "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool",
+        "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool", r".\\server.exe",
     ] {
         set("nanoserver", program).unwrap();
     }
