@@ -82,7 +82,8 @@ pub fn listing(plan: &Plan) -> Result<ImageListing, LayerError> {
     Ok(ImageListing { files, deleted })
 }
 
-fn windows_path(path: &str) -> String {
+/// The path in the image of an entry on its drive.
+pub(crate) fn windows_path(path: &str) -> String {
     format!(r"C:\{}", path.replace('/', r"\"))
 }
 

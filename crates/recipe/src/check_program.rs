@@ -70,7 +70,7 @@ impl Recipe {
             let hint = "use the base servercore, or add PowerShell 7 (pwsh)";
             return Err(error("Nano Server has no PowerShell".to_owned()).hint(hint));
         }
-        let program = match windows_path(word).parse::<ImagePath>() {
+        let program = match collapsed(word).parse::<ImagePath>() {
             Ok(program) => program,
             // Windows searches PATH and the working directory for other names.
             Err(_) if !is_on_drive_c(word) => return Ok(()),
@@ -129,7 +129,7 @@ fn is_on_drive_c(text: &str) -> bool {
 }
 
 /// A full path on drive C without what Windows ignores: repeated separators and single dots.
-fn windows_path(text: &str) -> Cow<'_, str> {
+fn collapsed(text: &str) -> Cow<'_, str> {
     if !is_on_drive_c(text) {
         return Cow::Borrowed(text);
     }

@@ -81,19 +81,18 @@ pub(super) fn describe_steps(
     let mut below = BaseOverlay::over(base);
     let mut described = Vec::new();
     for step in plan.instructions.iter().flat_map(|all| &all.steps) {
-        let mut created_by = step.created_by.clone();
-        let mut layer = None;
-        if let Some(own) = &step.layer {
-            let made = Arc::new(describe_step(own, None, &below, timestamp)?);
-            below.lay(&made)?;
-            created_by = with_commands(created_by, own, &made);
-            layer = Some(made);
-        }
-        described.push(DescribedStep {
+        let mut done = DescribedStep {
             what: plan.name.clone(),
-            created_by,
-            layer,
-        });
+            created_by: step.created_by.clone(),
+            layer: None,
+        };
+        if let Some(own) = &step.layer {
+            let layer = Arc::new(describe_step(own, None, &below, timestamp)?);
+            below.lay(&layer)?;
+            done.created_by = with_commands(done.created_by, own, &layer);
+            done.layer = Some(layer);
+        }
+        described.push(done);
     }
     let own = own_layer(plan, &below)?;
     let parts = describe_own(plan, &own, image, &below, timestamp)?;

@@ -10,6 +10,8 @@ use wincimg_layer::{EntryContent, Layer};
 use wincimg_recipe::{PlannedContent, PlannedLayer};
 use wincimg_registry::RegistryEdit;
 
+use crate::listing::windows_path;
+
 /// Maximum number of paths that a text names after a command.
 const MAX_PATHS: usize = 3;
 
@@ -55,11 +57,11 @@ impl Kept {
 pub(crate) fn with_commands(mut text: String, step: &PlannedLayer, layer: &Layer) -> String {
     let changed = step.access.iter().map(|change| change.path().to_string());
     let owned = step.owner.iter().flat_map(|_| &step.entries);
-    let owned = owned.filter(|entry| entry.content != PlannedContent::Deleted);
+    let owned = owned.filter(|entry| entry.content == PlannedContent::Folder);
     let owned = owned.map(|entry| entry.path.to_string());
     let links = layer.entries().filter_map(|(path, content)| {
         let is_link = matches!(content, EntryContent::Symlink(_));
-        is_link.then(|| format!(r"C:\{}", path.as_str().replace('/', r"\")))
+        is_link.then(|| windows_path(path.as_str()))
     });
     let keys = step.registry.iter().filter_map(|edit| match edit {
         RegistryEdit::SetSecurity { key, .. } => Some(key.to_string()),

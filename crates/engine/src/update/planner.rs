@@ -26,6 +26,7 @@ use super::{
 };
 use crate::bases::FoundBase;
 use crate::build::BuildContext;
+use crate::listing::windows_path;
 use crate::plans::{HostGroups, PlannedBase, PlannedImage, TargetHost};
 
 /// Services and state of planning.
@@ -358,7 +359,7 @@ fn needs_of(touched: &[Arc<LayerDiff>]) -> BaseRequirements {
 
 fn first_place(touched: &LayerDiff) -> String {
     let file = touched.files.last();
-    let file = file.map(|file| format!(r"C:\{}", file.path.replace('/', r"\")));
+    let file = file.map(|file| windows_path(&file.path));
     let key = || {
         let key = touched.keys.last()?;
         Some(format!(

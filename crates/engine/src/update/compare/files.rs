@@ -8,6 +8,7 @@ use wincimg_windows::base_contents::{BaseContents as _, BaseFile, FileDigest, Fi
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::{Comparison, FoundConflict, MAX_CONFLICTS};
+use crate::listing::windows_path;
 use crate::update::conflict::Conflict;
 
 /// Folders where only servicing writes.
@@ -46,7 +47,7 @@ impl Comparison<'_> {
                 break;
             }
             if let Some(conflict) = self.file(file)? {
-                found.push((format!(r"C:\{}", file.path.replace('/', r"\")), conflict));
+                found.push((windows_path(&file.path), conflict));
             }
         }
         Ok(())
