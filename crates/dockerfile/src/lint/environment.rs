@@ -7,7 +7,7 @@ use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::{Word, has_drive};
+use super::words::Word;
 use super::{ContainsAny, Finding, Severity};
 use crate::source::Instruction;
 
@@ -16,9 +16,10 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
         return Vec::from_iter(check_registry(it));
     };
     // The tags of many images are of both systems.
+    let mut parts = value.split([':', '"']);
     let is_for_windows = it.stage.platform == Platform::Windows
-        || has_drive(value)
-        || value.contains_any(&[":\\", "%", ";"]);
+        || value.contains(['%', ';'])
+        || parts.any(|part| part.len() == 1 && part.starts_with(|c: char| c.is_ascii_alphabetic()));
     let joined = joined_folders(value).filter(|_| is_for_windows);
     let joined = joined.map(|part| {
         let message = format!(
