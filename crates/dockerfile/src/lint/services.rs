@@ -141,7 +141,7 @@ pub(super) fn check_exit(stage: &Stage<'_>) -> Option<Finding> {
     let message = "this ends as soon as the program is started, and the container with it: use \
         ServiceMonitor.exe, or a loop";
     // What follows it in an array is a command of its own.
-    let goes_on = |it: &&LintCommand| it.any(|word| word.contains(';'));
+    let goes_on = |it: &&LintCommand| it.any(|word| word.ends_with(';'));
     let ends = !is_open && own.iter().all(starts) && !own.iter().any(goes_on);
     ends.then(|| step.finding_at(first.start(), message))
 }
