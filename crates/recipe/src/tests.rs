@@ -281,15 +281,18 @@ fn a_setting_is_shown_as_it_was_typed() {
 
 #[test]
 fn a_path_with_escapes_is_shown_in_single_quotes() {
-    for (line, path) in [
+    for (line, text) in [
         (r#"entrypoint = ["C:\new\run.exe"]"#, r"C:\new\run.exe"),
         (r#"working_dir = "C:\app\x" # as "usual""#, r"C:\app\x"),
         (r#"volumes = ["C:/a", "C:\Users\me"]"#, r"C:\Users\me"),
-        (r#"working_dir = "C:\it's""#, r"C:\app"),
+        (r#"env = { A = "50\%" }"#, r"50\%"),
     ] {
         let shown = hint(&plan(line).unwrap_err());
-        assert_eq!(shown, format!("write paths in single quotes: '{path}'"));
+        assert_eq!(shown, format!("write it in single quotes: '{text}'"));
     }
+    let quoted = plan(r#"working_dir = "C:\it's""#).unwrap_err();
+    let example = r"write paths in single quotes: 'C:\app'";
+    assert_eq!(hint(&quoted), example);
     for right in [
         r"env = { A = 'C:\temp', B = '''C:\new''' }",
         r#"env = { A = """C:\temp""" } # "C:\temp""#,

@@ -33,7 +33,7 @@ pub fn explain_toml_error(text: &str, error: &toml::de::Error) -> TomlError {
     };
     if BAD_ESCAPES.iter().any(|it| error.message().starts_with(it)) {
         let problem = r"\ in double quotes begins an escape sequence";
-        return found(problem, Some(path_in_quotes(string_around(text, offset))));
+        return found(problem, Some(in_single_quotes(string_around(text, offset))));
     }
     if let Some((key, value)) = bare_word(text, offset) {
         let problem = format!("the string {value} has no quotes");
@@ -154,7 +154,7 @@ fn check_paths_in(text: &str, value: &Spanned<DeValue<'_>>) -> Result<(), TomlEr
             };
             let problem = format!(r"\{escape} in double quotes is a {meaning}, not part of a path");
             Err(TomlError {
-                hint: Some(path_in_quotes(path)),
+                hint: Some(in_single_quotes(path)),
                 ..TomlError::at(value.span().start, problem)
             })
         }
@@ -183,13 +183,12 @@ fn escape_after_drive(written: &str) -> Option<(char, &'static str)> {
     goes_on.then_some((escape, meaning))
 }
 
-/// How to write a path; an example unless its text is known.
-fn path_in_quotes(path: Option<&str>) -> String {
-    let path = path.filter(|path| !path.contains('\''));
-    format!(
-        "write paths in single quotes: '{}'",
-        path.unwrap_or(r"C:\app")
-    )
+/// How to write a text with backslashes; an example unless it is known.
+fn in_single_quotes(text: Option<&str>) -> String {
+    match text.filter(|text| !text.contains('\'')) {
+        Some(text) => format!("write it in single quotes: '{text}'"),
+        None => r"write paths in single quotes: 'C:\app'".to_owned(),
+    }
 }
 
 /// The text between the double quotes around a position in a line.
