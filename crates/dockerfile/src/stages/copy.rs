@@ -142,6 +142,11 @@ impl<'a> Draft<'a> {
         }
         self.check_folder_of(&path)?;
         let is_folder = content == PlannedContent::Folder;
+        if !is_folder && path.is_hive() {
+            return Err(format!(
+                "{path} is a file of the registry: change its keys with RUN reg"
+            ));
+        }
         let place = self.entries.entry(path.key());
         let kind = match &place {
             Entry::Occupied(known) => kind_of(&known.get().content),
