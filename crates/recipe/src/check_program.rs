@@ -1,7 +1,6 @@
 //! Checks that the image has the program that its containers run, and its user. Otherwise a mistake
 //! shows only on Windows, when the first container starts.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use wincimg_common::diagnose::{Problem, closest_match};
@@ -129,13 +128,13 @@ fn is_on_drive_c(text: &str) -> bool {
 }
 
 /// A full path on drive C without what Windows ignores: repeated separators and single dots.
-fn collapsed(text: &str) -> Cow<'_, str> {
+fn collapsed(text: &str) -> String {
     if !is_on_drive_c(text) {
-        return Cow::Borrowed(text);
+        return text.to_owned();
     }
-    let names = text[2..].split(['/', '\\']);
+    let names = text.split(['/', '\\']);
     let names: Vec<&str> = names.filter(|name| !matches!(*name, "" | ".")).collect();
-    Cow::Owned(format!(r"C:\{}", names.join(r"\")))
+    names.join(r"\")
 }
 
 /// The program that a container runs (the one after the shim's `--`, if the shim comes first) and
