@@ -9,6 +9,7 @@ use wincimg_common::diagnose::{Diagnose as _, error_chain};
 use wincimg_common::progress::Silent;
 use wincimg_oci::copy::{Copier, CopyOptions, CopyPlan};
 use wincimg_oci::document::{Digest, ManifestFormat, media_type};
+use wincimg_oci::layout::Layout;
 use wincimg_oci::mirror::MirrorOptions;
 use wincimg_oci::reference::parse_reference;
 use wincimg_oci::store::{Sink, Source};
@@ -234,6 +235,28 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
             .blob_file(base.layers[0].0.digest.as_ref())
             .exists()
     );
+}
+
+/// Nobody typed its URL.
+#[test]
+async fn a_foreign_layer_that_is_gone_is_not_a_wrong_tag() {
+    let world = MirrorFixture::new().await;
+    let mut base = StandIn::new(ManifestFormat::Docker, OLD, &[]);
+    let served = serve(Router::new());
+    base.push(FOREIGN, 4_000, 1, vec![served.url("layer")]);
+    let name = "windows/servercore:1809";
+    world.publish(name, &base).await;
+    let source = Source::Registry(world.registry.repository(&world.image(name)));
+    let plan = CopyPlan::new(&source, Some("1809"), &CopyOptions::default())
+        .await
+        .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let target = Sink::Layout(Layout::create(dir.path().join("base")).await.unwrap());
+    let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);
+    let outcome = copier.copy(&plan, &source, &target, Some("1809")).await;
+    let hint = outcome.unwrap_err().diagnosis().hint.unwrap();
+    assert_contains!(hint, "another registry");
+    assert!(!hint.contains("tag"), "{hint}");
 }
 
 #[test]

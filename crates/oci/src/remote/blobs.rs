@@ -394,15 +394,16 @@ impl Pull {
         exchange.redirects = RedirectPolicy::Anywhere;
         let http = &self.registry.0.http;
         let response = http.send_following(&exchange).await?;
-        check(
+        let unsent = SentSecrets::default();
+        let checked = check(
             http,
             host_of(response.url()),
             what,
             response,
             "no credential (foreign URLs get none)",
-            &SentSecrets::default(),
-        )
-        .await
+            &unsent,
+        );
+        checked.await.map_err(RegistryError::of_foreign_layer)
     }
 
     /// Checks the response's range and returns the number of bytes to skip: a server may ignore a

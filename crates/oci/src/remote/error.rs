@@ -15,7 +15,7 @@ use crate::reference::DOCKER_HUB;
 const ERROR_LIMIT: u64 = 64 * 1024;
 
 /// Hint for content that its source does not have, or has damaged.
-const ELSEWHERE: &str = "copy the image from another registry, which has its layers";
+const ELSEWHERE: &str = "use another registry, which has the image with all of its layers";
 
 /// Error of a registry operation.
 #[derive(Debug, thiserror::Error, Diagnose)]
@@ -134,7 +134,7 @@ pub enum RegistryError {
     },
     /// The content does not match its digest.
     #[error("{what} is damaged: expected digest {expected}, got {actual}")]
-    #[diagnose(code = "registry/changed")]
+    #[diagnose(code = "registry/changed", hint = Some(ELSEWHERE.to_owned()))]
     Digest {
         /// Name of the content.
         what: String,
@@ -145,7 +145,7 @@ pub enum RegistryError {
     },
     /// The size differs from the descriptor's.
     #[error("{what} has the wrong length: expected {expected} bytes, got {actual}")]
-    #[diagnose(code = "registry/changed")]
+    #[diagnose(code = "registry/changed", hint = Some(ELSEWHERE.to_owned()))]
     Length {
         /// Name of the content.
         what: String,
@@ -249,6 +249,15 @@ impl RegistryError {
             *hint = Some(lost.to_owned());
         }
         self
+    }
+
+    /// The error as that of a foreign layer at its URL, which the user did not type.
+    pub(super) fn of_foreign_layer(self) -> Self {
+        let mut error = self.in_repository();
+        if let Self::NotFound { hint, .. } = &mut error {
+            *hint = Some(ELSEWHERE.to_owned());
+        }
+        error
     }
 
     /// The response or the transport's error.
@@ -369,16 +378,10 @@ fn http_hint(error: &HttpError) -> Option<String> {
             }
             _ => return None,
         },
-        // The source of an upload failed: a missing blob is then not a name or tag that the user
-        // typed.
+        // The source of an upload failed, not the registry.
         HttpError::Source { source, .. } => {
             let inner = source.get_ref()?.downcast_ref::<RegistryError>()?;
-            match inner {
-                // That of a registry is another error: this is the URL of a foreign layer.
-                RegistryError::Http(_) if inner.is_not_found() => ELSEWHERE,
-                RegistryError::Digest { .. } | RegistryError::Length { .. } => ELSEWHERE,
-                _ => return inner.diagnosis().hint,
-            }
+            return inner.diagnosis().hint;
         }
         HttpError::Unreachable { host, .. } if login_name(host) == DOCKER_HUB => {
             let check = error.diagnosis().hint.unwrap_or_default();
@@ -503,14 +506,16 @@ mod tests {
         assert_eq!(insecure.to_string(), expected);
         let hint = insecure.diagnosis().hint.unwrap();
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
-        let gone = source(status(StatusCode::NOT_FOUND, ""));
-        assert_eq!(gone.diagnosis().hint.as_deref(), Some(ELSEWHERE));
-        let damaged = source(RegistryError::Length {
+        let gone = || status(StatusCode::NOT_FOUND, "").of_foreign_layer();
+        let damaged = || RegistryError::Length {
             what: "layer sha256:00 of cdn.lan".to_owned(),
             expected: 2,
             actual: 1,
-        });
-        assert_eq!(damaged.diagnosis().hint.as_deref(), Some(ELSEWHERE));
+        };
+        // A layout has no upload.
+        for error in [gone(), source(gone()), damaged(), source(damaged())] {
+            assert_eq!(error.diagnosis().hint.as_deref(), Some(ELSEWHERE));
+        }
         let lost = status(StatusCode::NOT_FOUND, "").in_repository().of_blob();
         let hint = source(lost).diagnosis().hint.unwrap();
         assert!(hint.contains("lost a part"), "{hint}");
