@@ -21,7 +21,7 @@ use crate::store::{Sink, Source, StoreError};
 const DEPTH: usize = 6;
 const IN_ARCHIVE: &str = "a docker-archive cannot contain it";
 const IN_TARGET: &str =
-    "the target has one with content that the source's lacks: add --replace to replace it";
+    "the target has another one, with content that would be lost: add --replace to replace it";
 const TOO_DEEP: &str = "it is more than 6 documents away from the image";
 
 /// An artifact attached to an image, and its outcome.
@@ -49,8 +49,7 @@ pub enum ReferrerOutcome {
     Present,
     /// It was copied, or would be.
     Copied,
-    /// It was not copied because the image changed, or for the stated problem, such as that others
-    /// would be lost.
+    /// It was not copied because the image changed, or for the stated problem.
     Left,
     /// It could not be copied.
     Failed,
