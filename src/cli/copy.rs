@@ -351,25 +351,29 @@ fn write_text(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  {outcome}")
 }
 
-/// Names the layers in a registry that nodes need URLs for.
+/// Names the layers that nodes take from elsewhere, or try to.
 fn write_foreign(copied: &CopiedImage, out: &mut dyn Write) -> io::Result<()> {
     if copied.foreign != Foreign::Keep || !matches!(copied.target, Location::Registry(_)) {
         return Ok(());
     }
     let blobs = copied.report.blobs.iter();
     let foreign = blobs.filter(|blob| is_foreign(&blob.media_type));
-    let (left, sent): (Vec<_>, Vec<_>) = foreign.partition(|blob| blob.action == BlobAction::Skip);
+    let (absent, present): (Vec<_>, Vec<_>) =
+        foreign.partition(|blob| blob.action == BlobAction::Skip);
     for (layers, effect) in [
-        (left, "not sent: nodes need the URLs; add --ordinary-layers"),
+        (absent, "not in the registry: nodes need the URLs"),
         (
-            sent,
-            "sent: containerd needs the URLs all the same; add --ordinary-layers",
+            present,
+            "in the registry, but containerd tries the URLs first",
         ),
     ] {
         if !layers.is_empty() {
             let size = BinaryBytes(layers.iter().map(|layer| layer.size).sum());
             let layers = count(layers.len(), "layer");
-            writeln!(out, "  foreign  {layers} ({size}) {effect}")?;
+            writeln!(
+                out,
+                "  foreign  {layers} ({size}) {effect}; add --ordinary-layers"
+            )?;
         }
     }
     Ok(())
