@@ -236,6 +236,7 @@ impl Scan {
         let reader = self.connection.connect(session)?;
         let report = registry_args::run(async {
             let table = self.table(&path, &reader.progress, session).await?;
+            let age = age_of(&table)?;
             let mut images = Vec::new();
             for location in &self.images {
                 let source = reader.open(location).await?;
@@ -244,15 +245,11 @@ impl Scan {
                 let found = all_images_in(&source, location, document, &self.platform);
                 for image in found.await? {
                     let windows = !surely_lacks_windows(&source, &image).await;
-                    images.push((location, digest.clone(), image, windows));
+                    let names = (location, &digest);
+                    images.push(self.scan((&table, &age), &vex, names, &image, windows));
                 }
             }
-            let age = age_of(&table)?;
-            let scanned = images.iter().map(|(location, digest, image, windows)| {
-                self.scan((&table, &age), &vex, (*location, digest), image, *windows)
-            });
-            let scanned = scanned.collect();
-            Ok(self.report(age, scanned))
+            Ok(self.report(age, images))
         })?;
         let verdict = match self.fail_on {
             Some(_) => ", so it fails --fail-on",

@@ -1278,7 +1278,6 @@ fn an_image_of_another_system_is_refused() {
     for arguments in [
         &["diff", "oci:other", "oci:one"][..],
         &["diff", "oci:one", "oci:other"],
-        &["scan", "oci:other"],
     ] {
         let errors = images.command(arguments).tells(2);
         assert_contains!(errors, "is for linux/amd64, not for Windows");

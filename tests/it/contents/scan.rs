@@ -229,9 +229,18 @@ fn what_contains_no_windows_lacks_no_updates_and_a_wrong_version_is_named() {
         .edit_config(|config| config.os_version = None)
         .unwrap();
     images.put("hpc", &host_process);
+    let mut linux = host_process;
+    let edited = linux.image.edit_config(|config| config.os = "linux".into());
+    linux.image = edited.unwrap();
+    images.put("linux", &linux);
     images.put("odd", &image_of("foo", vec![bottom()]));
     let documents = ["--msrc", "apr.json", "--fail-on", "critical"];
     let scan = |name: &str| images.scan(&[&[name], &documents[..]].concat());
+
+    let other = scan("oci:linux");
+    assert_eq!(other.status.code(), Some(2));
+    let errors = String::from_utf8_lossy(&other.stderr);
+    assert_contains!(errors, "is for linux/amd64, not for Windows");
 
     let output = scan("oci:hpc");
     let errors = String::from_utf8_lossy(&output.stderr);
