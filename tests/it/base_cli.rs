@@ -173,7 +173,10 @@ fn a_missing_repository_says_where_base_images_are_looked_for() {
     let server = ["resolve", "server", "--host-build", "17763.973"];
     base(&registry, &server)
         .fails(3, "base/not-found", &["windows/server"])
-        .advises(&["wincimg image mirror base:server --host-build … --to 127.0.0.1:"]);
+        .advises(&[
+            "wincimg image mirror base:server --base-registry mcr.microsoft.com --host-build … --to \
+             127.0.0.1:",
+        ]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::reference::{Reference, ReferenceError, parse_reference};
 use wincimg_oci::store::{Location, LocationError, how_to_build};
 
+use super::dockerfile_name::MICROSOFT;
 use super::flavour_selector::FlavourSelector;
 use super::host_process::HOST_PROCESS;
 use super::tag::{BaseTag, TagPrecision};
@@ -40,7 +41,7 @@ pub fn parse_location(text: &str) -> Result<Location, LocationError> {
         Some((_, path)) => Err(LocationError::Meant {
             text: text.to_owned(),
             is: "is not on Docker Hub",
-            meant: format!("type mcr.microsoft.com/{path}:{tag}"),
+            meant: format!("type {MICROSOFT}/{path}:{tag}"),
         }),
         None => Ok(location),
     }
@@ -102,17 +103,17 @@ pub enum BaseNameError {
     Repository(#[from] ReferenceError),
 }
 
-/// How to name the repository of a tag or digest, or exactly its image.
+/// Hint with the name of the repository, and how to name exactly this image.
 fn tagged_hint(name: &str) -> String {
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
     let end = name[last..].find([':', '@']);
     let (plain, tag) = name.split_at(end.map_or(name.len(), |end| last + end));
     let short = NAMES.iter().find(|(short, _)| *short == plain);
     let image = match short {
-        Some((_, path)) => format!("mcr.microsoft.com/{path}{tag}"),
+        Some((_, path)) => format!("{MICROSOFT}/{path}{tag}"),
         None => name.to_owned(),
     };
-    format!("write {plain:?}; in a recipe, base_image = {image:?} is the image of the tag")
+    format!("write {plain:?}; in a recipe, base_image = {image:?} is exactly this image")
 }
 
 /// Known names of base images, as a hint.

@@ -181,7 +181,8 @@ async fn base_hint(named: &Reference, repository: &Repository) -> String {
     )
 }
 
-/// The command that copies one of Microsoft's bases to a mirror that does not have it.
+/// The command that copies one of Microsoft's bases to a mirror that does not have it. It names
+/// Microsoft's registry, because a `wincimg.toml` may name the mirror.
 fn mirror_command(named: &Reference) -> Option<String> {
     let host = named.registry();
     let (name, prefix) = NAMES.iter().find_map(|(name, path)| {
@@ -190,8 +191,12 @@ fn mirror_command(named: &Reference) -> Option<String> {
     })?;
     let registry = format!("{host}/{prefix}");
     let registry = registry.trim_end_matches('/');
-    (host != MICROSOFT)
-        .then(|| format!("wincimg image mirror base:{name} --host-build … --to {registry}"))
+    let base = MICROSOFT;
+    (host != base).then(|| {
+        format!(
+            "wincimg image mirror base:{name} --base-registry {base} --host-build … --to {registry}"
+        )
+    })
 }
 
 /// The short name most similar to a repository's name.
