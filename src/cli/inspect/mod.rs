@@ -159,6 +159,20 @@ impl Inspect {
         }
     }
 
+    /// Error for an argument after an image, which may be the form of --sbom.
+    fn unexpected(&self, argument: &str) -> Failure {
+        let problem = format!(
+            "unexpected argument {}: properties are for a FILE.msi",
+            Quoted(argument)
+        );
+        let is_form = SbomFormat::from_str(argument, false).is_ok();
+        let hint = match self.sbom {
+            Some(None) if is_form => format!("write --sbom={argument}"),
+            _ => "inspect one image at a time".to_owned(),
+        };
+        Failure::usage(problem).hint(hint)
+    }
+
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let image = match &self.subject {
             Subject::Package(file) => {
@@ -167,16 +181,7 @@ impl Inspect {
             Subject::Image(image) => image,
         };
         if let Some(property) = self.properties.first() {
-            let problem = format!(
-                "unexpected argument {}: properties are for a FILE.msi",
-                Quoted(property)
-            );
-            let is_form = SbomFormat::from_str(property, false).is_ok();
-            let hint = match self.sbom {
-                Some(None) if is_form => format!("write --sbom={property}"),
-                _ => "inspect one image at a time".to_owned(),
-            };
-            return Err(Failure::usage(problem).hint(hint));
+            return Err(self.unexpected(property));
         }
         let wanted = self.wanted()?;
         if let Some(place) = Self::on_disk(image) {
