@@ -227,14 +227,12 @@ function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
             $session = New-PSSession -ComputerName $node
             # A node has no credentials for another host, such as that of a share.
             if (($hotfix.Beside -or ($hotfix.Folder -match '^[\\/]{2}')) -and -not ($Verify -or $Undo)) {
-                $isDryRun = [bool]$WhatIfPreference
-                $there = Invoke-Command -Session $session -ArgumentList $isDryRun -ScriptBlock {
-                    param($IsDryRun)
-                    $folder = Join-Path $env:ProgramFiles 'wincimg'
-                    if (-not $IsDryRun) { New-Item -ItemType Directory -Path $folder -Force | Out-Null }
-                    $folder
-                }
+                $there = Invoke-Command -Session $session -ScriptBlock { Join-Path $env:ProgramFiles 'wincimg' }
                 if ($PSCmdlet.ShouldProcess($node, "copy $($hotfix.Folder)")) {
+                    Invoke-Command -Session $session -ArgumentList $there -ScriptBlock {
+                        param($Path)
+                        New-Item -ItemType Directory -Path $Path -Force | Out-Null
+                    }
                     Copy-Item -LiteralPath $hotfix.Folder -Destination $there -ToSession $session -Recurse -Force
                 }
                 $Parameters.Folder = Join-Path $there (Split-Path -Leaf $hotfix.Folder)
