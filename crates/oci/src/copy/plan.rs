@@ -333,7 +333,7 @@ impl Planner<'_> {
         let platforms: Vec<String> = platforms.map(ToString::to_string).collect();
         (!platforms.is_empty()).then(|| {
             let flags = platforms.join(" --platform ");
-            format!("it has only some images of the index: add --platform {flags}")
+            format!("it has only some images of the index: copy those with --platform {flags}")
         })
     }
 
