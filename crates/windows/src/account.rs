@@ -10,7 +10,7 @@ use crate::base_contents::BaseContents;
 
 /// Accounts that every Windows container has, without their domain.
 const OF_CONTAINERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
-/// Accounts of `NT AUTHORITY`.
+/// Accounts of `NT AUTHORITY`, whose blanks may be missing.
 const OF_AUTHORITY: [&str; 3] = ["SYSTEM", "LOCAL SERVICE", "NETWORK SERVICE"];
 /// Accounts in the database of every Windows.
 const OF_WINDOWS: [&str; 4] = [
@@ -20,23 +20,18 @@ const OF_WINDOWS: [&str; 4] = [
 /// Returns true if every Windows container has the account.
 pub fn is_known_account(user: &str) -> bool {
     let (domain, name) = user.split_once('\\').unwrap_or(("", user));
-    let names: &[&str] = match domain.to_ascii_lowercase().as_str() {
-        "" if OF_CONTAINERS
-            .iter()
-            .any(|own| own.eq_ignore_ascii_case(name)) =>
-        {
-            return true;
-        }
-        "user manager" => &OF_CONTAINERS,
-        "nt authority" => &OF_AUTHORITY,
-        "" | "." => &OF_WINDOWS,
-        _ => &[],
-    };
-    names.iter().any(|own| own.eq_ignore_ascii_case(name))
-        || domain.is_empty()
-            && OF_AUTHORITY
-                .iter()
-                .any(|own| own.eq_ignore_ascii_case(name))
+    let is_in = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
+    let without_blanks = |name: &str| name.replace(' ', "").to_ascii_uppercase();
+    let mut of_authority = OF_AUTHORITY.iter();
+    let mut is_of_authority =
+        || of_authority.any(|own| without_blanks(own) == without_blanks(name));
+    match domain.to_ascii_lowercase().as_str() {
+        "" => is_in(&OF_CONTAINERS) || is_in(&OF_WINDOWS) || is_of_authority(),
+        "." => is_in(&OF_WINDOWS),
+        "user manager" => is_in(&OF_CONTAINERS),
+        "nt authority" => is_of_authority(),
+        _ => false,
+    }
 }
 
 /// Looks up whether an image has an account; `inherited` is that of its base. Plain Windows has only
@@ -87,6 +82,7 @@ mod tests {
             r"User Manager\ContainerAdministrator",
             r"NT Authority\System",
             "Local Service",
+            "NetworkService",
             r".\Administrator",
         ] {
             assert_eq!(find(user, true), Presence::Present(()), "{user}");
