@@ -102,6 +102,20 @@ fn files_go_where_docker_puts_them() {
 }
 
 #[test]
+fn a_shim_that_will_not_start_the_program_is_warned_of() {
+    let site = site(
+        "COPY a.txt C:/wincimg/shim.exe\nENTRYPOINT [\"C:/wincimg/shim.exe\", \"C:/a.exe\"]",
+        &["a.txt"],
+    );
+    let output = build(&site, &["--dry-run"]).output().unwrap();
+    let printed = stderr(&output);
+    assert!(
+        printed.contains("will not start: unexpected 'C:/a.exe'"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn what_the_rules_leave_out_does_not_exist() {
     let site = site(
         "COPY . /x/",

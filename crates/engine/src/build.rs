@@ -30,7 +30,9 @@ use super::downloads::DownloadSet;
 use super::engine_choice::Engine;
 use super::error::search;
 use super::hybrid::run_windows_steps;
-use super::notice::{notes, report_missing, report_planned, report_pools, report_searched_tags};
+use super::notice::{
+    notes, report_missing, report_planned, report_pools, report_searched_tags, report_shims,
+};
 use super::plans::{BuildRequest, PlannedImage, TargetHost};
 use super::publication::Publication;
 use super::unserved::{UnservedHost, served};
@@ -305,6 +307,7 @@ impl PlannedBuild<'_> {
     ) -> Result<(), BoxError> {
         let (images, downloads) = (&mut self.images, &mut self.downloads);
         self.request.finish(images, purpose, downloads, ctx).await?;
+        report_shims(&self.images, ctx.reporter);
         report_pools(&self.images, ctx.reporter);
         Ok(())
     }

@@ -31,6 +31,16 @@ pub fn report_searched_tags(error: &ResolveError, reporter: &dyn Progress) {
     }
 }
 
+/// Warns of a shim that will not start the program of a Dockerfile, whose instructions are evaluated.
+pub(crate) fn report_shims(images: &[PlannedImage], reporter: &dyn Progress) {
+    let plans = images.iter().map(|image| &image.plan);
+    let of_dockerfiles = plans.filter(|plan| plan.instructions.is_some());
+    let warnings = of_dockerfiles.filter_map(Plan::shim_warning);
+    for warning in &warnings.collect::<BTreeSet<String>>() {
+        reporter.warn(warning);
+    }
+}
+
 /// Reports what concerns planned images: rejected tags, notes for authors, warnings about bases,
 /// and possible secrets.
 pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
@@ -44,7 +54,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     let warnings = plans.flat_map(|plan| {
         let of_contents = [
             plan.user_warning(),
-            plan.shim_warning(),
+            plan.shim_warning().filter(|_| plan.instructions.is_none()),
             plan.control_set_warning(),
         ];
         let of_contents = of_contents.into_iter().flatten();
