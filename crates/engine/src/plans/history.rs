@@ -16,7 +16,10 @@ use crate::listing::windows_path;
 const MAX_PATHS: usize = 3;
 
 /// Commands that change rights or owners of files, or make links, in lower case.
-const OF_FILES: [&str; 5] = ["cacls", "takeown", "mklink", "symboliclink", "junction"];
+const OF_FILES: [&str; 8] = [
+    "icacls", "cacls", "xcacls", "takeown", "mklink", "symboliclink", "createsymboliclink",
+    "junction",
+];
 
 /// Commands that change rights of registry keys.
 const OF_KEYS: [&str; 1] = ["regini"];
@@ -41,13 +44,17 @@ impl Kept {
         let instruction = created_by.split_once("#(nop)").map(|(_, text)| text);
         let instruction = instruction.unwrap_or(created_by).trim_start();
         let is_copy = instruction.starts_with("COPY ") || instruction.starts_with("ADD ");
-        let added = instruction.split_once(", ").map_or("", |(_, added)| added);
+        let added = instruction
+            .split_once("# buildkit, ")
+            .map_or("", |(_, added)| added);
         let text = if is_copy { added } else { created_by };
         let text = text.to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let is_between = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+        let has = |words: &[&str]| text.split(is_between).any(|word| words.contains(&word));
+        let names_registry = || REGISTRY.iter().any(|name| text.contains(name));
         match self {
             Self::Files => has(&OF_FILES) || has(&OF_BOTH),
-            Self::Keys => has(&OF_KEYS) || has(&OF_BOTH) && has(&REGISTRY),
+            Self::Keys => has(&OF_KEYS) || has(&OF_BOTH) && names_registry(),
         }
     }
 }
@@ -106,6 +113,8 @@ mod tests {
             ),
             (r"RUN cmd /S /C COPY a b && icacls b /reset", true, false),
             ("wincimg build app", false, false),
+            ("RUN cmd /S /C choco install conjunction-tool", false, false),
+            (r"COPY a, icacls.txt C:\x", false, false),
             (r"RUN cmd /S /C icacls C:\app /grant Users:M", true, false),
             (r"cmd /S /C CACLS C:\app /E /G Users:C", true, false),
             (r"powershell -Command Set-Acl C:\app $acl", true, false),
