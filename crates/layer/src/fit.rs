@@ -277,7 +277,7 @@ fn check(path: &str, content: &EntryContent, found: &Presence<BaseFile>) -> Resu
     };
     let (found, wanted) = match (kind, content) {
         (FileKind::File(_), EntryContent::Directory) => ("a file", "a folder"),
-        (FileKind::Link(()), EntryContent::Directory) => ("a link", "a folder"),
+        (FileKind::Link(()), EntryContent::Directory) => ("a link (use its target)", "a folder"),
         (FileKind::Folder, EntryContent::File(_)) => ("a folder", "a file"),
         (FileKind::Folder, EntryContent::Symlink(_)) => ("a folder", "a link"),
         _ => return Ok(()),

@@ -226,7 +226,7 @@ fn what_is_in_the_way_is_reported_before_anything_is_written() {
         ),
         (
             layer(&["Users/All Users/x.txt"]),
-            r"C:\Users\All Users is a link in the layers below, but a folder in the image",
+            r"C:\Users\All Users is a link (use its target) in the layers below, but a folder in the image",
         ),
         (
             linked,
