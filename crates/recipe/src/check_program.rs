@@ -65,7 +65,11 @@ impl Recipe {
             return Ok(());
         }
         let error = |problem: String| error_at(place, problem);
-        if base == "nanoserver" && is_windows_powershell(word) {
+        let is_added = |file: &PlannedEntry| {
+            is_windows_powershell(file.path.name())
+                || file.source().is_some_and(FileSource::may_be_folder)
+        };
+        if base == "nanoserver" && is_windows_powershell(word) && !plan.files.iter().any(is_added) {
             let hint = "use the base servercore, or add PowerShell 7 (pwsh)";
             return Err(error("Nano Server has no PowerShell".to_owned()).hint(hint));
         }
