@@ -123,9 +123,8 @@ async fn a_refused_push_names_the_flag_that_converts() {
     let image = format!("{}/web:1", proxy.host());
     let mut push = site.with_no_bases(&["push", "oci:web:1", &image]);
     let refused = push.fails(3, "registry/manifest-format", &["application/vnd.oci."]);
-    // `copy` leaves foreign layers to the internet, unlike `image mirror`.
-    let refused = refused.advises(&["--manifest-format docker", "image mirror"]);
-    refused.hides("wincimg copy");
+    // Without the second flag, `copy` leaves foreign layers to the internet.
+    refused.advises(&["wincimg copy SRC DST --manifest-format docker --ordinary-layers"]);
 
     let mut push = site.with_no_bases(&["push", "oci:web:1", &image]);
     push.args(["--manifest-format", "docker"]);

@@ -348,8 +348,8 @@ fn other_format(media_type: &str) -> String {
         ManifestFormat::Docker => ("OCI", "oci"),
     };
     format!(
-        "to publish it in {name}'s format, add --manifest-format {flag} (build, copy, push, \
-         image mirror)"
+        "publish it in {name}'s format: `wincimg build IMAGE --manifest-format {flag}`, or for an \
+         image that exists `wincimg copy SRC DST --manifest-format {flag} --ordinary-layers`"
     )
 }
 
