@@ -348,7 +348,7 @@ fn what_is_known_to_be_fine_is_no_finding() {
             "{stop}COPY c C:/c\nRUN npm install --global pnpm; pnpm --version; Write-Host done"
         ),
         "RUN md a || cd b",
-        "RUN powershell -Command \"$ProgressPreference = 'x'; Invoke-WebRequest 'get.x.example' \
+        "RUN powershell -Command \"$ProgressPreference = 'Ignore'; Invoke-WebRequest 'get.x.example' \
          -OutFile install.ps1; .\\install.ps1 -RunAsAdmin\"",
     ]);
 }
