@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent};
 use wincimg_http::CertificateFiles;
-use wincimg_inspect::bases::BaseRegistry;
+use wincimg_inspect::bases::{BaseRegistry, MICROSOFT};
 use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
 
 use super::progress::display;
@@ -191,9 +191,6 @@ impl RegistryArgs {
         })
     }
 }
-
-/// The default registry of base images.
-const MICROSOFT: &str = "mcr.microsoft.com";
 
 /// Connection options for registries, one of which has the base images.
 #[derive(Debug, Clone, Args)]

@@ -125,6 +125,13 @@ pub fn sha256(bytes: &[u8]) -> Digest {
     hasher.finish()
 }
 
+/// The sha256 digest of the rest of a reader.
+pub fn sha256_of(reader: &mut impl Read) -> io::Result<Digest> {
+    let mut hasher = Hasher::default();
+    hasher.read_all(reader)?;
+    Ok(hasher.finish())
+}
+
 /// A hasher of content in chunks.
 #[derive(Clone)]
 pub struct Hasher(HashState);

@@ -1,11 +1,11 @@
 //! Files that a plan puts into an image, by name and size; and those that may be secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read};
+use std::io::Read as _;
 use std::slice;
 
 use serde::Serialize;
-use wincimg_common::digest::{Digest, Hasher, sha256};
+use wincimg_common::digest::{Digest, Hasher, sha256, sha256_of};
 use wincimg_layer::archive::Member;
 use wincimg_layer::{
     ContentSource, DiskSource, EntryContent, Layer, LayerError, Symlink, Whiteout, archive,
@@ -150,7 +150,7 @@ pub(crate) fn source_digests<'a>(
             EntryContent::File(ContentSource::Path(file)) => {
                 let failed = |source| LayerError::unreadable(&file.path, source);
                 let (mut opened, _) = file.open().map_err(failed)?;
-                ("file", digest_of(&mut opened).map_err(failed)?.to_string())
+                ("file", sha256_of(&mut opened).map_err(failed)?.to_string())
             }
         };
         // None of them contains a zero byte.
@@ -159,10 +159,14 @@ pub(crate) fn source_digests<'a>(
     Ok(hasher.finish())
 }
 
-fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
-    let mut hasher = Hasher::default();
-    hasher.read_all(from)?;
-    Ok(hasher.finish())
+/// The first names of a list, and the number of the others.
+pub(crate) fn first_names(names: &[impl AsRef<str>], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().map(AsRef::as_ref).take(most).collect();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Paths on disk of a plan's files that may be secrets.

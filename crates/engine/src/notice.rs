@@ -10,7 +10,7 @@ use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_recipe::Plan;
 
 use super::downloads::DownloadSet;
-use super::listing::secrets;
+use super::listing::{first_names, secrets};
 use super::plans::{MissingInputs, PlannedImage};
 
 /// The flag that updates the lock file.
@@ -91,15 +91,11 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
 }
 
 fn report_secrets(found: &BTreeSet<String>, reporter: &dyn Progress) {
-    let names: Vec<&str> = found.iter().map(String::as_str).take(MAX_NAMES).collect();
-    let more = match found.len().saturating_sub(MAX_NAMES) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let names: Vec<&String> = found.iter().collect();
     reporter.warn(&format_args!(
-        "the image contains possible secrets that anyone who pulls it can read: {}{more}; list \
-         them in {FILE_NAME} to exclude them",
-        names.join(", ")
+        "the image contains possible secrets that anyone who pulls it can read: {}; list them in \
+         {FILE_NAME} to exclude them",
+        first_names(&names, MAX_NAMES)
     ));
 }
 

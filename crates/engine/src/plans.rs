@@ -26,7 +26,9 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{BaseMatch, BaseRegistry, NamedBase, RejectedTag, ResolveError};
+use wincimg_inspect::bases::{
+    BaseMatch, BaseRegistry, MICROSOFT, NamedBase, RejectedTag, ResolveError,
+};
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
@@ -309,7 +311,10 @@ impl BuildRequest {
         for (_, name) in stages.copied_images() {
             let is_for_host = match self.base_registry.parse_dockerfile_name(name) {
                 Ok(NamedBase::OfHost { .. }) => true,
-                Ok(NamedBase::Exact(_)) => name.starts_with("mcr.microsoft.com/"),
+                Ok(NamedBase::Exact(_)) => {
+                    let path = name.strip_prefix(MICROSOFT);
+                    path.is_some_and(|path| path.starts_with('/'))
+                }
                 Err(_) => false,
             };
             if is_for_host && !names.contains(&name) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Serialize, Serializer};
-use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::digest::{Digest, sha256_of};
 use wincimg_common::files::SpoolPart;
 use wincimg_common::untrusted::Quoted;
 use wincimg_registry::security::Sid;
@@ -330,9 +330,7 @@ impl ContentSource {
             if let Self::Member(_) = source {
                 return of_members.next().ok_or(io::ErrorKind::UnexpectedEof.into());
             }
-            let mut hasher = Hasher::default();
-            hasher.read_all(&mut source.open(0)?)?;
-            Ok(hasher.finish())
+            sha256_of(&mut source.open(0)?)
         });
         digests.collect()
     }

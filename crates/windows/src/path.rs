@@ -126,7 +126,7 @@ const ESSENTIAL_FOLDERS: [&str; 7] = [
 
 /// Files of the registry. Layers change their keys elsewhere: a copy has no effect, or damages those
 /// of the base.
-pub const HIVES: [&str; 5] = [
+pub const HIVE_FILES: [&str; 5] = [
     "Windows/System32/config/DEFAULT",
     "Windows/System32/config/SAM",
     "Windows/System32/config/SECURITY",
@@ -135,14 +135,14 @@ pub const HIVES: [&str; 5] = [
 ];
 
 impl ImagePath {
-    /// Returns true if it is a folder without which Windows does not run, or one of [`HIVES`].
+    /// Returns true if it is a folder without which Windows does not run, or one of [`HIVE_FILES`].
     pub fn is_essential(&self) -> bool {
         self.is_one_of(&ESSENTIAL_FOLDERS) || self.is_hive()
     }
 
-    /// Returns true if it is one of [`HIVES`].
+    /// Returns true if it is one of [`HIVE_FILES`].
     pub fn is_hive(&self) -> bool {
-        self.is_one_of(&HIVES)
+        self.is_one_of(&HIVE_FILES)
     }
 
     fn is_one_of(&self, paths: &[&str]) -> bool {

@@ -12,7 +12,7 @@ use wincimg_registry::{BaseKey, BaseKeys, BaseReadError, KeyPath, Presence, Unkn
 use wincimg_windows::account::{find_account, missing_account};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::known_folders::WindowsBase;
-use wincimg_windows::path::{HIVES, ImagePath};
+use wincimg_windows::path::{HIVE_FILES, ImagePath};
 
 use super::error::DirectError;
 use super::iis;
@@ -237,7 +237,7 @@ fn ground<'a>(plan: &Plan, image: &Image, windows: &'a WindowsBase<'_>) -> &'a d
 /// `HostProcess` container reads the host's.
 fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
     layer.set_bottom();
-    for path in HIVES {
+    for path in HIVE_FILES {
         layer.file(path.parse().map_err(LayerError::Path)?, empty_hive(time)?);
     }
     Ok(())

@@ -10,7 +10,7 @@ use wincimg_layer::{EntryContent, Layer};
 use wincimg_recipe::{PlannedContent, PlannedLayer};
 use wincimg_registry::RegistryEdit;
 
-use crate::listing::windows_path;
+use crate::listing::{first_names, windows_path};
 
 /// Maximum number of paths that a text names after a command.
 const MAX_PATHS: usize = 3;
@@ -82,11 +82,7 @@ pub(crate) fn with_commands(mut text: String, step: &PlannedLayer, layer: &Layer
     ];
     commands.retain(|(kept, _, paths)| !paths.is_empty() && !kept.is_in(&text));
     for (_, command, paths) in commands {
-        let shown = paths[..paths.len().min(MAX_PATHS)].join(", ");
-        let _ = write!(text, ", {command} {shown}");
-        if let more @ 1.. = paths.len().saturating_sub(MAX_PATHS) {
-            let _ = write!(text, " and {more} more");
-        }
+        let _ = write!(text, ", {command} {}", first_names(&paths, MAX_PATHS));
     }
     text
 }

@@ -8,7 +8,7 @@
 use futures_util::future::join_all;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_inspect::bases::{
-    BASE_NAMES, BaseMatch, BaseNameError, NAMES, NamedBase, ResolveError,
+    BASE_NAMES, BaseMatch, BaseNameError, MICROSOFT, NAMES, NamedBase, ResolveError,
 };
 use wincimg_inspect::{InspectError, windows_images};
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
@@ -20,7 +20,6 @@ use wincimg_windows::version::WindowsVersion;
 use super::planner::Planner;
 use crate::error::search;
 
-const MICROSOFT: &str = "mcr.microsoft.com";
 const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
 /// The base that an image was built on.

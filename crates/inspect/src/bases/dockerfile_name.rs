@@ -21,7 +21,7 @@ use super::tag::{BaseTag, TagPrecision};
 use super::tag_target::{other_systems, read_tag};
 
 /// The host of Microsoft's images.
-pub(super) const MICROSOFT: &str = "mcr.microsoft.com";
+pub const MICROSOFT: &str = "mcr.microsoft.com";
 
 /// A base named in a Dockerfile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

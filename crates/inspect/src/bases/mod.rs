@@ -17,7 +17,7 @@ mod tags_by_image;
 
 pub use best_fit::{BaseMatch, Fit, Span};
 pub use candidates::NearestImage;
-pub use dockerfile_name::NamedBase;
+pub use dockerfile_name::{MICROSOFT, NamedBase};
 pub use flavour::BaseFlavour;
 pub use flavour_selector::FlavourSelector;
 pub use host_process::{

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::digest::{Digest, Hasher};
+use wincimg_common::digest::{Digest, sha256_of};
 
 use super::Archive;
 use super::error::ArchiveError;
@@ -194,10 +194,9 @@ pub fn read<E: From<ArchiveError>>(
 pub fn digests(members: &[&Member]) -> Result<Vec<Digest>, ArchiveError> {
     let mut digests = vec![None; members.len()];
     read(members, |place, content| {
-        let mut hasher = Hasher::default();
-        let read = hasher.read_all(content);
-        read.map_err(|error| ArchiveError::from_content(error, &members[place].archive.name))?;
-        digests[place] = Some(hasher.finish());
+        let digest = sha256_of(content);
+        let failed = |error| ArchiveError::from_content(error, &members[place].archive.name);
+        digests[place] = Some(digest.map_err(failed)?);
         Ok::<_, ArchiveError>(())
     })?;
     Ok(digests.into_iter().flatten().collect())
