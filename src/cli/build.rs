@@ -515,7 +515,7 @@ impl Build {
     }
 
     fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {
-        // There is no image if no host has one.
+        // All hosts may lack an image.
         let Some(id) = image_id(delivered) else {
             return Ok(());
         };

@@ -495,7 +495,7 @@ fn the_templates_of_a_chart_are_said_to_be_rendered_first() {
         .stderr(contains(step).count(1));
     let (_, report) = answer_of(check("pod.yaml").args(["-f", "web", "-q"]));
     assert_eq!(report["skipped"][0]["kind"], "Chart", "{report}");
-    // A chart that is not checked is no success.
+    // A chart that is not checked does not pass.
     let images = r#"[{"reference": "a/b:1", "os_version": "10.0.20348.1"}]"#;
     std::fs::write(folder.path().join("images.txt"), images).unwrap();
     check("pod.yaml")

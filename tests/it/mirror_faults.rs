@@ -237,7 +237,7 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
     );
 }
 
-/// Nobody typed its URL.
+/// Its URL was not typed.
 #[test]
 async fn a_foreign_layer_that_is_gone_is_not_a_wrong_tag() {
     let world = MirrorFixture::new().await;

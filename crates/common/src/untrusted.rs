@@ -15,8 +15,7 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
     }
 }
 
-/// Displays a text in quotes, with backslashes as they are written: nobody can paste a
-/// path with doubled ones.
+/// Displays a text in quotes, with backslashes as they are written, so that a path can be pasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoted<T>(pub T);
 

@@ -80,7 +80,7 @@ impl Session<'_> {
     /// True if the image has a file at a path.
     fn is_file(&mut self, path: &ImagePath) -> Result<bool, MsiError> {
         let found = match self.system.entry(path) {
-            // A package that is only looked at: its own files are no question.
+            // A package that is only looked at: its own files are known.
             Presence::Unknown if self.system.content(path) == Presence::Absent => Presence::Absent,
             found => found,
         };

@@ -115,7 +115,7 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     (!is_open).then_some((command.start(), message))
 }
 
-/// Roots of the registry that are no drives of PowerShell.
+/// Roots of the registry that PowerShell has no drive for.
 const MISSING: [&str; 8] = [
     "hkcr", "hku", "hkcc", "hkey_local_machine", "hkey_current_user", "hkey_classes_root",
     "hkey_users", "hkey_current_config",

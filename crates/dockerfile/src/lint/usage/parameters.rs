@@ -104,7 +104,7 @@ const CMDLETS: [(&[&str], &str); 18] = [
     ),
 ];
 
-/// Names that are no parameters, and what is meant if the cmdlet has it.
+/// Names that are not parameters, and what is meant if the cmdlet has it.
 const MEANT: [(&str, &str); 8] = [
     ("rf", "Recurse -Force"),
     ("fr", "Recurse -Force"),
