@@ -3,6 +3,9 @@
 //! A package depends on its content, which may be downloaded, and on the base. A plan has it with
 //! its options first; [`Plan::install_packages`] adds its files and registry edits.
 
+mod base_system;
+mod contents;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::ffi::OsStr;
@@ -13,20 +16,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Problem, error_chain};
-use wincimg_common::digest::Digest;
 use wincimg_layer::archive::{Archive, Archives};
 use wincimg_layer::{BaseOverlay, ContentSource, DiskSource, Layer, LayerError};
 use wincimg_msi::{
-    InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError, Product,
-    TransformPlace,
+    InstallOptions, InstallPlan, InstalledSystem, MsiError, Product, TransformPlace,
 };
+use wincimg_registry::Presence;
 use wincimg_registry::hive::{FileTime, layer_hives};
 use wincimg_registry::name_folding::eq_ignore_case;
-use wincimg_registry::{BaseKey, KeyPath, Presence, RegistryData, Root};
-use wincimg_windows::base_contents::{BaseContents, FileKind};
+use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
-use super::container::variable;
+use self::base_system::BaseSystem;
+pub(super) use self::base_system::HIVES;
+pub use self::contents::{content_of, leave_out_equal_files};
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
 use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries, add_hives};
@@ -36,8 +39,6 @@ const INSTALLER: &str = r"C:\Windows\Installer";
 
 /// Maximum size of a transform.
 pub const LARGEST_TRANSFORM: u64 = 64 << 20;
-
-const MSIEXEC: &str = r"C:\Windows\System32\msiexec.exe";
 
 /// A Windows Installer package. Its source is either file or url.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -549,155 +550,6 @@ fn keep_files(plan: &mut InstallPlan) {
     plan.access.clear();
     plan.refused.clear();
 }
-
-/// The source of an installed file; `beside` finds files next to the package.
-pub fn content_of(
-    content: &InstalledContent,
-    package: &PlannedPackage,
-    opened: &Arc<Archive>,
-    beside: &dyn Fn(&str) -> Result<FileSource, String>,
-) -> Result<FileSource, String> {
-    let member = match content {
-        InstalledContent::Package => return Ok(package.file.clone()),
-        InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone().into())),
-        InstalledContent::Beside(path) => return beside(path),
-        InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
-            let opened = beside(cabinet)?.cabinet(&package.archives);
-            let opened = opened.map_err(|error| error_chain(&error))?;
-            opened.and_then(|cabinet| cabinet.member_named(member))
-        }
-        content => opened.installed_member(content),
-    };
-    match member {
-        Some(member) => Ok(FileSource::Member(member)),
-        None => Err(format!("{content} not found in the package")),
-    }
-}
-
-/// Leaves out files that the image has with the same bytes: whatever Windows does, it has them then.
-/// Other files that it has are an error. The contents are those of the plan's files.
-/// <https://learn.microsoft.com/windows/win32/msi/file-versioning-rules>
-pub fn leave_out_equal_files(
-    plan: &mut InstallPlan,
-    contents: &mut Vec<FileSource>,
-    digest: &dyn Fn(&ImagePath) -> Presence<Digest>,
-) -> Result<(), String> {
-    let pairs = plan.files.iter().zip(contents.iter());
-    let replacements: Vec<_> = pairs.filter(|(file, _)| file.is_replacement).collect();
-    let sources = replacements.iter();
-    let sources: Vec<ContentSource> = sources.map(|(_, it)| ContentSource::from(*it)).collect();
-    let digests = ContentSource::digests(&sources).map_err(|error| error_chain(&error))?;
-    for ((file, _), own) in replacements.into_iter().zip(digests) {
-        if digest(&file.path) != Presence::Present(own) {
-            let when = match file.version {
-                Some(_) => "if its version is lower",
-                None => "unless it was changed after its creation",
-            };
-            return Err(format!(
-                "the image has {}, which Windows replaces {when}: only Windows can tell",
-                file.path
-            ));
-        }
-    }
-    let mut files = plan.files.iter();
-    contents.retain(|_| files.next().is_some_and(|file| !file.is_replacement));
-    plan.files.retain(|file| !file.is_replacement);
-    Ok(())
-}
-
-/// The image below a package.
-#[derive(Clone, Copy)]
-struct BaseSystem<'a> {
-    inside: &'a dyn BaseContents,
-    /// The package's transforms.
-    transforms: &'a [(ImagePath, Vec<u8>)],
-    /// `NAME=VALUE`.
-    variables: &'a [String],
-    /// True if there is no Windows below.
-    is_bare: bool,
-    /// True for files alone, for which installed products do not matter.
-    is_extracted: bool,
-}
-
-impl BaseSystem<'_> {
-    /// Refuses a base without Windows Installer.
-    fn check(&self) -> Result<(), Problem> {
-        let installer = MSIEXEC.parse::<ImagePath>();
-        let is_missing = |path: &ImagePath| self.entry(path) == Presence::Absent;
-        if self.is_bare || installer.as_ref().is_ok_and(is_missing) {
-            let why = "the base has no Windows Installer, and its programs cannot use the records";
-            return Err(refused(why).hint("add extract = true for the files alone"));
-        }
-        Ok(())
-    }
-
-    fn base_key(&self, key: &KeyPath) -> Presence<BaseKey> {
-        if self.is_bare || self.is_extracted && is_of_installer(key) {
-            return Presence::Absent;
-        }
-        self.inside.key(key).unwrap_or(Presence::Unknown)
-    }
-}
-
-/// True for the records of Windows Installer.
-fn is_of_installer(key: &KeyPath) -> bool {
-    key.components().windows(2).any(|pair| {
-        let mut above = ["Classes", "CurrentVersion"].iter();
-        eq_ignore_case(&pair[1], "Installer") && above.any(|it| eq_ignore_case(it, &pair[0]))
-    })
-}
-
-impl InstalledSystem for BaseSystem<'_> {
-    fn value(&self, key: &KeyPath, name: &str) -> Presence<RegistryData> {
-        self.base_key(key).and_then(|key| {
-            let mut values = key.values.into_iter();
-            match values.find(|(own, _)| eq_ignore_case(own, name)) {
-                Some((_, data)) => Presence::Present(data),
-                None => Presence::Absent,
-            }
-        })
-    }
-
-    fn value_names(&self, key: &KeyPath) -> Presence<Vec<String>> {
-        let names = |key: BaseKey| key.values.into_iter().map(|(name, _)| name).collect();
-        self.base_key(key).map(names)
-    }
-
-    fn key(&self, key: &KeyPath) -> Presence<()> {
-        self.base_key(key).map(drop)
-    }
-
-    fn entry(&self, path: &ImagePath) -> Presence<bool> {
-        let found = self.inside.file(path).unwrap_or(Presence::Unknown);
-        match found {
-            Presence::Unknown if self.is_bare => Presence::Absent,
-            found => found.map(|file| file.kind.kind() == FileKind::Folder),
-        }
-    }
-
-    fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {
-        let found = self.inside.read_dir(folder).unwrap_or(Presence::Unknown);
-        match found {
-            Presence::Unknown if self.is_bare => Presence::Absent,
-            found => found.map(|files| files.into_iter().map(|file| file.name).collect()),
-        }
-    }
-
-    fn content(&self, file: &ImagePath) -> Presence<Vec<u8>> {
-        let mut transforms = self.transforms.iter();
-        if let Some((_, bytes)) = transforms.find(|(path, _)| path.key() == file.key()) {
-            return Presence::Present(bytes.clone());
-        }
-        self.inside.content(file).unwrap_or(Presence::Unknown)
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        variable(self.variables, name).map(str::to_owned)
-    }
-}
-
-/// Hives that packages ask about.
-pub(super) const HIVES: [Root; 2] = [Root::System, Root::Software];
 
 #[cfg(test)]
 mod tests {
