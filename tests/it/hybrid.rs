@@ -14,6 +14,7 @@ use wincimg_oci::document::{
 };
 use wincimg_oci::store::Source;
 use wincimg_testkit::dockerd::Dockerd;
+use wincimg_testkit::file_server::FileServer;
 use wincimg_testkit::image_locations::no_registry;
 use wincimg_testkit::layout::entries_of;
 use wincimg_testkit::test_bases::image_of;
@@ -321,6 +322,7 @@ async fn steps_see_what_is_above_and_below_them() {
     a_file_is_copied_into_a_folder_that_windows_made(&site, &windows, &hosts).await;
     results_are_found_for_an_image_of_another_name(&site, &windows, &hosts).await;
     windows_goes_on_from_an_image_in_a_folder(&site, &hosts).await;
+    a_url_without_a_digest_is_read_again(&site, &windows, &hosts).await;
 }
 
 async fn each_step_sees_the_arguments_of_its_line_and_their_declarations_are_one_layer(
@@ -426,6 +428,27 @@ async fn windows_goes_on_from_an_image_in_a_folder(site: &Site, [host, daemon]: 
         only("Files/late.txt", "late"),
     ];
     assert_eq!(layers(site, &built).await, expected);
+}
+
+async fn a_url_without_a_digest_is_read_again(
+    site: &Site,
+    windows: &WindowsStandIn,
+    [host, daemon]: &[String; 2],
+) {
+    let server = FileServer::start();
+    let url = server.url("a.txt");
+    site.write(
+        "app/Dockerfile",
+        format!("{FROM}\nADD {url} /Files/a.txt\n"),
+    );
+    let arguments = ["--docker-host", daemon, "--registry", host, "--push"];
+    let before = windows.builds().len();
+    for content in ["old", "old", "new"] {
+        server.put("/a.txt", content);
+        let built = json_of(&build(site, &arguments));
+        assert_eq!(layers(site, &built).await, [only("Files/a.txt", content)]);
+    }
+    assert_eq!(windows.builds().len(), before + 3);
 }
 
 #[test(multi_thread = 2)]

@@ -203,14 +203,8 @@ impl HybridBuild<'_> {
         let key = segment_key(ground.base.image.config().digest(), segment);
         let tag = format!("windows-{}", digits(&key));
         let (lines, is_one) = lines_of(segment);
-        let known = match self.find(&tag, &ground.base).await? {
-            None if self.steps.cache.is_none() => {
-                let worker = self.worker(image, &ground.base).await?;
-                worker.docker()?.find(&tag, &ground.base, self).await?
-            }
-            known => known,
-        };
-        if let Some(known) = known {
+        let known = self.known_result(image, segment, &ground.base, &tag);
+        if let Some(known) = known.await? {
             let (verb, whose) = if is_one {
                 ("does", "its")
             } else {
@@ -246,6 +240,32 @@ impl HybridBuild<'_> {
         }
     }
 
+    /// The result of a segment in a repository or the daemon, unless its steps are to be run again.
+    async fn known_result(
+        &self,
+        image: &PlannedImage,
+        segment: &WindowsSegment,
+        below: &PlannedBase,
+        tag: &str,
+    ) -> Result<Option<PlannedBase>, BoxError> {
+        if self.runs_again(segment) {
+            return Ok(None);
+        }
+        match self.find(tag, below).await? {
+            None if self.steps.cache.is_none() => {
+                let worker = self.worker(image, below).await?;
+                worker.docker()?.find(tag, below, self).await
+            }
+            known => Ok(known),
+        }
+    }
+
+    /// Returns true if an earlier result does not count: a URL may have another file by now, which
+    /// the worker's own cache knows.
+    fn runs_again(&self, segment: &WindowsSegment) -> bool {
+        self.request.options.docker.no_cache || segment.has_downloads()
+    }
+
     /// Connects to the worker before an image is made for it, unless an earlier build pushed that:
     /// then a result may be there, too, and no worker is required.
     async fn connect_first(
@@ -269,7 +289,7 @@ impl HybridBuild<'_> {
         segment: &WindowsSegment,
         base: &PlannedBase,
     ) -> Result<bool, BoxError> {
-        if self.request.options.docker.no_cache {
+        if self.runs_again(segment) {
             return Ok(false);
         }
         let tag = below_tag(base, segment);
@@ -376,12 +396,8 @@ impl HybridBuild<'_> {
         self.steps.cache.iter().cloned().chain(more)
     }
 
-    /// The result of a segment in a repository, unless all steps are to be run again. What is not on
-    /// the image below is ignored.
+    /// The result of a segment in a repository. What is not on the image below is ignored.
     async fn find(&self, tag: &str, below: &PlannedBase) -> Result<Option<PlannedBase>, BoxError> {
-        if self.request.options.docker.no_cache {
-            return Ok(None);
-        }
         for repository in self.repositories() {
             let reference = repository.reference(tag)?;
             let place = Location::Registry(reference.clone());

@@ -95,6 +95,11 @@ impl SegmentStep {
     pub fn shown(&self) -> String {
         without_passwords(&self.text)
     }
+
+    fn has_keyword(&self, keywords: &[&str]) -> bool {
+        let keyword = self.text.split_whitespace().next().unwrap_or_default();
+        keywords.iter().any(|it| keyword.eq_ignore_ascii_case(it))
+    }
 }
 
 impl WindowsSegment {
@@ -167,17 +172,18 @@ impl WindowsSegment {
 
     /// Numbers of the instructions of its Dockerfile that make a layer, where `FROM` is the first.
     pub fn layer_numbers(&self) -> Vec<usize> {
-        let makes_layer = |step: &SegmentStep| {
-            let keyword = step.text.split_whitespace().next().unwrap_or_default();
-            let keywords = ["RUN", "COPY", "ADD", "WORKDIR"];
-            keywords.iter().any(|it| keyword.eq_ignore_ascii_case(it))
-        };
+        let makes_layer = |step: &SegmentStep| step.has_keyword(&["RUN", "COPY", "ADD", "WORKDIR"]);
         let before = self.declarations().len() + 2;
         let steps = self.steps.iter().enumerate();
         let layers = steps.filter(|(_, step)| makes_layer(step));
         std::iter::once(1)
             .chain(layers.map(|(index, _)| index + before))
             .collect()
+    }
+
+    /// Returns true if it downloads files that no digest pins: it has no other `ADD`.
+    pub fn has_downloads(&self) -> bool {
+        self.steps.iter().any(|step| step.has_keyword(&["ADD"]))
     }
 
     /// Its instructions below `FROM`.

@@ -66,9 +66,6 @@ impl DockerWorker {
         below: &PlannedBase,
         build: &HybridBuild<'_>,
     ) -> Result<Option<PlannedBase>, BoxError> {
-        if build.request.options.docker.no_cache {
-            return Ok(None);
-        }
         let Some(found) = self.daemon.find_image(&format!("{NAME}:{tag}")).await? else {
             return Ok(None);
         };
