@@ -1,6 +1,6 @@
 //! A Dockerfile for a Docker daemon: with pinned bases and its build context.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use wincimg_common::diagnose::Diagnose as _;
@@ -103,20 +103,28 @@ impl Stages {
         })
     }
 
-    /// Text with pinned images and the same lines.
+    /// Text with pinned images and the same lines. A daemon builds all stages before the target: those
+    /// that the image does not need are empty ones on its base.
     fn pinned(&self, images: &BTreeMap<String, String>) -> String {
         let mut lines: Vec<String> = self.text.lines().map(str::to_owned).collect();
         let file = Dockerfile::read(&self.text);
         let all = file.instructions.iter();
-        let begins = all.filter(|instruction| instruction.keyword == "FROM");
-        for (instruction, stage) in begins.zip(&self.all) {
-            let StageBaseImage::Image(image) = &stage.base else {
-                continue;
+        let begins: Vec<_> = all.filter(|it| it.keyword == "FROM").collect();
+        let needed: BTreeSet<usize> = self.needed().map(|(index, _)| index).collect();
+        for (index, (instruction, stage)) in begins.iter().zip(&self.all).enumerate() {
+            let (first, mut last) = instruction.lines();
+            let image = match &stage.base {
+                _ if !needed.contains(&index) => {
+                    let next = begins.get(index + 1);
+                    last = next.map_or(lines.len(), |next| next.lines().0) - 1;
+                    self.base()
+                }
+                StageBaseImage::Image(image) => image.as_str(),
+                StageBaseImage::Stage(_) => continue,
             };
             let Some(pinned) = images.get(image) else {
                 continue;
             };
-            let (first, last) = instruction.lines();
             let named = match &stage.from.kind {
                 InstructionKind::From(FromInstruction {
                     name: Some(name), ..

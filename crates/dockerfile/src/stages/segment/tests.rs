@@ -351,6 +351,21 @@ fn a_daemon_gets_pinned_bases_and_images_to_copy_from() {
 }
 
 #[test]
+fn a_daemon_builds_nothing_in_stages_that_the_image_does_not_need() {
+    let text = format!(
+        "FROM alpine:3 AS linux\nRUN make \\\n  all\nFROM {BASE}\nCOPY a.txt C:/\n\n\
+         FROM linux AS test\nRUN <<EOF\nx\nEOF\nFROM {BASE}\nCOPY --from=1 /a.txt C:/\n"
+    );
+    let images = BTreeMap::from([(BASE.to_owned(), "one@sha256:1".to_owned())]);
+    let sent = read(&text, &[]).for_daemon(&images, &BTreeMap::new());
+    assert_eq!(
+        sent.unwrap().dockerfile,
+        "FROM one@sha256:1 AS linux\n\n\nFROM one@sha256:1\nCOPY a.txt C:/\n\n\
+         FROM one@sha256:1 AS test\n\n\n\nFROM one@sha256:1\nCOPY --from=1 /a.txt C:/\n"
+    );
+}
+
+#[test]
 fn steps_on_the_result_of_others_need_no_image_in_between() {
     for (setting, is_made) in [("", false), ("ENV A=1\n", true), ("ARG GIVEN\n", true)] {
         let result = evaluated(&format!(
@@ -481,6 +496,7 @@ fn downloads_without_a_digest_are_for_windows_and_failures_are_not() {
         let result = stages.evaluate(&inputs).unwrap();
         let expected = if is_sent { vec![2, 3, 4] } else { vec![4] };
         assert_eq!(lines(&result.segments[0]), expected, "{add}");
+        assert_eq!(result.segments[0].has_downloads(), is_sent, "{add}");
         assert_eq!(result.wants.is_empty(), is_sent, "{add}");
     }
 
