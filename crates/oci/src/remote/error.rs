@@ -244,8 +244,8 @@ impl RegistryError {
     /// The error as that of a blob that a manifest names: the name and tag of the image are right.
     pub(super) fn of_blob(mut self) -> Self {
         if let Self::NotFound { hint, .. } = &mut self {
-            let lost =
-                "the registry lost a part of the image: push it again, or use another registry";
+            let lost = "the registry lost a part of the image: push it again, or use another registry; \
+                        if steps on Windows made it, `wincimg build IMAGE --no-cache` runs them again";
             *hint = Some(lost.to_owned());
         }
         self
@@ -365,6 +365,10 @@ fn http_hint(error: &HttpError) -> Option<String> {
         // Some registries add a code such as `DIGEST_INVALID`.
         HttpError::Status { detail, .. } if detail.contains("MANIFEST_BLOB_UNKNOWN") => {
             "the registry lost content of the image, as it may while other clients push the same: run the same command again"
+        }
+        HttpError::Status { detail, .. } if detail.to_lowercase().contains("immutab") => {
+            "the repository's tags cannot be overwritten: push another tag; for the tags windows-… of \
+             a build, name another repository with `wincimg build IMAGE --cache-to REPOSITORY`"
         }
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
@@ -519,6 +523,7 @@ mod tests {
         let lost = status(StatusCode::NOT_FOUND, "").in_repository().of_blob();
         let hint = source(lost).diagnosis().hint.unwrap();
         assert!(hint.contains("lost a part"), "{hint}");
+        assert!(hint.contains("--no-cache"), "{hint}");
     }
 
     #[test]
@@ -552,6 +557,23 @@ mod tests {
         let expected = "copy the image from another source";
         assert!(hint.contains(expected), "{hint}");
         assert_eq!(status(StatusCode::BAD_REQUEST, "").diagnosis().hint, None);
+    }
+
+    #[test]
+    fn a_tag_that_cannot_be_overwritten_goes_elsewhere() {
+        for (code, detail) in [
+            (
+                StatusCode::BAD_REQUEST,
+                ": cannot be overwritten because the repository is immutable (TAG_INVALID)",
+            ),
+            (
+                StatusCode::PRECONDITION_FAILED,
+                ": Failed to process request due to 'app:1.4' configured as immutable.",
+            ),
+        ] {
+            let hint = status(code, detail).diagnosis().hint.unwrap();
+            assert!(hint.contains("--cache-to REPOSITORY"), "{hint}");
+        }
     }
 
     #[test]
