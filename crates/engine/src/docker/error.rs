@@ -184,6 +184,11 @@ fn tls_hint(error: &rustls::Error) -> Option<String> {
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => Some(
             "unset DOCKER_TLS_VERIFY and DOCKER_TLS, or name the daemon's port with TLS".to_owned(),
         ),
+        rustls::Error::InvalidCertificate(_) => Some(
+            "ca.pem in the folder of DOCKER_CERT_PATH must be the CA of the daemon's certificate, \
+             which must be valid today and for the host of the address"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -199,8 +204,12 @@ fn unreachable_code(source: &io::Error) -> &'static str {
 }
 
 fn unreachable_hint(source: &io::Error) -> String {
-    if let Some(hint) = of_builder(source).and_then(|diagnosis| diagnosis.hint) {
-        return hint;
+    if let Some(diagnosis) = of_builder(source) {
+        return diagnosis.hint.unwrap_or_else(|| {
+            "check the builder with `kubectl get pods --namespace NAMESPACE`, and run the same command \
+             again"
+                .to_owned()
+        });
     }
     let inner = source.get_ref();
     let is_in_pod = inner.and_then(|inner| inner.downcast_ref::<ProgramError>());

@@ -2,11 +2,12 @@
 //! behind TLS that requires a client certificate.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use wincimg_common::diagnose::Diagnose as _;
+use wincimg_common::diagnose::{Diagnose as _, Problem};
 use wincimg_common::progress::Silent;
 use wincimg_oci::remote::RegistryClient;
 use wincimg_testkit::chain;
@@ -74,6 +75,17 @@ impl Certificates {
     }
 }
 
+#[test]
+fn an_error_of_a_cluster_names_its_pods_and_no_other_daemon() {
+    let error = DockerError::Unreachable {
+        daemon: "kube://apps/windows".to_owned(),
+        origin: "--docker-host".to_owned(),
+        source: io::Error::other(Problem::new("cluster/answer", "request timed out")),
+    };
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("kubectl get pods"), "{hint}");
+}
+
 /// A daemon on a loopback port that rejects clients without a certificate of the CA.
 fn start(certificates: &Certificates) -> (Dockerd, String) {
     let address = format!("tcp://127.0.0.1:{}", free_port());
@@ -126,6 +138,8 @@ async fn a_daemon_behind_tls_is_reached_with_the_right_certificates_alone() {
         .await
         .unwrap_err();
     assert!(chain(&error).contains("certificate"), "{}", chain(&error));
+    let hint = error.diagnosis().hint.unwrap();
+    assert!(hint.contains("ca.pem"), "{hint}");
 
     // The daemon checks the client's certificate, whether the client verifies or not.
     let unverified = Environment {
