@@ -886,12 +886,15 @@ fn a_secret_argument_in_the_history_is_noted() {
         "API_TOKEN=my-token",
     ];
     let arguments: Vec<&str> = values.iter().flat_map(|it| ["--build-arg", *it]).collect();
-    let notes = plan(&site, &arguments)["notes"].to_string();
-    let expected = "Dockerfile:2: everyone who has the image can read DB_PASSWORD";
-    assert_contains!(notes, expected, "--stage");
-    assert!(!notes.contains("Winter"), "{notes}");
-    for line in 3..=5 {
-        assert!(!notes.contains(&format!("Dockerfile:{line}")), "{notes}");
+    for engine in ["auto", "docker"] {
+        let arguments = [&arguments[..], &["--engine", engine]].concat();
+        let notes = plan(&site, &arguments)["notes"].to_string();
+        let expected = "Dockerfile:2: everyone who has the image can read DB_PASSWORD";
+        assert_contains!(notes, expected, "--stage");
+        assert!(!notes.contains("Winter"), "{notes}");
+        for line in 3..=5 {
+            assert!(!notes.contains(&format!("Dockerfile:{line}")), "{notes}");
+        }
     }
     let notes = plan(&site, &[])["notes"].to_string();
     assert!(!notes.contains("DB_PASSWORD"), "{notes}");

@@ -277,7 +277,9 @@ impl BuildRequest {
             }
             let mut on_bases = StageBases::new(planned, self.windows_inputs());
             let mut instructions = None;
-            if self.daemon_stages().is_none() {
+            if self.daemon_stages().is_some() {
+                notes.extend(stages.secrets());
+            } else {
                 let (begun, printed) = on_bases.evaluate_draft(stages)?;
                 notes.extend(printed);
                 instructions = Some(begun);

@@ -13,8 +13,8 @@ use wincimg_recipe::{FileSource, PlannedContent};
 use super::error::StepError;
 use super::files::{Files, Folder};
 use super::{StageBaseImage, StageError, Stages, run};
-use crate::instruction::{CopyInstruction, FromInstruction, InstructionKind};
-use crate::lint::names_linux;
+use crate::instruction::{CopyInstruction, FromInstruction, InstructionKind, ParsedInstruction};
+use crate::lint::{IN_HISTORY, is_secret, names_linux};
 use crate::source::{Dockerfile, Instruction};
 use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 
@@ -41,7 +41,7 @@ impl Stages {
             let steps = stage.steps.iter();
             steps.filter_map(move |step| {
                 let checked = match &step.kind {
-                    InstructionKind::Run(line) => run::check_flags(line)
+                    InstructionKind::Run(line) => run::check_flags(line, false)
                         .map_err(|error| self.run_error(index, &error))
                         .and_then(|()| self.check_document(index, line)),
                     InstructionKind::Copy(copy) => check_copy(copy),
@@ -67,6 +67,32 @@ impl Stages {
                 is_image.then_some((step.line, from))
             })
         })
+    }
+
+    /// Warnings of secrets of the command line that the image's history gets.
+    pub fn secrets(&self) -> Vec<String> {
+        let stages = self.needed();
+        let steps = stages.flat_map(|(index, stage)| stage.steps.iter().map(move |it| (index, it)));
+        steps
+            .flat_map(|(index, step)| self.secrets_in(index, step))
+            .collect()
+    }
+
+    pub(super) fn secrets_in(&self, index: usize, step: &ParsedInstruction) -> Vec<String> {
+        let InstructionKind::Arg(list) = &step.kind else {
+            return Vec::new();
+        };
+        let place = self.position(step);
+        let is_given = |name: &str| {
+            let value = self.arguments.argument(name);
+            value.is_some_and(|value| is_secret(name, &value))
+        };
+        list.iter()
+            .filter(|(name, _)| self.is_below_target(index) && is_given(name))
+            .map(|(name, _)| {
+                format!("{place}: everyone who has the image can read {name}: {IN_HISTORY}")
+            })
+            .collect()
     }
 
     /// Dockerfile and context for a daemon, with other names of images in `FROM` and `COPY --from`.
@@ -114,7 +140,7 @@ impl Stages {
         for (index, (instruction, stage)) in begins.iter().zip(&self.all).enumerate() {
             let (first, mut last) = instruction.lines();
             let image = match &stage.base {
-                _ if !needed.contains(&index) => {
+                _ if index < self.target && !needed.contains(&index) => {
                     let next = begins.get(index + 1);
                     last = next.map_or(lines.len(), |next| next.lines().0) - 1;
                     self.base()

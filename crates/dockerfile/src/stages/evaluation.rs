@@ -24,7 +24,6 @@ use super::{
 };
 use crate::expand::Lexer;
 use crate::instruction::{InstructionKind, ParsedInstruction, RunInstruction, read_trigger};
-use crate::lint::{IN_HISTORY, is_secret};
 
 /// About a port of the host in `EXPOSE`.
 pub(crate) const HOST_PORT: &str =
@@ -189,7 +188,10 @@ impl<'a> Evaluation<'a> {
                 self.copy_or_postpone(state, step, &copy)
             }
             InstructionKind::Run(line) => {
-                run::check_flags(line).map_err(|error| stages.run_error(state.index, &error))?;
+                let windows = self.inputs.windows.as_ref();
+                let has_buildkit = windows.is_some_and(|it| it.has_documents);
+                run::check_flags(line, has_buildkit)
+                    .map_err(|error| stages.run_error(state.index, &error))?;
                 self.run(state, step, line)
             }
             kind => {
@@ -216,34 +218,12 @@ impl<'a> Evaluation<'a> {
                 let problem = state.start_problem(kind).filter(|_| is_released);
                 let note = problem.map(|problem| format!("{}: {problem}", self.position(step)));
                 self.result.notes.extend(note);
-                self.note_secrets(state, step);
+                let secrets = stages.secrets_in(state.index, step);
+                self.result.notes.extend(secrets);
                 self.place(state, step, StepEngine::Direct, None);
                 Ok(done?)
             }
         }
-    }
-
-    /// Warns of secrets of the command line that the image's history gets.
-    fn note_secrets(&mut self, state: &StageState, step: &ParsedInstruction) {
-        let stages = self.stages;
-        let InstructionKind::Arg(list) = &step.kind else {
-            return;
-        };
-        if !stages.is_below_target(state.index) {
-            return;
-        }
-        let place = self.position(step);
-        let is_given = |name: &str| {
-            let value = stages.arguments.argument(name);
-            value.is_some_and(|value| is_secret(name, &value))
-        };
-        let notes = list
-            .iter()
-            .filter(|(name, _)| is_given(name))
-            .map(|(name, _)| {
-                format!("{place}: everyone who has the image can read {name}: {IN_HISTORY}")
-            });
-        self.result.notes.extend(notes);
     }
 
     fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {
@@ -358,7 +338,7 @@ impl<'a> Evaluation<'a> {
 
     /// Position of a step, for notes.
     pub(super) fn position(&self, step: &ParsedInstruction) -> String {
-        format!("{}:{}", self.stages.file().display(), step.line)
+        self.stages.position(step)
     }
 
     /// Returns true if a plan is only shown, without what nothing has read.

@@ -399,7 +399,7 @@ impl Stages {
             None if line.is_document => failure.help(run::AS_ONE_LINE),
             _ => failure,
         });
-        run::check_flags(line).err().or(failure)
+        run::check_flags(line, false).err().or(failure)
     }
 
     /// Names of batch files, in lower case, that the file names, or that the context has at its top or
@@ -463,6 +463,10 @@ impl Stages {
             return Err(StepError::hinted("--from does not expand variables", hint));
         }
         Ok(())
+    }
+
+    fn position(&self, step: &ParsedInstruction) -> String {
+        format!("{}:{}", self.file().display(), step.line)
     }
 
     fn error(&self, step: &ParsedInstruction, error: impl Into<StepError>) -> StageError {

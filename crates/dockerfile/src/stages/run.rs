@@ -70,8 +70,8 @@ pub(super) struct RunResult {
 }
 
 /// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
-/// API of a daemon takes none.
-pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
+/// API of a daemon takes none. Nor does `BuildKit` get them, if that is the worker.
+pub(super) fn check_flags(run: &RunInstruction, has_buildkit: bool) -> Result<(), ScriptError> {
     let Some(flag) = run.flags.first() else {
         return Ok(());
     };
@@ -85,7 +85,15 @@ pub(super) fn check_flags(run: &RunInstruction) -> Result<(), ScriptError> {
     } else {
         "omit the flag"
     };
-    Err(only_for_buildkit(&format!("--{name}")).help(help))
+    let error = if has_buildkit {
+        of_instruction(
+            ScriptErrorKind::Refused,
+            format!("--{name} is not sent to BuildKit"),
+        )
+    } else {
+        only_for_buildkit(&format!("--{name}"))
+    };
+    Err(error.help(help))
 }
 
 /// Type of a `--mount`.
@@ -106,7 +114,12 @@ pub(super) fn check_document(run: &RunInstruction) -> Result<(), ScriptError> {
 
 fn only_for_buildkit(what: &str) -> ScriptError {
     let why = format!("only BuildKit supports {what}");
-    let mut error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
+    of_instruction(ScriptErrorKind::NeedsWindows, why)
+}
+
+/// An error of the instruction, not of a command in it.
+fn of_instruction(kind: ScriptErrorKind, why: String) -> ScriptError {
+    let mut error = ScriptError::new(kind, why);
     error.at = 0;
     error
 }

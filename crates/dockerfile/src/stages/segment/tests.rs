@@ -539,6 +539,13 @@ fn lines_with_a_flag_of_buildkit_are_neither_evaluated_nor_sent_to_a_daemon() {
         );
         assert_eq!(error.diagnosis().blame, Blame::Windows);
     }
+    let mut inputs = inputs(&stages);
+    inputs.windows.as_mut().unwrap().has_documents = true;
+    let error = stages.evaluate(&inputs).unwrap_err();
+    assert_eq!(failed_lines(&error), [2, 5]);
+    let mut lines = error.failed_lines();
+    assert!(lines.all(|it| it.code == "dockerfile/refused"));
+    assert_eq!(error.diagnosis().blame, Blame::Request);
     let text = format!("FROM {BASE}\nRUN --network=none --mount=type=cache,target=C:/c x.exe\n");
     let error = read(&text, &[]).check(false).unwrap_err();
     assert_eq!(error.diagnosis().hint.as_deref(), Some("omit the flag"));
