@@ -19,7 +19,7 @@ use wincimg_testkit::image_locations::no_registry;
 use wincimg_testkit::layout::entries_of;
 use wincimg_testkit::test_bases::image_of;
 use wincimg_testkit::windows_base::StandIn;
-use wincimg_testkit::windows_stand_in::WindowsStandIn;
+use wincimg_testkit::windows_stand_in::{Machine, WindowsStandIn};
 
 use crate::failure::Failure;
 use crate::site::{Site, add_base, each, stderr};
@@ -519,6 +519,14 @@ async fn a_daemon_that_does_not_run_the_steps_is_told_before_anything_is_pushed(
         assert!(!failure.hint.contains("--engine"), "{failure:#?}");
         assert!(!failure.stderr.contains("on Windows, on"), "{failure:#?}");
     }
+    let machine = Machine {
+        product: "Windows Server 2016 Datacenter Version 1607 (OS Build 14393.3504)".to_owned(),
+        ..Machine::server_2019()
+    };
+    let older = WindowsStandIn::start_on(site.registry.clone(), machine);
+    let daemon = older.host();
+    let arguments = ["--docker-host", &daemon, "--registry", &host, "--push"];
+    Failure::of(&build(&site, &arguments)).is("daemon/cannot-run", &[&daemon]);
     assert_eq!(site.writes_since(0), [""; 0]);
 }
 

@@ -266,8 +266,12 @@ fn buildctl_is_required_and_its_errors_are_shown() {
     linux
         .is("windows/needed", &["linux", BUILDER])
         .advises(&["--builder"]);
-    let platforms = json!([{"platforms": [{"os": "windows", "os.version": "10.0.26100"}]}]);
-    fails(&format!("echo '{platforms}'")).is("daemon/cannot-run", &["17763", BUILDER]);
+    fails("echo '[]'").is("windows/needed", &["runs no containers", BUILDER]);
+    // The first is a server or a client, and older than the base.
+    for version in ["10.0.14393", "10.0.26100"] {
+        let platforms = json!([{"platforms": [{"os": "windows", "os.version": version}]}]);
+        fails(&format!("echo '{platforms}'")).is("daemon/cannot-run", &["17763", BUILDER]);
+    }
     let platforms = json!([{"platforms": [{"os": "windows"}]}]);
     let plain = "failed to do request: http: server gave HTTP response to HTTPS client";
     let script = format!(

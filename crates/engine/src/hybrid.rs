@@ -304,7 +304,7 @@ impl HybridBuild<'_> {
         Ok(false)
     }
 
-    /// The worker for the steps of an image on another.
+    /// The worker for the steps of an image on another, which must be able to run them.
     async fn worker(
         &self,
         image: &PlannedImage,
@@ -321,7 +321,9 @@ impl HybridBuild<'_> {
             let worker = Worker::connect(options, &builds, self.ctx).await?;
             Ok::<_, BoxError>(Arc::new(worker))
         });
-        connecting.await.map(Arc::clone)
+        let worker = connecting.await?;
+        worker.check_base(below)?;
+        Ok(Arc::clone(worker))
     }
 
     /// The image below a segment, as a plan of its own.

@@ -19,7 +19,7 @@ pub(super) struct BuildkitWorker {
     client: Buildctl,
     options: DockerBuildOptions,
     /// The version of Windows of its host, if it is known.
-    host: Option<HostBuild>,
+    host: Option<WindowsVersion>,
 }
 
 impl BuildkitWorker {
@@ -40,6 +40,9 @@ impl BuildkitWorker {
             let platforms = workers.iter().flat_map(DaemonWorker::all_platforms);
             let mut systems: Vec<&str> = platforms.map(|it| it.os.as_str()).collect();
             systems.dedup();
+            if systems.is_empty() {
+                systems.push("no");
+            }
             let systems = systems.join(" and ");
             let problem =
                 format!("BuildKit at {address} runs {systems} containers: expected windows");
@@ -53,17 +56,21 @@ impl BuildkitWorker {
             "BuildKit {} at {address}: on Windows it is experimental",
             version.map_or("", |it| it.version.as_str())
         ));
-        let host = platform.os_version.parse::<WindowsVersion>().ok();
         Ok(Self {
-            host: host.and_then(|it| HostBuild::of_product(it, "")),
+            host: platform.os_version.parse().ok(),
             client,
             options: options.docker.clone(),
         })
     }
 
     /// Checks that steps on an image can run there, as far as that is known.
-    fn check_base(&self, version: WindowsVersion) -> Result<(), Problem> {
-        let verdict = check(self.host, Some(version), Isolation::Process);
+    pub(super) fn check_base(&self, version: WindowsVersion) -> Result<(), Problem> {
+        let host = self.host.and_then(|host| {
+            // A newer base starts on no edition.
+            let is_newer = version.build > host.build;
+            HostBuild::of_product(host, "").or(is_newer.then(|| HostBuild::new(host)))
+        });
+        let verdict = check(host, Some(version), Isolation::Process);
         tracing::debug!("buildkit: {}", verdict.reason());
         if verdict.outcome != VerdictOutcome::Incompatible {
             return Ok(());
@@ -121,9 +128,6 @@ impl BuildkitWorker {
         ctx: &BuildContext<'_>,
     ) -> Result<String, BoxError> {
         let base = &build.ground.base;
-        if let Some(version) = base.os_version {
-            self.check_base(version)?;
-        }
         let segment = build.segment;
         let dockerfile = segment.dockerfile_with_values(&base.label());
         let dockerfile = dockerfile.map_err(|name| {

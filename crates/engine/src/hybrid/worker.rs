@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use tokio::sync::Mutex;
 use wincimg_cluster::live::PodChange;
-use wincimg_common::diagnose::BoxError;
+use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_dockerfile::stages::WindowsSegment;
 
 use super::CacheRepository;
 use super::buildkit::BuildkitWorker;
 use super::in_daemon::{NAME, NOT_KEPT, no_place, not_loaded};
 use crate::build::{BuildContext, EngineOptions};
-use crate::docker::{Daemon, DockerBuildOptions, DockerEngine, Info, StepError, connect_windows};
-use crate::plans::PlannedImage;
+use crate::docker::{
+    Daemon, DockerBuildOptions, DockerEngine, Info, Preflight, StepError, connect_windows,
+};
+use crate::plans::{PlannedBase, PlannedImage};
 use crate::publication::{NamingOptions, Publication};
 
 /// How often steps start again because the daemon's pod was evicted.
@@ -49,6 +51,21 @@ impl Worker {
             )),
             None => Self::Docker(Box::new(DockerWorker::connect(options, builds).await?)),
         })
+    }
+
+    /// Checks that steps on an image can run there, as far as that is known.
+    pub(super) fn check_base(&self, base: &PlannedBase) -> Result<(), Problem> {
+        let Some(version) = base.os_version else {
+            return Ok(());
+        };
+        match self {
+            Self::Docker(worker) => {
+                let preflight = Preflight::new(&worker.daemon, &worker.info);
+                preflight.check_base(version, worker.options.isolation)?;
+                Ok(())
+            }
+            Self::Buildkit(worker) => worker.check_base(version),
+        }
     }
 
     /// The daemon, which keeps images itself; `BuildKit` needs a repository for them.
