@@ -393,6 +393,10 @@ impl Build {
                 "add --push, or add tags to what was built: `wincimg image tag oci:DIR TAG`",
             ));
         }
+        if self.engine == Some(Engine::Docker) && self.cache_to.is_some() {
+            let problem = "--cache-to requires the direct engine: Docker has its own cache";
+            return Err(Failure::usage(problem).hint("remove --cache-to"));
+        }
         for name in names.iter().filter(|_| self.push) {
             let Some(registry) = &name.registry else {
                 let problem = "--push requires a registry";

@@ -1,6 +1,7 @@
 //! Selection of the Docker daemon.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use wincimg_common::diagnose::Problem;
 use wincimg_engine::docker::{Endpoint, Environment};
 
@@ -10,7 +11,7 @@ use wincimg_engine::docker::{Endpoint, Environment};
 pub(super) struct DockerArgs {
     /// Docker daemon to use [default: `DOCKER_HOST`, then Docker's context, then the platform's
     /// default]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(super) docker_host: Option<String>,
 }
 

@@ -250,6 +250,10 @@ async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
     command
         .args(["--stage", "one=own/a", "--target=0"])
         .tells(2);
+    let mut command = site.command(&["build", "./own", "--engine=docker"]);
+    command
+        .args(["--cache-to", "repo.lan/cache"])
+        .fails(2, "usage", &["--cache-to"]);
 }
 
 /// Builds a Dockerfile that copies from images, with a mirror of the bases that has a login and
@@ -574,6 +578,7 @@ fn a_missing_daemon_or_address_gets_a_hint() {
     for arguments in [
         ["--docker-host=ssh://build01"],
         ["--docker-host=podman://build01"],
+        ["--docker-host="],
         ["--memory=much"],
         ["--isolation=vm"],
         ["--engine=podman"],

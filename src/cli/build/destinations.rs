@@ -59,7 +59,7 @@ pub(super) fn cached_image(text: &str) -> Result<Location, LocationError> {
     Err(LocationError::Meant {
         text: text.to_owned(),
         is: "is a cache of buildx",
-        meant: format!("type {image}"),
+        meant: format!("write {image}"),
     })
 }
 
@@ -183,7 +183,7 @@ mod tests {
         }
         let problem = cached_image("type=registry,ref=repo.lan/x:1,mode=max").unwrap_err();
         let problem = problem.to_string();
-        assert!(problem.ends_with("type repo.lan/x:1"), "{problem}");
+        assert!(problem.ends_with("write repo.lan/x:1"), "{problem}");
         assert!(cached_image("repo.lan/x:1").is_ok());
     }
 }
