@@ -80,7 +80,7 @@ pub(crate) struct BuildctlBuild<'a> {
     /// The result's name with its tag.
     pub(crate) name: &'a str,
     /// Build arguments, which anybody on this machine can read.
-    pub(crate) arguments: &'a [(&'a str, &'a str)],
+    pub(crate) arguments: &'a [(String, String)],
     pub(crate) credentials: &'a [DaemonCredential],
     /// Runs steps that the daemon has in its cache.
     pub(crate) no_cache: bool,

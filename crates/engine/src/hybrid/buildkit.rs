@@ -17,7 +17,9 @@ use crate::docker::{DockerBuildOptions, check_reachable};
 /// `BuildKit`'s daemon on Windows.
 pub(super) struct BuildkitWorker {
     client: Buildctl,
-    options: DockerBuildOptions,
+    /// The proxies among the given build arguments.
+    proxies: Vec<(String, String)>,
+    no_cache: bool,
     /// The version of Windows of its host, if it is known.
     host: Option<WindowsVersion>,
 }
@@ -59,7 +61,8 @@ impl BuildkitWorker {
         Ok(Self {
             host: platform.os_version.parse().ok(),
             client,
-            options: options.docker.clone(),
+            proxies: proxies(&options.docker)?,
+            no_cache: options.docker.no_cache,
         })
     }
 
@@ -79,22 +82,6 @@ impl BuildkitWorker {
         let problem = format!("BuildKit at {address} cannot run the base: {reason}");
         Err(Problem::new("daemon/cannot-run", problem)
             .hint("build on a host of the base's version, or with a Docker daemon"))
-    }
-
-    /// The proxies among the given build arguments.
-    fn proxies(&self) -> Result<Vec<(&str, &str)>, Problem> {
-        let proxies = self.options.proxies();
-        let proxies = proxies.map(|(name, value)| match password(value) {
-            None => Ok((name.as_str(), value.as_str())),
-            Some(_) => {
-                let problem = format!(
-                    "the proxy {name} has a password, which buildctl would show in the process list"
-                );
-                Err(Problem::request("usage", problem)
-                    .hint("configure the proxy of the daemon's machine, or remove the password"))
-            }
-        });
-        proxies.collect()
     }
 
     /// Credentials for the registries of the images.
@@ -140,16 +127,15 @@ impl BuildkitWorker {
         let repository = build.repository.ok_or_else(|| no_place(NOT_KEPT))?;
         let reference = repository.reference(build.tag)?;
         let name = format!("{}:{}", repository_of(&reference), build.tag);
-        let arguments = self.proxies()?;
         let credentials = self.credentials(build, repository, ctx).await?;
         let image = BuildctlBuild {
             dockerfile: &dockerfile,
             layers: &layers,
             count: segment.instruction_count(),
             name: &name,
-            arguments: &arguments,
+            arguments: &self.proxies,
             credentials: &credentials,
-            no_cache: self.options.no_cache,
+            no_cache: self.no_cache,
         };
         let digest = self.client.build(&image, ctx.progress.as_ref()).await?;
         // Its layers are compared by the caller.
@@ -166,4 +152,19 @@ impl BuildkitWorker {
         }
         Ok(digest)
     }
+}
+
+fn proxies(options: &DockerBuildOptions) -> Result<Vec<(String, String)>, Problem> {
+    let proxies = options.proxies();
+    let proxies = proxies.map(|(name, value)| match password(value) {
+        None => Ok((name.clone(), value.clone())),
+        Some(_) => {
+            let problem = format!(
+                "the proxy {name} has a password, which buildctl would show in the process list"
+            );
+            Err(Problem::request("usage", problem)
+                .hint("configure the proxy of the daemon's machine, or remove the password"))
+        }
+    });
+    proxies.collect()
 }
