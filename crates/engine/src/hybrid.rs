@@ -203,7 +203,7 @@ impl HybridBuild<'_> {
         let key = segment_key(ground.base.image.config().digest(), segment);
         let tag = format!("windows-{}", digits(&key));
         let (lines, is_one) = lines_of(segment);
-        let known = self.known_result(image, segment, &ground.base, &tag);
+        let known = Box::pin(self.known_result(image, segment, &ground.base, &tag));
         if let Some(known) = known.await? {
             let (verb, whose) = if is_one {
                 ("does", "its")
