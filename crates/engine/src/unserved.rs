@@ -136,8 +136,8 @@ impl TargetIndex<'_> {
     fn conflict_error(&self, host: &TargetHost, kept: WindowsVersion) -> Problem {
         let version = host.build.version;
         let problem = format!(
-            "an index has one image per Windows build: {} has the one for {kept}, and {version} \
-             requires another",
+            "an index has one image per Windows build: tag {} has the one for {kept}, and \
+             {version} requires another",
             self.tag
         );
         let command = (self.command)(host);

@@ -286,7 +286,7 @@ fn a_host_on_the_other_side_of_a_line_is_named() {
     let versions: [WindowsVersion; 2] = ["17763.973", "17763.1158"].map(|it| it.parse().unwrap());
     let nodes = [0, 1].map(|place| node(place, versions[place], ContainerRuntime::CONTAINERD));
     let images = plan(&nodes, &versions, true).unwrap();
-    let expected = "an index has one image per Windows build: 1.4 has the one for 17763.1158, and \
+    let expected = "an index has one image per Windows build: tag 1.4 has the one for 17763.1158, and \
                     17763.973 requires another";
     assert_eq!(conflict(&images).unwrap().to_string(), expected);
     let alone = publication(&images, IndexMode::Never).unwrap();
