@@ -600,6 +600,24 @@ fn the_stage_to_replace_is_the_one_that_files_are_copied_from() {
 }
 
 #[test]
+fn a_stage_that_copies_from_itself_is_told_from_one_below() {
+    let site = Site::new();
+    let copy = "COPY --from=stg a.txt /a/";
+    for (text, problem) in [
+        (format!("FROM {BASE} AS stg\n{copy}\n"), "from itself"),
+        (
+            format!("FROM {BASE} AS one\n{copy}\nFROM {BASE} AS stg\nFROM one\n"),
+            "on line 3",
+        ),
+    ] {
+        site.write("app/Dockerfile", text);
+        build(&site, &["--dry-run"])
+            .fails(2, "dockerfile/invalid", &["stg", problem])
+            .on_line(2);
+    }
+}
+
+#[test]
 fn a_base_for_linux_is_an_error_of_its_stage() {
     let registry = FakeRegistry::start();
     let platform = json!({"os": "linux", "architecture": "amd64"});

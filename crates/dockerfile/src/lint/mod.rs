@@ -81,6 +81,7 @@ pub use rule::{Fix, RULES, Rule};
 pub(crate) use secrets::{IN_HISTORY, is_secret};
 pub use shell::BaseShell;
 use stage::{Stage, StageBaseRef};
+pub(crate) use stage_names::not_above;
 use user::FileRights;
 use wincimg_common::Named;
 use wincimg_windows::compat::HostBuild;

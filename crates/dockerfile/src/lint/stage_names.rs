@@ -68,6 +68,15 @@ fn is_variable(linted: &LintFile<'_>, index: usize, from: &str) -> bool {
     is_windows && super::variables::dollar_names(from).any(is_argument)
 }
 
+/// Problem of a `COPY --from` the stage of this line, which is not above its own.
+pub(crate) fn not_above(from: &str, line: usize, is_own: bool) -> String {
+    if is_own {
+        format!("the stage {from:?} cannot copy from itself")
+    } else {
+        format!("the stage {from:?} is defined later, on line {line}")
+    }
+}
+
 /// Reports a `COPY --from` a stage that does not exist.
 pub(super) fn check_source(
     linted: &LintFile<'_>,
@@ -88,13 +97,9 @@ pub(super) fn check_source(
         return None;
     }
     let mut later = linted.stages[index..].iter();
-    if let Some(stage) = later.find(|stage| stage.name.as_deref() == Some(lower.as_str())) {
-        let at = stage.from.lines().0 + 1;
-        return report(if std::ptr::eq(stage, &raw const linted.stages[index]) {
-            format!("the stage \"{from}\" cannot copy from itself")
-        } else {
-            format!("the stage \"{from}\" is defined later, on line {at}")
-        });
+    if let Some(later) = later.position(|stage| stage.name.as_deref() == Some(lower.as_str())) {
+        let line = linted.stages[index + later].from.lines().0 + 1;
+        return report(not_above(from, line, later == 0));
     }
     if let Ok(number) = from.parse::<usize>() {
         let message = format!("no stage {from} before this one: numbers count from 0");

@@ -58,7 +58,7 @@ use wincimg_windows::quoting::Escape;
 use super::instruction::{
     CopyInstruction, InstructionKind, ParsedInstruction, RunInstruction, read_trigger,
 };
-use super::lint::{JOINED, names_linux, names_windows};
+use super::lint::{JOINED, names_linux, names_windows, not_above};
 
 /// A parsed Dockerfile with its build options.
 #[derive(Debug)]
@@ -446,9 +446,9 @@ impl Stages {
             return Ok(());
         }
         let mut later = self.all[index..].iter();
-        if let Some(later) = later.find(|stage| stage.name.eq_ignore_ascii_case(from)) {
-            let line = later.from.line;
-            return Err(format!("the stage {from:?} is defined later, on line {line}").into());
+        if let Some(later) = later.position(|stage| stage.name.eq_ignore_ascii_case(from)) {
+            let line = self.all[index + later].from.line;
+            return Err(not_above(from, line, later == 0).into());
         }
         if from.parse::<usize>().is_ok() {
             let help = match index {
