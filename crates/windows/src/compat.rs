@@ -15,7 +15,9 @@ use std::ops::RangeInclusive;
 
 pub use fix::Fix;
 pub use rule::{CompatRule, Concern, VerdictOutcome};
-pub use runtime::{ContainerRuntime, Containerd, IndexEntry, RuntimeChoice, choose, fetched};
+pub use runtime::{
+    ContainerRuntime, Containerd, IndexEntry, RuntimeChoice, architecture_name, choose, fetched,
+};
 pub use served::{ServedHosts, ServedRevisions, served_by};
 use wincimg_common::Named;
 

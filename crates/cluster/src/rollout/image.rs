@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::document::{self, Descriptor, Platform, needed_variant};
 use wincimg_oci::store::Location;
-use wincimg_windows::compat::IndexEntry;
+use wincimg_windows::compat::{IndexEntry, architecture_name};
 use wincimg_windows::version::WindowsVersion;
 
 use crate::nodes::{Node, Taint};
@@ -292,7 +292,10 @@ impl Variant {
         IndexEntry {
             os,
             architecture,
-            variant: needed_variant(&self.architecture, self.processor_variant.as_deref()),
+            variant: needed_variant(
+                architecture_name(&self.architecture),
+                self.processor_variant.as_deref(),
+            ),
             feature: features.find(|feature| *feature != "win32k"),
             os_version: self.os_version.as_deref(),
             is_missing: matches!(self.content, EntryContent::Missing),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use wincimg_windows::compat::{
     self, CompatRule, Concern, ContainerRuntime, HostBuild, Isolation, RuntimeChoice,
-    VerdictOutcome, check as judge_versions, choose,
+    VerdictOutcome, architecture_name, check as judge_versions, choose,
 };
 use wincimg_windows::version::WindowsVersion;
 
@@ -434,9 +434,11 @@ fn contradiction(host: &HostKind, variant: &Variant, isolation: Isolation) -> Op
         EntryContent::Unreadable(reason) => return Some(unreadable(reason, None, isolation)),
         EntryContent::Image { os, architecture } => {
             let is_same = |own: &str, stated: &str| own.is_empty() || own == stated;
+            let architectures =
+                [architecture, &variant.architecture].map(|it| architecture_name(it));
             let (rule, fix) = if !is_same(os, &variant.os) {
                 (Concern::NotWindows, NEW_INDEX.to_owned())
-            } else if !is_same(architecture, &variant.architecture) {
+            } else if !is_same(architectures[0], architectures[1]) {
                 // A right index would not have an image for this host either.
                 (Concern::ContradictingEntry, build_too(host))
             } else {
@@ -504,14 +506,17 @@ fn no_match(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Find
     concern(Concern::NoMatchingPlatform, reason, fix, isolation)
 }
 
+/// The other fix for an image for Linux, unless the pod has one for Windows too.
+pub(super) const OR_LINUX: &str =
+    ", or select nodes with Linux instead: nodeSelector: {kubernetes.io/os: linux}";
+
 fn not_windows(found: &str, isolation: Isolation) -> Finding {
     if found.is_empty() {
         let reason = "the image is an index without images";
         let fix = "name an image, or build this one again";
         return concern(Concern::NotWindows, reason, fix, isolation);
     }
-    let fix = "name an image for Windows, or select nodes with Linux instead: nodeSelector: \
-               {kubernetes.io/os: linux}";
+    let fix = format!("name an image for Windows{OR_LINUX}");
     let reason = format!("the image is not for Windows: found {found}");
     concern(Concern::NotWindows, reason, fix, isolation)
 }

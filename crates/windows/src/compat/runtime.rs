@@ -289,7 +289,7 @@ pub fn choose(
     runtime: ContainerRuntime,
 ) -> Vec<RuntimeChoice> {
     let build = host.version.build;
-    let of_host = of_host(entries, architecture);
+    let of_host = of_host(entries, architecture, runtime);
     match runtime {
         ContainerRuntime::Docker => vec![RuntimeChoice {
             entry: choose_as_docker(entries, &of_host, build),
@@ -314,7 +314,7 @@ pub fn fetched(
     let chosen = choose(entries, host, architecture, runtime).into_iter();
     let mut fetched: BTreeSet<usize> = chosen.filter_map(|choice| choice.entry).collect();
     if let ContainerRuntime::Containerd(version) = runtime {
-        let of_host = of_host(entries, architecture);
+        let of_host = of_host(entries, architecture, runtime);
         let all = version.possible().filter(|(_, alike)| alike.fetches_all());
         fetched.extend(
             all.flat_map(|(_, alike)| alike.matching(entries, &of_host, host.version.build)),
@@ -323,10 +323,33 @@ pub fn fetched(
     fetched
 }
 
+/// The architecture that containerd reads in an index, in any case. Docker knows no aliases.
+pub fn architecture_name(text: &str) -> &str {
+    const ALIASES: [(&str, &str); 5] = [
+        ("amd64", "amd64"),
+        ("x86_64", "amd64"),
+        ("x86-64", "amd64"),
+        ("arm64", "arm64"),
+        ("aarch64", "arm64"),
+    ];
+    let mut aliases = ALIASES.iter();
+    let known = aliases.find(|(alias, _)| alias.eq_ignore_ascii_case(text));
+    known.map_or(text, |(_, name)| *name)
+}
+
 /// The entries for Windows on an architecture.
-fn of_host(entries: &[IndexEntry<'_>], architecture: &str) -> Vec<usize> {
+fn of_host(
+    entries: &[IndexEntry<'_>],
+    architecture: &str,
+    runtime: ContainerRuntime,
+) -> Vec<usize> {
     let of_host = (0..entries.len()).filter(|&index| {
-        entries[index].os == "windows" && entries[index].architecture == architecture
+        let stated = entries[index].architecture;
+        let stated = match runtime {
+            ContainerRuntime::Docker => stated,
+            ContainerRuntime::Containerd(_) => architecture_name(stated),
+        };
+        entries[index].os == "windows" && stated == architecture
     });
     of_host.collect()
 }
@@ -617,6 +640,28 @@ mod tests {
         };
         assert_eq!(chosen("amd64", ContainerRuntime::CONTAINERD), None);
         assert_eq!(chosen("arm64", ContainerRuntime::Docker), Some(1));
+    }
+
+    #[test]
+    fn containerd_alone_knows_aliases_of_architectures() {
+        for (alias, architecture) in [
+            ("x86_64", "amd64"),
+            ("x86-64", "amd64"),
+            ("AMD64", "amd64"),
+            ("aarch64", "arm64"),
+        ] {
+            let entries = [IndexEntry {
+                architecture: alias,
+                ..windows("10.0.20348.1")
+            }];
+            for (runtime, expected) in [
+                (ContainerRuntime::CONTAINERD, Some(0)),
+                (ContainerRuntime::Docker, None),
+            ] {
+                let choices = choose(&entries, host("20348.1"), architecture, runtime);
+                assert_eq!(choices[0].entry, expected, "{alias} on {runtime:?}");
+            }
+        }
     }
 
     #[test]

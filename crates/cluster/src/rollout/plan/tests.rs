@@ -16,7 +16,7 @@ use wincimg_windows::compat::{ContainerRuntime, HostBuild, Isolation};
 use super::*;
 use crate::nodes::{Node, NodeList, Taint};
 use crate::rollout::fix::MOST_ACTIONS;
-use crate::rollout::{CommandFlags, ImageContent, StartStatus, Variant};
+use crate::rollout::{CommandFlags, EntryContent, ImageContent, StartStatus, Variant};
 use crate::workloads::WorkloadList;
 
 fn version(text: &str) -> WindowsVersion {
@@ -261,6 +261,14 @@ fn an_image_whose_entry_containerd_refuses_is_built_for_it() {
         os_features: ["win32k", "gpu"].map(str::to_owned).to_vec(),
         ..single("20348.2402")
     };
+    let alias = Variant {
+        architecture: "x86_64".to_owned(),
+        content: EntryContent::Image {
+            os: "windows".to_owned(),
+            architecture: "amd64".to_owned(),
+        },
+        ..single("20348.2402")
+    };
     let (docker, old, new) = (
         "docker://20.10.9", "containerd://2.2.0", "containerd://2.3.0",
     );
@@ -270,6 +278,7 @@ fn an_image_whose_entry_containerd_refuses_is_built_for_it() {
         (new, &features, 1, ": its entry requires the feature gpu"),
         (old, &features, 0, ""),
         (docker, &features, 0, ""),
+        (old, &alias, 0, ""),
     ] {
         let mut request = request(&["20348.2402"], &[]);
         request.nodes.windows[0].runtime = ContainerRuntime::from_node(runtime);
