@@ -14,7 +14,7 @@ use super::image::Image;
 use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction, to_a_build};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
-use super::verdict::own_variant;
+use super::verdict::{OR_LINUX, own_variant};
 use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
 
 /// Maximum of actions that a finding lists; with more, it refers to the plan.
@@ -137,7 +137,9 @@ impl<'a> FixResolver<'a> {
                 let groups = placement.selection.groups.iter().zip(&placed.findings);
                 let advised = groups.map(|(group, finding)| {
                     // For a third-party image the command changes this workload.
-                    let own = self.rollout.of_others[placed.image].then_some(index);
+                    let is_of_one = self.rollout.of_others[placed.image]
+                        || self.is_beside_windows(finding, placement);
+                    let own = is_of_one.then_some(index);
                     let minimal = Rc::clone(&minimal_fix);
                     let key = (Rc::as_ptr(finding), placed.image, minimal, own);
                     let advised = known.entry(key).or_insert_with(|| {
@@ -244,6 +246,17 @@ impl<'a> FixResolver<'a> {
         outcomes.collect()
     }
 
+    /// Returns true for an image for another system in a pod that has one for Windows alone.
+    fn is_beside_windows(&self, finding: &Finding, placement: &Placement) -> bool {
+        let mut images = placement.images.iter();
+        finding.rule == Concern::NotWindows.name()
+            && placement.workload.is_some()
+            && images.any(|placed| {
+                let image = &self.rollout.images[placed.image];
+                image.is_for("windows") && !image.is_for("linux")
+            })
+    }
+
     fn better(&self, finding: &Shared, about: &FindingContext<'_>, minimal_fix: &Fix) -> Shared {
         let is_pinned = about
             .placement
@@ -254,6 +267,13 @@ impl<'a> FixResolver<'a> {
         let is_of_others = !is_pinned && !is_refused && self.rollout.of_others[about.place];
         if is_of_others && finding.fix.as_deref() == Some(NEW_INDEX) {
             return Rc::new(self.without_index(finding, about));
+        }
+        if !is_pinned && self.is_beside_windows(finding, about.placement) {
+            let fix = finding.fix.as_ref().map(|fix| fix.replace(OR_LINUX, ""));
+            return Rc::new(Finding {
+                fix,
+                ..Finding::clone(finding)
+            });
         }
         let nothing = Fix::default();
         let minimal_fix = match finding.outcome {

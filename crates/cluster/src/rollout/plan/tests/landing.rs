@@ -140,6 +140,23 @@ fn a_workload_for_linux_that_only_windows_nodes_take_starts_nowhere() {
 }
 
 #[test]
+fn an_image_for_linux_beside_one_for_windows_alone_is_not_moved_to_linux() {
+    let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
+    request.images[1].content = ImageContent::Single(linux());
+    let init = ", initContainers: [{image: repo.example/i1:1}]";
+    for (image, init, has_other) in [("i0", init, false), ("i1", "", true)] {
+        let fields = format!("{init}, nodeSelector: {{kubernetes.io/os: windows}}");
+        set_workload(&mut request, "Deployment", image, &fields);
+        let (rollout, _) = advise(&request);
+        let mut findings = rollout.checks().map(|check| check.finding);
+        let finding = findings.find(|finding| finding.rule == "not-windows");
+        let fix = finding.and_then(|finding| finding.fix.as_deref()).unwrap();
+        assert!(fix.starts_with("name an image for Windows"), "{fix}");
+        assert_eq!(fix.contains("kubernetes.io/os: linux"), has_other, "{fix}");
+    }
+}
+
+#[test]
 fn a_pod_with_the_os_linux_needs_a_selector_too() {
     let mut request = one_node_of_each_system();
     // Its image is not asked for.
