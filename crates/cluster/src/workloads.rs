@@ -15,7 +15,7 @@ use wincimg_common::diagnose::{Diagnose, Excerpt, Problem};
 
 use self::api_object::{
     Metadata, RuntimeClassObject, api_version_of, group_of, is_inactive, keda_says,
-    name_or_pattern, read_template, template_pointer, templates_of,
+    name_or_pattern, read_template, template_pointer, templates_of, wrong_type,
 };
 use super::constraints::of_namespace;
 use super::controller::Controller;
@@ -192,6 +192,12 @@ fn unreadable(problem: String) -> Problem {
     )
 }
 
+/// A problem of the object that begins on a line of a text.
+fn unreadable_at(text: &str, line: usize, problem: &str) -> Problem {
+    let excerpt = Excerpt::at_place(text, line, 1);
+    unreadable(format!("line {line}: {problem}")).excerpt(Some(excerpt))
+}
+
 /// Maximum depth of nested lists.
 const MOST_NESTED: usize = 4;
 
@@ -252,11 +258,10 @@ impl WorkloadList {
         depth: usize,
     ) -> Result<(), WorkloadsError> {
         let (line, json) = (document.line, document.json);
-        let wrong = |problem: String| unreadable(format!("line {line}: {problem}"));
+        let wrong = |problem: String| unreadable_at(text, line, &problem);
         let no_object = |found: &str| {
             let problem = format!("expected a Kubernetes object with a kind, found {found}");
-            let excerpt = Excerpt::at_place(text, line, 1);
-            WorkloadsError::NoObject(wrong(problem).excerpt(Some(excerpt)))
+            WorkloadsError::NoObject(wrong(problem))
         };
         match json.as_bytes() {
             b"null" => return Ok(()),
@@ -300,7 +305,7 @@ impl WorkloadList {
         }
         let file = file.to_owned();
         let object = object(&json).map_err(wrong)?;
-        self.add_located(&kind, object, &SourceLocation { file, line })
+        self.add_located(&kind, object, &SourceLocation { file, line }, text)
     }
 
     /// Adds an object of a file, also if it only may create pods.
@@ -309,8 +314,9 @@ impl WorkloadList {
         kind: &str,
         object: Value,
         origin: &SourceLocation,
+        text: &str,
     ) -> Result<(), WorkloadsError> {
-        let wrong = |problem: String| unreadable(format!("line {}: {problem}", origin.line));
+        let wrong = |problem: String| unreadable_at(text, origin.line, &problem);
         let group = group_of(api_version_of(&object));
         let answer = object.get("message").and_then(Value::as_str);
         if let Some(answer) = answer.filter(|_| kind == "Status" && group.is_empty()) {
@@ -393,6 +399,9 @@ impl WorkloadList {
             .unwrap_or_default();
         let uid = metadata.uid.take();
         let namespace = Some(metadata.namespace.clone()).filter(|own| !own.is_empty());
+        if let Some(problem) = wrong_type(kind, &object) {
+            return Err(format!("{kind} {name}: {problem}"));
+        }
         let is_inactive = is_inactive(kind, &object);
         let has_manual_selector =
             object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));

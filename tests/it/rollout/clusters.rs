@@ -97,7 +97,8 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
         .args(["--nodes", &nodes, "--workloads", "-"])
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}\n")
         .fails(2, "cluster/workloads", &["stdin: line 1: "])
-        .names(&["Pod p", "spec.containers[0].image"]);
+        .names(&["Pod p", "spec.containers[0].image"])
+        .on_line(1);
     wincimg()
         .args(["--nodes", &nodes, "--workloads", "/nowhere.yaml"])
         .fails(3, "file/io", &["/nowhere.yaml"]);

@@ -64,6 +64,11 @@ pub(super) fn template_pointer(kind: &str) -> &'static str {
     }
 }
 
+/// Returns true for a Kubernetes kind. Other API groups have their own `Job`, with other fields.
+fn is_maker(kind: &str, api_version: &str) -> bool {
+    MAKERS.contains(&kind) && (api_version.is_empty() || is_of_kubernetes(api_version))
+}
+
 /// The pods or pod templates of an object; the error is of a Kubernetes kind's.
 pub(super) fn templates_of(
     kind: &str,
@@ -72,8 +77,7 @@ pub(super) fn templates_of(
     let template = object.pointer(template_pointer(kind));
     let api_version = api_version_of(object);
     let is_known = is_of_kubernetes(api_version);
-    // Other API groups have their own `Job`, with other fields.
-    if MAKERS.contains(&kind) && (api_version.is_empty() || is_known) {
+    if is_maker(kind, api_version) {
         let template = template.unwrap_or(&Value::Null);
         let template = serde_path_to_error::deserialize::<_, Option<PodObject>>(template)?;
         return Ok(vec![template.unwrap_or_default().into()]);
@@ -94,6 +98,27 @@ pub(super) fn templates_of(
     Ok(in_subsets(templates, kind, object))
 }
 
+/// Fields of `spec` that [`is_inactive`] reads, of which the API server refuses other types.
+const ACTIVITY: [(&str, &str, fn(&Value) -> bool); 4] = [
+    ("replicas", "a number", Value::is_number),
+    ("suspend", "a boolean", Value::is_boolean),
+    ("parallelism", "a number", Value::is_number),
+    ("completions", "a number", Value::is_number),
+];
+
+/// Problem of such a field of a Kubernetes kind.
+pub(super) fn wrong_type(kind: &str, object: &Value) -> Option<String> {
+    let spec = object.get("spec");
+    let spec = spec.filter(|_| is_maker(kind, api_version_of(object)))?;
+    ACTIVITY.iter().find_map(|(name, expected, is_right)| {
+        let value = spec.get(name)?;
+        // A placeholder such as `${REPLICAS}` is not replaced yet.
+        let is_open = value.as_str().is_some_and(|text| text.contains(['$', '{']));
+        let is_wrong = !value.is_null() && !is_right(value) && !is_open;
+        is_wrong.then(|| format!("spec.{name}: invalid type: {value}, expected {expected}"))
+    })
+}
+
 /// Returns true if an object runs no pods: scaled to zero, suspended, paused, or completed.
 pub(super) fn is_inactive(kind: &str, object: &Value) -> bool {
     let at = |pointer: &str| object.pointer(pointer);
@@ -111,6 +136,7 @@ pub(super) fn is_inactive(kind: &str, object: &Value) -> bool {
         }
         "Job" => {
             is_zero("/spec/parallelism")
+                || is_zero("/spec/completions")
                 || at("/status/completionTime").is_some_and(Value::is_string)
                 || conditions().is_some_and(|all| all.iter().any(has_ended))
         }

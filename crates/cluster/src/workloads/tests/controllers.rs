@@ -17,6 +17,17 @@ fn every_kind_with_a_pod_template_counts_even_one_that_kubernetes_does_not_have(
 }
 
 #[test]
+fn a_job_that_is_to_complete_no_pod_is_inactive() {
+    for (completions, inactive) in [("0", 1), ("1", 0), ("null", 0)] {
+        let text = format!(
+            "kind: Job\nmetadata: {{name: j}}\nspec: {{completions: {completions}, template: {{spec: \
+             {{containers: [{{image: j}}]}}}}}}\n"
+        );
+        assert_eq!(listed(&text).remove_inactive(), inactive, "{text}");
+    }
+}
+
+#[test]
 fn what_another_workload_made_is_left_out() {
     let owner = "{kind: Job, name: nightly, controller: true}";
     let job = "kind: Job\nmetadata: {name: nightly}\nspec: {template: {spec: {containers: [{image: j}]}}}\n";

@@ -392,6 +392,25 @@ fn a_field_of_the_wrong_type_is_named_with_its_path() {
         "line 1: CronJob c: spec.jobTemplate.spec.template.spec.containers[0].image: invalid type: \
          map, expected a string"
     );
+    for (kind, field, expected) in [
+        ("Deployment", "replicas: '0'", "a number"),
+        ("StatefulSet", "replicas: [1]", "a number"),
+        ("CronJob", "suspend: 'true'", "a boolean"),
+        ("Job", "completions: two", "a number"),
+    ] {
+        let text = format!("kind: {kind}\nmetadata: {{name: a}}\nspec: {{{field}}}\n");
+        let message = message(&text);
+        let (name, _) = field.split_once(':').unwrap();
+        let start = format!("line 1: {kind} a: spec.{name}: invalid type: ");
+        assert!(message.starts_with(&start), "{message}");
+        assert!(message.ends_with(expected), "{message}");
+    }
+    // That of a custom resource may have any type.
+    let custom = "apiVersion: a.b/v1\nkind: Deployment\nspec: {replicas: '0', template: {spec: \
+                  {containers: [{image: a}]}}}\n";
+    assert_eq!(read(custom).len(), 1);
+    let placeholder = "kind: Deployment\nmetadata: {name: a}\nspec: {replicas: '${COUNT}'}\n";
+    assert_eq!(read(placeholder).len(), 1);
 }
 
 #[test]
