@@ -320,21 +320,10 @@ impl ResolvedFacts {
 
     /// Problems of the hives that a plan requires.
     pub fn problems_of(&self, needs: &BaseRequirements) -> impl Iterator<Item = &BaseProblem> {
-        let hives: Vec<BaseHive> = needs
-            .hives
-            .iter()
-            .map(|&root| BaseHive::from_root(root))
-            .collect();
-        let is_about = move |place: &str| {
-            hives.iter().any(|hive| {
-                let below = place.strip_prefix(hive.short_name());
-                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
-                    || hive.base_files().contains(&place)
-                    || hive.delta_file() == place
-            })
-        };
+        let hives = needs.hives.iter().map(|&root| BaseHive::from_root(root));
+        let hives: Vec<BaseHive> = hives.collect();
         let problems = self.facts.problems().iter();
-        problems.filter(move |problem| is_about(&problem.place))
+        problems.filter(move |problem| hives.iter().any(|&hive| problem.is_of(hive)))
     }
 
     /// Reads all facts of a file of the cache, which removes the file if it is damaged, so that it

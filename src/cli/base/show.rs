@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_common::untrusted::Untrusted;
-use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath, BaseProblem};
+use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath};
 use wincimg_inspect::contents::sddl;
 use wincimg_inspect::facts_provider::ResolvedFacts;
 use wincimg_oci::document::Image;
@@ -154,18 +154,16 @@ impl Show {
     }
 
     fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
+        let problems = facts.problems().iter();
+        let problems = problems.filter(|problem| problem.is_of(path.hive));
+        let problems: Vec<String> = problems.map(ToString::to_string).collect();
         let key = match facts.key_at(path)? {
             Answered::Present(key) => key,
             Answered::Absent => return Err(no_key(facts, path).map_err(Failure::operation)?),
             Answered::Unknown => {
-                let hive = path.hive;
-                let is_its = |problem: &&BaseProblem| {
-                    let names = hive.base_files();
-                    names.contains(&&*problem.place) || problem.place == hive.delta_file()
-                };
-                let why = facts.problems().iter().find(is_its);
+                let why = problems.first();
                 let why = why.map_or_else(String::new, |it| format!(": {it}"));
-                let problem = format!("{} of the base is unknown{why}", hive.short_name());
+                let problem = format!("{} of the base is unknown{why}", path.hive.short_name());
                 return Err(Failure::operation(problem));
             }
         };
@@ -184,6 +182,7 @@ impl Show {
                 "link": link,
                 "values": values.collect::<Vec<_>>(),
                 "subkeys": names,
+                "problems": problems,
             })
         };
         self.format.print(answer, |out| {
@@ -196,7 +195,8 @@ impl Show {
                 let (name, data) = (value_name(name), shortened(data));
                 rows.row("value", format_args!("{name} = {data}"))?;
             }
-            rows.each("subkey", &names)
+            rows.each("subkey", &names)?;
+            rows.each("problem", &problems)
         })
     }
 

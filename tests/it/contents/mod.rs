@@ -337,6 +337,12 @@ fn a_hive_that_was_not_closed_is_noted_where_its_keys_are_shown() {
         let printed = printed(shown);
         assert!(is_noted.eval(&printed), "{shown:?}: {printed}");
     }
+    for (place, noted) in [("oci:open", 1), ("oci:closed", 0)] {
+        let key = r"HKLM\SYSTEM\ControlSet001";
+        let mut show = images.command(&["base", "show", place, "--registry", key]);
+        let shown = show.env("XDG_CACHE_HOME", images.folder.path()).prints();
+        assert_eq!(shown.matches("not closed").count(), noted, "{shown}");
+    }
     for other in [
         &["ls", "oci:open"][..],
         &["ls", "oci:open", r"HKLM\SOFTWARE"],

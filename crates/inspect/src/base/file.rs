@@ -75,6 +75,17 @@ pub struct BaseProblem {
     pub problem: String,
 }
 
+impl BaseProblem {
+    /// Returns true if it is of a hive.
+    pub fn is_of(&self, hive: BaseHive) -> bool {
+        let place = self.place.as_str();
+        let below = place.strip_prefix(hive.short_name());
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+            || hive.base_files().contains(&place)
+            || hive.delta_file() == place
+    }
+}
+
 impl fmt::Display for BaseProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
