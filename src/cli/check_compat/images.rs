@@ -141,16 +141,20 @@ impl IndexEntry {
     }
 }
 
-/// Parses a result, a list of results, or only the list of images of one.
+/// Parses results, lists of results, or only the images of one, one after the other.
 fn read_images(text: &str) -> Result<Vec<File>, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let is_result = |item: &Value| item.get("images").is_some();
-    match value {
-        Value::Array(items) if items.iter().any(is_result) => {
-            items.into_iter().map(read_result).collect()
-        }
-        value => Ok(vec![read_result(value)?]),
+    let values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let values: Result<Vec<Value>, _> = values.collect();
+    let values = values.map_err(|error| error.to_string())?;
+    if values.is_empty() {
+        return Err("it is empty".to_owned());
     }
+    let is_result = |item: &Value| item.get("images").is_some();
+    let results = values.into_iter().flat_map(|value| match value {
+        Value::Array(items) if items.iter().any(is_result) => items,
+        value => vec![value],
+    });
+    results.map(read_result).collect()
 }
 
 fn read_result(value: Value) -> Result<File, String> {
@@ -162,6 +166,9 @@ fn read_result(value: Value) -> Result<File, String> {
         Value::Object(ref keys) => match keys.get("images") {
             Some(Value::Array(_)) => serde_path_to_error::deserialize(value),
             Some(_) => return Err("expected a list of images under \"images\"".to_owned()),
+            None if keys.contains_key("reference") && keys.contains_key("os_version") => {
+                return read_result(Value::Array(vec![value]));
+            }
             None => return Err("missing list \"images\"".to_owned()),
         },
         _ => {
@@ -425,17 +432,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_a_list_or_an_object_with_one() {
+    fn images_are_in_lists_objects_with_one_or_alone() {
         let image = r#"{"reference": "repo.example/web:1", "os_version": "10.0.20348.1"}"#;
-        for text in [format!("[{image}]"), format!("{{\"images\": [{image}]}}")] {
-            assert_eq!(read_images(&text).unwrap()[0].images.len(), 1, "{text}");
+        let result = format!("{{\"images\": [{image}]}}");
+        for text in [image, &format!("[{image}]"), &result] {
+            assert_eq!(read_images(text).unwrap()[0].images.len(), 1, "{text}");
         }
-        let results = format!("[{{\"images\": [{image}]}}, {{\"images\": [{image}]}}]");
-        assert_eq!(read_images(&results).unwrap().len(), 2);
+        for results in [
+            format!("[{result}, {result}]"),
+            format!("{result}\n{result}"),
+            format!("{image}{image}\n"),
+        ] {
+            assert_eq!(read_images(&results).unwrap().len(), 2, "{results}");
+        }
         for (text, named) in [
             (r#"{"images": {"web": 1}}"#, "list of images"),
             (r#"{"reference": "web"}"#, "list \"images\""),
             ("7", "list of images"),
+            (" \n", "empty"),
             (r#"[{"os_version": 5}]"#, "[0].os_version"),
             (r#"{"images": [{"os": true}]}"#, "images[0].os"),
             (
