@@ -448,7 +448,11 @@ fn lost_setting(
         return Some(step.finding_at(at, message).warning());
     }
     let last = commands.last().filter(|it| starts_service(it))?;
-    let lines = stage.until(step).len();
+    let is_start = |it: &&LintCommand| starts_service(it) && it.program() != "restart-service";
+    let is_only = commands.iter().all(is_start);
+    // The name of the service is no sign of its start type, but that of IIS.
+    let is_named = is_only && !step.lower_text().contains("w3svc");
+    let lines = stage.until(step).len() - usize::from(is_named);
     let [starts, installs] = stage
         .service_signs()
         .map(|first| first.is_some_and(|first| first < lines));
@@ -460,11 +464,9 @@ fn lost_setting(
             ENTRYPOINT, or set its start type";
         return Some(step.finding_at(last.start(), message).warning());
     }
-    let is_start = |it: &&LintCommand| starts_service(it) && it.program() != "restart-service";
     let message = "a service ends with the RUN that starts it: in containers it runs only if it is set \
         to start with Windows, or CMD starts it";
     let found = step.finding_at(last.start(), message);
-    let is_only = commands.iter().all(is_start);
     is_only.then(|| found.severity(Severity::Note))
 }
 

@@ -407,7 +407,18 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
                 the command: omit them";
             return Some(step.finding_at(word.start(), message).warning());
         }
-        if command.grammar != Grammar::Cmd || is_escaped || reads_single_quotes(command.program()) {
+        if command.grammar != Grammar::Cmd || is_escaped {
+            return None;
+        }
+        if let Some(file) = quoted_redirection(command) {
+            let message = format!(
+                "in cmd a single quote is an ordinary character, and the > within them writes the \
+                 file {}: write ^>",
+                file.value
+            );
+            return Some(step.finding_at(file.start(), message));
+        }
+        if reads_single_quotes(command.program()) {
             return None;
         }
         if let Some((word, message)) = quoted_word(command) {
@@ -478,6 +489,26 @@ fn quoted_line_of_batch_file<'a>(
         && command.words.last()?.value.ends_with('\'');
     let is_written = command.program() == "echo" && command.files.iter().any(is_batch);
     (command.grammar == Grammar::Cmd && is_quoted && is_written).then_some(first)
+}
+
+/// The file of a redirection within words in single quotes, as in `echo 'a > b'`.
+fn quoted_redirection(command: &LintCommand) -> Option<&Word> {
+    let is_edge = |word: &Word| !word.is_quoted && word.value.matches('\'').count() == 1;
+    let has_quote = |word: &&Word| word.value.contains('\'');
+    let mut words = command.arguments().iter();
+    let open = words.find(has_quote)?;
+    let behind = words.chain(&command.files);
+    let behind = behind.filter(|word| has_quote(word) && word.start() > open.start());
+    let close = behind.min_by_key(|word| word.start())?;
+    let is_text = is_edge(open)
+        && is_edge(close)
+        && open.value.starts_with('\'')
+        && close.value.ends_with('\'');
+    let inside = open.start()..=close.start();
+    let mut files = command.files.iter();
+    let file = files.find(|file| inside.contains(&file.start()))?;
+    let is_read = command.has_input || matches!(command.program(), "for" | "if" | "rem");
+    (is_text && !is_read).then_some(file)
 }
 
 /// First word of a script of PowerShell in single quotes that an operator of cmd cuts.

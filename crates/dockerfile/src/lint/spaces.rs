@@ -14,6 +14,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         program_files(step, command)
             .map(|word| (word, path_message(step, command, word)))
             .or_else(|| extra_word_of_reg(command))
+            .or_else(|| extra_word_of_site(command))
             .or_else(|| joined_argument(step, command))
     })?;
     Some(step.finding_at(word.start(), message))
@@ -133,6 +134,31 @@ fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
         }
     }
     None
+}
+
+/// The second word of `Default Web Site`, where no quotes make it one argument of `appcmd`.
+fn extra_word_of_site(command: &LintCommand) -> Option<(&Word, String)> {
+    if command.program() != "appcmd" {
+        return None;
+    }
+    let is_site = |words: &&[Word]| {
+        let [first, web, site] = [0, 1, 2].map(|place| words[place].value.to_ascii_lowercase());
+        words.iter().all(|word| !word.is_quoted)
+            && (first == "default" || first.ends_with(":default"))
+            && web == "web"
+            && (site == "site" || site.starts_with("site/"))
+    };
+    let words = command.words.windows(3).find(is_site)?;
+    let quotes = if command.grammar.is_powershell() {
+        "single"
+    } else {
+        "double"
+    };
+    let message = format!(
+        "appcmd takes {} for a further argument and fails: put Default Web Site in {quotes} quotes",
+        words[1].value
+    );
+    Some((&words[1], message))
 }
 
 /// A path with a space among the arguments that `Start-Process` joins with spaces.

@@ -145,6 +145,58 @@ fn a_service_ends_with_its_run() {
         "RUN C:\\a.exe -k install\nRUN powershell Restart-Service a",
     ];
     silent(PINNED, rule, &right);
+    // The sign is not its name.
+    for service in ["MSSQLSERVER", "a"] {
+        only(PINNED, rule, &format!("{SHELL}RUN Start-Service {service}"));
+    }
+    silent(PINNED, rule, &["RUN net start w3svc"]);
+}
+
+#[test]
+fn the_default_site_of_iis_requires_quotes() {
+    let rule = "unquoted-spaces";
+    let iis = "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n";
+    let shells = [
+        r"RUN %windir%\system32\inetsrv\appcmd".to_owned(),
+        format!("{SHELL}RUN & C:/Windows/System32/inetsrv/appcmd.exe"),
+    ];
+    for appcmd in &shells {
+        for arguments in [
+            "set site /site.name:Default Web Site /serverAutoStart:true",
+            "set config Default Web Site /section:directoryBrowse /enabled:true",
+            "set app Default Web Site/ /enabledProtocols:http",
+            "delete site default web site",
+        ] {
+            only(iis, rule, &format!("{appcmd} {arguments}"));
+        }
+        for arguments in [
+            r#"set site /site.name:\"Default Web Site\" /serverAutoStart:true"#,
+            "add site /name:Default /id:2",
+        ] {
+            silent(iis, rule, &[&format!("{appcmd} {arguments}")]);
+        }
+    }
+    let [cmd, powershell] = &shells;
+    let right = [
+        format!("{cmd} delete site \"Default Web Site\""),
+        format!("{powershell} delete site 'Default Web Site'"),
+    ];
+    silent(iis, rule, &right.each_ref().map(String::as_str));
+}
+
+#[test]
+fn cmd_redirects_within_single_quotes() {
+    let rule = "single-quotes-under-cmd";
+    let found = only(PINNED, rule, r"RUN echo 'a > b' > C:\x.txt");
+    assert!(found.message.contains("file b': "), "{}", found.message);
+    only(PINNED, rule, "RUN echo 'a > b c'");
+    let right = [
+        r"RUN echo 'a ^> b' > C:\x.txt",
+        r"RUN echo 'a b' > C:\x.txt",
+        r"RUN echo it's > C:\x.txt",
+        r#"RUN echo "'a > b'" > C:\x.txt"#,
+    ];
+    silent(PINNED, rule, &right);
 }
 
 #[test]
