@@ -339,6 +339,9 @@ impl WorkloadList {
         if matches!(kind, "Namespace" | "Project") {
             self.node_selectors.extend(of_namespace(&object));
         }
+        if let Some(problem) = wrong_type(kind, &object) {
+            return Err(wrong(format!("{kind} {}: {problem}", id.name)).into());
+        }
         let is_inactive = is_inactive(kind, &object);
         if let Some(other) = referenced(&object, &id, is_inactive) {
             self.references.push((id.clone(), other, is_inactive));
@@ -399,9 +402,6 @@ impl WorkloadList {
             .unwrap_or_default();
         let uid = metadata.uid.take();
         let namespace = Some(metadata.namespace.clone()).filter(|own| !own.is_empty());
-        if let Some(problem) = wrong_type(kind, &object) {
-            return Err(format!("{kind} {name}: {problem}"));
-        }
         let is_inactive = is_inactive(kind, &object);
         let has_manual_selector =
             object.pointer("/spec/manualSelector") == Some(&Value::Bool(true));
