@@ -34,7 +34,7 @@ const MOST_EMPTY_PAGES: usize = 100;
 /// Maximum number of other repositories to query.
 const MOST_NEIGHBOURS: usize = 100;
 /// Listing repositories can take minutes on registries with object storage.
-const NEIGHBOURS_PATIENCE: Duration = Duration::from_secs(5);
+const NEIGHBOURS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A repository of a registry. Clones are cheap and share everything.
 #[derive(Clone)]
@@ -268,7 +268,7 @@ impl Repository {
         if !self.host.takes.get().mounts {
             return Vec::new();
         }
-        let names = self.neighbours(MOST_NEIGHBOURS, NEIGHBOURS_PATIENCE).await;
+        let names = self.neighbours(MOST_NEIGHBOURS, NEIGHBOURS_TIMEOUT).await;
         names
             .unwrap_or_default()
             .iter()

@@ -16,7 +16,7 @@ use super::request::Request;
 use crate::document::Digest;
 
 /// Maximum additional time for a hint.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Names requested; those of a larger registry are incomplete.
 const MOST_NAMES: usize = 1000;
 const LIMIT: u64 = 1024 * 1024;
@@ -69,17 +69,17 @@ impl Repository {
 
     /// Returns the repository of this host with the most similar name.
     pub async fn similar_repository(&self) -> Option<String> {
-        let names = self.neighbours(MOST_NAMES, PATIENCE).await?;
+        let names = self.neighbours(MOST_NAMES, TIMEOUT).await?;
         let name = most_similar(self.name(), &names).filter(|name| name != self.name())?;
         Some(format!("{}/{name}", self.host()))
     }
 
     /// Returns the first repositories of this host, unless that takes too long.
-    pub(super) async fn neighbours(&self, most: usize, patience: Duration) -> Option<Vec<String>> {
+    pub(super) async fn neighbours(&self, most: usize, timeout: Duration) -> Option<Vec<String>> {
         let what = format!("list the repositories of {}", self.host());
         let path = format!("_catalog?n={most}");
         let request = Request::new(&self.host, "", Method::GET, path, what);
-        let catalog: Catalog = self.ask_once(&request, patience).await.ok()?;
+        let catalog: Catalog = self.fetch_json_once(&request, timeout).await.ok()?;
         Some(catalog.repositories?.into_iter().flatten().collect())
     }
 
@@ -88,18 +88,18 @@ impl Repository {
         let what = format!("list the tags of {self}");
         let path = format!("tags/list?n={MOST_NAMES}");
         let request = self.request(Method::GET, &path, what);
-        let list: TagPage = self.ask_once(&request, PATIENCE).await?;
+        let list: TagPage = self.fetch_json_once(&request, TIMEOUT).await?;
         Ok(list.tags.unwrap_or_default().tags)
     }
 
     /// Sends a request without retries.
-    async fn ask_once<T: DeserializeOwned>(
+    async fn fetch_json_once<T: DeserializeOwned>(
         &self,
         request: &Request<'_>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<T, Option<RegistryError>> {
         let answer = self.inner().fetch_once(request, LIMIT);
-        let answer = tokio::time::timeout(patience, answer).await;
+        let answer = tokio::time::timeout(timeout, answer).await;
         let (_, _, body) = answer.map_err(|_| None)?.map_err(Some)?;
         serde_json::from_slice(&body).map_err(|_| None)
     }
