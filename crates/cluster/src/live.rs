@@ -50,8 +50,8 @@ const MAX_LIST_BYTES: usize = 1 << 30;
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 2000;
 
-/// Timeout of one page.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Timeout of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Retries of a list whose continue token expired.
 const RESTARTS: usize = 3;
@@ -235,7 +235,7 @@ impl Cluster {
         let (mut items, mut size) = (Vec::new(), 0);
         for _ in 0..MAX_PAGES {
             let body = self.page(path, &parameters);
-            let body = self.within(PATIENCE, &what, body).await?;
+            let body = self.within(REQUEST_TIMEOUT, &what, body).await?;
             size += body.len();
             if size > MAX_LIST_BYTES {
                 break;

@@ -11,17 +11,17 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::{is_loopback, lock};
 
 use super::exec::PodStream;
-use super::{Cluster, ClusterContext, LiveError, PATIENCE};
+use super::{Cluster, ClusterContext, LiveError, REQUEST_TIMEOUT};
 use crate::builder::BuilderName;
 
 /// Joins its streams to the daemon of `DOCKER_HOST`, for Docker's `ssh://` too.
-const DIAL: [&str; 3] = ["docker", "system", "dial-stdio"];
+const DIAL_COMMAND: [&str; 3] = ["docker", "system", "dial-stdio"];
 
 /// Interval of looks at a pod that is to become ready.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Time for the pod of an evicted one.
-const SUCCESSION: Duration = Duration::from_mins(5);
+const SUCCESSOR_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Error of a pod that does not run, or not yet; `problem` is what the cluster says about it.
 fn not_ready(namespace: &str, pod: &str, problem: &str) -> Problem {
@@ -127,7 +127,9 @@ impl BuilderConnection {
 
     /// Connects to the daemon.
     pub async fn dial(&self) -> Result<PodStream, Problem> {
-        let dialled = self.cluster.exec(&self.builder.namespace, &self.pod, &DIAL);
+        let dialled = self
+            .cluster
+            .exec(&self.builder.namespace, &self.pod, &DIAL_COMMAND);
         let dialled = dialled.await;
         dialled.map_err(|error| explain(error, &self.builder, &self.builds))
     }
@@ -157,7 +159,7 @@ impl BuilderConnection {
 
     /// Waits until the pod or its successor is ready.
     pub async fn wait_until_ready(&self) -> Result<(), Problem> {
-        let deadline = Instant::now() + SUCCESSION;
+        let deadline = Instant::now() + SUCCESSOR_TIMEOUT;
         loop {
             let found = self.cluster.pod(&self.builder.namespace, &self.pod).await;
             let problem = match found.map_err(Problem::from_diagnosed)? {
@@ -189,7 +191,7 @@ impl Cluster {
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Pod>, LiveError> {
         let what = format!("get the pod {namespace}/{name}");
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        match self.within(PATIENCE, &what, pods.get(name)).await {
+        match self.within(REQUEST_TIMEOUT, &what, pods.get(name)).await {
             Ok(pod) => Ok(Some(pod)),
             Err(LiveError::Refused(_, 404)) => Ok(None),
             Err(error) => Err(error),

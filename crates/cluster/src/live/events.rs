@@ -14,7 +14,7 @@ use serde_json::json;
 use wincimg_common::digest::sha256;
 use wincimg_common::untrusted::Untrusted;
 
-use super::{Cluster, LiveError, MAX_PAGES, PATIENCE};
+use super::{Cluster, LiveError, MAX_PAGES, REQUEST_TIMEOUT};
 
 /// Namespace of events about objects without a namespace.
 const NAMESPACE: &str = "default";
@@ -87,7 +87,7 @@ impl EventRecorder {
             let listing = self.events.list_metadata(&page);
             let listed = self
                 .cluster
-                .within(PATIENCE, "list events about nodes", listing);
+                .within(REQUEST_TIMEOUT, "list events about nodes", listing);
             let Ok(listed) = listed.await else { return };
             let names = listed.items.into_iter().filter_map(|it| it.metadata.name);
             self.existing.extend(names);
@@ -114,7 +114,7 @@ impl EventRecorder {
         let what = format!("create an event about node {}", node.name);
         let parameters = PostParams::default();
         let asked = self.events.create(&parameters, &event);
-        match self.cluster.within(PATIENCE, &what, asked).await {
+        match self.cluster.within(REQUEST_TIMEOUT, &what, asked).await {
             Ok(_) => {
                 self.printed.insert(name, 1);
             }
@@ -127,7 +127,7 @@ impl EventRecorder {
                 let (parameters, patch) = (PatchParams::default(), Patch::Merge(&series));
                 let asked = self.events.patch(&name, &parameters, &patch);
                 let what = format!("update the count of an event about node {}", node.name);
-                match self.cluster.within(PATIENCE, &what, asked).await {
+                match self.cluster.within(REQUEST_TIMEOUT, &what, asked).await {
                     // The event expired on the server, but was recorded.
                     Ok(_) | Err(LiveError::Refused(_, 404)) => {
                         self.printed.insert(name, count);

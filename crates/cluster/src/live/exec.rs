@@ -12,7 +12,7 @@ use tokio::io::{
     AsyncRead, AsyncReadExt as _, Join, ReadBuf, ReadHalf, SimplexStream, WriteHalf, join,
 };
 
-use super::{Cluster, LiveError, PATIENCE};
+use super::{Cluster, LiveError, REQUEST_TIMEOUT};
 
 /// Bytes in each direction that wait for their reader.
 const BUFFER: usize = 64 << 10;
@@ -61,7 +61,7 @@ impl Cluster {
             .max_stdout_buf_size(BUFFER)
             .max_stderr_buf_size(BUFFER);
         let started = pods.exec(pod, command.iter().copied(), &parameters);
-        let mut process = self.within(PATIENCE, &what, started).await?;
+        let mut process = self.within(REQUEST_TIMEOUT, &what, started).await?;
         let streams = process.stdin().zip(process.stdout());
         let rest = process.stderr().zip(process.take_status());
         let (Some((input, output)), Some((errors, status))) = (streams, rest) else {

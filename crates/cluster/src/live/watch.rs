@@ -10,7 +10,7 @@ use kube::core::WatchEvent;
 use kube::core::params::WatchParams;
 use kube::core::request::Request;
 
-use super::{Cluster, LiveError, NODES, NodeReference, PATIENCE};
+use super::{Cluster, LiveError, NODES, NodeReference, REQUEST_TIMEOUT};
 use crate::nodes::{NodeList, NodeObject};
 
 /// Timeout of a watch, below the five minutes after which servers and networks end one anyway.
@@ -238,7 +238,9 @@ async fn open(cluster: &Cluster, version: &str) -> Result<Events, LiveError> {
         .watch(&parameters, version)
         .map_err(|error| cluster.error("watch nodes", kube::Error::BuildRequest(error)))?;
     let answer = cluster.client.request_events::<NodeObject>(request);
-    let events = cluster.within(PATIENCE, "watch nodes", answer).await?;
+    let events = cluster
+        .within(REQUEST_TIMEOUT, "watch nodes", answer)
+        .await?;
     Ok(Box::pin(events))
 }
 
