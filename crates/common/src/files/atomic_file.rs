@@ -21,7 +21,7 @@ const LOCK_NAME: &str = ".wincimg-lock";
 
 /// Age at which an unlocked temporary file is of an earlier run. Other machines' locks are not seen
 /// on NFS mounted with `nolock`, and a new file is not locked at once.
-const LEFT_AFTER: Duration = Duration::from_hours(1);
+const ABANDONED_AGE: Duration = Duration::from_hours(1);
 
 /// Returns true if the name is that of an unfinished file, or of a removed one that is still open
 /// on NFS.
@@ -221,9 +221,9 @@ pub fn is_at(_file: &File, path: &Path) -> bool {
 }
 
 /// Time to wait for a lock, which is held only while a small file is written.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which a note says why nothing happens.
-const SILENT_WAIT: Duration = Duration::from_secs(1);
+const NOTE_DELAY: Duration = Duration::from_secs(1);
 
 /// Waits for the lock of a file, which guards `folder`; returns false after a while, as every user
 /// who may read the file can hold its lock.
@@ -240,10 +240,10 @@ pub fn lock_file(file: &File, folder: &Path, progress: &dyn Progress) -> io::Res
             Err(TryLockError::WouldBlock) => {}
         }
         let waited = begun.elapsed();
-        if waited > LOCK_PATIENCE {
+        if waited > LOCK_TIMEOUT {
             return Ok(false);
         }
-        if waited > SILENT_WAIT && !is_noted {
+        if waited > NOTE_DELAY && !is_noted {
             is_noted = true;
             let folder = folder.display();
             progress.note(&format!("waiting for another wincimg that holds {folder}"));
@@ -260,19 +260,19 @@ pub fn refresh_names(folder: &Path) {
 }
 
 /// Number of times and pauses in which a file is looked for again.
-const LOOKS: u32 = 10;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const LOOKUP_ATTEMPTS: u32 = 10;
+const LOOKUP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Reads a file that the folder has, whatever a look says. On NFS, a file that is replaced while
 /// the same machine reads it has no name for a moment, and other clients keep for a while that it
 /// had none.
 pub fn find_again<T>(folder: &Path, mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for _ in 0..LOOKS {
+    for _ in 0..LOOKUP_ATTEMPTS {
         match read() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             done => return done,
         }
-        thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(LOOKUP_INTERVAL);
         refresh_names(folder);
     }
     read()
@@ -352,12 +352,12 @@ fn visible(folder: &Path) -> io::Result<NamedTempFile> {
 
 /// Removes unfinished files of earlier runs from a folder.
 fn remove_unfinished(folder: &Path) {
-    static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
-    let mut swept = lock(&SWEPT);
-    if !swept.insert(folder.to_owned()) {
+    static CLEANED: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+    let mut cleaned = lock(&CLEANED);
+    if !cleaned.insert(folder.to_owned()) {
         return;
     }
-    drop(swept);
+    drop(cleaned);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_left = name.to_str().is_some_and(|it| it.starts_with(PREFIX))
@@ -372,7 +372,7 @@ fn remove_unfinished(folder: &Path) {
 
 fn is_old(found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|it| it.elapsed().ok());
-    age.is_some_and(|age| age > LEFT_AFTER)
+    age.is_some_and(|age| age > ABANDONED_AGE)
 }
 
 fn is_unlocked(path: &Path) -> bool {
@@ -422,7 +422,7 @@ mod tests {
     fn what_an_ended_run_left_goes_and_what_is_being_written_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let old = SystemTime::now() - 2 * LEFT_AFTER;
+        let old = SystemTime::now() - 2 * ABANDONED_AGE;
         let put = |name: &str, modified: SystemTime| {
             fs::write(path(name), "").unwrap();
             let file = File::options().append(true).open(path(name)).unwrap();
@@ -434,7 +434,7 @@ mod tests {
         // Its lock may not be visible.
         put(".wincimg-new", SystemTime::now());
         // The clock was put back.
-        put(".wincimg-next", SystemTime::now() + 2 * LEFT_AFTER);
+        put(".wincimg-next", SystemTime::now() + 2 * ABANDONED_AGE);
         let written = visible(folder.path()).unwrap();
         written.as_file().set_modified(old).unwrap();
         remove_unfinished(folder.path());
@@ -486,7 +486,7 @@ mod tests {
         };
         assert_eq!(found_at(1), (true, 1));
         assert_eq!(found_at(3), (true, 3));
-        assert_eq!(found_at(LOOKS + 2), (false, LOOKS + 1));
+        assert_eq!(found_at(LOOKUP_ATTEMPTS + 2), (false, LOOKUP_ATTEMPTS + 1));
     }
 
     #[test]
@@ -523,7 +523,7 @@ mod tests {
         let held = lock_folder(folder.path(), &notes).unwrap();
         thread::scope(|scope| {
             let waiting = scope.spawn(|| lock_folder(folder.path(), &notes).is_some());
-            thread::sleep(SILENT_WAIT + Duration::from_millis(500));
+            thread::sleep(NOTE_DELAY + Duration::from_millis(500));
             drop(held);
             assert!(waiting.join().unwrap());
         });
