@@ -67,7 +67,7 @@ enum ResumeKey {
 /// run idle while another thread has the processor.
 const CHUNKS_TO_HASH: usize = 16;
 /// Interval of checks for another process to finish.
-const PULSE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A partial download.
 pub struct PartialFile {
@@ -121,7 +121,7 @@ impl PartialFile {
         ));
         let waiting = async {
             loop {
-                tokio::time::sleep(PULSE).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 if let Some(partial) = Self::try_open(target, hasher, key).await? {
                     return Ok(partial);
                 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::ProcessGroup;
 
 /// Interval between checks for its exit.
-const PULSE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What the answer of a helper may take.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ impl ProcessGroup {
                 let seconds = limits.time.as_secs();
                 return Err(format!("did not answer within {seconds} seconds"));
             }
-            if let Ok((pipe, bytes)) = pipes.recv_timeout(PULSE) {
+            if let Ok((pipe, bytes)) = pipes.recv_timeout(POLL_INTERVAL) {
                 if pipe == 0 && bytes.len() > limits.output {
                     return Err(format!("printed more than {} bytes", limits.output));
                 }

@@ -31,7 +31,7 @@ const MAX_DOCUMENT: u64 = 4 << 20;
 /// Number of lines that wait to be read.
 const LINES: usize = 64;
 /// Interval of checks whether it has ended.
-const PULSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The client for a daemon.
 pub(crate) struct Buildctl {
@@ -288,7 +288,7 @@ impl Running {
             if let Some(status) = self.group.program().try_wait().map_err(lost)? {
                 break status;
             }
-            tokio::time::sleep(PULSE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         // What it started may hold its pipes.
         drop(self.group);
