@@ -48,7 +48,7 @@ const MOST_REDIRECTS: usize = 10;
 const CHUNK: usize = 128 * 1024;
 const CHUNKS_WAITING: usize = 2;
 /// Factor for the idle timeout while a server commits a large upload.
-const COMMIT_PATIENCE: u32 = 10;
+const COMMIT_TIMEOUT_FACTOR: u32 = 10;
 
 impl HttpClient {
     /// Creates a client. `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may use plain HTTP
@@ -315,7 +315,11 @@ impl HttpClient {
         exchange: &Exchange<'_>,
         answer: impl Future<Output = reqwest::Result<Response>>,
     ) -> Result<Response, HttpError> {
-        let times = if exchange.commits { COMMIT_PATIENCE } else { 1 };
+        let times = if exchange.commits {
+            COMMIT_TIMEOUT_FACTOR
+        } else {
+            1
+        };
         let limit = self.idle_timeout.saturating_mul(times);
         match timeout(limit, answer).await {
             Ok(answer) => answer.map_err(|error| exchange.no_answer(error)),

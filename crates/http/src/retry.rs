@@ -70,9 +70,9 @@ pub trait Transient: Error + Sized {
 
 /// Progress in bytes that resets the count of attempts; with less, a connection that breaks at
 /// every byte would be retried for ever.
-const HEADWAY: u64 = 64 * 1024;
+const MIN_PROGRESS: u64 = 64 * 1024;
 /// Waits from this length on are reported.
-const WORTH_A_WORD: Duration = Duration::from_secs(2);
+const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// Waits in seconds above this length are not named: the server hardly means them.
 const ONE_DAY: u64 = 24 * 60 * 60;
 
@@ -113,7 +113,7 @@ impl RetryBudget {
         let first = self.made == 1;
         let wait = self.wait(error)?;
         tracing::debug!(reason, attempt = self.made, ?wait, "trying again");
-        if first || wait >= WORTH_A_WORD {
+        if first || wait >= MIN_REPORTED_WAIT {
             self.progress.note(&word_about(&reason, wait));
         }
         tokio::time::sleep(wait).await;
@@ -127,7 +127,7 @@ impl RetryBudget {
         if error.is_settled() && self.made > 1 {
             return Err(error.after(self.made));
         }
-        if self.moved >= HEADWAY {
+        if self.moved >= MIN_PROGRESS {
             self.moved = 0;
             self.waits = self.policy.waits();
         }
@@ -308,7 +308,7 @@ mod tests {
     fn bytes_that_moved_start_the_count_again() {
         let mut attempts = retries(1);
         for _ in 0..10 {
-            attempts.advance(HEADWAY);
+            attempts.advance(MIN_PROGRESS);
             attempts.wait(failure(None)).unwrap();
         }
         assert!(attempts.wait(failure(None)).is_err());
