@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// Time limit of a command, generous for the slowest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Runs the rounds of a program, `few` by default, and prints their number and a count of their
 /// results.
@@ -80,8 +80,8 @@ pub(crate) fn run_and_check(command: Command) -> Output {
     let shown = format!("{command:?}");
     let started = Instant::now();
     let mut command = assert_cmd::Command::from(command);
-    let output = command.timeout(PATIENCE).output().unwrap();
-    assert!(started.elapsed() < PATIENCE, "it hung: {shown}");
+    let output = command.timeout(TIMEOUT).output().unwrap();
+    assert!(started.elapsed() < TIMEOUT, "it hung: {shown}");
     let printed = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let printed = printed.concat();
     let code = output.status.code();

@@ -25,7 +25,7 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/wincimg/leases/winc
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(17763, 1158);
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A cluster, a registry, and a fleet.
 struct FollowSetup {
@@ -193,7 +193,7 @@ impl Replica {
 
     /// Waits until a condition is true.
     fn until(&self, what: &str, is_so: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_so() {
             let reported = (self.printed(), self.errors());
             assert!(

@@ -15,7 +15,7 @@ pub(crate) const HANGS: &str = "it does not end";
 pub(crate) const NOT_BEGUN: [&str; 2] = ["(Windows error 1359)", "not started: 1359"];
 
 /// Time limit of any step in these tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A wine prefix with the shim and the program that it starts: `probe.exe` and, as a windowed
 /// program, `gui-probe.exe`.
@@ -131,7 +131,7 @@ impl RunningCommand {
 
     /// Like [`Self::wait_for`]; the error is the output so far.
     pub(crate) fn wait_for_output(&mut self, text: &str) -> Result<String, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
@@ -179,7 +179,7 @@ impl RunningCommand {
     }
 
     fn wait(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;

@@ -10,7 +10,7 @@ use wincimg_testkit::wine::Wine;
 
 use super::harness::{HANGS, run};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// More than the pipes, sockets and buffers on the way hold.
 const LONG: usize = 5 << 20;
@@ -60,12 +60,12 @@ impl Cat {
 
 fn accept(listener: &TcpListener) -> Peer {
     listener.set_nonblocking(true).unwrap();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         match listener.accept() {
             Ok((peer, _)) => {
                 peer.set_nonblocking(false).unwrap();
-                peer.set_read_timeout(Some(PATIENCE)).unwrap();
+                peer.set_read_timeout(Some(TIMEOUT)).unwrap();
                 return Peer(peer);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -81,7 +81,7 @@ fn accept(listener: &TcpListener) -> Peer {
 }
 
 fn code_of(child: &mut Child) -> Option<i32> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
