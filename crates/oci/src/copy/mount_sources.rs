@@ -10,9 +10,9 @@ use crate::document::Descriptor;
 use crate::remote::Repository;
 
 /// Smaller blobs upload faster than the search takes.
-const WORTH_A_SEARCH: u64 = 4 * 1024 * 1024;
+const MIN_SEARCH_SIZE: u64 = 4 * 1024 * 1024;
 /// Repositories queried at once.
-const QUESTIONS: usize = 16;
+const PARALLEL_QUERIES: usize = 16;
 
 /// The repositories of each registry, listed on first use.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl MountSources {
         target: &Repository,
         blob: &Descriptor,
     ) -> Option<String> {
-        if blob.size < WORTH_A_SEARCH {
+        if blob.size < MIN_SEARCH_SIZE {
             return None;
         }
         let listing = self
@@ -44,7 +44,7 @@ impl MountSources {
                 questions.push(has(neighbour, blob));
             }
         }
-        let mut answers = stream::iter(questions).buffer_unordered(QUESTIONS);
+        let mut answers = stream::iter(questions).buffer_unordered(PARALLEL_QUERIES);
         while let Some(answer) = answers.next().await {
             if answer.is_some() {
                 return answer;

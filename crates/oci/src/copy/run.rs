@@ -20,9 +20,9 @@ use crate::stream::BlobHandle;
 
 /// Local blobs up to this size, as the layer of a pause image is, are uploaded without checking first
 /// whether the registry has them.
-const SENT_UNASKED: u64 = 96 * 1024;
+const MAX_UNCHECKED_SIZE: u64 = 96 * 1024;
 /// Existence checks in flight for one image.
-const QUESTIONS: usize = 16;
+const PARALLEL_QUERIES: usize = 16;
 /// Maximum number of attempts to publish an image if its registry loses blobs.
 const PUBLICATIONS: u32 = 5;
 /// Delay before blobs are checked again, multiplied by the attempts so far.
@@ -270,7 +270,7 @@ impl Copier {
             })
             .collect();
         let mut done: Vec<_> = stream::iter(work)
-            .buffer_unordered(QUESTIONS)
+            .buffer_unordered(PARALLEL_QUERIES)
             .try_collect()
             .await?;
         done.sort_by_key(|(at, _)| *at);
@@ -350,9 +350,10 @@ impl Copier {
 
     /// Returns true if a blob is uploaded without checking first whether the registry has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
-        let is_worth_it =
-            |to: &Repository| blob.size <= SENT_UNASKED || to.has_partial_upload(&blob.digest);
-        !self.dry_run && matches!(sink, Sink::Registry(to) if is_worth_it(to))
+        let skips_check = |to: &Repository| {
+            blob.size <= MAX_UNCHECKED_SIZE || to.has_partial_upload(&blob.digest)
+        };
+        !self.dry_run && matches!(sink, Sink::Registry(to) if skips_check(to))
     }
 
     /// Tries to mount the blob from another repository of the sink's registry.

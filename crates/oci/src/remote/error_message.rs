@@ -33,12 +33,12 @@ const MESSAGES: [&str; 7] = [
     "message", "error_description", "detail", "details", "title", "msg", "error",
 ];
 /// Maximum depth of nested errors.
-const WRAPPED: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Collects the messages of a response: `{"errors": […]}` with any entries, `{"error": …}`, or a
 /// bare message.
 fn collect_words(answer: &Value, depth: usize, printed: &mut Vec<String>) {
-    if depth > WRAPPED {
+    if depth > MAX_DEPTH {
         return;
     }
     match answer {

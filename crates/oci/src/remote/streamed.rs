@@ -16,7 +16,7 @@ use crate::document::Digest;
 
 /// Minimum chunk worth a request. Registries that store blobs in S3 need 5 MiB in each chunk but
 /// the last.
-const WORTH_A_PIECE: u64 = 8 * 1024 * 1024;
+const MIN_CHUNK_SIZE: u64 = 8 * 1024 * 1024;
 
 /// Name of a blob in messages while its digest is unknown.
 const BEGINNING: &str = "the beginning of a blob";
@@ -42,9 +42,9 @@ impl Repository {
                 Some(Session { offset, least, .. }) => (*offset, *least),
                 None => (0, 0),
             };
-            let worth = WORTH_A_PIECE.min(most).max(least);
-            let is_worth_it = |size: &u64| size.saturating_sub(offset) >= worth;
-            let size = match grown.wait_for(is_worth_it).await {
+            let wanted = MIN_CHUNK_SIZE.min(most).max(least);
+            let is_enough = |size: &u64| size.saturating_sub(offset) >= wanted;
+            let size = match grown.wait_for(is_enough).await {
                 Ok(size) => *size,
                 Err(_) => break,
             };

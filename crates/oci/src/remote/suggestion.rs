@@ -24,7 +24,7 @@ const LIMIT: u64 = 1024 * 1024;
 const SHOWN: usize = 5;
 /// Maximum difference in length between a name and its misspelling: `servercore` is not that of
 /// `server`.
-const SLIP: usize = 2;
+const MAX_LENGTH_DIFFERENCE: usize = 2;
 /// Maximum number of images with a hint in one run: hundreds of errors are not misspellings.
 pub(super) const MOST_GUESSES: usize = 8;
 
@@ -130,7 +130,7 @@ fn like_tag(repository: &Repository, which: &str, tags: &[String]) -> Option<Str
 fn most_similar(name: &str, known: &[String]) -> Option<String> {
     let own = last_part(name);
     let ends = known.iter().map(|path| last_part(path));
-    let near = ends.filter(|end| end.len().abs_diff(own.len()) <= SLIP);
+    let near = ends.filter(|end| end.len().abs_diff(own.len()) <= MAX_LENGTH_DIFFERENCE);
     let meant = closest_match(own, near)?;
     let paths = known.iter().map(String::as_str);
     let mut alike = paths.filter(|path| last_part(path) == meant);
