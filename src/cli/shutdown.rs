@@ -24,20 +24,20 @@ pub(super) enum Reason {
 }
 
 /// Time limit for cleaning up before the process ends.
-const TO_TIDY_UP: Duration = Duration::from_millis(400);
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(400);
 /// Time limit for work with a [`CleanupGuard`], which has to undo something.
-const TO_UNDO: Duration = Duration::from_secs(20);
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for a request that reaches its own limit to report its operation.
-const TO_SAY_WHY: Duration = Duration::from_millis(200);
+const REPORT_TIME: Duration = Duration::from_millis(200);
 
-static ASKED: LazyLock<watch::Sender<Option<Reason>>> = LazyLock::new(|| watch::Sender::new(None));
+static REASON: LazyLock<watch::Sender<Option<Reason>>> = LazyLock::new(|| watch::Sender::new(None));
 /// True if some work is waiting for [`requested`].
-static AWAITED: AtomicBool = AtomicBool::new(false);
+static HAS_WAITER: AtomicBool = AtomicBool::new(false);
 /// Number of running operations that leave something behind unless undone.
-static UNDOING: AtomicUsize = AtomicUsize::new(0);
-static LAST_WORD: Mutex<()> = Mutex::new(());
+static CLEANUPS: AtomicUsize = AtomicUsize::new(0);
+static REPORT_LOCK: Mutex<()> = Mutex::new(());
 /// True if the running command normally ends by a signal.
-static QUIETLY: AtomicBool = AtomicBool::new(false);
+static EXPECTS_SIGNAL: AtomicBool = AtomicBool::new(false);
 
 /// True if the reason is also printed as JSON.
 static AS_JSON: AtomicBool = AtomicBool::new(false);
@@ -53,7 +53,7 @@ pub(super) fn watch(limit: Option<Duration>, is_json: bool) -> Result<(), Failur
             return Ok(());
         };
         let watching = thread::Builder::new().spawn(move || {
-            thread::sleep(limit.saturating_add(TO_SAY_WHY));
+            thread::sleep(limit.saturating_add(REPORT_TIME));
             stop(Reason::TimeLimit(limit));
         });
         watching.map(drop)
@@ -129,15 +129,15 @@ fn watch_signals() -> io::Result<()> {
 }
 
 fn stop(reason: Reason) {
-    let first = ASKED.send_if_modified(|asked| {
-        let first = asked.is_none();
-        asked.get_or_insert(reason);
+    let first = REASON.send_if_modified(|current| {
+        let first = current.is_none();
+        current.get_or_insert(reason);
         first
     });
-    if first && AWAITED.load(Ordering::SeqCst) {
-        thread::sleep(TO_TIDY_UP);
-        let until = Instant::now() + TO_UNDO;
-        while UNDOING.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+    if first && HAS_WAITER.load(Ordering::SeqCst) {
+        thread::sleep(CANCEL_TIMEOUT);
+        let until = Instant::now() + CLEANUP_TIMEOUT;
+        while CLEANUPS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -146,10 +146,10 @@ fn stop(reason: Reason) {
 
 /// Waits until the process is to end.
 pub(super) async fn requested() -> Reason {
-    let mut asked = ASKED.subscribe();
-    AWAITED.store(true, Ordering::SeqCst);
+    let mut cause = REASON.subscribe();
+    HAS_WAITER.store(true, Ordering::SeqCst);
     let _guard = ShutdownWaiter;
-    match asked.wait_for(Option::is_some).await.map(|reason| *reason) {
+    match cause.wait_for(Option::is_some).await.map(|reason| *reason) {
         Ok(Some(reason)) => reason,
         _ => std::future::pending().await,
     }
@@ -161,8 +161,8 @@ struct ShutdownWaiter;
 impl Drop for ShutdownWaiter {
     fn drop(&mut self) {
         // Once requested, the process still has to end.
-        if ASKED.borrow().is_none() {
-            AWAITED.store(false, Ordering::SeqCst);
+        if REASON.borrow().is_none() {
+            HAS_WAITER.store(false, Ordering::SeqCst);
         }
     }
 }
@@ -172,25 +172,25 @@ pub(super) struct CleanupGuard;
 
 impl CleanupGuard {
     pub(super) fn new() -> Self {
-        UNDOING.fetch_add(1, Ordering::SeqCst);
+        CLEANUPS.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
 impl Drop for CleanupGuard {
     fn drop(&mut self) {
-        UNDOING.fetch_sub(1, Ordering::SeqCst);
+        CLEANUPS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// From now on a signal ends the command in the normal way: running work continues until then.
 pub(super) fn expect_signal() {
-    QUIETLY.store(true, Ordering::Relaxed);
+    EXPECTS_SIGNAL.store(true, Ordering::Relaxed);
 }
 
 /// Reason why the process is ending, if it is.
 pub(super) fn reason() -> Option<Reason> {
-    *ASKED.borrow()
+    *REASON.borrow()
 }
 
 /// Error for work that was ended early.
@@ -210,11 +210,11 @@ pub(super) fn failure(reason: Reason) -> Failure {
 /// loop ends too.
 pub(super) fn end(reason: Reason) -> ! {
     // Held until the end, so that the reason is reported once.
-    let _held = lock(&LAST_WORD);
+    let _held = lock(&REPORT_LOCK);
     wincimg_common::process_group::end_all();
     progress::clear();
     show_typing();
-    if !QUIETLY.load(Ordering::Relaxed) {
+    if !EXPECTS_SIGNAL.load(Ordering::Relaxed) {
         let failure = failure(reason);
         if AS_JSON.load(Ordering::Relaxed) && output::take() {
             failure.print_json();
