@@ -27,7 +27,7 @@ pub(super) struct Failure {
 }
 
 /// Exit code of a failed operation.
-pub(super) const COULD_NOT: u8 = 3;
+pub(super) const FAILED: u8 = 3;
 
 /// Exit code of what requires Windows.
 pub(super) const NEEDS_WINDOWS: u8 = 4;
@@ -37,7 +37,7 @@ fn exit(blame: Blame) -> (u8, &'static str) {
     match blame {
         Blame::Answer => (1, "no"),
         Blame::Request => (2, "usage"),
-        Blame::Circumstances => (COULD_NOT, "failed"),
+        Blame::Circumstances => (FAILED, "failed"),
         Blame::Windows => (NEEDS_WINDOWS, "windows"),
     }
 }

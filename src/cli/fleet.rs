@@ -14,7 +14,7 @@ use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions,
 use super::build::source_date_epoch;
 use super::check_compat::ReportArgs;
 use super::document_args::DocumentArgs;
-use super::error::COULD_NOT;
+use super::error::FAILED;
 use super::hosts::{no_version, warn_of_silence};
 use super::online_context::online;
 use super::recipe_args::InstallerArgs;
@@ -179,7 +179,7 @@ impl CommonArgs {
         self.report
             .write(|format, _, out| write_fleet(&report, format, out))?;
         if !report.complete && report.is_unreachable() {
-            return Ok(CommandOutcome::Code(COULD_NOT));
+            return Ok(CommandOutcome::Code(FAILED));
         }
         Ok(report.complete.into())
     }

@@ -11,7 +11,7 @@ use std::{io, thread};
 use tokio::sync::watch;
 use wincimg_common::lock;
 
-use super::error::COULD_NOT;
+use super::error::FAILED;
 use super::prompt::show_typing;
 use super::{Failure, command_context, output, progress};
 
@@ -222,7 +222,7 @@ pub(super) fn end(reason: Reason) -> ! {
         let _ = failure.report(command_context::colour_on_stderr());
     }
     let Reason::Signal(signal) = reason else {
-        std::process::exit(COULD_NOT.into());
+        std::process::exit(FAILED.into());
     };
     #[cfg(unix)]
     // The first process of a container receives no signals without a handler.

@@ -13,7 +13,7 @@ use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::{Location, Source};
 
 use super::base_args::{BaseArgs, BaseLookup, size_of};
-use crate::cli::error::COULD_NOT;
+use crate::cli::error::FAILED;
 use crate::cli::output::Rows;
 use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
@@ -81,7 +81,7 @@ impl Index {
         Ok(if is_of_use {
             printed
         } else {
-            CommandOutcome::Code(COULD_NOT)
+            CommandOutcome::Code(FAILED)
         })
     }
 
