@@ -22,12 +22,12 @@ use super::{Failure, Session, shutdown};
 use crate::cli::http_args::USER_AGENT;
 
 /// Time limit for checking that a registry responds.
-const BRIEFLY: Duration = Duration::from_secs(20);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for a trial push, which takes some twenty requests.
-const TRIAL: Duration = Duration::from_mins(1);
+const TEST_PUSH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Time limit for threads to end when their work is cancelled.
-const TO_WIND_UP: Duration = Duration::from_millis(100);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Certificates trusted in addition to the system's.
 #[derive(Debug, Clone, Args)]
@@ -140,7 +140,7 @@ impl RegistryArgs {
     pub(super) fn connect_for_test_push(&self, piece: u64) -> Result<RegistryClient, Failure> {
         let options = RegistryOptions {
             chunk_size: piece,
-            timeout: Some(self.timeout.unwrap_or(TRIAL)),
+            timeout: Some(self.timeout.unwrap_or(TEST_PUSH_TIMEOUT)),
             ..self.options()?
         };
         Ok(RegistryClient::new(options, Arc::new(Silent))?)
@@ -169,7 +169,7 @@ impl RegistryArgs {
 
     /// Time limit of such a check.
     pub(super) fn short_timeout(&self) -> Duration {
-        self.timeout.unwrap_or(BRIEFLY)
+        self.timeout.unwrap_or(SHORT_TIMEOUT)
     }
 
     fn options(&self) -> Result<RegistryOptions, Failure> {
@@ -265,7 +265,7 @@ fn block_on<T>(
     let runtime = runtime.map_err(shutdown::no_threads)?;
     let result = runtime.block_on(work);
     // Blocked threads are not waited for, but cancelled work may finish.
-    runtime.shutdown_timeout(TO_WIND_UP);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 

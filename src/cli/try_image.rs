@@ -79,7 +79,7 @@ pub(super) struct Try {
 }
 
 /// Time to wait for the last output of a program.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Exit code of a Windows program that Ctrl-C ends.
 const CONTROL_C: u32 = 0xC000_013A;
 
@@ -207,7 +207,7 @@ impl Try {
         })?;
         for end in ends.into_iter().flatten() {
             // Processes that the program started may hold the output open.
-            let _ = end.recv_timeout(LAST_WORDS);
+            let _ = end.recv_timeout(OUTPUT_TIMEOUT);
         }
         Ok(Some(ended))
     }

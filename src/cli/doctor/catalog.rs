@@ -18,7 +18,7 @@ const KIND: &str = "update catalog";
 /// An update that has been in the catalog for years.
 const SAMPLE: &str = "KB4549949";
 /// Time limit for the default catalog.
-const UNASKED: Duration = Duration::from_secs(5);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The catalog in which updates are searched.
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ impl CatalogArg {
         };
         let wait_limit = match self.catalog {
             Some(_) => wait_limit,
-            None => wait_limit.min(UNASKED),
+            None => wait_limit.min(DEFAULT_TIMEOUT),
         };
         let answer =
             tokio::time::timeout(wait_limit, search(address, insecure, certificates)).await;

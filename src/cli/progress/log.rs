@@ -13,7 +13,7 @@ use wincimg_common::untrusted::Untrusted;
 use super::line::{self, ProgressFigures};
 
 /// Interval of lines about running tasks.
-const EVERY: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(30);
 /// Names in logs are searched for, so they are hardly shortened.
 const LONGEST_NAME: usize = 120;
 
@@ -41,7 +41,7 @@ struct LogTask {
 
 impl Log {
     pub(super) fn to_stderr() -> Self {
-        Self::every(EVERY, |line| {
+        Self::every(INTERVAL, |line| {
             // Nothing can be printed if stderr is closed.
             let _ = writeln!(std::io::stderr(), "{line}");
         })
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn each_end_is_a_line_and_what_is_given_up_is_none() {
-        let (log, lines) = log(EVERY);
+        let (log, lines) = log(INTERVAL);
         let first = log.task("nanoserver 1a2b", Some(2048));
         first.advance(2048);
         drop(log.task("nanoserver 3c4d", Some(2048)));
