@@ -263,16 +263,16 @@ pub(super) fn write_json_document(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Opens the output; from then on a result is being written.
 pub(super) fn stdout() -> io::Stdout {
-    BEGUN.store(true, Ordering::Relaxed);
+    IS_WRITING.store(true, Ordering::Relaxed);
     io::stdout()
 }
 
 /// Takes stdout for an error; false if it has a result, part of one, or another error.
 pub(super) fn take() -> bool {
-    !BEGUN.swap(true, Ordering::Relaxed)
+    !IS_WRITING.swap(true, Ordering::Relaxed)
 }
 
-static BEGUN: AtomicBool = AtomicBool::new(false);
+static IS_WRITING: AtomicBool = AtomicBool::new(false);
 
 /// Names a missing folder, and not a temporary file in it.
 fn check_folder(path: &Path) -> io::Result<()> {

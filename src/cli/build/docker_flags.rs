@@ -1,7 +1,7 @@
 //! Flags of `docker build`, buildx and kaniko that `build` does not have, or has with other values.
 
 /// Flags, and what to do in their place. The table in `docs/guide/coming-from.md` has each of them.
-const IN_PLACE: [(&[&str], &str); 23] = [
+const ALTERNATIVES: [(&[&str], &str); 23] = [
     (
         &["--load"],
         "write --output docker-archive:FILE, then run `docker load -i FILE`",
@@ -83,7 +83,7 @@ const IN_PLACE: [(&[&str], &str); 23] = [
 
 /// What to do in place of a flag.
 pub(in crate::cli) fn in_place_of(flag: &str) -> Option<&'static str> {
-    let mut rows = IN_PLACE.iter();
+    let mut rows = ALTERNATIVES.iter();
     rows.find_map(|(flags, tip)| flags.contains(&flag).then_some(*tip))
 }
 
@@ -95,7 +95,7 @@ mod tests {
     fn the_guide_names_every_flag_and_the_tips_name_flags_that_exist() {
         let root = env!("CARGO_MANIFEST_DIR");
         let page = std::fs::read_to_string(format!("{root}/docs/guide/coming-from.md")).unwrap();
-        for (flags, tip) in IN_PLACE {
+        for (flags, tip) in ALTERNATIVES {
             for flag in flags {
                 assert!(page.contains(&format!("`{flag}")), "{flag}");
             }

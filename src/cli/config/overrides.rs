@@ -9,7 +9,7 @@ use super::{FlagDefault, ParsedCommand};
 
 /// Groups of arguments that answer one question: if one of a group is typed, the file's defaults
 /// for the others are dropped.
-const QUESTIONS: [&[&str]; 3] = [
+const ARGUMENT_GROUPS: [&[&str]; 3] = [
     // For which hosts?
     &["host-build", "nodes", "kube"],
     // Which images? The first is the positional argument of check-compat.
@@ -73,7 +73,7 @@ pub(super) fn overridden_defaults(
         };
         answers.iter().any(|answer| {
             let (a, b) = (own.get_id(), answer.get_id());
-            answer_one_question(own, answer)
+            share_group(own, answer)
                 || conflicts
                     .iter()
                     .any(|pair| *pair == (a, b) || *pair == (b, a))
@@ -98,12 +98,12 @@ fn conflicts<'a>(commands: &[&'a Command]) -> Vec<(&'a clap::Id, &'a clap::Id)> 
     commands.iter().flat_map(of_command).collect()
 }
 
-fn answer_one_question(one: &Arg, other: &Arg) -> bool {
-    let answers = |question: &&[&str], arg: &Arg| {
+fn share_group(one: &Arg, other: &Arg) -> bool {
+    let contains = |group: &&[&str], arg: &Arg| {
         let name = arg.get_long().unwrap_or(arg.get_id().as_str());
-        question.contains(&name)
+        group.contains(&name)
     };
-    QUESTIONS
+    ARGUMENT_GROUPS
         .iter()
-        .any(|question| answers(question, one) && answers(question, other))
+        .any(|group| contains(group, one) && contains(group, other))
 }

@@ -12,7 +12,7 @@ use super::Check;
 use crate::cli::docker_args::DockerArgs;
 
 const KIND: &str = "docker daemon";
-const WITHOUT: &str = "--engine direct requires none unless the recipe has commands";
+const NOT_REQUIRED: &str = "--engine direct requires none unless the recipe has commands";
 
 /// Checks the daemon, and that it trusts the reachable registries.
 pub(super) async fn check(
@@ -36,7 +36,7 @@ pub(super) async fn check(
     match timeout(wait_limit, checking).await {
         Ok(Ok(checks)) => checks,
         Ok(Err(_)) | Err(_) if !endpoint.is_chosen() => {
-            let finding = format!("not found; {WITHOUT}");
+            let finding = format!("not found; {NOT_REQUIRED}");
             vec![Check::skipped(KIND, &subject, finding)]
         }
         Err(_) => {
@@ -68,7 +68,7 @@ async fn check_answer(
         return vec![if daemon.endpoint().is_chosen() {
             refused(KIND, subject, &obstacle)
         } else {
-            let finding = format!("runs {} containers; {WITHOUT}", info.os());
+            let finding = format!("runs {} containers; {NOT_REQUIRED}", info.os());
             Check::skipped(KIND, subject, finding)
         }];
     }
