@@ -19,7 +19,7 @@ use super::{ReportFormat, security_lines};
 const COLUMNS: [&str; 5] = ["Image", "Windows", "State", "Why", "Problem"];
 
 /// GitHub's limit for comments is 65,536 characters.
-const ROOM: usize = 60_000;
+const LIMIT: usize = 60_000;
 
 /// `fleet.toml: 3 images, 9 builds: 8 current, 1 missing`.
 fn headline(report: &FleetReport) -> String {
@@ -194,7 +194,7 @@ fn write_markdown(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
     }
     let rule = " --- |".repeat(COLUMNS.len());
     writeln!(out, "\n| {} |\n|{rule}", COLUMNS.join(" | "))?;
-    write_limited(rows.into_iter(), ROOM, "`--format json`", &mut &mut *out).map(drop)
+    write_limited(rows.into_iter(), LIMIT, "`--format json`", &mut &mut *out).map(drop)
 }
 
 /// JUnit XML: a suite for each image, a case for each build of Windows.

@@ -17,7 +17,7 @@ use super::{behind, in_words, names, remarks, security_lines, what_if};
 
 /// GitHub's limit for comments is 65,536 characters; the rest is room for the text after the
 /// tables.
-const ROOM: usize = 64_000;
+const LIMIT: usize = 64_000;
 
 /// Formats without a limit.
 const OTHER_FORMATS: &str = "`--format html` or `--format json`";
@@ -38,11 +38,11 @@ pub(crate) fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Resu
     if let Some(missing) = &rollout.missing_fixes {
         write_security(missing, &mut out)?;
     }
-    let used = write_cases(rollout, ROOM / 2, &mut out)?;
-    let mut room = ROOM - used;
+    let used = write_cases(rollout, LIMIT / 2, &mut out)?;
+    let mut room = LIMIT - used;
     if let Some(plan) = &rollout.plan {
         // The rest of the room is for the tables that follow.
-        room -= write_plan(rollout, plan, room - ROOM / 16, &mut out)?;
+        room -= write_plan(rollout, plan, room - LIMIT / 16, &mut out)?;
     }
     let matrix = matrix_text(rollout);
     if matrix.len() < room / 2 {

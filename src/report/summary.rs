@@ -427,16 +427,16 @@ impl<'a> WorkloadGroup<'a> {
 
     /// The reason, the first few images, and the number of others.
     pub(super) fn reasons(&self, rollout: &Rollout) -> (Vec<(String, &'static str)>, usize) {
-        let shown = self.causes.iter().take(WHYS).map(|cause| {
+        let shown = self.causes.iter().take(SHOWN).map(|cause| {
             let rule = cause.finding.rule;
             (cause.describe(rollout), rule)
         });
-        (shown.collect(), self.causes.len().saturating_sub(WHYS))
+        (shown.collect(), self.causes.len().saturating_sub(SHOWN))
     }
 }
 
 /// Number of reasons to show.
-const WHYS: usize = 3;
+const SHOWN: usize = 3;
 
 fn without_number(starts: StartStatus, number: usize) -> String {
     let words = part_in_words(starts, number, WORKLOAD, false);

@@ -8,19 +8,19 @@ use std::ops::Range;
 use crate::report::names::{shorten, shorten_after};
 
 /// Heading of the column of rows.
-const CORNER: &str = "node";
+const ROW_HEADING: &str = "node";
 
 /// Two spaces between columns.
 const GAP: usize = 2;
 
 /// Minimum length of a shortened column heading.
-const LEAST: usize = 12;
+const MIN_HEADING_WIDTH: usize = 12;
 
 /// Maximum width of a heading's cells.
 const MARK: usize = 2;
 
 /// Headings up to this length are not shortened if they fit.
-const MOST: usize = 40;
+const FULL_HEADING_WIDTH: usize = 40;
 
 /// Headings and widths of the columns.
 pub(super) struct Grid {
@@ -37,15 +37,18 @@ impl Grid {
         let total: usize = columns.iter().map(|text| column_width(text)).sum();
         // The headings of the rows get the width that the columns leave, or at least half of it, up
         // to their maximum.
-        let least = (width / 2).min(MOST).max(width / 3).max(LEAST);
-        let row_width = longest(rows).unwrap_or(0).max(CORNER.len());
+        let least = (width / 2)
+            .min(FULL_HEADING_WIDTH)
+            .max(width / 3)
+            .max(MIN_HEADING_WIDTH);
+        let row_width = longest(rows).unwrap_or(0).max(ROW_HEADING.len());
         let row_width = row_width.min(least.max(width.saturating_sub(total)));
         let room = width.saturating_sub(row_width).max(GAP + MARK);
         let even = room / columns.len().max(1);
         let most = longest(columns).unwrap_or(0).min(room - GAP);
         let mut kept = even
             .saturating_sub(GAP)
-            .clamp(LEAST.min(most), most.min(MOST));
+            .clamp(MIN_HEADING_WIDTH.min(most), most.min(FULL_HEADING_WIDTH));
         let short = |kept: usize| -> Vec<String> {
             columns.iter().map(|text| shorten(text, kept)).collect()
         };
@@ -83,7 +86,7 @@ impl Grid {
     ) -> io::Result<()> {
         let row_width = self.row_width;
         for band in self.bands() {
-            write!(out, "{CORNER:row_width$}")?;
+            write!(out, "{ROW_HEADING:row_width$}")?;
             for heading in &self.columns[band.clone()] {
                 write!(out, "  {heading}")?;
             }
