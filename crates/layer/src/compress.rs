@@ -56,10 +56,10 @@ pub enum Compression {
 }
 
 /// Level of most blocks.
-const QUICK: Level = Level::new(4);
+const FAST: Level = Level::new(4);
 
 /// Level that finds the longest matches; with few matches it takes up to seven times as long.
-const CAREFUL: Level = Level::new(7);
+const BEST: Level = Level::new(7);
 
 /// Compression ratios at which a block is compressed again, because it consists of matches. At a
 /// higher ratio it is almost empty, and already as small as deflate can make it.
@@ -217,9 +217,9 @@ fn deflate_block(before: &[u8], block: &[u8]) -> io::Result<Vec<u8>> {
         }
         Ok(out)
     };
-    let out = deflate(QUICK)?;
+    let out = deflate(FAST)?;
     if REPETITIVE.contains(&(block.len() / out.len().max(1))) {
-        return deflate(CAREFUL);
+        return deflate(BEST);
     }
     Ok(out)
 }
@@ -364,7 +364,7 @@ mod tests {
         let pages = pages.collect::<String>().into_bytes();
         let blob = blob(Compression::Gzip, std::slice::from_ref(&pages));
         let mut quick = Vec::new();
-        compress(&mut deflate_after(&[], QUICK).unwrap(), &pages, &mut quick).unwrap();
+        compress(&mut deflate_after(&[], FAST).unwrap(), &pages, &mut quick).unwrap();
         assert!(
             REPETITIVE.contains(&(pages.len() / quick.len())),
             "{}",
