@@ -22,9 +22,9 @@ use super::compress::{Compression, EncodedBlock, Encoder};
 use super::error::LayerError;
 
 /// Blocks queued per thread: filling a block is much faster than compressing it.
-const WAITING: usize = 2;
+const QUEUE_LENGTH: usize = 2;
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NOT_CANCELLED: AtomicBool = AtomicBool::new(false);
 
 /// Options of writing a layer.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Default for WriteOptions<'_> {
         Self {
             compression: Compression::default(),
             threads: None,
-            cancelled: &NEVER,
+            cancelled: &NOT_CANCELLED,
             progress: &Silent,
         }
     }
@@ -268,9 +268,9 @@ impl<'scope> WorkerPool<'scope> {
     ) -> Result<Self, LayerError> {
         let compression = options.compression;
         let compressors = options.compressors();
-        let (to_hash, hash_queue) = sync_channel(WAITING);
-        let (to_compress, compress_queue) = sync_channel(WAITING);
-        let (to_write, write_queue) = sync_channel(compressors + WAITING);
+        let (to_hash, hash_queue) = sync_channel(QUEUE_LENGTH);
+        let (to_compress, compress_queue) = sync_channel(QUEUE_LENGTH);
+        let (to_write, write_queue) = sync_channel(compressors + QUEUE_LENGTH);
         let compress_queue = Arc::new(Mutex::new(compress_queue));
         let (done, spare) = channel();
         for _ in 0..compressors {

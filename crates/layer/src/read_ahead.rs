@@ -23,7 +23,7 @@ pub(super) const READERS: usize = 4;
 const BATCH: usize = 16;
 
 /// Batches read ahead.
-const AHEAD: usize = 2 * READERS;
+const QUEUED_BATCHES: usize = 2 * READERS;
 
 /// Maximum size of a file that is read ahead; a larger one is only opened ahead.
 const SMALL: usize = 64 << 10;
@@ -101,7 +101,7 @@ where
     }
 
     fn batch(&mut self) -> Result<Batch<'a>, LayerError> {
-        while self.awaited.len() < AHEAD {
+        while self.awaited.len() < QUEUED_BATCHES {
             let sources: Vec<&DiskSource> = self.sources.by_ref().take(BATCH).collect();
             if sources.is_empty() {
                 break;
@@ -127,7 +127,7 @@ where
 }
 
 fn start_readers<'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>) -> SyncSender<ReadJob<'a>> {
-    let (readers, jobs) = sync_channel(AHEAD);
+    let (readers, jobs) = sync_channel(QUEUED_BATCHES);
     let jobs = Arc::new(Mutex::new(jobs));
     for _ in 0..READERS {
         let jobs = Arc::clone(&jobs);

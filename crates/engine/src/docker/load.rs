@@ -26,7 +26,7 @@ use crate::direct::{AddedLayer, blob_buffer};
 use crate::plans::{InterimImage, PlannedBase};
 
 /// Number of pieces of a saved image that wait for the disk.
-const WAITING: usize = 4;
+const QUEUE_LENGTH: usize = 4;
 
 impl DockerEngine<'_> {
     /// Loads an image between steps into the daemon, without the layers that this has. The layers of
@@ -168,7 +168,7 @@ impl Daemon {
     ) -> Result<(Image, Vec<Arc<AddedLayer>>), BoxError> {
         let task = progress.task(&format!("save {name}"), None);
         let mut pieces = self.save(name).await?;
-        let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING);
+        let (sender, mut receiver) = mpsc::channel::<Bytes>(QUEUE_LENGTH);
         let archive = (name.to_owned(), below.clone());
         let reading = tokio::task::spawn_blocking(move || {
             let (name, below) = archive;

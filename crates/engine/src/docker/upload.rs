@@ -19,7 +19,7 @@ use super::context::{ContextListing, is_executable, lacking, unreadable};
 
 const PIECE: usize = 256 << 10;
 /// Number of pieces that wait for the network.
-const WAITING: usize = 4;
+const QUEUE_LENGTH: usize = 4;
 
 /// The error of a context that ended its upload early, if there was one.
 pub(super) type UploadOutcome = Arc<Mutex<Option<Problem>>>;
@@ -35,7 +35,7 @@ pub(super) fn upload(
     UploadOutcome,
 ) {
     let outcome = UploadOutcome::default();
-    let (sender, receiver) = mpsc::channel(WAITING);
+    let (sender, receiver) = mpsc::channel(QUEUE_LENGTH);
     let failed = Arc::clone(&outcome);
     tokio::task::spawn_blocking(move || {
         let pieces = PieceSender {

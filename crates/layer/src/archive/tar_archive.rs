@@ -11,7 +11,7 @@ use super::tar::{Limits, TarEntryKind, TarReadError, TarReader};
 use super::{Archive, ArchiveEntry, ArchiveEntryKind, ArchiveSize};
 
 /// Maximum overhead of a stream: headers and padding of all members.
-const BESIDE: u64 = 1 << 30;
+const MAX_OVERHEAD: u64 = 1 << 30;
 
 fn reader(
     archive: &str,
@@ -22,7 +22,7 @@ fn reader(
     let decoder = packing.decoder(window);
     let stream = decoder.map_err(|source| ArchiveError::read(archive, source))?;
     let limits = Limits {
-        stream: most.saturating_add(BESIDE),
+        stream: most.saturating_add(MAX_OVERHEAD),
         ..Limits::default()
     };
     Ok(TarReader::new_uncompressed(stream, limits))
