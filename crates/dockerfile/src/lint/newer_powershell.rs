@@ -65,7 +65,7 @@ const LOADING: [&str; 10] = [
 const TESTS: [&str; 3] = ["psversion", "psedition", "iscoreclr"];
 
 /// Parts of a script, in lower case, that may bring a cmdlet or do without it.
-const BRINGING: [&str; 7] = [
+const CMDLET_SOURCES: [&str; 7] = [
     "function", "alias", "module", ".ps1", "session", "get-command", "catch",
 ];
 
@@ -93,7 +93,7 @@ fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, 
         let name = command.word(0);
         let name = NEWER.iter().find(|it| name.eq_ignore_ascii_case(it))?;
         let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
-            || step.file.mentions(&BRINGING);
+            || step.file.mentions(&CMDLET_SOURCES);
         (!is_open).then_some((command.start(), *name))
     };
     let of_syntax = || {
@@ -160,7 +160,7 @@ fn missing_in_core(step: &LintStep<'_>) -> Option<(usize, String)> {
         Some((command.start(), name.to_owned(), *instead))
     })?;
     let text = step.lower_full_text();
-    let is_open = text.contains("powershell") || text.contains_any(&BRINGING);
+    let is_open = text.contains("powershell") || text.contains_any(&CMDLET_SOURCES);
     (!is_open).then(|| (at, format!("PowerShell 7 has no {what}: write {instead}")))
 }
 

@@ -28,7 +28,7 @@ const OF_DOTNET: [&str; 3] = [
 ];
 
 /// Mistaken repositories of Docker Hub, and the intended ones of Microsoft.
-const MEANT: [(&str, &str); 9] = [
+const CORRECTIONS: [(&str, &str); 9] = [
     ("windowsservercore", "windows/servercore"),
     ("servercore", "windows/servercore"),
     ("nanoserver", "windows/nanoserver"),
@@ -102,7 +102,7 @@ fn windows_of_node(reference: &Reference) -> Option<String> {
 fn check_repository(reference: &Reference) -> Option<(String, String)> {
     let repository = reference.repository.as_str();
     let hub = reference.name_on_hub();
-    if let Some((_, meant)) = MEANT.iter().find(|(name, _)| *name == hub) {
+    if let Some((_, meant)) = CORRECTIONS.iter().find(|(name, _)| *name == hub) {
         let meant = format!("mcr.microsoft.com/{meant}");
         let message = format!("Docker Hub has no image {hub}; use {meant}");
         return Some((meant, message));
@@ -120,7 +120,7 @@ fn check_repository(reference: &Reference) -> Option<(String, String)> {
         // Unlike on Docker Hub, it exists.
         return None;
     } else {
-        let (_, meant) = MEANT.iter().find(|(name, _)| *name == path)?;
+        let (_, meant) = CORRECTIONS.iter().find(|(name, _)| *name == path)?;
         (*meant).to_owned()
     };
     let meant = format!("mcr.microsoft.com/{meant}");

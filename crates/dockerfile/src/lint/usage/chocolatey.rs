@@ -40,7 +40,7 @@ const REMOVED: [(&str, &str); 5] = [
 ];
 
 /// Parts of a file, in lower case, that may bring another version or a command of one's own.
-const BRINGING: [&str; 10] = [
+const COMMAND_SOURCES: [&str; 10] = [
     "chocolateydownloadurl", "install chocolatey", "upgrade chocolatey", "alias", "function",
     "mklink", "symbolic", "hardlink", "doskey", "binfile",
 ];
@@ -86,7 +86,7 @@ fn lines_with_newest(stage: &Stage<'_>) -> Range<usize> {
     };
     let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
         || first.file.mentions(&VERSIONS)
-        || first.file.mentions(&BRINGING);
+        || first.file.mentions(&COMMAND_SOURCES);
     let mut others = stage.steps.iter().filter(|it| !it.is("RUN"));
     let copy = others.find(|it| it.lower_full_text().contains_any(&COPIES));
     let end = if is_open {

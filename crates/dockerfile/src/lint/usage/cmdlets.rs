@@ -29,13 +29,13 @@ const OF_IIS: [(&str, &str); 2] = [
 ];
 
 /// Parts of a file, in lower case, that may bring a cmdlet.
-const BRINGING: [&str; 10] = [
+const CMDLET_SOURCES: [&str; 10] = [
     "install-module", "save-module", "install-package ", "psresource", "modules", "function",
     "alias", ".psm1", "$profile", "profile.ps1",
 ];
 
 /// Parts of a script, in lower case, that may bring a cmdlet, do without it or hide a part.
-const OPENING: [&str; 10] = [
+const UNCERTAIN: [&str; 10] = [
     ".ps1", "module", "ipmo", "iex", "expression", "session", "catch", "get-command", "@'", "@\"",
 ];
 
@@ -49,12 +49,12 @@ pub(super) fn unknown(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding>
     let opens = |it: &LintStep<'_>| {
         let text = it.lower_full_text().replace("import-module iisadmin", "");
         let text = text.replace("import-module webadmin", "");
-        text.contains_any(&OPENING)
+        text.contains_any(&UNCERTAIN)
     };
     let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
         || opens(step)
         || stage.shell_of(step).is_some_and(opens)
-        || step.file.mentions(&BRINGING);
+        || step.file.mentions(&CMDLET_SOURCES);
     let message = format!("PowerShell has no {written}: did you mean {meant}?");
     (!is_open).then(|| step.finding_at(at, message))
 }

@@ -6,13 +6,13 @@ use crate::lint::stage::{LintStep, Stage};
 use crate::lint::words::{Grammar, LintCommand, NextOperator, Word};
 
 /// Parts of a text, in lower case, that may bring a drive.
-const BRINGING: [&str; 14] = [
+const DRIVE_SOURCES: [&str; 14] = [
     "subst", "psdrive", "net use", "dos devices", "mount", "volume", "diskpart", "partition",
     "vhd", ".ps1", ".bat", ".cmd", ".reg", ".exe",
 ];
 
 /// Parts of a script, in lower case, that may run something else without the drive.
-const HANDLING: [&str; 5] = ["if ", "if(", "test-path", "try", "function"];
+const CONDITIONS: [&str; 5] = ["if ", "if(", "test-path", "try", "function"];
 
 /// Position of a file or folder that a command makes on another drive, and a message.
 pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
@@ -25,10 +25,10 @@ pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     let is_open = !has_only_windows(stage)
         || command.next == NextOperator::Or
         || has_error_action(command)
-        || own.contains_any(&HANDLING)
-        || own.contains_any(&BRINGING)
+        || own.contains_any(&CONDITIONS)
+        || own.contains_any(&DRIVE_SOURCES)
         || own.contains(&drive)
-        || stage.mentions_above(step, &BRINGING)
+        || stage.mentions_above(step, &DRIVE_SOURCES)
         || stage.mentions_above(step, &[drive.as_str()]);
     let message = "a build has only the drive C:, and this fails";
     (!is_open).then_some((word.start(), message))
@@ -75,7 +75,7 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     let image = stage.reference();
     let is_open = image.is_none_or(|image| !image.is_of_microsoft())
         || has_error_action(command)
-        || own.contains_any(&HANDLING)
+        || own.contains_any(&CONDITIONS)
         || own.contains_any(&LOADING)
         || commands.any(|it| may_load(it) && !is_module(it))
         || shell.is_some_and(|it| it.lower_text().contains_any(&LOADING))
@@ -105,7 +105,7 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     let brings = |text: &str| text.contains_any(&["psdrive", "ndr ", "mount", "profile", ".ps1"]);
     let own = &step.lower_full_text()[..command.start()];
     let is_open = has_error_action(command)
-        || own.contains_any(&HANDLING)
+        || own.contains_any(&CONDITIONS)
         || brings(own)
         || stage
             .shell_of(step)

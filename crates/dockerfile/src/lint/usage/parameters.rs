@@ -105,7 +105,7 @@ const CMDLETS: [(&[&str], &str); 18] = [
 ];
 
 /// Names that are not parameters, and what is meant if the cmdlet has it.
-const MEANT: [(&str, &str); 8] = [
+const CORRECTIONS: [(&str, &str); 8] = [
     ("rf", "Recurse -Force"),
     ("fr", "Recurse -Force"),
     ("f", "Force"),
@@ -117,7 +117,7 @@ const MEANT: [(&str, &str); 8] = [
 ];
 
 /// Parts of a script, in lower case, that may bring a cmdlet or parameters, or hide a part of it.
-const BRINGING: [&str; 13] = [
+const PARAMETER_SOURCES: [&str; 13] = [
     "function", "alias", "import-module", "ipmo", "psdrive", "iis:", "cert:", "wsman:", "--%", "#",
     "`", "@'", "@\"",
 ];
@@ -126,7 +126,7 @@ const BRINGING: [&str; 13] = [
 pub(super) fn unknown(step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter();
     let (cmdlet, option, meant) = commands.find_map(unknown_in)?;
-    if step.lower_full_text().contains_any(&BRINGING) {
+    if step.lower_full_text().contains_any(&PARAMETER_SOURCES) {
         return None;
     }
     let instead = meant.map(|it| format!(": write -{it}"));
@@ -161,7 +161,7 @@ fn unknown_in(command: &LintCommand) -> Option<(&Word, &Word, Option<&'static st
         let mut own = own.split(' ');
         own.any(|it| it.eq_ignore_ascii_case(parameter))
     };
-    let mut meant = MEANT.iter();
+    let mut meant = CORRECTIONS.iter();
     let meant = meant.find(|(name, meant)| *name == option && has(meant));
     Some((cmdlet, &pair[1], meant.map(|(_, meant)| *meant)))
 }
