@@ -16,10 +16,10 @@ use crate::lint::words::program_name;
 const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
     them instead of one; write a plain \"";
 
-const DIVIDED: &str = "in cmd the quote of \\\" ends the quoted part, and the operator after it \
+const OPERATOR_OUTSIDE: &str = "in cmd the quote of \\\" ends the quoted part, and the operator after it \
     splits the command; put ^ before the operator";
 
-const STRIPPED: &str = "cmd removes the first and the last quote of a line that begins with one, and runs \
+const OUTER_QUOTES: &str = "cmd removes the first and the last quote of a line that begins with one, and runs \
     the part before the first space: put the whole line in quotes once more";
 
 /// A character that cmd passes to the program.
@@ -178,14 +178,14 @@ pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
     if is_stripped(text) && !has_own_cmd(step) {
         let mut edits = Vec::new();
         line_wrap(&mut edits, text, 0);
-        let found = finding(step, STRIPPED, step.line(), Some(edits));
+        let found = finding(step, OUTER_QUOTES, step.line(), Some(edits));
         return Some(found.of("outer-quotes-under-cmd"));
     }
     let all = passed_chars(text);
     let found = commands(&all);
     let (message, at, edits) = found.iter().enumerate().find_map(|(index, command)| {
         let divided = find_divided(text, &all, command);
-        let divided = divided.map(|(at, edits)| (DIVIDED, at, Some(edits)));
+        let divided = divided.map(|(at, edits)| (OPERATOR_OUTSIDE, at, Some(edits)));
         divided.or_else(|| {
             let (at, edits) = find_split(text, index, command)?;
             Some((SPLIT, at, edits))

@@ -21,7 +21,7 @@ use crate::source::json_array;
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \
     as part of its arguments; use the exec form";
 
-const BEHIND_CMD: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, also in exec form, and \
+const AFTER_CMD: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, also in exec form, and \
     the program behind cmd gets them as part of its arguments; write it without quotes, as in findstr \
     tool.exe, or start a script file";
 
@@ -31,10 +31,10 @@ pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
     if !text.contains('"') || is_template(text) {
         return None;
     }
-    let behind_cmd = || step.finding(BEHIND_CMD).of(NESTED_SHELL);
+    let after_cmd = || step.finding(AFTER_CMD).of(NESTED_SHELL);
     if text.starts_with('[') {
         let line = line_of_cmd(json_array(text)?)?;
-        return changes(&line).then(behind_cmd);
+        return changes(&line).then(after_cmd);
     }
     if step.shell == BaseShell::PowerShell {
         return check_under_powershell(step, text);
@@ -43,7 +43,7 @@ pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
         return None;
     }
     if needs_cmd(text) {
-        return Some(behind_cmd());
+        return Some(after_cmd());
     }
     let correction = exec(text).map(|argv| {
         let keyword_and_flags = instruction.text().len() - text.len();

@@ -16,10 +16,10 @@ use crate::lint::words::program_name;
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
     runs the script without them; write \\\"";
 
-const BARED: &str = "cmd ends the quoted script at this quote, and reads the operator behind it itself; \
+const QUOTE_ENDS_SCRIPT: &str = "cmd ends the quoted script at this quote, and reads the operator behind it itself; \
     write single quotes in the script";
 
-const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and runs the script \
+const IN_SCRIPT: &str = "PowerShell drops these quotes from its own command line, and runs the script \
     without them; write \\\"";
 
 const IN_TEXT: &str = "PowerShell drops these quotes from its own command line, and the text in single \
@@ -31,7 +31,7 @@ const IN_ARGUMENT: &str = "PowerShell drops these quotes from its own command li
 const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command line, and reads the \
     operators between them itself; write the command of cmd in single quotes, with \\\" in it";
 
-const NESTED_IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and quotes in \
+const NESTED_IN_POWERSHELL: &str = "PowerShell drops these quotes from its own command line, and quotes in \
     quotes end them; write the outer ones as single quotes, or leave out the inner shell";
 
 pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
@@ -65,7 +65,7 @@ pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
         let edits = edits
             .filter(|_| shell_variables(text).all(|name| !text.contains(&format!("%{name}%"))));
         let literal = literal_start(text, problem.parts[0].open.at);
-        let message = literal.map_or(IN_FORCE, |_| IN_TEXT);
+        let message = literal.map_or(IN_SCRIPT, |_| IN_TEXT);
         finding(step, message, problem.line, edits)
     });
     found.collect()
@@ -159,7 +159,7 @@ fn nested_quotes(line: &SourceLine) -> Option<&'static str> {
     let program = line.text.split_whitespace().next()?;
     let message = match program_name(program).as_str() {
         "cmd" => NESTED_IN_CMD,
-        "powershell" | "pwsh" => NESTED_IN_FORCE,
+        "powershell" | "pwsh" => NESTED_IN_POWERSHELL,
         _ => return None,
     };
     line.is_nested().then_some(message)
@@ -195,7 +195,7 @@ pub(super) fn check_nested(step: &LintStep<'_>) -> Vec<Finding> {
     for (index, script) in cmd::scripts(text) {
         if let Some(at) = bared_operator(text, script.origin(0)) {
             let position = step.instruction.start() + at;
-            found.push(step.finding_at(position, BARED));
+            found.push(step.finding_at(position, QUOTE_ENDS_SCRIPT));
             break;
         }
         let Some((reading, problems)) = ScriptInterpretation::misread(&script, step) else {
