@@ -363,7 +363,7 @@ fn apply(
                 InstructionKind::Env(list) => current.record_open(list, &unset),
                 InstructionKind::Workdir(_) => {
                     place.made.extend(current.working_dir().ok());
-                    let excess = place.made.len().saturating_sub(MAX_MADE);
+                    let excess = place.made.len().saturating_sub(MAX_FOLDERS);
                     place.made.drain(..excess);
                 }
                 InstructionKind::Expose(text) if stage.platform == Platform::Windows => {
@@ -428,7 +428,7 @@ fn is_open_value(text: &str, message: &str) -> bool {
 }
 
 /// Maximum number of remembered folders: each stage takes over those of its base.
-const MAX_MADE: usize = 32;
+const MAX_FOLDERS: usize = 32;
 
 /// Commands after which folders may not exist any more.
 const REMOVING: [&str; 12] = [

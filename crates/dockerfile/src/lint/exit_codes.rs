@@ -493,7 +493,7 @@ fn installs_package(command: &LintCommand) -> bool {
 }
 
 /// Commands of programs that only show or set something.
-const IDLE: [&str; 11] = [
+const SAFE_COMMANDS: [&str; 11] = [
     "config", "lfs", "version", "help", "cache", "list", "info", "set", "feature", "source", "pin",
 ];
 
@@ -505,5 +505,5 @@ fn is_work(text: &str) -> bool {
     let mut words = text.split_whitespace().skip(1);
     let first = words.next().unwrap_or_default();
     let is_shown = first.starts_with('-') && words.next().is_none() && !UNATTENDED.contains(&first);
-    !is_shown && !IDLE.contains(&first)
+    !is_shown && !SAFE_COMMANDS.contains(&first)
 }

@@ -21,7 +21,7 @@ const PAIR: &str = "shutdown-pair";
 const LEAST_MILLISECONDS: u64 = 1000;
 
 /// From here on, a round number is probably in milliseconds.
-const FEW_SECONDS: u64 = 5000;
+const MIN_SUSPECT: u64 = 5000;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
@@ -64,7 +64,7 @@ fn in_right_unit(time: ShutdownValue, number: u64) -> Option<u64> {
 /// Returns true if a number below a day's seconds is probably in milliseconds. Whole hours are not:
 /// some servers get two hours to stop.
 fn is_likely_milliseconds(number: u64) -> bool {
-    number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
+    number >= MIN_SUSPECT && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
 
 fn seconds(time: ShutdownValue, number: u64) -> u64 {

@@ -108,7 +108,7 @@ fn path_message(step: &LintStep<'_>, command: &LintCommand, word: &Word) -> Stri
 }
 
 /// Options of `reg add` with a value.
-const VALUED: [&str; 4] = ["v", "t", "d", "s"];
+const WITH_VALUE: [&str; 4] = ["v", "t", "d", "s"];
 
 /// A word of `reg add` that is neither its key nor an option or its value.
 fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
@@ -129,7 +129,7 @@ fn extra_word_of_reg(command: &LintCommand) -> Option<(&Word, String)> {
             );
             return Some((word, message));
         };
-        if VALUED.contains(&option.to_ascii_lowercase().as_str()) {
+        if WITH_VALUE.contains(&option.to_ascii_lowercase().as_str()) {
             rest.next();
         }
     }

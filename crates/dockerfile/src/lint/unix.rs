@@ -23,13 +23,13 @@ const ONLY_LINUX: [&str; 23] = [
 ];
 
 /// Programs of Linux with nothing like them on Windows, that ports may bring.
-const WITHOUT_LIKE: [&str; 9] = [
+const WITHOUT_EQUIVALENT: [&str; 9] = [
     "chgrp", "crontab", "modprobe", "nohup", "passwd", "rpm", "su", "sysctl", "ulimit",
 ];
 
 /// Programs of Linux that Git, MSYS and others bring to Windows, what Windows has, and what PowerShell
 /// has in place of that.
-const PORTED: [(&str, &str, Option<&str>); 62] = [
+const PORTS: [(&str, &str, Option<&str>); 62] = [
     ("rm", "del or rd /s /q", None),
     ("cp", "copy or xcopy", None),
     ("mv", "move", None),
@@ -248,9 +248,9 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
     let is_service = program == "service"
         && matches!(command.word(2), "start" | "stop" | "restart")
         && command.words.len() == 3;
-    let mut ported = PORTED.iter();
+    let mut ported = PORTS.iter();
     let ported = ported.find(|(name, ..)| *name == program);
-    let is_known = ported.is_some() || is_service || WITHOUT_LIKE.contains(&program);
+    let is_known = ported.is_some() || is_service || WITHOUT_EQUIVALENT.contains(&program);
     if !is_known
         || installed.installs.contains(program)
         || installed.may_have(program, before)

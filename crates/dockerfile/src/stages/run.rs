@@ -55,7 +55,7 @@ const MOST_WRITTEN: u64 = 256 << 20;
 /// What to do about a here-document that requires Windows.
 pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
 
-const BELOW: &str = "delete the keys or values below it that you mean";
+const DELETE_SINGLY: &str = "delete the keys or values below it that you mean";
 
 pub(super) struct RunResult {
     pub(super) created_by: String,
@@ -440,7 +440,7 @@ impl RunState<'_> {
     fn edit_registry(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {
         if let Some(key) = edit.lost_key() {
             let why = format!("{key} cannot be deleted: Windows needs it");
-            return Err(ScriptError::refused(why).help(BELOW));
+            return Err(ScriptError::refused(why).help(DELETE_SINGLY));
         }
         self.registry.edit([edit]);
         Ok(())

@@ -16,7 +16,8 @@ use super::{PathKind, RunState};
 
 const UNPACK_BEFOREHAND: &str = "unpack it beforehand, and COPY the folder";
 const CORRECT: &str = "correct the archive, or unpack it beforehand and COPY the folder";
-const ELSEWHERE: &str = "unpack it into a folder of its own, or replace existing files with -Force";
+const OTHER_FOLDER: &str =
+    "unpack it into a folder of its own, or replace existing files with -Force";
 
 impl RunState<'_> {
     /// Unpacks an archive to a folder.
@@ -76,7 +77,7 @@ impl RunState<'_> {
     fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<(), ScriptError> {
         if self.kind(&path)? == Presence::Present(PathKind::File(())) {
             let why = format!("{path} is a file, but a folder in the archive");
-            return Err(ScriptError::refused(why).help(ELSEWHERE));
+            return Err(ScriptError::refused(why).help(OTHER_FOLDER));
         }
         self.make_folder(path)
     }
@@ -99,7 +100,7 @@ impl RunState<'_> {
             }
             _ => return Ok(()),
         };
-        Err(failure.help(ELSEWHERE))
+        Err(failure.help(OTHER_FOLDER))
     }
 }
 

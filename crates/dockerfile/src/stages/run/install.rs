@@ -27,12 +27,12 @@ const CHECK_FILE: &str =
 const CHECK_BASE: &str =
     "correct the line, or use a base with what the package requires: it fails in a container too";
 
-const WITHOUT_IT: &str = "install it in a stage on Windows, or unpack a zip of the program";
+const ON_WINDOWS: &str = "install it in a stage on Windows, or unpack a zip of the program";
 
 const SET_PROPERTY: &str =
     "set the property of the condition on the line, or install the package in a stage on Windows";
 
-const UNANSWERED: &str = "set a variable with ENV; for anything else, install the package in a stage \
+const SET_VARIABLE: &str = "set a variable with ENV; for anything else, install the package in a stage \
                           on Windows, or unpack a zip of the program";
 
 const SKIP: &str = "if the program runs without it, or other lines do its work, leave it out with \
@@ -177,7 +177,7 @@ impl RunState<'_> {
         path: &str,
         bundled: Option<(&Arc<Archive>, &BundlePackage)>,
     ) -> Result<FileSource, ScriptError> {
-        let unclear = |why: String| ScriptError::unclear(why).help(WITHOUT_IT);
+        let unclear = |why: String| ScriptError::unclear(why).help(ON_WINDOWS);
         if let Some((bundle, own)) = bundled {
             let mut files = own.beside.iter();
             let file = files.find(|(name, _)| name.eq_ignore_ascii_case(path));
@@ -223,7 +223,7 @@ impl RunState<'_> {
         let contents = plan.files.iter().map(|file| {
             let content = content_of(&file.source, installed, package, &beside);
             content.map_err(|why| {
-                let unclear = || ScriptError::unclear(why).help(WITHOUT_IT);
+                let unclear = || ScriptError::unclear(why).help(ON_WINDOWS);
                 let mut error = failed.take().unwrap_or_else(unclear);
                 error.why = format!("{}: {}", file.path, error.why);
                 error
@@ -297,7 +297,7 @@ fn check(plan: &InstallPlan, is_unknown: bool) -> Result<(), ScriptError> {
             Err(if is_unknown {
                 error
             } else {
-                error.help(UNANSWERED)
+                error.help(SET_VARIABLE)
             })
         }
     }
@@ -312,7 +312,7 @@ fn undecided(error: &ScriptError) -> ScriptError {
 fn refused(error: &MsiError) -> ScriptError {
     let (kind, help) = match error {
         MsiError::Fails(_) => (ScriptErrorKind::Fails, Some(CHECK_BASE)),
-        MsiError::Unsupported(_) => (ScriptErrorKind::NotUnderstood, Some(WITHOUT_IT)),
+        MsiError::Unsupported(_) => (ScriptErrorKind::NotUnderstood, Some(ON_WINDOWS)),
         MsiError::Undecided(_) => (ScriptErrorKind::NotUnderstood, Some(SET_PROPERTY)),
         MsiError::Damaged(_) => (ScriptErrorKind::Refused, Some(CHECK_FILE)),
         MsiError::TooLarge(_) => (ScriptErrorKind::Refused, None),
@@ -353,7 +353,7 @@ impl ImageSystem<'_, '_> {
     ) -> Result<(), ScriptError> {
         let left_out = leave_out_equal_files(plan, contents, &|path| self.digest(path));
         left_out.map_err(|why| {
-            let error = ScriptError::unclear(why).help(WITHOUT_IT);
+            let error = ScriptError::unclear(why).help(ON_WINDOWS);
             if self.is_unknown.get() {
                 undecided(&error)
             } else {
