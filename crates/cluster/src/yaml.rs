@@ -57,7 +57,7 @@ pub(super) struct SyntaxError {
     pub(super) problem: String,
     pub(super) excerpt: Excerpt,
     /// True for a duplicate key, of which the last value counts.
-    is_twice: bool,
+    is_duplicate: bool,
 }
 
 /// Limit on the documents of a text and on the items of a list.
@@ -90,9 +90,9 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
         }
         match as_json(duplicate_keys) {
             // Objects with `---` between, or YAML in flow style; else the error is that of the JSON.
-            Err(problem) if !problem.is_twice && text.len() <= MOST_IN_FLOW_STYLE => {
+            Err(problem) if !problem.is_duplicate && text.len() <= MOST_IN_FLOW_STYLE => {
                 match yaml_documents(text, duplicate_keys) {
-                    Err(other) if !other.is_twice => Err(problem),
+                    Err(other) if !other.is_duplicate => Err(problem),
                     read => read,
                 }
             }
@@ -104,9 +104,9 @@ pub(super) fn documents(text: &str) -> Result<Documents, SyntaxError> {
             documents,
             warning: None,
         }),
-        Err(twice) if twice.is_twice => Ok(Documents {
+        Err(duplicate) if duplicate.is_duplicate => Ok(Documents {
             documents: read(DuplicateKeyPolicy::LastWins)?,
-            warning: Some(twice),
+            warning: Some(duplicate),
         }),
         Err(malformed) => Err(with_template(malformed, text)),
     }
@@ -162,7 +162,7 @@ fn yaml_documents(
         _ => return Err(malformed),
     };
     match again {
-        Err(error) if !error.is_twice => Err(malformed),
+        Err(error) if !error.is_duplicate => Err(malformed),
         again => again,
     }
 }
@@ -210,7 +210,7 @@ fn strict_yaml_documents(
                     .and_then(|location| usize::try_from(of(location)).ok())
                     .unwrap_or(1)
             };
-            let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
+            let is_duplicate = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
             let line = place(serde_saphyr::Location::line);
             let column = place(serde_saphyr::Location::column);
             SyntaxError {
@@ -218,7 +218,7 @@ fn strict_yaml_documents(
                 column,
                 problem: problem_of(&error),
                 excerpt: Excerpt::at_place(text, line, column),
-                is_twice,
+                is_duplicate,
             }
         })?;
     Ok(documents
@@ -276,7 +276,7 @@ fn json_documents<D: DeserializeOwned>(text: &str) -> Result<Vec<Document>, Synt
                     column: 1,
                     problem: too_many_objects(),
                     excerpt: Excerpt::at_place(text, line, 1),
-                    is_twice: false,
+                    is_duplicate: false,
                 });
             }
             Some(Ok(_)) => {
@@ -296,7 +296,7 @@ fn json_documents<D: DeserializeOwned>(text: &str) -> Result<Vec<Document>, Synt
                     column: error.column(),
                     problem: problem.to_owned(),
                     excerpt: excerpt(text, error.line(), error.column()),
-                    is_twice: error.is_data() && problem.starts_with(TWICE),
+                    is_duplicate: error.is_data() && problem.starts_with(DUPLICATE_KEY),
                 });
             }
         }
@@ -322,18 +322,18 @@ fn json_item_lines(document: &str, mut line: usize) -> Vec<usize> {
 
 /// Excerpt of the position of an error, also for very long lines.
 pub(super) fn excerpt(text: &str, line: usize, column: usize) -> Excerpt {
-    const BEHIND: usize = 4 << 10;
+    const LOOKAHEAD: usize = 4 << 10;
     let before: usize = text
         .split_inclusive('\n')
         .take(line.saturating_sub(1))
         .map(str::len)
         .sum();
-    let end = text.floor_char_boundary(before + column + BEHIND);
+    let end = text.floor_char_boundary(before + column + LOOKAHEAD);
     Excerpt::at_byte(&text[..end], line, column)
 }
 
 /// Message for a duplicate key, in JSON as in YAML.
-const TWICE: &str = "duplicate mapping key: ";
+const DUPLICATE_KEY: &str = "duplicate mapping key: ";
 
 /// Parses a part of a document.
 pub(super) fn part<'t, T: Deserialize<'t>>(json: &'t str) -> Result<T, String> {
@@ -596,7 +596,7 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
         let mut keys = HashSet::new();
         while let Some(key) = entries.next_key::<String>()? {
             if keys.contains(&key) {
-                return Err(Error::custom(format_args!("{TWICE}{key}")));
+                return Err(Error::custom(format_args!("{DUPLICATE_KEY}{key}")));
             }
             entries.next_value::<UniqueKeys>()?;
             keys.insert(key);
