@@ -347,7 +347,7 @@ impl fmt::Display for PlanAction {
 }
 
 /// Maximum number of pins whose removal is tried one by one.
-const TRIED: usize = 50;
+const MAX_TRIED_PINS: usize = 50;
 
 fn choose<'a>(
     request: &RolloutRequest,
@@ -359,7 +359,7 @@ fn choose<'a>(
     let mut choice = graph.solve();
     let spare = fixed_by_other_actions(&graph, &pins, &choice);
     let mut attempts = vec![spare.clone()];
-    attempts.extend(spare.into_iter().take(TRIED).map(|one| vec![one]));
+    attempts.extend(spare.into_iter().take(MAX_TRIED_PINS).map(|one| vec![one]));
     for attempt in attempts {
         let mut fewer = pins.clone();
         fewer.retain(|workload, _| !attempt.contains(workload));
