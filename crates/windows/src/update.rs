@@ -126,31 +126,36 @@ pub struct KnownIssue {
     pub what: &'static str,
 }
 
-static FLAWS: LazyLock<Vec<KnownIssue>> =
+static KNOWN_ISSUES: LazyLock<Vec<KnownIssue>> =
     LazyLock::new(|| embedded(include_str!("data/update-flaws.tsv"), read_known_issue));
 
 fn read_known_issue(row: &mut TableRow<'static>) -> Result<KnownIssue, TableError> {
-    let flaw = KnownIssue {
+    let issue = KnownIssue {
         kb: row.value("KB number")?,
         mended_by: row.value("KB number")?,
         what: row.text("what breaks")?,
     };
     // The source is for readers of the table.
     row.text("source")?;
-    Ok(flaw)
+    Ok(issue)
 }
 
 impl Kb {
     /// Known regression of the update.
     pub fn known_issue(self) -> Option<&'static KnownIssue> {
-        FLAWS.iter().find(|flaw| flaw.kb == self)
+        KNOWN_ISSUES.iter().find(|issue| issue.kb == self)
     }
 
     /// The update with its known issue, if any, for advice.
     pub fn describe(self) -> String {
         self.known_issue().map_or_else(
             || self.to_string(),
-            |flaw| format!("{self} (breaks {}; fixed by {})", flaw.what, flaw.mended_by),
+            |issue| {
+                format!(
+                    "{self} (breaks {}; fixed by {})",
+                    issue.what, issue.mended_by
+                )
+            },
         )
     }
 }
@@ -436,10 +441,10 @@ mod tests {
 
     #[test]
     fn every_flaw_is_of_a_listed_update_and_fixed_by_a_later_one_of_its_build() {
-        assert!(!FLAWS.is_empty());
+        assert!(!KNOWN_ISSUES.is_empty());
         let only = |kb: Kb| *Updates::embedded().by_kb(kb).next().unwrap();
-        for flaw in FLAWS.iter() {
-            let (broken, mended) = (only(flaw.kb), only(flaw.mended_by));
+        for issue in KNOWN_ISSUES.iter() {
+            let (broken, mended) = (only(issue.kb), only(issue.mended_by));
             assert_eq!(broken.build, mended.build);
             assert!(broken.version() < mended.version());
         }

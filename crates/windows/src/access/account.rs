@@ -23,7 +23,7 @@ const KNOWN: [(&str, u64, &[u32]); 10] = [
 ];
 
 /// Other names of accounts, as Windows shows them, and accounts that few images grant rights to.
-const ALSO: [(&str, u64, &[u32]); 9] = [
+const OTHER_NAMES: [(&str, u64, &[u32]); 9] = [
     ("SYSTEM", 5, &[18]),
     ("LOCAL SERVICE", 5, &[19]),
     ("NETWORK SERVICE", 5, &[20]),
@@ -90,7 +90,7 @@ impl FromStr for AccessAccount {
         } else if domain.is_empty() && name.get(..4).is_some_and(|start| start == "S-1-") {
             name.parse().ok()
         } else if of_windows.into_iter().any(is) {
-            let mut all = KNOWN.iter().chain(&ALSO);
+            let mut all = KNOWN.iter().chain(&OTHER_NAMES);
             let found = all.find(|(own, ..)| own.eq_ignore_ascii_case(name));
             found.and_then(|(_, authority, parts)| Sid::new(*authority, parts))
         } else {
