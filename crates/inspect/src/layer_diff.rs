@@ -21,7 +21,7 @@ use super::stream::layer_limits;
 /// Version of the cached form.
 pub(crate) const FORMAT: u32 = 4;
 /// Limit on reported entries that cannot be compared.
-const MAX_STRANGE: usize = 100;
+const MAX_UNSUPPORTED: usize = 100;
 /// Endings of names of programs and libraries, which say their version.
 const WITH_VERSION: [&str; 7] = ["exe", "dll", "sys", "ocx", "cpl", "drv", "mui"];
 /// Limit on their size, more than that of any in Windows.
@@ -284,7 +284,7 @@ impl LayerDiff {
     }
 
     fn strange(&mut self, place: &str, what: impl Into<String>) {
-        if self.strange.len() < MAX_STRANGE {
+        if self.strange.len() < MAX_UNSUPPORTED {
             self.strange.push(UnsupportedEntry {
                 place: place.to_owned(),
                 what: what.into(),

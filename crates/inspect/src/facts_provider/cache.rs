@@ -12,10 +12,10 @@ use crate::base::FORMAT;
 use crate::layer_diff;
 
 /// Time for which the absence of facts in a repository is remembered.
-const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
+const ABSENCE_LIFETIME: Duration = Duration::from_hours(1);
 /// Time for which it is remembered that a base cannot be read: another version of this program may
 /// read more in the same format.
-const UNREADABLE_HOLDS: Duration = Duration::from_hours(30 * 24);
+const UNREADABLE_LIFETIME: Duration = Duration::from_hours(30 * 24);
 /// Limit on the reason for that.
 const LONGEST_REASON: u64 = 64 << 10;
 
@@ -99,7 +99,7 @@ impl FactsCache {
     /// Returns true if a repository had no facts a short while ago.
     pub(crate) fn is_known_absent(&self, base: &Digest, repository: &str) -> bool {
         let path = self.path(base, CacheNamespace::Repository(repository), ABSENCE);
-        is_recent(&path, ABSENCE_HOLDS)
+        is_recent(&path, ABSENCE_LIFETIME)
     }
 
     /// Records why a base cannot be read, although its bytes were checked; without a reason, it is
@@ -113,7 +113,7 @@ impl FactsCache {
     pub(super) fn find_unreadable(&self, base: &Digest) -> Option<String> {
         let path = self.path(base, CacheNamespace::Layers, UNREADABLE);
         let reason = || files::read_text(&path, LONGEST_REASON).ok();
-        is_recent(&path, UNREADABLE_HOLDS).then(reason)?
+        is_recent(&path, UNREADABLE_LIFETIME).then(reason)?
     }
 
     /// Returns true if the cache knows a repository's answer about a base.
@@ -158,7 +158,8 @@ impl FactsCache {
             let is_expired = |kind, holds| is_named(path, kind) && is_old(seen, holds);
             if is_named(path, FACTS) || is_named(path, LAYER) {
                 CacheFileUse::Counted
-            } else if is_expired(ABSENCE, ABSENCE_HOLDS) || is_expired(UNREADABLE, UNREADABLE_HOLDS)
+            } else if is_expired(ABSENCE, ABSENCE_LIFETIME)
+                || is_expired(UNREADABLE, UNREADABLE_LIFETIME)
             {
                 CacheFileUse::Expired
             } else {

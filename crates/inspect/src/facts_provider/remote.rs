@@ -20,7 +20,7 @@ const FORMAT_NOTE: &str = "vnd.wincimg.base.format";
 /// Limit on the size of facts: several times those of the largest base.
 const LARGEST: u64 = 192 << 20;
 /// Limit on the artifacts that are read.
-const MAX_LOOKS: usize = 4;
+const MAX_ARTIFACTS: usize = 4;
 
 /// Waits for a response, at most for this time if there is a limit.
 fn in_time<T>(
@@ -104,7 +104,7 @@ impl BaseFactsProvider {
         entries.retain(|entry| format(entry) <= FORMAT);
         entries.sort_by_key(|entry| (std::cmp::Reverse(format(entry)), entry.digest.to_string()));
         let mut contents = Vec::new();
-        for entry in entries.iter().take(MAX_LOOKS) {
+        for entry in entries.iter().take(MAX_ARTIFACTS) {
             match repository.artifact(entry, base, Some(ARTIFACT_TYPE)).await? {
                 Some(artifact) => contents.extend(artifact.layers().first().cloned()),
                 None => self.warn(format!(

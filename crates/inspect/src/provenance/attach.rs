@@ -20,7 +20,7 @@ use crate::own_contents::windows_layers;
 use crate::stream::read_blob;
 
 /// Bytes by which documents may differ in size that are equal apart from their times.
-const TIMES: u64 = 256;
+const TIMESTAMP_BYTES: u64 = 256;
 
 /// Result of attaching a document to an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,7 +67,7 @@ pub async fn attach(
             };
             // A statement of another kind or size is not compared: anybody may attach one.
             let is_alike = known.annotations().keys().eq(document.annotations.keys())
-                && content.size.abs_diff(blob.size) <= TIMES;
+                && content.size.abs_diff(blob.size) <= TIMESTAMP_BYTES;
             let is_same = content.digest == blob.digest
                 || is_alike
                     && document.depends_on_times()

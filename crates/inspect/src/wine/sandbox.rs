@@ -27,7 +27,7 @@ const STRICT: &str = "--disable-userns";
 const IN_MEMORY: [&str; 2] = ["/dev/shm", "/tmp"];
 const MOST_IN_MEMORY: &str = "268435456";
 /// What is left after all folders have their place.
-const SEALED: [&str; 4] = ["--remount-ro", "/dev", "--remount-ro", "/"];
+const READ_ONLY_MOUNTS: [&str; 4] = ["--remount-ro", "/dev", "--remount-ro", "/"];
 /// Folders of the system next to `/usr`: links into it, except on older systems.
 const SYSTEM: [&str; 6] = ["bin", "lib", "lib32", "lib64", "libx32", "sbin"];
 /// Files of the system that programs require.
@@ -173,7 +173,7 @@ impl Bubblewrap {
 /// Ends the arguments of bubblewrap; the program follows.
 fn limit(command: &mut Command) -> &mut Command {
     command
-        .args(SEALED)
+        .args(READ_ONLY_MOUNTS)
         .args(["--", "prlimit"])
         .args(LIMITS)
         .arg("--")
@@ -233,7 +233,7 @@ mod tests {
             let writable: Vec<_> = words.windows(2).filter(|it| it[0] == "--bind").collect();
             assert_eq!(writable, [["--bind", "/tmp/a/prefix"]]);
             let options = words.split(|word| *word == "--").next().unwrap();
-            assert!(options.ends_with(&SEALED));
+            assert!(options.ends_with(&READ_ONLY_MOUNTS));
         }
         assert!(!Sandbox::none().is_on());
     }
