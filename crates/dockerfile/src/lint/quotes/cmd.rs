@@ -16,11 +16,11 @@ use crate::lint::words::program_name;
 const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
     them instead of one; write a plain \"";
 
-const OPERATOR_OUTSIDE: &str = "in cmd the quote of \\\" ends the quoted part, and the operator after it \
-    splits the command; put ^ before the operator";
+const OPERATOR_OUTSIDE: &str = "in cmd the quote of \\\" ends the quoted part, and the operator \
+    after it splits the command; put ^ before the operator";
 
-const OUTER_QUOTES: &str = "cmd removes the first and the last quote of a line that begins with one, and runs \
-    the part before the first space: put the whole line in quotes once more";
+const OUTER_QUOTES: &str = "cmd removes the first and the last quote of a line that begins with \
+    one, and runs the part before the first space: put the whole line in quotes once more";
 
 /// A character that cmd passes to the program.
 #[derive(Debug, Clone, Copy)]

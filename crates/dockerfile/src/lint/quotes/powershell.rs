@@ -16,11 +16,11 @@ use crate::lint::words::program_name;
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
     runs the script without them; write \\\"";
 
-const QUOTE_ENDS_SCRIPT: &str = "cmd ends the quoted script at this quote, and reads the operator behind it itself; \
-    write single quotes in the script";
+const QUOTE_ENDS_SCRIPT: &str = "cmd ends the quoted script at this quote, and reads the operator \
+    behind it itself; write single quotes in the script";
 
-const IN_SCRIPT: &str = "PowerShell drops these quotes from its own command line, and runs the script \
-    without them; write \\\"";
+const IN_SCRIPT: &str = "PowerShell drops these quotes from its own command line, and runs the \
+    script without them; write \\\"";
 
 const IN_TEXT: &str = "PowerShell drops these quotes from its own command line, and the text in single \
     quotes loses them; write \\\"";
@@ -31,8 +31,8 @@ const IN_ARGUMENT: &str = "PowerShell drops these quotes from its own command li
 const NESTED_IN_CMD: &str = "PowerShell drops these quotes from its own command line, and reads the \
     operators between them itself; write the command of cmd in single quotes, with \\\" in it";
 
-const NESTED_IN_POWERSHELL: &str = "PowerShell drops these quotes from its own command line, and quotes in \
-    quotes end them; write the outer ones as single quotes, or leave out the inner shell";
+const NESTED_IN_POWERSHELL: &str = "PowerShell drops these quotes from its own command line, and \
+    quotes in quotes end them; write the outer ones as single quotes, or leave out the inner shell";
 
 pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
     let text = step.instruction.text();

@@ -32,8 +32,8 @@ const ON_WINDOWS: &str = "install it in a stage on Windows, or unpack a zip of t
 const SET_PROPERTY: &str =
     "set the property of the condition on the line, or install the package in a stage on Windows";
 
-const SET_VARIABLE: &str = "set a variable with ENV; for anything else, install the package in a stage \
-                          on Windows, or unpack a zip of the program";
+const SET_VARIABLE: &str = "set a variable with ENV; for anything else, install the package in a \
+    stage on Windows, or unpack a zip of the program";
 
 const SKIP: &str = "if the program runs without it, or other lines do its work, leave it out with \
                     --skip-custom-action NAME; else install the package in a stage on Windows";
