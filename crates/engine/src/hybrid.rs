@@ -27,7 +27,7 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, PlannedStep};
 
-use self::in_daemon::{NOT_KEPT, no_place};
+use self::in_daemon::{NO_REPOSITORY, no_place};
 use self::key::segment_key;
 use self::worker::{WindowsBuild, Worker};
 use crate::base_contents::{Purpose, load_contents};
@@ -127,7 +127,7 @@ pub(crate) async fn run_windows_steps(
         return Ok(());
     };
     if steps.place(&request.options).is_none() {
-        return Err(no_place(NOT_KEPT));
+        return Err(no_place(NO_REPOSITORY));
     }
     note_readable_stages(steps, images, ctx);
     let build = HybridBuild {

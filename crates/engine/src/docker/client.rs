@@ -25,7 +25,7 @@ use wincimg_common::diagnose::Problem;
 use wincimg_oci::remote::DaemonCredential;
 
 use super::endpoint::Endpoint;
-use super::error::{ApiVersion, CUT_OFF, DockerError, unanswered, unexpected};
+use super::error::{ApiVersion, DockerError, TRUNCATED, unanswered, unexpected};
 use super::response::one_line;
 use super::transport::{BodyTooLong, DaemonResponse, Transport};
 
@@ -75,7 +75,7 @@ impl Client {
         match (tapped.try_recv(), called) {
             (Ok(answer), _) => Ok(answer),
             (Err(_), Err(error)) => Err(self.explain(what, error)),
-            (Err(_), Ok(_)) => Err(unanswered(what, CUT_OFF).into()),
+            (Err(_), Ok(_)) => Err(unanswered(what, TRUNCATED).into()),
         }
     }
 

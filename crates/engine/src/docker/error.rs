@@ -13,13 +13,13 @@ use super::failures::advice;
 use crate::buildkit::BuildkitAddress;
 
 /// Message for an incomplete answer.
-pub(super) const CUT_OFF: &str = "the Docker daemon's answer ends too early";
+pub(super) const TRUNCATED: &str = "the Docker daemon's answer ends too early";
 /// Docker Desktop's context for its daemon on Windows, behind a named pipe.
 const DESKTOP_WINDOWS: &str = "desktop-windows";
 
 /// Makes a daemon on Windows listen on TCP; on its own machine alone, because the port gives full
 /// control of it.
-const LISTEN: &str = concat!(
+const LISTEN_ON_TCP: &str = concat!(
     r"in C:\ProgramData\docker\config\daemon.json set ",
     r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (keep its other settings) and run "#,
     "`Restart-Service docker`"
@@ -31,7 +31,7 @@ const CERTIFICATE: &str =
 /// Hint for the pipe of a daemon on Windows, on another system.
 fn from_elsewhere() -> String {
     let tunnel = tunnel("ssh://HOST");
-    format!("run wincimg.exe on Windows; or there {LISTEN}, then here {tunnel}")
+    format!("run wincimg.exe on Windows; or there {LISTEN_ON_TCP}, then here {tunnel}")
 }
 
 /// Command for an SSH tunnel to the machine in `ssh://bob@build01:22`.
@@ -90,7 +90,7 @@ fn address_hint(text: &str) -> String {
          --docker-host tcp://HOST:PORT"
             .to_owned()
     } else if text.starts_with("ssh://") {
-        format!("on that machine {LISTEN}; then {}", tunnel(text))
+        format!("on that machine {LISTEN_ON_TCP}; then {}", tunnel(text))
     } else if text.contains('@') {
         "give --docker-host tcp://HOST:PORT; for a daemon that requires a client certificate, set \
          DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder that has it"

@@ -8,7 +8,7 @@ use wincimg_oci::remote::DaemonCredential;
 
 use super::client::credentials;
 use super::daemon::Daemon;
-use super::error::{CUT_OFF, DockerError, unanswered};
+use super::error::{DockerError, TRUNCATED, unanswered};
 
 impl Daemon {
     /// Pushes the image of that name and tag, and returns the digest of its manifest. Dropping the
@@ -38,7 +38,7 @@ impl Daemon {
         });
         let about = |error: DockerError| error.about(&format!("{name}:{tag}"));
         pushing.await.map_err(about)?;
-        digest.ok_or_else(|| unanswered(&what, CUT_OFF).into())
+        digest.ok_or_else(|| unanswered(&what, TRUNCATED).into())
     }
 }
 

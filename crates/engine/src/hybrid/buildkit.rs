@@ -7,7 +7,7 @@ use wincimg_oci::remote::DaemonCredential;
 use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
-use super::in_daemon::{NOT_KEPT, no_place};
+use super::in_daemon::{NO_REPOSITORY, no_place};
 use super::worker::WindowsBuild;
 use super::{CacheRepository, pushed_image};
 use crate::build::{BuildContext, EngineOptions};
@@ -124,7 +124,7 @@ impl BuildkitWorker {
             )
         })?;
         let layers = segment.layer_numbers();
-        let repository = build.repository.ok_or_else(|| no_place(NOT_KEPT))?;
+        let repository = build.repository.ok_or_else(|| no_place(NO_REPOSITORY))?;
         let reference = repository.reference(build.tag)?;
         let name = format!("{}:{}", repository_of(&reference), build.tag);
         let credentials = self.credentials(build, repository, ctx).await?;

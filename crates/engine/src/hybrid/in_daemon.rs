@@ -33,19 +33,19 @@ impl HybridBuild<'_> {
 }
 
 /// The ways to keep images between steps.
-const PLACES: &str = "push the image with --registry HOST[:PORT][/PREFIX] --push, or add \
-                      --cache-to REPOSITORY";
+const HINT: &str = "push the image with --registry HOST[:PORT][/PREFIX] --push, or add \
+                    --cache-to REPOSITORY";
 
 const NO_STORE: &str = "steps on Windows require a repository for the images below and above \
                         them, or a base that the daemon can pull or load";
 
 /// Why `BuildKit` needs one.
-pub(super) const NOT_KEPT: &str =
+pub(super) const NO_REPOSITORY: &str =
     "BuildKit requires a repository for the images below and above the steps";
 
 /// Error for images below and above steps that can be kept nowhere.
 pub(super) fn no_place(problem: &str) -> BoxError {
-    Problem::request("usage/cache", problem).hint(PLACES).into()
+    Problem::request("usage/cache", problem).hint(HINT).into()
 }
 
 /// Error for an image below steps that the daemon did not load.
@@ -54,7 +54,7 @@ pub(super) fn not_loaded(error: BoxError) -> BoxError {
     let remedy = remedy.map_or_else(String::new, |hint| format!("{hint}; or "));
     let what = "the image below the steps, in no registry, cannot be loaded into the Docker daemon";
     Problem::context(what, error)
-        .hint(format!("{remedy}{PLACES}"))
+        .hint(format!("{remedy}{HINT}"))
         .into()
 }
 

@@ -9,7 +9,7 @@ use wincimg_dockerfile::stages::WindowsSegment;
 
 use super::CacheRepository;
 use super::buildkit::BuildkitWorker;
-use super::in_daemon::{NAME, NOT_KEPT, no_place, not_loaded};
+use super::in_daemon::{NAME, NO_REPOSITORY, no_place, not_loaded};
 use crate::build::{BuildContext, EngineOptions};
 use crate::docker::{
     Daemon, DockerBuildOptions, DockerEngine, Info, Preflight, StepError, connect_windows,
@@ -72,7 +72,7 @@ impl Worker {
     pub(super) fn docker(&self) -> Result<&DockerWorker, BoxError> {
         match self {
             Self::Docker(worker) => Ok(worker),
-            Self::Buildkit(_) => Err(no_place(NOT_KEPT)),
+            Self::Buildkit(_) => Err(no_place(NO_REPOSITORY)),
         }
     }
 

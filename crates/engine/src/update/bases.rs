@@ -20,7 +20,7 @@ use wincimg_windows::version::WindowsVersion;
 use super::planner::Planner;
 use crate::error::search;
 
-const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
+const SHORT_NAMES: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
 /// The base that an image was built on.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl Planner<'_> {
     /// Returns true if a base is Windows without other programs: by its repository in the registry
     /// of bases, or by Microsoft's name for it in a mirror.
     pub(super) fn is_windows_alone(&self, base: &Reference) -> bool {
-        USUAL.iter().any(|short| {
+        SHORT_NAMES.iter().any(|short| {
             let Ok(known) = self.request.base_registry.repository(short) else {
                 return false;
             };
@@ -280,7 +280,7 @@ impl Planner<'_> {
     }
 
     fn usual(&self, version: WindowsVersion) -> Result<Vec<(Reference, NamedBase)>, BaseNameError> {
-        let usual = USUAL.iter().map(|short| {
+        let usual = SHORT_NAMES.iter().map(|short| {
             let name = self.request.base_registry.repository(short)?;
             let build = version.build;
             Ok((name.repository.clone(), NamedBase::OfHost { name, build }))
