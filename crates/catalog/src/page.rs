@@ -67,7 +67,7 @@ const NOTHING: &str = "ctl00_catalogBody_noResultText";
 const NEXT: &str = "ctl00_catalogBody_nextPageLinkText";
 const NEXT_TARGET: &str = "ctl00$catalogBody$nextPageLinkText";
 /// Ids of elements whose presence matters.
-const TELLING: [&str; 3] = [TABLE, NOTHING, NEXT];
+const MARKERS: [&str; 3] = [TABLE, NOTHING, NEXT];
 const ERROR: &str = "errorPageDisplayedError";
 
 /// Reads a page of search results.
@@ -244,7 +244,7 @@ struct PageParser {
     wanted: Option<&'static str>,
     /// Depth of nested tables, counted from one that is read.
     depth: usize,
-    /// Those of [`TELLING`] that are present.
+    /// Those of [`MARKERS`] that are present.
     ids: Vec<&'static str>,
     /// The rows of each table.
     tables: Vec<Vec<Row>>,
@@ -264,7 +264,7 @@ impl Visitor for PageParser {
             words.push(' ');
         }
         self.ids
-            .extend(TELLING.iter().filter(|telling| **telling == id));
+            .extend(MARKERS.iter().filter(|marker| **marker == id));
         if id == ERROR {
             self.error.get_or_insert_default();
             self.error_depth = Some(1);

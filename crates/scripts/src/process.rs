@@ -18,7 +18,7 @@ const DEPTH: usize = 8;
 const STEPS: usize = 10_000;
 
 /// Maximum number of bytes in the values and the output of a line's commands.
-const HELD: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Attribute of files that are replaced and deleted only by force.
 pub(super) const READ_ONLY: u32 = 0x1;
@@ -58,7 +58,7 @@ pub(super) struct Process<'a> {
     pub(super) scopes: Vec<(Variables<'a>, ImagePath)>,
     depth: usize,
     steps: usize,
-    /// Bytes counted against [`HELD`].
+    /// Bytes counted against [`MAX_BYTES`].
     held: usize,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Process<'a> {
     /// steps.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<()> {
         self.held = self.held.saturating_add(bytes);
-        if self.held > HELD {
+        if self.held > MAX_BYTES {
             return error::unclear("the line needs more than 256 MiB of memory");
         }
         Ok(())

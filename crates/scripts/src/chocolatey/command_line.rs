@@ -3,7 +3,7 @@
 use super::super::error::{self, Result, ScriptError};
 
 /// Options that do not change what is installed.
-const IDLE: [&str; 14] = [
+const IGNORED: [&str; 14] = [
     "r", "limitoutput", "noprogress", "nocolor", "acceptlicense", "d", "debug", "v", "verbose",
     "pre", "prerelease", "f", "force", "failonunfound",
 ];
@@ -95,7 +95,7 @@ impl InstallCommand {
             "usepackagecodes" | "usepackageexitcodes" => self.uses_exit_codes = Some(true),
             "timeout" | "executiontimeout" => drop(value()?),
             "allowemptychecksumssecure" | "allowemptychecksumsecure" => {}
-            name if IDLE.contains(&name) => {}
+            name if IGNORED.contains(&name) => {}
             "s" | "source" => {
                 let why = "the feed of the build is that of --choco-feed";
                 return Err(ScriptError::refused(why).help("remove the option"));

@@ -16,7 +16,7 @@ use super::parse::{ForLoop, LoopKind};
 const LONGEST_LOOP: usize = 1000;
 
 /// Reason why a loop over files cannot run yet.
-const LATER: &str = "the files of the loop are known only after a download";
+const UNKNOWN_FILES: &str = "the files of the loop are known only after a download";
 
 impl Cmd<'_, '_> {
     pub(super) fn for_loop(&mut self, each: &ForLoop) -> Result<i32> {
@@ -155,7 +155,7 @@ impl Cmd<'_, '_> {
         };
         match self.machine.files_below(top, &patterns, UNSEEN)? {
             Some(files) => Ok(files.iter().map(ImagePath::to_string).collect()),
-            None => error::later(LATER),
+            None => error::later(UNKNOWN_FILES),
         }
     }
 
@@ -177,7 +177,7 @@ impl Cmd<'_, '_> {
             .machine
             .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?
         else {
-            return error::later(LATER);
+            return error::later(UNKNOWN_FILES);
         };
         let mut values = Vec::new();
         for path in paths {

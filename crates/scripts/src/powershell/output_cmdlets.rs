@@ -7,7 +7,7 @@ use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
 
-const PICK: ParameterSet =
+const SELECT_OBJECT: ParameterSet =
     ParameterSet("[property] expandproperty first last skip unique? excludeproperty! skiplast!");
 
 const SPLIT: ParameterSet =
@@ -65,7 +65,7 @@ impl Shell<'_, '_> {
         command: &CommandAst,
         input: Option<PsValue>,
     ) -> Result<PsValue> {
-        let given = self.bind_parameters(command, &PICK)?;
+        let given = self.bind_parameters(command, &SELECT_OBJECT)?;
         let input = input.unwrap_or(PsValue::Null);
         if let Err(error) = input.check_known() {
             return Ok(PsValue::Opaque(error));

@@ -13,7 +13,7 @@ use super::super::process::{
 use super::robocopy::Selection;
 
 /// Options of `xcopy` that do not change the copied files.
-const XCOPY_IDLE: [&str; 13] = [
+const XCOPY_IGNORED: [&str; 13] = [
     "/e", "/s", "/i", "/y", "/-y", "/q", "/c", "/h", "/k", "/r", "/f", "/v", "/j",
 ];
 
@@ -51,7 +51,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
         let why = format!("how xcopy reads the / in {word} is unknown");
         return Err(ScriptError::unclear(why).help("write \\ instead of /"));
     }
-    let (switches, [from, to]) = read(words, |switch| XCOPY_IDLE.contains(&switch))?;
+    let (switches, [from, to]) = read(words, |switch| XCOPY_IGNORED.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let is_deep = has("/e") || has("/s");
     let all = Selection::default();

@@ -9,7 +9,7 @@ use super::super::wildcards::name_matches;
 use super::copy::{CopyMode, files_into, read, tree_to};
 
 /// Options for retries and output, and `/XJ`, which is read separately.
-const IDLE: [&str; 22] = [
+const IGNORED: [&str; 22] = [
     "/nfl", "/ndl", "/njh", "/njs", "/np", "/nc", "/ns", "/v", "/mt", "/z", "/zb", "/b", "/r",
     "/w", "/tee", "/ts", "/fp", "/eta", "/j", "/x", "/bytes", "/xj",
 ];
@@ -47,7 +47,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let (words, selection) = Selection::read(words)?;
     let (switches, [from, to]) = read(&words, |switch| {
         let name = switch.split(':').next().unwrap_or_default();
-        IDLE.contains(&name)
+        IGNORED.contains(&name)
             || matches!(
                 switch,
                 "/e" | "/s" | "/mir" | "/copy:dat" | "/dcopy:dat" | "/dcopy:da"
