@@ -25,7 +25,7 @@ pub(super) const READ_ONLY: u32 = 0x1;
 /// Attribute of what PowerShell leaves out of lists.
 pub(super) const HIDDEN: u32 = 0x2;
 /// Attributes of what cmd leaves out of lists.
-pub(super) const UNSEEN: u32 = HIDDEN | 0x4;
+pub(super) const HIDDEN_OR_SYSTEM: u32 = HIDDEN | 0x4;
 /// Attribute of links and mount points.
 pub(super) const LINK: u32 = 0x400;
 /// Attributes of links to folders.
@@ -309,7 +309,8 @@ impl<'a> Process<'a> {
         if self.entry(path) != Lookup::Unknown {
             return None;
         }
-        match self.image.attributes(path) & (FOLDER_LINK | FILE_LINK | READ_ONLY | UNSEEN) {
+        match self.image.attributes(path) & (FOLDER_LINK | FILE_LINK | READ_ONLY | HIDDEN_OR_SYSTEM)
+        {
             FOLDER_LINK => Some(EntryKind::Folder),
             FILE_LINK => Some(EntryKind::File(())),
             // Some layers do not record what a link is to.

@@ -5,8 +5,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, is_everything, is_nul,
-    is_same, is_within,
+    HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied, is_everything,
+    is_nul, is_same, is_within,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -105,7 +105,7 @@ impl Cmd<'_, '_> {
             self.machine.step()?;
             let paths = self
                 .machine
-                .glob(&folder, pattern, Wildcards::Cmd, UNSEEN)?;
+                .glob(&folder, pattern, Wildcards::Cmd, HIDDEN_OR_SYSTEM)?;
             let Some(paths) = paths else {
                 self.machine.apply(ImageAction::Unclear(folder))?;
                 continue;
@@ -125,7 +125,7 @@ impl Cmd<'_, '_> {
                 if self.machine.path_state(&path)? != PathState::Folder {
                     continue;
                 }
-                if self.machine.has_attribute(&path, UNSEEN) {
+                if self.machine.has_attribute(&path, HIDDEN_OR_SYSTEM) {
                     return error::unclear(format!("whether /s reaches into {path} is unknown"));
                 }
                 pending.push(path);
@@ -136,7 +136,7 @@ impl Cmd<'_, '_> {
 
     /// Deletes a file. Without `/a`, what is hidden is not found.
     fn delete_file(&mut self, path: ImagePath, words: &Words) -> Result<()> {
-        if self.machine.has_attribute(&path, UNSEEN) {
+        if self.machine.has_attribute(&path, HIDDEN_OR_SYSTEM) {
             return Ok(());
         }
         if self.machine.has_attribute(&path, READ_ONLY) && !words.has("/f") {
@@ -150,7 +150,7 @@ impl Cmd<'_, '_> {
     fn files(&self, operand: &str) -> Result<Option<Vec<ImagePath>>> {
         let (folder, pattern) = match self.machine.paths(operand, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.path_state(&path)? {
-                PathState::File if !self.machine.has_attribute(&path, UNSEEN) => {
+                PathState::File if !self.machine.has_attribute(&path, HIDDEN_OR_SYSTEM) => {
                     return Ok(Some(vec![path]));
                 }
                 PathState::File | PathState::Absent => return Ok(Some(Vec::new())),
@@ -161,7 +161,7 @@ impl Cmd<'_, '_> {
         };
         let Some(paths) = self
             .machine
-            .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?
+            .glob(&folder, &pattern, Wildcards::Cmd, HIDDEN_OR_SYSTEM)?
         else {
             return Ok(None);
         };
@@ -272,7 +272,7 @@ impl Cmd<'_, '_> {
                 Lookup::Present(content) if content.contains(&0x1a) => {
                     return error::unclear(format!("{name} has a Ctrl+Z, which may end it"));
                 }
-                Lookup::Present(_) if self.machine.has_attribute(&path, UNSEEN) => {
+                Lookup::Present(_) if self.machine.has_attribute(&path, HIDDEN_OR_SYSTEM) => {
                     return error::unclear(format!("{name} is hidden, and may not be found"));
                 }
                 Lookup::Present(content) => {
@@ -457,7 +457,7 @@ impl Cmd<'_, '_> {
     fn files_to_rename(&self, all: Vec<ImagePath>) -> Result<Vec<ImagePath>> {
         let mut files = Vec::new();
         for path in all {
-            if self.machine.has_attribute(&path, UNSEEN) {
+            if self.machine.has_attribute(&path, HIDDEN_OR_SYSTEM) {
                 return error::unclear(format!("whether it renames {path}, too, is unclear"));
             }
             if self.machine.path_state(&path)? != PathState::Folder {

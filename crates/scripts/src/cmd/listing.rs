@@ -5,7 +5,9 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result};
 use super::super::image::{Deferred, EntryKind, Lookup};
-use super::super::process::{PathState, Paths, UNSEEN, Wildcards, is_everything, is_same};
+use super::super::process::{
+    HIDDEN_OR_SYSTEM, PathState, Paths, Wildcards, is_everything, is_same,
+};
 use super::Cmd;
 use super::builtins::Words;
 
@@ -120,6 +122,6 @@ fn left_out(words: &Words) -> u32 {
     if words.switches.iter().any(shows_all) {
         0
     } else {
-        UNSEEN
+        HIDDEN_OR_SYSTEM
     }
 }

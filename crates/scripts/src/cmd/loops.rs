@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
-use super::super::process::{PathState, Paths, UNSEEN, Wildcards};
+use super::super::process::{HIDDEN_OR_SYSTEM, PathState, Paths, Wildcards};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::batch::modified;
@@ -153,7 +153,7 @@ impl Cmd<'_, '_> {
                 self.machine.path(&name)?
             }
         };
-        match self.machine.files_below(top, &patterns, UNSEEN)? {
+        match self.machine.files_below(top, &patterns, HIDDEN_OR_SYSTEM)? {
             Some(files) => Ok(files.iter().map(ImagePath::to_string).collect()),
             None => error::later(UNKNOWN_FILES),
         }
@@ -175,7 +175,7 @@ impl Cmd<'_, '_> {
         let prefix = item.rfind(['\\', '/']).map_or("", |at| &item[..=at]);
         let Some(paths) = self
             .machine
-            .glob(&folder, &pattern, Wildcards::Cmd, UNSEEN)?
+            .glob(&folder, &pattern, Wildcards::Cmd, HIDDEN_OR_SYSTEM)?
         else {
             return error::later(UNKNOWN_FILES);
         };

@@ -4,7 +4,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
-use super::super::process::{PathState, READ_ONLY, UNSEEN, is_nul};
+use super::super::process::{HIDDEN_OR_SYSTEM, PathState, READ_ONLY, is_nul};
 use super::super::traced_text::TracedText;
 use super::Cmd;
 use super::parse::{Redirect, RedirectTarget};
@@ -72,7 +72,7 @@ impl Cmd<'_, '_> {
             return error::fails(format!("{path} is a folder"));
         }
         // cmd opens a file that it replaces like a new one.
-        let denied = if append { 0 } else { UNSEEN };
+        let denied = if append { 0 } else { HIDDEN_OR_SYSTEM };
         self.machine.check_attributes(&path, READ_ONLY | denied)?;
         self.machine.apply(if append {
             ImageAction::Append { path, content }

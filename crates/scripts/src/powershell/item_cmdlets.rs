@@ -7,8 +7,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction};
 use super::super::process::{
-    HIDDEN, PathState, Paths, READ_ONLY, UNSEEN, Wildcards, access_denied, is_like, is_same,
-    is_within,
+    HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied, is_like,
+    is_same, is_within,
 };
 use super::ast::CommandAst;
 use super::drive::{Drive, TWO_PATHS, path_of};
@@ -133,7 +133,11 @@ impl Shell<'_, '_> {
                 continue;
             }
             let state = self.machine.path_state(&path)?;
-            if !is_forced && let Some(kept) = self.machine.first_with(&path, READ_ONLY | UNSEEN)? {
+            if !is_forced
+                && let Some(kept) = self
+                    .machine
+                    .first_with(&path, READ_ONLY | HIDDEN_OR_SYSTEM)?
+            {
                 let error = ScriptError::fails(format!(
                     "cannot remove {kept}: You do not have sufficient access rights to perform this \
                      operation"

@@ -7,8 +7,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
 use super::super::process::{
-    PathState, Paths, Process, READ_ONLY, UNSEEN, Wildcards, access_denied, is_everything,
-    is_within,
+    HIDDEN_OR_SYSTEM, PathState, Paths, Process, READ_ONLY, Wildcards, access_denied,
+    is_everything, is_within,
 };
 use super::robocopy::Selection;
 
@@ -58,7 +58,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let mode = CopyMode {
         with_empty: has("/e"),
         selection: &all,
-        except: if has("/h") { 0 } else { UNSEEN },
+        except: if has("/h") { 0 } else { HIDDEN_OR_SYSTEM },
         denied: if has("/r") { 0 } else { READ_ONLY },
         asks: has("/-y") || !has("/y") && !is_answered(machine),
     };
