@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-const NOWHERE: u32 = u32::MAX;
+const NULL_OFFSET: u32 = u32::MAX;
 const PAGE: usize = 4096;
 /// The longest data in one cell.
 const SEGMENT: usize = 16_344;
@@ -178,7 +178,7 @@ impl<'h> Hive<'h> {
     fn tree(&mut self, root: u32) -> HiveCheckResult<u32> {
         let mut waiting = vec![PendingKey {
             cell: root,
-            parent: NOWHERE,
+            parent: NULL_OFFSET,
             depth: 1,
             is_new: false,
         }];
@@ -203,7 +203,7 @@ impl<'h> Hive<'h> {
     fn key(&mut self, next: &PendingKey) -> HiveCheckResult<&'h [u8]> {
         let at = next.cell as usize;
         let node = self.record(next.cell, *b"nk", 76)?;
-        let is_root = next.parent == NOWHERE;
+        let is_root = next.parent == NULL_OFFSET;
         let flags = short(&node[2..]);
         require(next.depth <= 512, "a key is nested too deep", at)?;
         require(
@@ -221,7 +221,7 @@ impl<'h> Hive<'h> {
             at,
         )?;
         let class = usize::from(short(&node[74..]));
-        if class > 0 && number(&node[48..]) != NOWHERE {
+        if class > 0 && number(&node[48..]) != NULL_OFFSET {
             let text = self.take(number(&node[48..]))?;
             require(class <= text.len(), "a class is not in its cell", at)?;
         }
@@ -270,7 +270,7 @@ impl<'h> Hive<'h> {
         if short(&value[16..]) & 2 != 0 {
             self.sound.deleted_values += 1;
             require(
-                self.layered && (size, place, kind) == (0, NOWHERE, 0),
+                self.layered && (size, place, kind) == (0, NULL_OFFSET, 0),
                 "a deleted value has data, or the hive has no layers",
                 at,
             )?;
@@ -281,7 +281,7 @@ impl<'h> Hive<'h> {
         }
         let size = size as usize;
         if size == 0 {
-            return require(place == NOWHERE, "data without a length", at);
+            return require(place == NULL_OFFSET, "data without a length", at);
         }
         if size <= SEGMENT || !self.has_segments {
             let data = self.take(place)?;
@@ -367,7 +367,7 @@ impl<'h> Hive<'h> {
         }
         require(byte & 0x7C == 0, "an unknown layer flag", at)?;
         let (is_deleted, is_new) = (byte & 3 == 1, byte & 3 == 3);
-        let is_merged = next.parent != NOWHERE || byte == 0;
+        let is_merged = next.parent != NULL_OFFSET || byte == 0;
         require(is_merged, "the root does not merge", at)?;
         require(
             !next.is_new || is_new || is_deleted,

@@ -7,7 +7,7 @@ pub(super) const BIN_HEADER: usize = 32;
 /// The time of the last write in the header of the first bin.
 pub(super) const BIN_TIME: usize = 20;
 /// The null offset.
-pub(super) const NOWHERE: u32 = 0xFFFF_FFFF;
+pub(super) const NULL_OFFSET: u32 = 0xFFFF_FFFF;
 /// Maximum size of data in one cell.
 pub(super) const SEGMENT: usize = 16_344;
 /// Cell size of every segment, including the last one; readers rely on the four extra bytes.

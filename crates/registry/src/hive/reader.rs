@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::bins::Cells;
 use super::format::{
-    DATA_IN_PLACE, KEY_HEADER, MAX_DEPTH, NOWHERE, PAGE, SECURITY_HEADER, SEGMENT, VALUE_HEADER,
-    base, checksum, key_flags, value_flags,
+    DATA_IN_PLACE, KEY_HEADER, MAX_DEPTH, NULL_OFFSET, PAGE, SECURITY_HEADER, SEGMENT,
+    VALUE_HEADER, base, checksum, key_flags, value_flags,
 };
 use super::{FileTime, HiveReadError, Key, LayerSemantics, Value, ValueContent, damaged};
 use crate::DataType;
@@ -155,7 +155,7 @@ impl<'h> HiveReader<'h> {
 
     fn class(&mut self, node: &Fields<'h>) -> Result<Option<String>, HiveReadError> {
         let (offset, length) = (node.u32(48)?, usize::from(node.u16(74)?));
-        if offset == NOWHERE || length == 0 {
+        if offset == NULL_OFFSET || length == 0 {
             return Ok(None);
         }
         let class = self.cell(offset)?;

@@ -4,7 +4,7 @@ use super::cells::CellWriter;
 use super::delta::Delta;
 use super::descriptors::{self, Position};
 use super::format::{
-    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
+    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NULL_OFFSET, PAGE, SEGMENT, SEGMENT_CELL,
     VALUE_HEADER, base, encode_name, key_flags, put, seal, utf16_len, value_flags,
 };
 use super::record::Record;
@@ -62,7 +62,7 @@ fn contents(
         ),
     };
     let place = KeyPlacement {
-        parent: NOWHERE,
+        parent: NULL_OFFSET,
         position: known.position(),
         descriptor,
         passed_on,
@@ -96,7 +96,7 @@ struct List {
 impl List {
     const EMPTY: Self = Self {
         count: 0,
-        cell: NOWHERE,
+        cell: NULL_OFFSET,
     };
 
     fn new(count: usize, cell: u32) -> Result<Self, WriteError> {
@@ -126,7 +126,7 @@ impl Writer {
         values: &List,
         subkeys: &List,
     ) -> Record {
-        let root = parent == NOWHERE;
+        let root = parent == NULL_OFFSET;
         let (name, ascii) = encode_name(&node.name);
         let mut flags = if ascii { key_flags::ASCII_NAME } else { 0 };
         if root {
@@ -147,11 +147,11 @@ impl Writer {
             .u32(subkeys.count)
             .u32(0)
             .u32(subkeys.cell)
-            .u32(NOWHERE)
+            .u32(NULL_OFFSET)
             .u32(values.count)
             .u32(values.cell)
             .u32(security)
-            .u32(NOWHERE)
+            .u32(NULL_OFFSET)
             .longest(subkey_names)
             .u32(0)
             .longest(value_names)
@@ -188,7 +188,7 @@ impl Writer {
             (size, place, data.kind().0)
         } else {
             flags |= value_flags::TOMBSTONE;
-            (0, NOWHERE, 0)
+            (0, NULL_OFFSET, 0)
         };
         let record = Record::new(*b"vk")
             .name_length(name.len())
