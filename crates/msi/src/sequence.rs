@@ -16,7 +16,7 @@ use super::session::Session;
 
 /// Standard actions without effect on the image: they cost, check, remove older or advertised
 /// settings, or start and end the transaction.
-const IDLE: [&str; 37] = [
+const IGNORED_ACTIONS: [&str; 37] = [
     "AllocateRegistrySpace",
     "BindImage",
     "CCPSearch",
@@ -397,7 +397,7 @@ impl Session<'_> {
             return Ok(());
         }
         let is_known = self.standard_action(name, plan)?
-            || IDLE.contains(&name)
+            || IGNORED_ACTIONS.contains(&name)
             || OF_WINDOWS.iter().any(|(action, _)| *action == name)
             || database.find("Dialog", "Dialog", name).is_some();
         if !is_known {

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use super::summary::number;
 
 /// Longest part of a program that is searched, from the end of its sections.
-const SEARCHED: u64 = 4 << 20;
+const MAX_SEARCHED: u64 = 4 << 20;
 /// Largest resources that are searched.
 const LARGEST_RESOURCES: u32 = 8 << 20;
 /// Most sections of a program.
@@ -63,7 +63,7 @@ impl SetupProgram {
         if program.burn.is_some() {
             return Ok(Some(Self::Burn));
         }
-        let behind = window(reader, program.end, SEARCHED)?;
+        let behind = window(reader, program.end, MAX_SEARCHED)?;
         if let Some(kind) = of_overlay(&behind) {
             return Ok(Some(kind));
         }
