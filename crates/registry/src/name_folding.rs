@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 
 /// Letters whose upper case was added to Unicode after the table.
-const LATER: [(u16, u16); 23] = [
+const ADDED_TO_UNICODE: [(u16, u16); 23] = [
     (0x019B, 0x019B),
     (0x023F, 0x0240),
     (0x0252, 0x0252),
@@ -43,7 +43,7 @@ pub fn upcase(unit: u16) -> u16 {
         0..=0x7F => unit,
         0x1F80..=0x1F87 | 0x1F90..=0x1F97 | 0x1FA0..=0x1FA7 => unit + 8,
         0x1FB3 | 0x1FC3 | 0x1FF3 => unit + 9,
-        _ if LATER
+        _ if ADDED_TO_UNICODE
             .iter()
             .any(|&(first, last)| (first..=last).contains(&unit)) =>
         {

@@ -19,7 +19,7 @@ pub enum ChildKind {
 const GENERIC: [u32; 4] = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
 
 /// Flags of audited accesses.
-const AUDITED: u8 = 0xC0;
+const AUDIT_FLAGS: u8 = 0xC0;
 
 impl ChildKind {
     /// Specific rights of the generic ones.
@@ -130,7 +130,7 @@ impl InheritedAcl<'_> {
         if !is_granted {
             let flags = if splits { 0 } else { passed_on };
             self.entries.push(Ace {
-                flags: INHERITED | flags | parent.flags & AUDITED,
+                flags: INHERITED | flags | parent.flags & AUDIT_FLAGS,
                 mask,
                 sid,
                 ..parent.clone()
@@ -144,7 +144,7 @@ impl InheritedAcl<'_> {
     /// Adds an entry for the child's own children.
     fn pass_on(&mut self, parent: &Ace, flags: u8) {
         self.entries.push(Ace {
-            flags: INHERITED | INHERIT_ONLY | flags | parent.flags & AUDITED,
+            flags: INHERITED | INHERIT_ONLY | flags | parent.flags & AUDIT_FLAGS,
             ..parent.clone()
         });
     }
