@@ -353,14 +353,14 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
 #[expect(clippy::ref_option, reason = "serde passes the field like this")]
 fn described<S: Serializer>(error: &Option<StoreError>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Described {
+    struct ErrorReport {
         error: String,
         code: &'static str,
         hint: Option<String>,
     }
     let described = error.as_ref().map(|error| {
         let diagnosis = error.diagnosis();
-        Described {
+        ErrorReport {
             error: error_chain(error),
             code: diagnosis.code,
             hint: diagnosis.hint,

@@ -131,11 +131,11 @@ pub(crate) fn subject_in(document: &[u8]) -> serde_json::Result<Option<Digest>> 
         digest: Digest,
     }
     #[derive(Deserialize)]
-    struct Attached {
+    struct Referrer {
         subject: Option<Subject>,
     }
-    let attached: Attached = serde_json::from_slice(document)?;
-    Ok(attached.subject.map(|subject| subject.digest))
+    let referrer: Referrer = serde_json::from_slice(document)?;
+    Ok(referrer.subject.map(|subject| subject.digest))
 }
 
 impl Document {
