@@ -56,7 +56,7 @@ pub(super) fn pod_templates(object: &Value) -> Vec<Value> {
             if key != "metadata" && key != "status" {
                 // Searched together with its key, for `spec` itself would match.
                 let value = json!({ key.as_str(): value });
-                search(&value, &Inherited::default(), &mut found);
+                search(&value, &WorkflowDefaults::default(), &mut found);
             }
         }
     }
@@ -65,14 +65,14 @@ pub(super) fn pod_templates(object: &Value) -> Vec<Value> {
 
 /// What the steps of an Argo workflow inherit.
 #[derive(Default)]
-struct Inherited {
+struct WorkflowDefaults {
     /// Fields of the workflow, which those of a step replace.
     workflow: Map<String, Value>,
     /// Fields of its `templateDefaults`, into which those of a step are merged.
     defaults: Map<String, Value>,
 }
 
-impl Inherited {
+impl WorkflowDefaults {
     fn from_workflow(workflow: &Map<String, Value>) -> Self {
         let defaults = workflow.get("templateDefaults").and_then(Value::as_object);
         Self {
@@ -114,7 +114,7 @@ fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     }
 }
 
-fn search(value: &Value, inherited: &Inherited, found: &mut Vec<Value>) {
+fn search(value: &Value, inherited: &WorkflowDefaults, found: &mut Vec<Value>) {
     let object = match value {
         Value::Array(items) => {
             for item in items {
@@ -139,7 +139,7 @@ fn search(value: &Value, inherited: &Inherited, found: &mut Vec<Value>) {
     }
     let own = object
         .contains_key("templates")
-        .then(|| Inherited::from_workflow(object));
+        .then(|| WorkflowDefaults::from_workflow(object));
     for child in object.values() {
         search(child, own.as_ref().unwrap_or(inherited), found);
     }
