@@ -9,7 +9,7 @@ use wincimg_windows::compat::{
 };
 use wincimg_windows::version::WindowsVersion;
 
-use super::Shared;
+use super::SharedFinding;
 use super::fix_text::{of_missing_class, of_pause_image};
 use super::image::Image;
 use super::verdict::{find, taken};
@@ -166,8 +166,8 @@ pub(super) struct CompatibilityChecker<'a> {
     images: &'a [Image],
     pub(super) kinds: Vec<HostKind>,
     pub(super) kind_of: Vec<usize>,
-    known: HashMap<(usize, usize, Isolation), Shared>,
-    found: HashSet<Shared>,
+    known: HashMap<(usize, usize, Isolation), SharedFinding>,
+    found: HashSet<SharedFinding>,
 }
 
 impl<'a> CompatibilityChecker<'a> {
@@ -213,7 +213,12 @@ impl<'a> CompatibilityChecker<'a> {
         }
     }
 
-    pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {
+    pub(super) fn finding(
+        &mut self,
+        kind: usize,
+        image: usize,
+        isolation: Isolation,
+    ) -> SharedFinding {
         let key = (kind, image, isolation);
         if let Some(known) = self.known.get(&key) {
             return Rc::clone(known);
@@ -232,7 +237,7 @@ impl<'a> CompatibilityChecker<'a> {
         image: usize,
         isolation: Isolation,
         (class, has_other_nodes): (&str, bool),
-    ) -> Shared {
+    ) -> SharedFinding {
         let own = self.finding(kind, image, isolation);
         let fails = |finding: &Finding| finding.outcome == VerdictOutcome::Incompatible;
         let is_containerd = matches!(self.kinds[kind].runtime, ContainerRuntime::Containerd(_));
@@ -260,7 +265,7 @@ impl<'a> CompatibilityChecker<'a> {
         image: usize,
         isolation: Isolation,
         machine: Option<u32>,
-    ) -> Shared {
+    ) -> SharedFinding {
         let own = self.finding(kind, image, isolation);
         let is_open = own.rule == CompatRule::HypervOk.name();
         let (Some(build), Some(version)) = (machine, own.image_build.filter(|_| is_open)) else {
@@ -285,7 +290,11 @@ impl<'a> CompatibilityChecker<'a> {
     }
 
     /// The finding where Docker is told to start a pod with a handler that it does not know.
-    pub(super) fn finding_of_handler(&mut self, handler: &str, isolation: Isolation) -> Shared {
+    pub(super) fn finding_of_handler(
+        &mut self,
+        handler: &str,
+        isolation: Isolation,
+    ) -> SharedFinding {
         let reason =
             format!("the node runs Docker, which starts no pod with the handler {handler}");
         let fix = "move the node to containerd, or keep these pods off it";
@@ -299,7 +308,7 @@ impl<'a> CompatibilityChecker<'a> {
         reason: &str,
         fix: &str,
         isolation: Isolation,
-    ) -> Shared {
+    ) -> SharedFinding {
         // One finding for all containers of the pod.
         let isolation = match about {
             Concern::HostProcessUnsupported => Isolation::HostProcess,
@@ -308,7 +317,7 @@ impl<'a> CompatibilityChecker<'a> {
         self.finding_of_pod(concern(about, reason, fix, isolation))
     }
 
-    fn finding_of_pod(&mut self, finding: Finding) -> Shared {
+    fn finding_of_pod(&mut self, finding: Finding) -> SharedFinding {
         self.shared(Finding {
             is_of_pod: true,
             ..finding
@@ -316,7 +325,7 @@ impl<'a> CompatibilityChecker<'a> {
     }
 
     /// The equal finding that is known already, or else this one.
-    fn shared(&mut self, finding: Finding) -> Shared {
+    fn shared(&mut self, finding: Finding) -> SharedFinding {
         if let Some(same) = self.found.get(&finding) {
             return Rc::clone(same);
         }

@@ -15,7 +15,7 @@ use super::placement::{HostSelection, PlacedImage};
 use super::plan::{ActionPlan, ActionStep, Effects, HostPart, Pin, PlanAction, to_a_build};
 use super::tags::{TagsByRepository, find_matching_tag, mirrored_base, with_tag};
 use super::verdict::{OR_LINUX, own_variant};
-use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, Shared, host_names};
+use super::{Finding, HostKind, Placement, Rollout, RolloutRequest, SharedFinding, host_names};
 
 /// Maximum of actions that a finding lists; with more, it refers to the plan.
 pub(super) const MOST_ACTIONS: usize = 8;
@@ -29,7 +29,7 @@ impl Rollout {
     pub fn advise(&mut self, request: &RolloutRequest, tags: &TagsByRepository) -> ActionPlan {
         let plan = ActionPlan::new(request, self, tags);
         let advisor = FixResolver::new(&plan, self, &request.flags, tags);
-        let advice: Vec<Vec<Shared>> = advisor.all();
+        let advice: Vec<Vec<SharedFinding>> = advisor.all();
         let notices: Vec<Option<Finding>> = self
             .notices
             .iter()
@@ -113,8 +113,8 @@ impl<'a> FixResolver<'a> {
     }
 
     /// The findings of every image of every placement, with their fixes; equal ones are shared.
-    fn all(&self) -> Vec<Vec<Shared>> {
-        let mut known: HashMap<FixKey, Shared> = HashMap::new();
+    fn all(&self) -> Vec<Vec<SharedFinding>> {
+        let mut known: HashMap<FixKey, SharedFinding> = HashMap::new();
         let mut fixes: HashMap<BTreeSet<usize>, Rc<Fix>> = HashMap::new();
         let mut all = Vec::new();
         for (index, placement) in self.rollout.placements.iter().enumerate() {
@@ -257,7 +257,12 @@ impl<'a> FixResolver<'a> {
             })
     }
 
-    fn better(&self, finding: &Shared, about: &FindingContext<'_>, minimal_fix: &Fix) -> Shared {
+    fn better(
+        &self,
+        finding: &SharedFinding,
+        about: &FindingContext<'_>,
+        minimal_fix: &Fix,
+    ) -> SharedFinding {
         let is_pinned = about
             .placement
             .workload

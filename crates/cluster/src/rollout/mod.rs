@@ -344,4 +344,4 @@ pub fn first_names(names: impl ExactSizeIterator<Item = String>, most: usize) ->
     first.join(", ")
 }
 
-type Shared = Rc<Finding>;
+type SharedFinding = Rc<Finding>;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use wincimg_windows::compat::{Isolation, VerdictOutcome};
 
-use super::Shared;
+use super::SharedFinding;
 use super::finding::{CompatibilityChecker, Finding};
 use crate::nodes::Node;
 use crate::pod::PodTemplate;
@@ -30,7 +30,7 @@ pub struct PlacedImage {
     /// Index into [`super::Rollout::images`].
     pub image: usize,
     /// Finding for each group of the selection.
-    pub findings: Vec<Shared>,
+    pub findings: Vec<SharedFinding>,
 }
 
 /// Hosts where pods can be scheduled.
@@ -110,7 +110,7 @@ impl Placement {
             let class = template
                 .missing_class()
                 .map(|class| (class, starts_on_some));
-            let findings: Vec<Shared> = isolations
+            let findings: Vec<SharedFinding> = isolations
                 .into_iter()
                 .map(|(kind, isolation)| {
                     if let Some((about, reason, fix)) = &refused {

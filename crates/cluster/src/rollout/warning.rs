@@ -15,7 +15,7 @@ use super::fix_text::of_missing_class;
 use super::image::Image;
 use super::placement::{PlacedImage, Placement};
 use super::verdict::find;
-use super::{Finding, HostKind, Rollout, Shared, first_names, host_name};
+use super::{Finding, HostKind, Rollout, SharedFinding, first_names, host_name};
 use crate::nodes::{Node, Taint, os_label};
 use crate::pod::PodTemplate;
 use crate::scheduling::{Operator, Requirement, Scheduling, System};
@@ -29,14 +29,14 @@ pub struct Warning {
     /// Index into [`super::Rollout::images`].
     pub image: Option<usize>,
     /// Finding.
-    pub finding: Shared,
+    pub finding: SharedFinding,
 }
 
 /// All warnings, in the order of the placements.
 pub(super) fn all(rollout: &Rollout) -> Vec<Warning> {
     let mut notices = Vec::new();
     // Equal findings about one image are shared between workloads.
-    let mut shared: HashMap<(usize, &str, String), Shared> = HashMap::new();
+    let mut shared: HashMap<(usize, &str, String), SharedFinding> = HashMap::new();
     for placement in &rollout.placements {
         let workload = placement.workload.map(|index| &rollout.workloads[index]);
         if let Some(workload) = workload {
