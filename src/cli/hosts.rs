@@ -383,7 +383,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Typed {
+    struct TestArgs {
         #[command(flatten)]
         hosts: HostArgs,
     }
@@ -408,7 +408,7 @@ mod tests {
             "wincimg", "--host-build", "win2019", "--nodes", "nodes.json", "--kube", "--context",
             "production", "--selector", "pool=web,tier!=cache",
         ];
-        let Typed { hosts } = Typed::parse_from(typed);
+        let TestArgs { hosts } = TestArgs::parse_from(typed);
         assert_eq!(hosts.to_words(), typed[1..]);
     }
 }
