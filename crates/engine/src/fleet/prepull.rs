@@ -53,12 +53,12 @@ pub struct LeftOut {
     /// Names of the nodes; empty for all of the build.
     pub nodes: Vec<String>,
     /// The reason.
-    pub reason: NotPulled,
+    pub reason: PrepullProblem,
 }
 
 /// The reason why nodes do not pull an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotPulled {
+pub enum PrepullProblem {
     /// The registry has none for them: `has no image for build 17763`.
     #[error("{0}")]
     Missing(String),
@@ -84,7 +84,7 @@ struct PublishedImage {
 }
 
 /// Names of nodes of a build that do not pull an image, empty for all of them, and the reason.
-type Refusal = (Vec<String>, NotPulled);
+type Refusal = (Vec<String>, PrepullProblem);
 
 /// An image for Windows, of an index or alone.
 struct PublishedVariant {
@@ -162,7 +162,7 @@ impl PublishedImage {
         selector: Option<&LabelSelector>,
     ) -> (Option<PrepullImage>, Vec<Refusal>) {
         let mut selected: Vec<&PublishedVariant> = Vec::new();
-        let mut refused: Vec<(&Node, NotPulled)> = Vec::new();
+        let mut refused: Vec<(&Node, PrepullProblem)> = Vec::new();
         for node in nodes {
             match self.selected_by(node) {
                 Ok(variants) => selected.extend(variants),
@@ -172,7 +172,7 @@ impl PublishedImage {
         let is_everywhere = refused.len() == nodes.len();
         // What is missing is named with the build, what a runtime lacks with the nodes.
         let decisive = refused.iter().find(|(node, reason)| {
-            node.name.is_none() || (is_everywhere && matches!(reason, NotPulled::Missing(_)))
+            node.name.is_none() || (is_everywhere && matches!(reason, PrepullProblem::Missing(_)))
         });
         if let Some((_, reason)) = decisive {
             return (None, vec![(Vec::new(), reason.clone())]);
@@ -202,7 +202,7 @@ impl PublishedImage {
     }
 
     /// The images that a node may select, or the reason why it does not run one.
-    fn selected_by(&self, node: &Node) -> Result<Vec<&PublishedVariant>, NotPulled> {
+    fn selected_by(&self, node: &Node) -> Result<Vec<&PublishedVariant>, PrepullProblem> {
         let mut selected = Vec::new();
         for choice in self.choices(node) {
             let variant = choice.entry.and_then(|entry| self.variants.get(entry));
@@ -214,13 +214,13 @@ impl PublishedImage {
     }
 
     /// The reason why a node selects none of the images.
-    fn not_selected(&self, node: &Node) -> NotPulled {
+    fn not_selected(&self, node: &Node) -> PrepullProblem {
         let mut variants = self.variants.iter();
         let has_windows = variants.any(|it| !it.variant.host_process);
         if has_windows || self.variants.is_empty() || node.runtime.runs_unversioned() {
             return no_image_for(node);
         }
-        NotPulled::Runtime(format!(
+        PrepullProblem::Runtime(format!(
             "contains no Windows and needs {}: older ones do not select it from an index",
             ContainerRuntime::FOR_UNVERSIONED
         ))
@@ -243,7 +243,7 @@ impl PublishedImage {
 
 impl PublishedVariant {
     /// Checks that a node runs it; otherwise, returns the reason.
-    fn check(&self, node: &Node) -> Result<(), NotPulled> {
+    fn check(&self, node: &Node) -> Result<(), PrepullProblem> {
         let version = self.variant.version;
         let Some(version) = version.filter(|_| !self.variant.host_process) else {
             let name = node.runtime.name();
@@ -253,23 +253,23 @@ impl PublishedVariant {
                 format!("needs HostProcess containers, which this {name} lacks")
             };
             let is_run = node.runs_host_process() != Some(false);
-            return is_run.then_some(()).ok_or(NotPulled::Runtime(lacks));
+            return is_run.then_some(()).ok_or(PrepullProblem::Runtime(lacks));
         };
         match check(node.build, Some(version), Isolation::Process).outcome {
             VerdictOutcome::Incompatible => {
                 let host = node.build.map(|host| host.to_string()).unwrap_or_default();
                 let reason = format!("is on {version} and does not start on host {host}");
-                Err(NotPulled::Missing(reason))
+                Err(PrepullProblem::Missing(reason))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn no_image_for(node: &Node) -> NotPulled {
+fn no_image_for(node: &Node) -> PrepullProblem {
     let build = node.build.map(|host| host.version.build);
     let build = build.unwrap_or_default();
-    NotPulled::Missing(format!("has no image for build {build}"))
+    PrepullProblem::Missing(format!("has no image for build {build}"))
 }
 
 /// Reads an entry's tag; none if it does not exist.
@@ -408,7 +408,7 @@ mod tests {
         }
         let refused = |runtime: &str| {
             let reason = pulls(&["-"], "20348.2402", runtime).unwrap_err();
-            assert!(matches!(reason, NotPulled::Runtime(_)), "{reason}");
+            assert!(matches!(reason, PrepullProblem::Runtime(_)), "{reason}");
             reason.to_string()
         };
         for runtime in [
@@ -418,7 +418,7 @@ mod tests {
         }
         assert!(refused("docker://20.10.9").contains("Docker"));
         let missing = pulls(&["17763.973"], "20348.2402", current).unwrap_err();
-        assert!(matches!(missing, NotPulled::Missing(_)), "{missing}");
+        assert!(matches!(missing, PrepullProblem::Missing(_)), "{missing}");
     }
 
     #[test]
