@@ -28,12 +28,12 @@ impl Session<'_> {
         text: &str,
         rest: &mut Chars<'_>,
         depth: usize,
-    ) -> Result<Formatted, MsiError> {
+    ) -> Result<FormattedText, MsiError> {
         if depth > DEPTH {
             let why = format!("the text {text:?} has too many brackets");
             return Err(MsiError::TooLarge(why));
         }
-        let mut out = Formatted::default();
+        let mut out = FormattedText::default();
         while let Some(next) = rest.next() {
             let inside = rest.as_str();
             match next {
@@ -115,7 +115,7 @@ impl Session<'_> {
 }
 
 #[derive(Debug, Default)]
-struct Formatted {
+struct FormattedText {
     text: String,
     references: usize,
     /// True if a reference is empty.
