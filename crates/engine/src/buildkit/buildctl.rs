@@ -102,13 +102,13 @@ impl Buildctl {
     pub(crate) async fn workers(&self) -> Result<Vec<DaemonWorker>, BoxError> {
         let mut command = self.command();
         command.args(["debug", "workers", "--format", "{{json .}}"]);
-        let mut running = Running::start(&mut command)?;
+        let mut process = BuildctlProcess::start(&mut command)?;
         let mut last = String::new();
-        while let Some(line) = running.lines.recv().await {
+        while let Some(line) = process.lines.recv().await {
             let line = one_line(&String::from_utf8_lossy(&line));
             last = Some(line).filter(|line| !line.is_empty()).unwrap_or(last);
         }
-        let (status, printed) = running.end().await?;
+        let (status, printed) = process.end().await?;
         if !status.success() {
             let message = last.strip_prefix("error: ").unwrap_or(&last);
             let problem = format!("cannot connect to BuildKit at {}: {message}", self.address);
@@ -135,11 +135,11 @@ impl Buildctl {
     ) -> Result<String, BoxError> {
         let folder = BuildFolder::new(build)?;
         let mut status = BuildStatus::new(progress, build.layers, build.count);
-        let mut running = Running::start(&mut self.build_command(build, &folder))?;
-        while let Some(line) = running.lines.recv().await {
+        let mut process = BuildctlProcess::start(&mut self.build_command(build, &folder))?;
+        while let Some(line) = process.lines.recv().await {
             status.read(&line);
         }
-        let (ended, _) = running.end().await?;
+        let (ended, _) = process.end().await?;
         if !ended.success() {
             return Err(match status.into_failure() {
                 Ok(step) => step.into(),
@@ -248,13 +248,13 @@ impl BuildFolder {
 }
 
 /// A running `buildctl`, which is ended when it is dropped.
-struct Running {
+struct BuildctlProcess {
     group: ProcessGroup,
     lines: mpsc::Receiver<Vec<u8>>,
     output: oneshot::Receiver<io::Result<Vec<u8>>>,
 }
 
-impl Running {
+impl BuildctlProcess {
     fn start(command: &mut Command) -> Result<Self, Problem> {
         command
             .stdin(Stdio::null())
