@@ -23,13 +23,13 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 /// Requests in flight.
 #[derive(Default)]
 pub(super) struct Prefetch {
-    manifests: Pending<RawManifest>,
-    referrers: Pending<Vec<Descriptor>>,
+    manifests: RequestMap<RawManifest>,
+    referrers: RequestMap<Vec<Descriptor>>,
     wanted: OnceLock<WantedReferrers>,
 }
 
 /// Requests, and the time they were sent.
-type Pending<A> = Mutex<HashMap<Key, SentRequest<A>>>;
+type RequestMap<A> = Mutex<HashMap<Key, SentRequest<A>>>;
 
 type SentRequest<A> = (Instant, AbortOnDropHandle<RequestResult<A>>);
 
@@ -123,12 +123,12 @@ impl Repository {
 
 /// Sends a request, unless it was sent before.
 fn send<A: Send + 'static>(
-    pending: &Pending<A>,
+    requests: &RequestMap<A>,
     key: Key,
     request: impl Future<Output = RequestResult<A>> + Send + 'static,
 ) {
     if let Ok(runtime) = Handle::try_current() {
-        lock(pending).entry(key).or_insert_with(|| {
+        lock(requests).entry(key).or_insert_with(|| {
             let answer = AbortOnDropHandle::new(runtime.spawn(request));
             (Instant::now(), answer)
         });
@@ -136,8 +136,8 @@ fn send<A: Send + 'static>(
 }
 
 /// Takes the response to a recent request.
-async fn take<A>(pending: &Pending<A>, key: &Key) -> Option<RequestResult<A>> {
-    let (sent, answer) = lock(pending).remove(key)?;
+async fn take<A>(requests: &RequestMap<A>, key: &Key) -> Option<RequestResult<A>> {
+    let (sent, answer) = lock(requests).remove(key)?;
     if sent.elapsed() > MAX_AGE {
         return None;
     }
