@@ -1,8 +1,8 @@
 //! Commands, options, owners and users of Linux in an image for Windows.
 
-mod installed;
+mod contents;
 
-use installed::Installed;
+use contents::StageContents;
 
 use super::builtins::alias_finding;
 use super::entrypoint::has_extension;
@@ -116,13 +116,13 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     // What other bases have is unknown.
     let is_known = |it: &Reference| it.is_plain() || it.is_of_microsoft();
     let is_open = !stage.repository().is_some_and(is_known);
-    let mut installed = Installed::of_base(is_open);
+    let mut contents = StageContents::of_base(is_open);
     // Another shell brings its programs, and an image of MSYS2 may begin with one.
     let image = stage.image.to_ascii_lowercase();
     let is_posix = image.contains_any(&["msys", "cygwin", "mingw"]);
     for step in &stage.steps {
         if step.is("SHELL") {
-            found.extend(check_shell(step, &installed));
+            found.extend(check_shell(step, &contents));
         }
         let mut seen = None;
         let text = step.lower_full_text();
@@ -137,10 +137,10 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
         {
             continue;
         }
-        installed.add_tools_of_git(text);
+        contents.add_tools_of_git(text);
         for command in step.commands() {
             let line = step.line_of(command);
-            let message = problem(command, &text[..command.start()], &installed)
+            let message = problem(command, &text[..command.start()], &contents)
                 .filter(|_| !super::usage::is_rest_of_address(step, command));
             // One finding a line is enough.
             if let Some(message) = message
@@ -151,23 +151,23 @@ pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
             if command.has(&["install"]) {
                 let words = command.words.iter();
                 let words = words.map(|word| word.value.to_ascii_lowercase());
-                installed.installs.extend(words);
+                contents.installs.extend(words);
             }
         }
-        installed.add(text);
+        contents.add(text);
         if seen.is_none() {
-            installed.add_files(step);
+            contents.add_files(step);
         }
     }
     found
 }
 
-fn check_shell(step: &LintStep<'_>, installed: &Installed) -> Option<Finding> {
+fn check_shell(step: &LintStep<'_>, contents: &StageContents) -> Option<Finding> {
     let words = step.instruction.exec_form()?;
     let path = words.first()?;
     let is_missing = matches!(path.as_str(), "bash" | "sh")
-        && !installed.has_ports()
-        && !installed.installs.contains(path.as_str());
+        && !contents.has_ports()
+        && !contents.installs.contains(path.as_str());
     let is_of_unix = path.starts_with("/bin/") || path.starts_with("/usr/") || is_missing;
     let message = format!("Windows has no {path}; use cmd or PowerShell");
     is_of_unix.then(|| step.finding(message))
@@ -184,7 +184,7 @@ fn of_linux(program: &str) -> String {
 
 /// Message about a command that Windows does not have; `before` is the instruction's text before it, in
 /// lower case.
-fn problem(command: &LintCommand, before: &str, installed: &Installed) -> Option<String> {
+fn problem(command: &LintCommand, before: &str, contents: &StageContents) -> Option<String> {
     let (program, written) = (command.program(), command.word(0));
     if ONLY_LINUX.contains(&program) && written.eq_ignore_ascii_case(program) {
         return Some(of_linux(program));
@@ -199,20 +199,24 @@ fn problem(command: &LintCommand, before: &str, installed: &Installed) -> Option
     }
     // The shell's own commands come before the programs of a port.
     let of_cmd = option_of_built_in(program, written, command);
-    if of_cmd.is_some() && !installed.is_open {
+    if of_cmd.is_some() && !contents.is_open {
         return of_cmd;
     }
-    if installed.has_ports() {
+    if contents.has_ports() {
         return None;
     }
-    missing_program(command, before, installed)
+    missing_program(command, before, contents)
 }
 
 /// Maximum length of what precedes the file of a program: it is read for each.
 const LONGEST_BEFORE: usize = 4000;
 
 /// Message about a program that only ports bring.
-fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -> Option<String> {
+fn missing_program(
+    command: &LintCommand,
+    before: &str,
+    contents: &StageContents,
+) -> Option<String> {
     let (program, written) = (command.program(), command.word(0));
     let is_search = |word: &Word| {
         let options = ["-name", "-iname", "-type", "-exec", "-delete", "-maxdepth"];
@@ -241,7 +245,7 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
         || program == "exec" && first.is_empty();
     // A program of one's own may have this name.
     let is_long = before.len() > LONGEST_BEFORE;
-    let is_vague = || installed.is_vague || is_long || missing_folder::may_make(before);
+    let is_vague = || contents.is_vague || is_long || missing_folder::may_make(before);
     if is_alias || is_other || is_file && (program == "test" || is_vague()) {
         return None;
     }
@@ -252,8 +256,8 @@ fn missing_program(command: &LintCommand, before: &str, installed: &Installed) -
     let ported = ported.find(|(name, ..)| *name == program);
     let is_known = ported.is_some() || is_service || WITHOUT_EQUIVALENT.contains(&program);
     if !is_known
-        || installed.installs.contains(program)
-        || installed.may_have(program, before)
+        || contents.installs.contains(program)
+        || contents.may_have(program, before)
         || is_powershell && is_defined(program, before)
     {
         return None;

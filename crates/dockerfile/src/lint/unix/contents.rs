@@ -38,7 +38,7 @@ enum Ports {
 
 /// Contents of a stage so far.
 #[derive(Default)]
-pub(super) struct Installed {
+pub(super) struct StageContents {
     /// True if the contents and the shell of the base are unknown.
     pub(super) is_open: bool,
     ports: Ports,
@@ -54,7 +54,7 @@ pub(super) struct Installed {
     pub(super) is_vague: bool,
 }
 
-impl Installed {
+impl StageContents {
     /// What the base has.
     pub(super) fn of_base(is_open: bool) -> Self {
         Self {
