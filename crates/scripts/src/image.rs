@@ -14,10 +14,10 @@ use super::error::ScriptError;
 
 /// Marks something that is known only after a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deferred;
+pub struct PendingDownload;
 
 /// Result of a lookup in an image.
-pub type Lookup<T> = Presence<T, Deferred>;
+pub type Lookup<T> = Presence<T, PendingDownload>;
 
 /// Kind of a path. Links are not followed; their targets are unknown.
 pub type EntryKind = FileKind<(), Infallible>;

@@ -3,7 +3,7 @@
 //!
 //! Nothing is guessed: an unsupported command, option or syntax, and a result that depends on
 //! unknown content of the image, is a [`ScriptError`] that names it. Nothing is downloaded either:
-//! whatever depends on a download is [`Deferred`].
+//! whatever depends on a download is deferred.
 //!
 //! ```
 //! use wincimg_scripts::script::read;
@@ -32,8 +32,8 @@ mod tests;
 
 pub use error::{ScriptError, ScriptErrorKind};
 pub use image::{
-    Deferred, EntryKind, IisCommand, ImageAction, ImageState, InstallAction, InstallerProgram,
-    LinkAction, Lookup, PackageFeed, ServiceChange, UnpackAction, UnpackFormat,
+    EntryKind, IisCommand, ImageAction, ImageState, InstallAction, InstallerProgram, LinkAction,
+    Lookup, PackageFeed, PendingDownload, ServiceChange, UnpackAction, UnpackFormat,
 };
 pub use run_line::{RunCommand, RunEnvironment, run_line};
 pub use variables::is_administrator;

@@ -9,7 +9,7 @@ use wincimg_windows::access::{AccessChange, AccessEdit, DescriptorEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::{Result, ScriptError};
-use super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::process::Process;
 
 /// Folders that only administrators may write to.
@@ -67,7 +67,7 @@ pub(super) fn check(machine: &Process<'_>, action: &ImageAction) -> Result<()> {
 /// Checks a write to a path that may exist.
 fn may_write(machine: &Process<'_>, path: &ImagePath) -> Result<()> {
     match machine.entry(path) {
-        Lookup::Absent | Lookup::Deferred(Deferred) => may_make(machine, path),
+        Lookup::Absent | Lookup::Deferred(PendingDownload) => may_make(machine, path),
         Lookup::Present(EntryKind::Folder) if !is_guarded(path) => Ok(()),
         _ => may_change(machine, path),
     }
@@ -101,7 +101,7 @@ fn may_change(machine: &Process<'_>, path: &ImagePath) -> Result<()> {
         return Err(denied(machine, &format!("change {path}")));
     }
     match machine.entry(path) {
-        Lookup::Absent | Lookup::Deferred(Deferred) => Ok(()),
+        Lookup::Absent | Lookup::Deferred(PendingDownload) => Ok(()),
         _ => Err(unclear(machine, path)),
     }
 }

@@ -6,7 +6,7 @@ use wincimg_registry::{KeyPath, KeyPathError, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
 use super::error::{self, Result, ScriptError};
-use super::image::{Deferred, EntryKind, ImageAction, ImageState, Lookup};
+use super::image::{EntryKind, ImageAction, ImageState, Lookup, PendingDownload};
 use super::variables::{Variables, changed_variable, same};
 use super::wildcards::name_matches;
 pub(super) use super::wildcards::{Wildcards, is_everything, is_like};
@@ -228,7 +228,7 @@ impl<'a> Process<'a> {
     pub(super) fn is_empty(&self, folder: &ImagePath) -> Result<Option<bool>> {
         match self.image.names(folder) {
             Lookup::Present(names) => Ok(Some(names.is_empty())),
-            Lookup::Deferred(Deferred) => Ok(None),
+            Lookup::Deferred(PendingDownload) => Ok(None),
             Lookup::Absent | Lookup::Unknown => {
                 error::unknown(format!("it fails unless {folder} is empty"))
             }
@@ -292,7 +292,7 @@ impl<'a> Process<'a> {
             Lookup::Present(EntryKind::Folder) => Ok(PathState::Folder),
             Lookup::Present(EntryKind::File(())) => Ok(PathState::File),
             Lookup::Absent => Ok(PathState::Absent),
-            Lookup::Deferred(Deferred) => Ok(PathState::Deferred),
+            Lookup::Deferred(PendingDownload) => Ok(PathState::Deferred),
             Lookup::Unknown => {
                 let above = (1..=path.components().len()).map(|depth| path.up_to(depth));
                 let mut links = above.filter(|above| self.has_attribute(above, LINK));
@@ -323,7 +323,7 @@ impl<'a> Process<'a> {
         match self.image.content(path) {
             Lookup::Present(bytes) => Ok(bytes),
             Lookup::Absent => error::fails(format!("the image has no {path}")),
-            Lookup::Deferred(Deferred) => Err(later),
+            Lookup::Deferred(PendingDownload) => Err(later),
             Lookup::Unknown => {
                 error::unknown(format!("the content of the script {path} is unknown"))
             }
@@ -511,7 +511,7 @@ impl<'a> Process<'a> {
                 }
             }
             Lookup::Absent => Vec::new(),
-            Lookup::Deferred(Deferred) => return Ok(None),
+            Lookup::Deferred(PendingDownload) => return Ok(None),
             Lookup::Unknown => {
                 return error::unknown(format!(
                     "which files match depends on the content of {folder} in the base"
@@ -541,7 +541,7 @@ impl<'a> Process<'a> {
     /// Returns true if a folder exists, or may after a download.
     pub(super) fn has_folder(&self, path: &ImagePath) -> Result<bool> {
         match self.entry(path) {
-            Lookup::Present(EntryKind::Folder) | Lookup::Deferred(Deferred) => Ok(true),
+            Lookup::Present(EntryKind::Folder) | Lookup::Deferred(PendingDownload) => Ok(true),
             Lookup::Present(EntryKind::File(())) | Lookup::Absent => Ok(false),
             Lookup::Unknown => {
                 error::unknown(format!("it fails unless the base has the folder {path}"))

@@ -26,8 +26,8 @@ use wincimg_recipe::{
 };
 use wincimg_registry::{KeyPath, Presence, RegistryData, RegistryEdit};
 use wincimg_scripts::{
-    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup,
-    PackageFeed, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, is_administrator,
+    EntryKind, ImageAction, ImageState, InstallerProgram, LinkAction, Lookup, PackageFeed,
+    PendingDownload, RunCommand, RunEnvironment, ScriptError, ScriptErrorKind, is_administrator,
     run_line,
 };
 use wincimg_windows::access::{AccessAccount, AccountError};
@@ -417,7 +417,7 @@ impl RunState<'_> {
         match self.content(&path) {
             Lookup::Present(before) => self.write(path, [before, content].concat()),
             Lookup::Absent => self.write(path, content),
-            Lookup::Deferred(Deferred) | Lookup::Unknown => match self.created_file(&path) {
+            Lookup::Deferred(PendingDownload) | Lookup::Unknown => match self.created_file(&path) {
                 Some(FileSource::Text(_) | FileSource::Bytes(_)) => {
                     let why = format!("{path} has more than 1 MiB, and cannot be appended to");
                     Err(ScriptError::unclear(why))
@@ -450,14 +450,14 @@ impl RunState<'_> {
 impl ImageState for RunState<'_> {
     fn entry(&self, path: &ImagePath) -> Lookup<EntryKind> {
         if self.tree.marks.later.contains(&path.key()) && !path.components().is_empty() {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         }
         if self.is_log(path) {
             return Lookup::Present(EntryKind::File(()));
         }
         match self.kind(path) {
             Ok(Presence::Absent | Presence::Unknown) if self.tree.is_later(path) => {
-                Lookup::Deferred(Deferred)
+                Lookup::Deferred(PendingDownload)
             }
             Ok(Presence::Present(PathKind::Folder)) => Lookup::Present(EntryKind::Folder),
             Ok(Presence::Present(PathKind::File(()))) => Lookup::Present(EntryKind::File(())),
@@ -471,7 +471,7 @@ impl ImageState for RunState<'_> {
 
     fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>> {
         if self.tree.is_later(folder) {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         }
         match (self.entry(folder), self.tree.inside(folder)) {
             (Lookup::Absent, _) => Lookup::Absent,
@@ -498,7 +498,7 @@ impl ImageState for RunState<'_> {
             return Lookup::Unknown;
         }
         if self.is_pending_download(file) || self.tree.is_later(file) {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         }
         let Some(entry) = self.tree.created_entry(file) else {
             return self.content_of_base(file);
@@ -516,7 +516,7 @@ impl ImageState for RunState<'_> {
 
     fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
         if self.is_pending_download(path) || self.tree.is_later(path) {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         }
         let source = self.created_file(path);
         let kind = source.and_then(|source| source.setup_program(&self.stages.archives));

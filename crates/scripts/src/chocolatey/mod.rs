@@ -18,7 +18,7 @@ use self::nuspec::Nuspec;
 use self::version::{Version, VersionRange};
 use super::error::{self, Result, ScriptError};
 use super::image::{
-    Deferred, EntryKind, ImageAction, Lookup, PackageFeed, UnpackAction, UnpackFormat,
+    EntryKind, ImageAction, Lookup, PackageFeed, PendingDownload, UnpackAction, UnpackFormat,
 };
 use super::powershell;
 use super::process::{PathState, Process};
@@ -285,7 +285,7 @@ fn nuspec_of(machine: &Process<'_>, folder: &ImagePath) -> Result<Nuspec> {
         Lookup::Present(bytes) => {
             Nuspec::read(&bytes).map_err(|why| ScriptError::refused(format!("{path}: {why}")))
         }
-        Lookup::Deferred(Deferred) => Err(later(folder)),
+        Lookup::Deferred(PendingDownload) => Err(later(folder)),
         _ => error::unknown(format!("cannot read {path}")),
     }
 }
@@ -301,7 +301,7 @@ fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
             Ok(names)
         }
         Lookup::Absent => Ok(Vec::new()),
-        Lookup::Deferred(Deferred) => Err(later(folder)),
+        Lookup::Deferred(PendingDownload) => Err(later(folder)),
         Lookup::Unknown => error::unknown(format!("what {folder} has is unknown")),
     }
 }
@@ -425,7 +425,7 @@ fn files_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<ImagePath>>
             }
             match machine.entry(&path) {
                 Lookup::Present(EntryKind::Folder) => folders.push(path),
-                Lookup::Deferred(Deferred) => return Err(later(&folder)),
+                Lookup::Deferred(PendingDownload) => return Err(later(&folder)),
                 _ => files.push(path),
             }
             if files.len() + folders.len() > LARGEST {
@@ -459,7 +459,7 @@ pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()>
             _ => return error::unclear("PATH is not text"),
         },
         Lookup::Absent => String::new(),
-        Lookup::Deferred(Deferred) | Lookup::Unknown => {
+        Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
             return error::unknown("the machine's PATH is unknown");
         }
     };

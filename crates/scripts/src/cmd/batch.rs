@@ -7,7 +7,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, Lookup};
+use super::super::image::{EntryKind, Lookup, PendingDownload};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::{Cmd, expand, parse};
@@ -67,7 +67,7 @@ impl BatchFile {
                 return Ok(None);
             };
             match machine.entry(&path) {
-                Lookup::Present(EntryKind::File(())) | Lookup::Deferred(Deferred) => {
+                Lookup::Present(EntryKind::File(())) | Lookup::Deferred(PendingDownload) => {
                     return Ok(is_batch(&file).then(|| Self::new(path, name, rest)));
                 }
                 Lookup::Unknown if is_batch(name) => {

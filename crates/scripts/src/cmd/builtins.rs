@@ -4,7 +4,7 @@ use wincimg_common::untrusted::Quoted;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{PathState, is_nul, is_same};
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -297,7 +297,7 @@ impl Cmd<'_, '_> {
             self.check_output_discarded()?;
             let name = text.trim();
             return match self.machine.variable(name) {
-                Lookup::Present(_) | Lookup::Deferred(Deferred) => Ok(0),
+                Lookup::Present(_) | Lookup::Deferred(PendingDownload) => Ok(0),
                 Lookup::Absent | Lookup::Unknown => {
                     error::unknown(format!("it fails unless a variable begins with {name}"))
                 }

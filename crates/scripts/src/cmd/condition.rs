@@ -1,7 +1,7 @@
 //! Conditions of `if`.
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, Lookup};
+use super::super::image::{Lookup, PendingDownload};
 use super::super::process::{PathState, Paths, Wildcards, is_everything, is_nul};
 use super::Cmd;
 use super::parse::Test;
@@ -20,10 +20,13 @@ impl Cmd<'_, '_> {
                     Lookup::Present(_) => Ok(true),
                     // cmd sets it.
                     Lookup::Absent => Ok(name.as_str().eq_ignore_ascii_case("PROMPT")),
-                    Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(
-                        format!("whether the variable {} is set is unknown", name.as_str()),
-                    )
-                    .in_command("if defined", name.origin(0))),
+                    Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
+                        Err(ScriptError::unknown(format!(
+                            "whether the variable {} is set is unknown",
+                            name.as_str()
+                        ))
+                        .in_command("if defined", name.origin(0)))
+                    }
                 }
             }
             Test::ErrorLevel(number) => {

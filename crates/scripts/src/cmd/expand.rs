@@ -3,7 +3,7 @@
 use wincimg_windows::quoting::cmd::LIMIT;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, Lookup};
+use super::super::image::{Lookup, PendingDownload};
 use super::super::process::Process;
 use super::super::traced_text::TracedText;
 use super::super::variables::unknown_variable;
@@ -71,7 +71,7 @@ pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String
             }
             _ => return Ok(None),
         },
-        Lookup::Deferred(Deferred) => {
+        Lookup::Deferred(PendingDownload) => {
             return error::later(format!("the value of %{name}% depends on a download"));
         }
         Lookup::Unknown => return Err(unknown_variable(name, &format!("%{name}%"))),

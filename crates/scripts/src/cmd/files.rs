@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{
     HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied, is_everything,
     is_nul, is_same, is_within,
@@ -279,7 +279,7 @@ impl Cmd<'_, '_> {
                     self.machine.hold(content.len())?;
                     joined.extend(content);
                 }
-                Lookup::Deferred(Deferred) => return error::unread_file(),
+                Lookup::Deferred(PendingDownload) => return error::unread_file(),
                 Lookup::Absent => return error::unclear(format!("{name} not found")),
                 Lookup::Unknown => return Err(self.machine.unknown_content(&path)),
             }

@@ -4,7 +4,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result};
-use super::super::image::{Deferred, EntryKind, Lookup};
+use super::super::image::{EntryKind, Lookup, PendingDownload};
 use super::super::process::{
     HIDDEN_OR_SYSTEM, PathState, Paths, Wildcards, is_everything, is_same,
 };
@@ -50,7 +50,7 @@ impl Cmd<'_, '_> {
                 Lookup::Unknown if !is_here(&path) => {
                     return error::unknown(format!("it fails unless the base has {path}"));
                 }
-                Lookup::Deferred(Deferred) => return Ok(true),
+                Lookup::Deferred(PendingDownload) => return Ok(true),
                 Lookup::Present(EntryKind::Folder) | Lookup::Unknown => (path, "*".to_owned()),
                 Lookup::Present(EntryKind::File(()))
                     if wanted != Some(PathState::Folder)

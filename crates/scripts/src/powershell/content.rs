@@ -1,7 +1,7 @@
 //! Cmdlets that write and read text, with their default encodings.
 
 use super::super::error::{self, Ends, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{PathState, READ_ONLY, is_same};
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
@@ -227,13 +227,13 @@ impl Shell<'_, '_> {
             PathState::Absent | PathState::Folder => {
                 return error::fails(format!("file {path} not found"));
             }
-            PathState::Deferred => Lookup::Deferred(Deferred),
+            PathState::Deferred => Lookup::Deferred(PendingDownload),
             PathState::File => self.machine.image.content(&path),
         };
         let content = match content {
             Lookup::Present(content) if content.is_ascii() => content,
             Lookup::Present(_) => return Ok(PsValue::opaque(format!("{path} is not plain text"))),
-            Lookup::Deferred(Deferred) => {
+            Lookup::Deferred(PendingDownload) => {
                 let error = ScriptError::later(format!("the content of {path} is used"));
                 return Ok(PsValue::Opaque(error));
             }

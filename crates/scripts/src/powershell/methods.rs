@@ -3,7 +3,7 @@
 use wincimg_registry::RegistryData;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, ImageAction, Lookup};
+use super::super::image::{ImageAction, Lookup, PendingDownload};
 use super::super::process::{PathState, READ_ONLY, resolve_file};
 use super::super::tools;
 use super::super::variables::machine_variable;
@@ -293,7 +293,7 @@ impl Shell<'_, '_> {
             "machine" => Ok(match machine_variable(name, &*self.machine.image) {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
-                Lookup::Deferred(Deferred) | Lookup::Unknown => {
+                Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
                     PsValue::Opaque(ScriptError::unknown(format!(
                         "the value of the machine variable {name} is unknown"
                     )))

@@ -3,7 +3,7 @@
 use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::PathState;
 use super::super::tools::{is_present, make_link};
 use super::ast::CommandAst;
@@ -119,7 +119,7 @@ impl Shell<'_, '_> {
             Lookup::Present(EntryKind::Folder) if forced => Ok(()),
             Lookup::Present(_) => error::fails(format!("{path} already exists")),
             Lookup::Absent => self.apply(ImageAction::MakeFolder(path)),
-            Lookup::Deferred(Deferred) => self.apply(ImageAction::Unclear(path)),
+            Lookup::Deferred(PendingDownload) => self.apply(ImageAction::Unclear(path)),
             Lookup::Unknown if forced => self.apply(ImageAction::MakeFolder(path)),
             Lookup::Unknown => error::unknown(format!("it fails if the base has {path}")),
         }

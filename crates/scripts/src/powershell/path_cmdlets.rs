@@ -1,7 +1,7 @@
 //! Cmdlets that read files and paths: downloads, archives, tests.
 
 use super::super::error::{self, Ends, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, Lookup};
+use super::super::image::{EntryKind, Lookup, PendingDownload};
 use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
 use super::super::tools::{self, QUOTE};
 use super::ast::{Argument, CommandAst, Expression};
@@ -133,7 +133,7 @@ impl Shell<'_, '_> {
         match self.machine.entry(&path) {
             Lookup::Present(kind) => kind == EntryKind::Folder,
             Lookup::Unknown => name.ends_with(['\\', '/']),
-            Lookup::Absent | Lookup::Deferred(Deferred) => false,
+            Lookup::Absent | Lookup::Deferred(PendingDownload) => false,
         }
     }
 
@@ -226,7 +226,7 @@ impl Shell<'_, '_> {
             Drive::Environment(name) => match self.machine.variable(&name) {
                 Lookup::Present(_) => true,
                 Lookup::Absent => false,
-                Lookup::Deferred(Deferred) | Lookup::Unknown => {
+                Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
                     return error::unknown(format!(
                         "whether the variable {name} is set is unknown"
                     ));

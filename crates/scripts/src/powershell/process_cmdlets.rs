@@ -3,7 +3,7 @@
 use wincimg_registry::{RegistryData, RegistryEdit};
 
 use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
-use super::super::image::{Deferred, ImageAction, Lookup, PackageFeed};
+use super::super::image::{ImageAction, Lookup, PackageFeed, PendingDownload};
 use super::super::process::Process;
 use super::super::tools;
 use super::super::traced_text::TracedText;
@@ -163,7 +163,7 @@ impl Shell<'_, '_> {
         match self.machine.variable(super::POLICY) {
             Lookup::Absent => {}
             Lookup::Present(own) if own.eq_ignore_ascii_case(policy) => {}
-            Lookup::Deferred(Deferred) | Lookup::Unknown => {
+            Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
                 let why = format!("whether the base sets {} is unknown", super::POLICY);
                 return error::unknown(why);
             }

@@ -5,7 +5,7 @@ use wincimg_windows::service::StartType;
 use wincimg_windows::variables::filled_in;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, ImageAction, Lookup};
+use super::super::image::{ImageAction, Lookup, PendingDownload};
 use super::super::process::Process;
 use super::super::tools::{is_present, services};
 use super::ast::CommandAst;
@@ -86,12 +86,12 @@ impl Shell<'_, '_> {
                 return error::fails(format!("the value {name:?} of {key} already exists"));
             }
             (Lookup::Present(data), false, _) => Some(data.kind()),
-            (Lookup::Unknown | Lookup::Deferred(Deferred), true, false) => {
+            (Lookup::Unknown | Lookup::Deferred(PendingDownload), true, false) => {
                 return error::unknown(format!(
                     "it fails if {key} in the base has the value {name:?}"
                 ));
             }
-            (Lookup::Unknown | Lookup::Deferred(Deferred), false, _) if kind.is_none() => {
+            (Lookup::Unknown | Lookup::Deferred(PendingDownload), false, _) if kind.is_none() => {
                 return error::unknown(format!(
                     "the type of {name:?} depends on {key} in the base"
                 ));
@@ -141,7 +141,7 @@ impl Shell<'_, '_> {
                 _ => return Ok(PsValue::opaque("the content of a key is used")),
             },
             Lookup::Absent => return error::fails(format!("{key} has no value {name:?}")),
-            Lookup::Deferred(Deferred) | Lookup::Unknown => {
+            Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
                 return Ok(PsValue::Opaque(ScriptError::unknown(format!(
                     "the value {name:?} of {key} in the base is unknown"
                 ))));

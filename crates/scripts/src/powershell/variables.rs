@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, Lookup};
+use super::super::image::{Lookup, PendingDownload};
 use super::super::process::Process;
 use super::super::tools::{PROGRAM, QUOTE};
 use super::super::variables::unknown_variable;
@@ -225,7 +225,7 @@ impl Shell<'_, '_> {
             return match self.machine.variable(variable) {
                 Lookup::Present(value) => PsValue::Text(value),
                 Lookup::Absent => PsValue::Null,
-                Lookup::Deferred(Deferred) => PsValue::Opaque(ScriptError::later(format!(
+                Lookup::Deferred(PendingDownload) => PsValue::Opaque(ScriptError::later(format!(
                     "$env:{variable} depends on a download"
                 ))),
                 Lookup::Unknown => {

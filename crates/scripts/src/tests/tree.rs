@@ -6,7 +6,7 @@ use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 use wincimg_windows::path::ImagePath;
 
 use crate::{
-    Deferred, EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, PackageFeed,
+    EntryKind, ImageAction, ImageState, InstallerProgram, Lookup, PackageFeed, PendingDownload,
     ScriptError,
 };
 
@@ -224,9 +224,9 @@ impl ImageState for Tree {
         match self.node(path) {
             Some(Node::Folder) => Lookup::Present(EntryKind::Folder),
             Some(Node::File(_)) => Lookup::Present(EntryKind::File(())),
-            Some(Node::Deferred) => Lookup::Deferred(Deferred),
+            Some(Node::Deferred) => Lookup::Deferred(PendingDownload),
             Some(Node::Link) => Lookup::Unknown,
-            None if self.is_in_later(path) => Lookup::Deferred(Deferred),
+            None if self.is_in_later(path) => Lookup::Deferred(PendingDownload),
             Some(Node::Gone) | None => Lookup::Absent,
         }
     }
@@ -234,7 +234,7 @@ impl ImageState for Tree {
     fn setup_program(&self, path: &ImagePath) -> Lookup<InstallerProgram> {
         let is_downloaded = |action: &ImageAction| matches!(action, ImageAction::Download { path: own, .. } if own == path);
         if self.actions.iter().any(is_downloaded) {
-            Lookup::Deferred(Deferred)
+            Lookup::Deferred(PendingDownload)
         } else {
             Lookup::Absent
         }
@@ -242,7 +242,7 @@ impl ImageState for Tree {
 
     fn names(&self, folder: &ImagePath) -> Lookup<Vec<String>> {
         if self.is_in_later(folder) {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         }
         let depth = folder.components().len() + 1;
         let below = self.below(folder);
@@ -250,7 +250,7 @@ impl ImageState for Tree {
             .iter()
             .any(|(path, node)| *node == Node::Deferred && path.components().len() == depth)
         {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         }
         Lookup::Present(
             below
@@ -269,8 +269,8 @@ impl ImageState for Tree {
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>> {
         match self.node(file) {
             Some(Node::File(Some(content))) => Lookup::Present(content.clone()),
-            Some(Node::File(None) | Node::Deferred) => Lookup::Deferred(Deferred),
-            _ if self.is_in_later(file) => Lookup::Deferred(Deferred),
+            Some(Node::File(None) | Node::Deferred) => Lookup::Deferred(PendingDownload),
+            _ if self.is_in_later(file) => Lookup::Deferred(PendingDownload),
             _ => Lookup::Absent,
         }
     }
@@ -364,7 +364,7 @@ impl ImageState for Tree {
                 }
             }
             ImageAction::Unpack(unpack) => {
-                if self.entry(&unpack.into) != Lookup::Deferred(Deferred)
+                if self.entry(&unpack.into) != Lookup::Deferred(PendingDownload)
                     && !unpack.into.components().is_empty()
                 {
                     self.put(&unpack.into, Node::Folder);

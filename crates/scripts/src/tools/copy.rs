@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, ImageAction, Lookup};
+use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{
     HIDDEN_OR_SYSTEM, PathState, Paths, Process, READ_ONLY, Wildcards, access_denied,
     is_everything, is_within,
@@ -101,7 +101,7 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
 fn is_answered(machine: &Process<'_>) -> bool {
     match machine.variable("COPYCMD") {
         Lookup::Present(options) => options.to_ascii_lowercase().contains("/y"),
-        Lookup::Absent | Lookup::Deferred(Deferred) | Lookup::Unknown => false,
+        Lookup::Absent | Lookup::Deferred(PendingDownload) | Lookup::Unknown => false,
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn tree_to(
             _ if mode.with_empty && mode.selection.is_all() => {
                 return copy_to(machine, from, to, mode);
             }
-            Lookup::Deferred(Deferred) => return machine.finish(ImageAction::Unclear(to)),
+            Lookup::Deferred(PendingDownload) => return machine.finish(ImageAction::Unclear(to)),
             Lookup::Absent | Lookup::Unknown => {
                 return error::unknown(format!("the content of {folder} is unknown"));
             }
@@ -170,7 +170,9 @@ pub(super) fn tree_to(
             }
             match entry {
                 Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
-                Lookup::Deferred(Deferred) if !mode.with_empty || !mode.selection.is_all() => {
+                Lookup::Deferred(PendingDownload)
+                    if !mode.with_empty || !mode.selection.is_all() =>
+                {
                     return machine.finish(ImageAction::Unclear(to));
                 }
                 _ => single.push((Some(path), copy)),

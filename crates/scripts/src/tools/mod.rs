@@ -30,7 +30,9 @@ use wincimg_windows::quoting::argv;
 use wincimg_windows::quoting::cmd::is_built_in;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
-use super::image::{Deferred, EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed};
+use super::image::{
+    EntryKind, IisCommand, ImageAction, LinkAction, Lookup, PackageFeed, PendingDownload,
+};
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
 use super::variables::MACHINE;
@@ -288,13 +290,13 @@ fn other_program(
                 return Err(ScriptError::windows(why).instead(found.help));
             }
             // It may be a bundle of packages.
-            Lookup::Deferred(Deferred) if is_quiet(words) => {
+            Lookup::Deferred(PendingDownload) if is_quiet(words) => {
                 return error::later(format!(
                     "{name} is downloaded later, and requires Windows unless it is a WiX bundle"
                 ));
             }
             // What is downloaded to run it is an installer.
-            Lookup::Deferred(Deferred) => {
+            Lookup::Deferred(PendingDownload) => {
                 is_installer |= machine.entry(&path) == Lookup::Present(EntryKind::File(()));
             }
             Lookup::Unknown if name.contains(['\\', '/']) && is_quiet(words) => {
@@ -329,7 +331,7 @@ fn check_is_program(machine: &Process<'_>, starter: Starter, name: &str) -> Resu
         }
         // The base may have a program of that name, as those of Git for Windows.
         Lookup::Unknown => Err(ScriptError::windows(PROGRAM).instead(BY_CMD)),
-        Lookup::Present(()) | Lookup::Deferred(Deferred) => Ok(()),
+        Lookup::Present(()) | Lookup::Deferred(PendingDownload) => Ok(()),
     }
 }
 
@@ -348,7 +350,7 @@ pub(super) fn may_be_installer(machine: &Process<'_>, name: &str) -> bool {
         .path(name)
         .map(|path| machine.image.setup_program(&path));
     match found {
-        Ok(Lookup::Present(_) | Lookup::Deferred(Deferred)) => !is_hidden(),
+        Ok(Lookup::Present(_) | Lookup::Deferred(PendingDownload)) => !is_hidden(),
         Ok(Lookup::Unknown) => is_named,
         Ok(Lookup::Absent) | Err(_) => false,
     }

@@ -3,7 +3,7 @@
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, regfile};
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, Lookup};
+use super::super::image::{Lookup, PendingDownload};
 use super::super::process::Process;
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
@@ -107,7 +107,7 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
                     "the value already exists, and without /f it asks for confirmation",
                 );
             }
-            Lookup::Unknown | Lookup::Deferred(Deferred) => {
+            Lookup::Unknown | Lookup::Deferred(PendingDownload) => {
                 return error::unknown("without /f it fails if the value exists");
             }
         }
@@ -206,7 +206,7 @@ pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
     match seen {
         Lookup::Present(_) => Some(true),
         Lookup::Absent => Some(false),
-        Lookup::Deferred(Deferred) | Lookup::Unknown => None,
+        Lookup::Deferred(PendingDownload) | Lookup::Unknown => None,
     }
 }
 
@@ -231,7 +231,7 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             Ok(0)
         }
         Lookup::Absent => Ok(machine.fail(1, format!("{path} not found"))),
-        Lookup::Deferred(Deferred) => Ok(0),
+        Lookup::Deferred(PendingDownload) => Ok(0),
         Lookup::Unknown => error::unknown(format!("the content of {path} is unknown")),
     }
 }

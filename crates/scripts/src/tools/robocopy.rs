@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, ImageAction, Lookup};
+use super::super::image::{ImageAction, Lookup, PendingDownload};
 use super::super::process::{LINK, PathState, Process, Wildcards, is_like};
 use super::super::wildcards::name_matches;
 use super::copy::{CopyMode, files_into, read, tree_to};
@@ -246,7 +246,7 @@ fn compare(
     machine.step()?;
     let names = |folder: &ImagePath| match machine.image.names(folder) {
         Lookup::Present(names) => Ok(Some(names)),
-        Lookup::Deferred(Deferred) => Ok(None),
+        Lookup::Deferred(PendingDownload) => Ok(None),
         Lookup::Absent | Lookup::Unknown => {
             error::unknown(format!("the content of {folder} is unknown"))
         }

@@ -3,7 +3,7 @@
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Deferred, EntryKind, Lookup};
+use super::super::image::{EntryKind, Lookup, PendingDownload};
 use super::super::process::Process;
 use super::{INETSRV, PROGRAM, SYSTEM, program_name};
 
@@ -48,18 +48,18 @@ pub(super) fn check_windows_program(
     match machine.variable("PATH") {
         Lookup::Present(path) if path.split(';').any(is_own) => Ok(()),
         Lookup::Present(_) | Lookup::Absent => Err(not_on_path(machine, starter, name, folder)),
-        Lookup::Deferred(Deferred) | Lookup::Unknown if folder == INETSRV => {
+        Lookup::Deferred(PendingDownload) | Lookup::Unknown if folder == INETSRV => {
             error::unknown(format!("whether PATH has {INETSRV} is unknown"))
         }
         // The PATH of every Windows has the other folders.
-        Lookup::Deferred(Deferred) | Lookup::Unknown => Ok(()),
+        Lookup::Deferred(PendingDownload) | Lookup::Unknown => Ok(()),
     }
 }
 
 /// Error for a program of Windows whose folder is not on PATH. Another program of its name may be.
 fn not_on_path(machine: &Process<'_>, starter: Starter, name: &str, folder: &str) -> ScriptError {
     match find(machine, starter, name) {
-        Lookup::Present(()) | Lookup::Deferred(Deferred) => ScriptError::windows(PROGRAM),
+        Lookup::Present(()) | Lookup::Deferred(PendingDownload) => ScriptError::windows(PROGRAM),
         Lookup::Unknown => ScriptError::unknown(format!("whether PATH has {name} is unknown")),
         Lookup::Absent => ScriptError::fails("it is not on PATH").help(match folder {
             INETSRV => r"write its path: C:\Windows\System32\inetsrv\appcmd.exe",
@@ -85,7 +85,7 @@ pub(super) fn check_program_exists(machine: &Process<'_>, name: &str, path: &str
 /// Checks that a program that is not part of Windows exists at its path or on PATH.
 pub(super) fn check_installed(machine: &Process<'_>, starter: Starter, name: &str) -> Result<()> {
     match find(machine, starter, name) {
-        Lookup::Present(()) | Lookup::Deferred(Deferred) => Ok(()),
+        Lookup::Present(()) | Lookup::Deferred(PendingDownload) => Ok(()),
         Lookup::Absent | Lookup::Unknown => {
             error::unknown(format!("whether the image has {name} is unknown"))
         }
@@ -123,7 +123,7 @@ pub(super) fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Looku
                 );
             }
             Lookup::Absent => {}
-            Lookup::Deferred(Deferred) | Lookup::Unknown => found = Lookup::Unknown,
+            Lookup::Deferred(PendingDownload) | Lookup::Unknown => found = Lookup::Unknown,
         }
     }
     let is_whole = name
@@ -138,7 +138,7 @@ pub(super) fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Looku
             };
             match machine.entry(&path) {
                 Lookup::Present(EntryKind::File(())) => return Lookup::Present(()),
-                Lookup::Deferred(Deferred) => return Lookup::Deferred(Deferred),
+                Lookup::Deferred(PendingDownload) => return Lookup::Deferred(PendingDownload),
                 Lookup::Unknown => found = Lookup::Unknown,
                 Lookup::Absent | Lookup::Present(EntryKind::Folder) => {}
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_recipe::{CopiedEntry, FetchedFile, FileSource, PlannedContent, PlannedEntry};
 use wincimg_registry::Presence;
-use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError, ScriptErrorKind};
+use wincimg_scripts::{ImageState as _, Lookup, PendingDownload, ScriptError, ScriptErrorKind};
 use wincimg_windows::base_contents::{FileDigest, FileKind};
 use wincimg_windows::path::ImagePath;
 
@@ -98,7 +98,7 @@ impl RunState<'_> {
         match self.base.source(file) {
             Some(Ok(source)) => bytes(&source).map_or(Lookup::Unknown, Lookup::Present),
             Some(Err(_)) => Lookup::Unknown,
-            None => Lookup::Deferred(Deferred),
+            None => Lookup::Deferred(PendingDownload),
         }
     }
 

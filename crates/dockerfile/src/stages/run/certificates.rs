@@ -1,7 +1,7 @@
 //! Certificates that a line adds to the machine's stores.
 
 use wincimg_recipe::certificates_in_file;
-use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError};
+use wincimg_scripts::{ImageState as _, Lookup, PendingDownload, ScriptError};
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 use wincimg_windows::path::ImagePath;
 
@@ -23,7 +23,7 @@ impl RunState<'_> {
         };
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,
-            Lookup::Deferred(Deferred) => return Ok(()),
+            Lookup::Deferred(PendingDownload) => return Ok(()),
             Lookup::Absent | Lookup::Unknown => return Err(unknown_content(file)),
         };
         let begins = b"-----BEGIN ";

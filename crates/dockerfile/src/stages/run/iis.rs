@@ -15,7 +15,7 @@ use wincimg_iis::{
 };
 use wincimg_recipe::{FileSource, PlannedEntry};
 use wincimg_registry::Presence;
-use wincimg_scripts::{Deferred, EntryKind, IisCommand, ImageState, Lookup, ScriptError};
+use wincimg_scripts::{EntryKind, IisCommand, ImageState, Lookup, PendingDownload, ScriptError};
 use wincimg_windows::path::ImagePath;
 
 use super::{RunState, unknown_content};
@@ -88,7 +88,7 @@ impl RunState<'_> {
                     ScriptError::fails("the image has no IIS").help("use a base image with IIS")
                 );
             }
-            Lookup::Deferred(Deferred) => {
+            Lookup::Deferred(PendingDownload) => {
                 let why = format!("it changes {file}, which depends on a line above");
                 return Err(ScriptError::later(why));
             }
@@ -111,7 +111,9 @@ impl RunState<'_> {
         let names = match self.names(&folder) {
             Lookup::Present(names) => names,
             Lookup::Absent => Vec::new(),
-            Lookup::Deferred(Deferred) | Lookup::Unknown => return Err(unknown_content(&folder)),
+            Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
+                return Err(unknown_content(&folder));
+            }
         };
         let mut files = Vec::new();
         for name in schema_files(names.iter().map(String::as_str)) {
@@ -119,7 +121,9 @@ impl RunState<'_> {
             match self.content(&file) {
                 Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
                 Lookup::Absent => {}
-                Lookup::Deferred(Deferred) | Lookup::Unknown => return Err(unknown_content(&file)),
+                Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
+                    return Err(unknown_content(&file));
+                }
             }
         }
         let files = files
@@ -149,9 +153,9 @@ impl RunState<'_> {
                 format!("the folder {path} does not exist, and the result is unknown"),
             )
             .help("create the folder first")),
-            Lookup::Deferred(Deferred) | Lookup::Unknown => Err(ScriptError::unknown(format!(
-                "it fails unless the base has the folder {path}"
-            ))),
+            Lookup::Deferred(PendingDownload) | Lookup::Unknown => Err(ScriptError::unknown(
+                format!("it fails unless the base has the folder {path}"),
+            )),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, TypedData};
-use wincimg_scripts::{Deferred, ImageState as _, Lookup, ScriptError, ServiceChange};
+use wincimg_scripts::{ImageState as _, Lookup, PendingDownload, ScriptError, ServiceChange};
 use wincimg_windows::service::{FailureActions, ServiceName};
 
 use super::RunState;
@@ -80,7 +80,7 @@ impl RunState<'_> {
         match self.key(&name.key()) {
             Lookup::Present(()) => Ok(()),
             Lookup::Absent => Err(ScriptError::fails(format!("service {name} not found"))),
-            Lookup::Unknown | Lookup::Deferred(Deferred) => {
+            Lookup::Unknown | Lookup::Deferred(PendingDownload) => {
                 let why = format!("it is unknown whether the base has the service {name}");
                 Err(ScriptError::unknown(why))
             }
