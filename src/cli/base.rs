@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_inspect::bases::{
     BaseImage, BaseListing, BaseListingEntry, BaseMatch, BaseName, BaseRepository, Fit,
@@ -232,7 +232,7 @@ fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{version:<18} {kb:<10} {date:<10} {}",
-            Untrusted(image.tags.join(" "))
+            UntrustedText(image.tags.join(" "))
         )?;
     }
     Ok(())

@@ -18,7 +18,7 @@ use clap::{ArgGroup, Args, ValueHint};
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use wincimg_common::files::folder_of;
-use wincimg_common::untrusted::{Quoted, Untrusted};
+use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
 use wincimg_engine::compat_check::check_served;
@@ -178,7 +178,10 @@ fn annotation(text: &str) -> Result<(String, String), String> {
     let (key, value) = key_and_value(text.strip_prefix("manifest:").unwrap_or(text))?;
     if key.contains(':') {
         let expected = "expected KEY=VALUE, which is for the manifest of each image";
-        return Err(format!("invalid annotation {}: {expected}", Quoted(text)));
+        return Err(format!(
+            "invalid annotation {}: {expected}",
+            QuotedText(text)
+        ));
     }
     Ok((key, value))
 }
@@ -473,7 +476,12 @@ impl Build {
                 write_steps(&image.stages.placements, worker.as_ref(), place, out)?;
                 let architecture = &image.base.image.config().architecture;
                 if architecture != Architecture::Amd64.name() {
-                    writeln!(out, "{:<12}windows/{}", "platform", Untrusted(architecture))?;
+                    writeln!(
+                        out,
+                        "{:<12}windows/{}",
+                        "platform",
+                        UntrustedText(architecture)
+                    )?;
                 }
                 write!(out, "{}", image.plan)?;
                 write_content(&content.files, out)?;

@@ -23,7 +23,7 @@ use wincimg_cluster::rollout::{
 use wincimg_cluster::workloads::{Workload, WorkloadList};
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::shell::quote;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Isolation;
@@ -267,7 +267,7 @@ impl CheckCompat {
         }
         for reference in &self.references {
             if workloads::is_manifest(Path::new(reference)) && Path::new(reference).is_file() {
-                let problem = format!("{} is a file, not an image", Quoted(reference));
+                let problem = format!("{} is a file, not an image", QuotedText(reference));
                 return Err(Failure::usage(problem).hint(format!(
                     "type -f {} for workloads, and quote patterns: -f '*.yaml'",
                     quote(reference)
@@ -558,7 +558,7 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
             format!(
                 "invalid report {}: expected FORMAT:FILE such as html:report.html, where \
                  FORMAT is one of {}{}",
-                Quoted(text),
+                QuotedText(text),
                 names.join(", "),
                 meant.unwrap_or_default()
             )

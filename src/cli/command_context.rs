@@ -7,7 +7,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::argument_passwords;
 use super::cache_args::CacheArgs;
@@ -56,7 +56,7 @@ impl Session {
     fn print_message(&self, word: &str, colour_code: &str, message: impl Display) {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
-            let message = Untrusted(message).to_string();
+            let message = UntrustedText(message).to_string();
             let line = format!("{word} {}\n", argument_passwords::redact(&message));
             // Nothing can be printed if stderr is closed.
             let _ = std::io::stderr().write_all(line.as_bytes());

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::files::{LARGEST_TEXT, folder_of, read_text};
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::Stages;
@@ -229,15 +229,15 @@ fn annotation(obstacle: &ConversionError) -> Annotation<'_> {
 }
 
 fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result<()> {
-    let (file, why) = (Untrusted(&obstacle.file), Untrusted(&obstacle.why));
-    let command = Untrusted(&obstacle.command);
+    let (file, why) = (UntrustedText(&obstacle.file), UntrustedText(&obstacle.why));
+    let command = UntrustedText(&obstacle.command);
     match obstacle.line {
         Some(line) => writeln!(out, "{file}:{line}: {why}\n  {line} | {command}")?,
         None if obstacle.command.is_empty() => writeln!(out, "{file}: {why}")?,
         None => writeln!(out, "{file}: {why}\n  {command}")?,
     }
     if let Some(hint) = &obstacle.help {
-        writeln!(out, "  hint: {}", Untrusted(hint))?;
+        writeln!(out, "  hint: {}", UntrustedText(hint))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use indicatif::BinaryBytes;
 use serde_json::json;
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_engine::delivery::{
     IndexUpdate, TagPolicy, check_overwrite, default_layout, removed_entries,
 };
@@ -122,7 +122,7 @@ struct CopyArgs {
 fn image_to_copy(text: &str) -> Result<ImageSource, String> {
     if is_path_in_image(text) {
         let problem = "is a path in an image: copy its files with `wincimg image cp`";
-        return Err(format!("{} {problem}", Quoted(text)));
+        return Err(format!("{} {problem}", QuotedText(text)));
     }
     parse_source(text).map_err(|error| error.to_string())
 }

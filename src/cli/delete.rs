@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use clap::Args;
 use serde_json::json;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::bases::parse_location;
 use wincimg_oci::deletion::Deletion;
 use wincimg_oci::store::{Location, Source};
@@ -82,7 +82,7 @@ impl Delete {
             (true, true) => format!(" (it is also {})", deletion.others()),
             (true, false) => format!(" (only the tag: the digest is also {})", deletion.others()),
         };
-        let question = Untrusted(format!("Delete {deletion}{shared}")).to_string();
+        let question = UntrustedText(format!("Delete {deletion}{shared}")).to_string();
         let answer = prompt::line(&format!("{question}? [y/N] "))?;
         Ok(["y", "yes"]
             .iter()
@@ -90,14 +90,14 @@ impl Delete {
     }
 
     fn write(&self, deletion: &Deletion, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "deleted {}", Untrusted(deletion))?;
+        writeln!(out, "deleted {}", UntrustedText(deletion))?;
         if deletion.is_shared() {
             let digest = if self.with_digest {
                 "deleted the digest, which was"
             } else {
                 "kept the digest, which is"
             };
-            writeln!(out, "  {digest} {}", Untrusted(deletion.others()))?;
+            writeln!(out, "  {digest} {}", UntrustedText(deletion.others()))?;
         }
         Ok(())
     }

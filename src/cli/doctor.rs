@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 use wincimg_common::Named;
 use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, BaseRepository, ResolveError};
 use wincimg_oci::prefix::RegistryPrefix;
@@ -359,11 +359,11 @@ fn write_text(checks: &[Check], colour: bool, out: &mut dyn Write) -> io::Result
         let gap = " ".repeat("problem".len() - name.len());
         let state = label(name, check.state.colour(), colour);
         let (kind, subject, finding) = (check.kind, &check.subject, &check.finding);
-        let (subject, finding) = (Untrusted(subject), Untrusted(finding));
+        let (subject, finding) = (UntrustedText(subject), UntrustedText(finding));
         writeln!(out, "{state}{gap}  {kind} {subject}: {finding}")?;
         if let Some(fix) = &check.fix {
             let fix_label = label("fix:", "36", colour);
-            writeln!(out, "         {fix_label} {}", Untrusted(fix))?;
+            writeln!(out, "         {fix_label} {}", UntrustedText(fix))?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::{Blame, BoxError, Diagnosis, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
-use wincimg_common::untrusted::{HIDDEN, Untrusted};
+use wincimg_common::untrusted::{HIDDEN, UntrustedText};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::{FailedLine, StageError};
 use wincimg_engine::docker::StepOutput;
@@ -205,14 +205,14 @@ impl Failure {
     /// Prints the failure on stderr.
     pub(super) fn report(self, colour: bool) -> ExitCode {
         let mut text = label("error:", "31", colour);
-        let _ = write!(text, " {}", Untrusted(&self.error));
+        let _ = write!(text, " {}", UntrustedText(&self.error));
         let causes = self.error.chain().skip(1);
         for cause in causes.filter(|cause| !is_layer(*cause)) {
             let printed = cause.to_string();
             // The lines of a program on Windows stay lines.
             let has_lines = cause.is::<StepOutput>();
             let lines = printed.split(|c: char| c == '\n' && has_lines);
-            let lines: Vec<String> = lines.map(|line| Untrusted(line).to_string()).collect();
+            let lines: Vec<String> = lines.map(|line| UntrustedText(line).to_string()).collect();
             let _ = write!(text, "\n  caused by: {}", lines.join("\n"));
         }
         if let Some(excerpt) = &self.diagnosis.excerpt {
@@ -220,7 +220,7 @@ impl Failure {
         }
         for line in self.lines_at_fault().skip(1) {
             let place = format!("{}:{}: {}", line.file, line.line, line.message);
-            let _ = write!(text, "\n  also {}", Untrusted(place));
+            let _ = write!(text, "\n  also {}", UntrustedText(place));
         }
         let mut text = argument_passwords::redact(&text).into_owned();
         // Above all else, the password has to be removed.
@@ -229,7 +229,7 @@ impl Failure {
         if let Some(hint) = passwords.or(self.diagnosis.hint) {
             #[cfg(debug_assertions)]
             super::hint_check::check(&hint);
-            let hint = Untrusted(program_name::with_program_name(&hint)).to_string();
+            let hint = UntrustedText(program_name::with_program_name(&hint)).to_string();
             let hint = argument_passwords::redact(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
 use wincimg_common::shell::{command_line, quote};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
@@ -160,7 +160,7 @@ fn checked(name: &str) -> Result<String, Failure> {
     }
     let problem = format!(
         "invalid image name {}: expected lower-case letters, digits and single - _ . /",
-        Quoted(name)
+        QuotedText(name)
     );
     let name = name_of(Some(Path::new(name)));
     Err(Failure::usage(problem).hint(format!("try wincimg recipe init {name}")))

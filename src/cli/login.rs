@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use wincimg_common::progress::Silent;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::{HIDDEN, Quoted, Untrusted};
+use wincimg_common::untrusted::{HIDDEN, QuotedText, UntrustedText};
 use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
 use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
 
@@ -70,7 +70,10 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     let bare = bare.trim_end_matches('/');
     let prefix: RegistryPrefix = bare.parse().map_err(|error| match error {
         PrefixError::Malformed(_) => {
-            format!("invalid registry {}: expected HOST[:PORT]", Quoted(text))
+            format!(
+                "invalid registry {}: expected HOST[:PORT]",
+                QuotedText(text)
+            )
         }
         other @ PrefixError::Refused(_) => other.to_string(),
     })?;
@@ -108,7 +111,7 @@ impl Login {
                  store it safely"
             ));
         }
-        let (host, name) = (&self.host, Untrusted(&user));
+        let (host, name) = (&self.host, UntrustedText(&user));
         let answer = || json!({"host": host, "user": user, "kept_in": kept.to_string()});
         self.format.print(answer, |out| {
             writeln!(out, "logged in to {host} as {name}; stored in {kept}")
@@ -128,7 +131,7 @@ impl Login {
             let shown = before.map_or_else(String::new, |name| format!("{name}:{HIDDEN}"));
             let problem = format!(
                 "invalid user {}: expected a name without a colon",
-                Quoted(shown)
+                QuotedText(shown)
             );
             return Err(Failure::usage(problem).hint("name it with --username NAME"));
         }

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_http::Transient as _;
@@ -525,7 +525,7 @@ fn write_image(
         (false, true) => "would be published",
         (false, false) => "published",
     };
-    let (source, target) = (Untrusted(&image.source), Untrusted(&image.target));
+    let (source, target) = (UntrustedText(&image.source), UntrustedText(&image.target));
     writeln!(out, "{source} -> {target}")?;
     writeln!(out, "  {} {state}", copied.digest)?;
     for recorded in &image.facts {
@@ -548,14 +548,14 @@ fn write_image(
                 continue;
             }
         };
-        let kind = Untrusted(&carried.kind);
+        let kind = UntrustedText(&carried.kind);
         writeln!(out, "  attached to {}: {kind} {what}", carried.about)?;
     }
     if dry_run {
         for blob in &copied.blobs {
             let size = BinaryBytes(blob.size).to_string();
             let what = in_words(&blob.action);
-            writeln!(out, "  {} {size:>12} {}", blob.digest, Untrusted(what))?;
+            writeln!(out, "  {} {size:>12} {}", blob.digest, UntrustedText(what))?;
         }
     }
     Ok(())

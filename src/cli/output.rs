@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_common::{files, json};
 
 use super::{CommandOutcome, Failure};
@@ -121,7 +121,7 @@ pub(super) struct Rows<'o> {
 impl Rows<'_> {
     pub(super) fn row(&mut self, name: &str, value: impl Display) -> io::Result<()> {
         let width = self.width;
-        writeln!(self.out, "  {name:<width$}{}", Untrusted(value))
+        writeln!(self.out, "  {name:<width$}{}", UntrustedText(value))
     }
 
     /// A line for each value.
@@ -233,7 +233,7 @@ fn unwritable(path: &Path, error: io::Error) -> Failure {
 pub(super) fn write_document(bytes: &[u8]) -> Result<(), Failure> {
     let shown = if io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);
-        let lines = text.lines().map(|line| Untrusted(line).to_string());
+        let lines = text.lines().map(|line| UntrustedText(line).to_string());
         Cow::Owned(lines.collect::<Vec<_>>().join("\n").into_bytes())
     } else {
         Cow::Borrowed(bytes)

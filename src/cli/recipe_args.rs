@@ -8,7 +8,7 @@ use wincimg_cluster::live::ClusterContext;
 use wincimg_common::files::TextFile;
 use wincimg_common::progress::Silent;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
@@ -364,7 +364,7 @@ pub(super) fn build_arguments(given: &[String]) -> Vec<(String, String)> {
 }
 
 pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
-    pair(text).ok_or_else(|| format!("invalid setting {}: expected KEY=VALUE", Quoted(text)))
+    pair(text).ok_or_else(|| format!("invalid setting {}: expected KEY=VALUE", QuotedText(text)))
 }
 
 /// Parses the name of a stage and what replaces it.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_dockerfile::{ContextEntry, DOCKERFILE, RenderedDockerfile, render};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::plans;
@@ -128,7 +128,7 @@ fn bare_program(written: &RenderedImage) -> Option<String> {
     Some(format!(
         "an image built by BuildKit passes {} to Windows without quotes, so the path ends at its first \
          space; Docker's builder for Windows and `wincimg build` quote it",
-        Quoted(program)
+        QuotedText(program)
     ))
 }
 

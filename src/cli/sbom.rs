@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_common::json::LazyList;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
     Inventory, InventoryPackage, OperatingSystem, SbomFormat, read_inventory, write_sbom,
@@ -140,11 +140,11 @@ fn as_json(package: &InventoryPackage, inventory: &Inventory) -> Value {
 }
 
 fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", Untrusted(image))?;
+    writeln!(out, "{}", UntrustedText(image))?;
     if let Some(system) = &inventory.system {
         let kb = system.kb.map(|kb| format!(", with {kb}"));
         let kb = kb.unwrap_or_default();
-        let (name, version) = (Untrusted(&system.name), Untrusted(&system.version));
+        let (name, version) = (UntrustedText(&system.name), UntrustedText(&system.version));
         writeln!(out, "  {name} ({version}){kb}")?;
     }
     let packages = || inventory.packages.iter();
@@ -163,10 +163,10 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
             out,
             "  {:<8} {:<names$}  {:<versions$}  {:>5}  {}",
             found.kind(),
-            Untrusted(&found.name),
-            Untrusted(found.version.as_deref().unwrap_or_default()),
+            UntrustedText(&found.name),
+            UntrustedText(found.version.as_deref().unwrap_or_default()),
             layers.join(","),
-            Untrusted(file.unwrap_or_default())
+            UntrustedText(file.unwrap_or_default())
         )?;
     }
     writeln!(out, "{}", count(inventory.packages.len(), "package"))

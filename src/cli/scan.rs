@@ -14,7 +14,7 @@ use wincimg_cluster::rollout::is_host_process;
 use wincimg_common::diagnose::{Problem, error_chain};
 use wincimg_common::files;
 use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_http::{HttpClient, RetryPolicy, file_error};
 use wincimg_inspect::contains_windows;
 use wincimg_inspect::provenance::OperatingSystem;
@@ -436,7 +436,7 @@ fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io:
     let is_coloured = may_colour && colour_on(&io::stdout());
     for image in &report.images {
         let title = format!("{} ({})", image.reference, image.platform);
-        writeln!(out, "{}", paint(is_coloured, "1", Untrusted(title)))?;
+        writeln!(out, "{}", paint(is_coloured, "1", UntrustedText(title)))?;
         for fix in &image.missing {
             let code = match fix.severity {
                 Severity::Critical => "31",
@@ -450,16 +450,19 @@ fn write_text(report: &ScanReport, may_colour: bool, out: &mut dyn Write) -> io:
             writeln!(
                 out,
                 "  {:<16} {severity} {exploited:<9}  {:<12} {kb:<10} {}",
-                Untrusted(&fix.cve),
+                UntrustedText(&fix.cve),
                 fix.fixed_in,
-                Untrusted(&fix.title)
+                UntrustedText(&fix.title)
             )?;
         }
         for ignored in &image.ignored {
-            let (cve, why) = (Untrusted(&ignored.fix.cve), Untrusted(ignored.why()));
+            let (cve, why) = (
+                UntrustedText(&ignored.fix.cve),
+                UntrustedText(ignored.why()),
+            );
             writeln!(out, "  {cve:<16} ignored: {why}")?;
         }
-        writeln!(out, "  {}", Untrusted(counts(image)))?;
+        writeln!(out, "  {}", UntrustedText(counts(image)))?;
     }
     writeln!(out, "{}", age_with_hint(&report.table))
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::wine::{Prefix, Sandbox, StartCommand, StartError, WineInstallation};
 use wincimg_inspect::{OwnContents, read_own_contents};
 use wincimg_oci::copy::PlatformFilter;
@@ -241,8 +241,9 @@ fn write_plan(
     windows: &[usize],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut row =
-        |name: &str, value: &dyn std::fmt::Display| writeln!(out, "{name:<12}{}", Untrusted(value));
+    let mut row = |name: &str, value: &dyn std::fmt::Display| {
+        writeln!(out, "{name:<12}{}", UntrustedText(value))
+    };
     row("starts", &start.command_line)?;
     row("in", &start.working_dir)?;
     row("as", &start.user)?;

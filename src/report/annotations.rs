@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use wincimg_common::json::write_pretty;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::lint::Severity;
 
 /// A problem at lines of a file.
@@ -49,7 +49,7 @@ pub(crate) fn write_github(all: &[Annotation<'_>], out: &mut dyn Write) -> io::R
 
 /// Escapes a message, or a property, of an annotation.
 fn escaped(text: &str, is_property: bool) -> String {
-    let text = Untrusted(text).to_string();
+    let text = UntrustedText(text).to_string();
     let text = text.replace('%', "%25");
     let text = text.replace('\r', "%0D").replace('\n', "%0A");
     if is_property {

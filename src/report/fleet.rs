@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use wincimg_cluster::workloads::SourceLocation;
 use wincimg_common::json;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::fleet::{
     BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError,
 };
@@ -143,13 +143,13 @@ pub(crate) fn write_fleet(
 
 /// Text: the number of images, and each image that is not simply up to date.
 fn write_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", Untrusted(headline(report)))?;
+    writeln!(out, "{}", UntrustedText(headline(report)))?;
     for image in report.images.iter().filter(|it| is_reportable(it)) {
-        writeln!(out, "\n{}", Untrusted(&image.reference))?;
+        writeln!(out, "\n{}", UntrustedText(&image.reference))?;
         for build in &image.builds {
             let (host, state, details) = (host(build), build.state.name(), details(build));
             let line = format!("  {host:<12} {state:<9} {details}");
-            writeln!(out, "{}", Untrusted(line.trim_end()))?;
+            writeln!(out, "{}", UntrustedText(line.trim_end()))?;
             if let Some(failure) = &build.problem {
                 write_failure(failure, "    ", out)?;
             }
@@ -158,22 +158,22 @@ fn write_text(report: &FleetReport, out: &mut dyn Write) -> io::Result<()> {
             write_failure(failure, "  ", out)?;
         }
         for warning in &image.warnings {
-            writeln!(out, "  warning: {}", Untrusted(warning))?;
+            writeln!(out, "  warning: {}", UntrustedText(warning))?;
         }
     }
     if let Some(missing) = &report.missing_fixes {
         writeln!(out)?;
         for line in security_lines(missing) {
-            writeln!(out, "{}", Untrusted(line))?;
+            writeln!(out, "{}", UntrustedText(line))?;
         }
     }
     Ok(())
 }
 
 fn write_failure(failure: &ReportedError, indent: &str, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{indent}error: {}", Untrusted(&failure.problem))?;
+    writeln!(out, "{indent}error: {}", UntrustedText(&failure.problem))?;
     match &failure.hint {
-        Some(hint) => writeln!(out, "{indent}hint: {}", Untrusted(hint)),
+        Some(hint) => writeln!(out, "{indent}hint: {}", UntrustedText(hint)),
         None => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use wincimg_cluster::rollout::Rollout;
-use wincimg_common::untrusted::{Untrusted, is_harmful};
+use wincimg_common::untrusted::{UntrustedText, is_harmful};
 
 use super::summary::{answers, checks_in_words, current_headline, without_answers};
 use super::{behind, remarks, security_lines};
@@ -125,7 +125,7 @@ fn visible(text: &str) -> String {
 
 /// A text on one line of the page, which a CI system may show in its log.
 pub(super) fn escaped(text: &str) -> String {
-    Untrusted(text)
+    UntrustedText(text)
         .to_string()
         .replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wincimg_cluster::workloads::SourceLocation;
 use wincimg_common::diagnose::Excerpt;
 use wincimg_common::json::write_pretty;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::lint::{LintFinding, RULES};
 
 use super::annotations::Annotation;
@@ -35,11 +35,11 @@ pub(crate) fn write_lint_text(
         writeln!(
             out,
             "{}:{}: {}[{}]: {}",
-            Untrusted(file),
+            UntrustedText(file),
             finding.line,
             finding.severity.name(),
             finding.rule.name,
-            Untrusted(&finding.message),
+            UntrustedText(&finding.message),
         )?;
         // Logs have more readers than the file.
         if finding.rule.name != "secret-in-image" {
@@ -50,7 +50,7 @@ pub(crate) fn write_lint_text(
             .chain(std::iter::repeat(""))
             .zip(fixed)
         {
-            writeln!(out, "  {label:4} {}", Untrusted(line))?;
+            writeln!(out, "  {label:4} {}", UntrustedText(line))?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_windows::compat::VerdictOutcome;
 use wincimg_windows::missing_fixes::MissingFixes;
 
@@ -241,7 +241,7 @@ fn step_text((index, step): (usize, &PlanStep<'_>)) -> String {
             ActionStep::Command(command) => ("", command),
             ActionStep::Manual(text) => ("# ", text),
         };
-        text.extend(["   ", comment, &Untrusted(part).to_string(), "\n"]);
+        text.extend(["   ", comment, &UntrustedText(part).to_string(), "\n"]);
     }
     text.push_str("   ```\n");
     text
@@ -250,7 +250,7 @@ fn step_text((index, step): (usize, &PlanStep<'_>)) -> String {
 fn fix_cell(fix: Option<&str>, commands: &[impl Display]) -> String {
     let mut lines = vec![cell(fix.unwrap_or_default())];
     for command in commands {
-        lines.push(code(&Untrusted(command).to_string()));
+        lines.push(code(&UntrustedText(command).to_string()));
     }
     lines.join("<br>")
 }
@@ -280,7 +280,7 @@ pub(super) fn cell(text: &str) -> String {
             other => escaped.push(other),
         }
     }
-    Untrusted(escaped).to_string()
+    UntrustedText(escaped).to_string()
 }
 
 #[cfg(test)]

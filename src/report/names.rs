@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use wincimg_cluster::rollout::{Image, Rollout};
 use wincimg_cluster::workloads::{SourceLocation, Workload, WorkloadId};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 /// `Deployment shop/web`, with the file if the manifests of several have that ID.
 pub(super) fn workload_ids(rollout: &Rollout) -> Vec<String> {
@@ -122,7 +122,7 @@ pub(crate) fn tally<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>, none:
 }
 
 pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
-    Untrusted(text).to_string()
+    UntrustedText(text).to_string()
 }
 
 #[cfg(test)]

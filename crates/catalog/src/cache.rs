@@ -8,7 +8,7 @@ use reqwest::Url;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files::{self, FolderLock, LARGEST_TEXT};
 use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, file_error};
 use wincimg_windows::update::Updates;
 
@@ -90,7 +90,7 @@ pub async fn refresh_updates(
         Ok(_) if page.contains("://") => {
             let problem = format!(
                 "invalid page {}: expected https://… or a file",
-                Quoted(page)
+                QuotedText(page)
             );
             return Err(Problem::request("usage/address", problem).into());
         }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use wincimg_common::diagnose::{Blame, Problem};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_windows::node_script::{self, switch};
 use wincimg_windows::quoting::powershell;
 use wincimg_windows::release::{self, PackageKind};
@@ -63,7 +63,7 @@ impl InstallScript {
             return Err(unusable(problem));
         }
         let (kb, title) = (&self.update.kb, comment(&self.update.title)?);
-        let comment = format!("Installs {kb} on this node: {}.", Untrusted(title));
+        let comment = format!("Installs {kb} on this node: {}.", UntrustedText(title));
         let settings = self.settings()?;
         Ok(node_script::script(
             &comment,

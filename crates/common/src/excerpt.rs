@@ -15,7 +15,7 @@ use std::ops::Range;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::diagnose::line_and_column;
-use crate::untrusted::Untrusted;
+use crate::untrusted::UntrustedText;
 
 /// Maximum width of a line.
 const WIDEST: usize = 100;
@@ -253,7 +253,7 @@ fn word_at(line: &str, at: usize) -> Range<usize> {
 }
 
 fn visible(text: &str) -> String {
-    Untrusted(text.replace('\t', TAB)).to_string()
+    UntrustedText(text.replace('\t', TAB)).to_string()
 }
 
 fn width_of(c: char) -> usize {

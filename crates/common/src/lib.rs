@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use wincimg_common::digest::sha256;
-//! use wincimg_common::untrusted::Untrusted;
+//! use wincimg_common::untrusted::UntrustedText;
 //!
 //! assert!(sha256(b"").to_string().starts_with("sha256:e3b0c442"));
 //! // Untrusted text is printed without control characters.
-//! println!("{}", Untrusted("a label with \u{1b}[31mcolour"));
+//! println!("{}", UntrustedText("a label with \u{1b}[31mcolour"));
 //! ```
 
 pub mod diagnose;

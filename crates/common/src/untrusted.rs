@@ -7,9 +7,9 @@ use std::fmt;
 /// Displays a value with control characters and bidirectional marks escaped, such as `\u{1b}`, and
 /// with CI commands disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Untrusted<T>(pub T);
+pub struct UntrustedText<T>(pub T);
 
-impl<T: fmt::Display> fmt::Display for Untrusted<T> {
+impl<T: fmt::Display> fmt::Display for UntrustedText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&harmless(&self.0.to_string()))
     }
@@ -17,11 +17,11 @@ impl<T: fmt::Display> fmt::Display for Untrusted<T> {
 
 /// Displays a text in quotes, with backslashes as they are written, so that a path can be pasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quoted<T>(pub T);
+pub struct QuotedText<T>(pub T);
 
-impl<T: fmt::Display> fmt::Display for Quoted<T> {
+impl<T: fmt::Display> fmt::Display for QuotedText<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", Untrusted(&self.0))
+        write!(f, "\"{}\"", UntrustedText(&self.0))
     }
 }
 
@@ -144,15 +144,15 @@ mod tests {
             ("a ##vso[task.x]", r"a \u{23}#vso[task.x]"),
             ("12::34", "12::34"),
         ] {
-            assert_eq!(Untrusted(text).to_string(), shown);
+            assert_eq!(UntrustedText(text).to_string(), shown);
         }
-        assert_eq!(format!("{:<4}|", Untrusted("a")), "a   |");
+        assert_eq!(format!("{:<4}|", UntrustedText("a")), "a   |");
     }
 
     #[test]
     fn a_quoted_path_has_its_backslashes_once() {
         for (text, shown) in [(r"C:\app\x", r#""C:\app\x""#), ("a\nb", r#""a\nb""#)] {
-            assert_eq!(Quoted(text).to_string(), shown);
+            assert_eq!(QuotedText(text).to_string(), shown);
         }
     }
 
@@ -194,10 +194,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_foreign_leaves_its_line_or_begins_a_command(text in "[\\PC\\p{Cc}\u{202e}:#]*") {
-            let shown = Untrusted(&text).to_string();
+            let shown = UntrustedText(&text).to_string();
             prop_assert!(!shown.contains(|c: char| c.is_control() || moves_text(c)));
             prop_assert!(!shown.trim_start().starts_with("::") && !shown.contains("##"));
-            prop_assert_eq!(Untrusted(&shown).to_string(), shown);
+            prop_assert_eq!(UntrustedText(&shown).to_string(), shown);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use regex::{NoExpand, Regex};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::quoting::Escape;
 
 /// Maximum nesting of variables in modifiers.
@@ -278,7 +278,7 @@ impl WordReader<'_> {
             }
             _ => Err(format!(
                 "unknown modifier {} of a variable: expected one of :- :+ :? - + ? # % /",
-                Quoted(&modifier)
+                QuotedText(&modifier)
             )),
         }
     }

@@ -1,7 +1,7 @@
 //! Parsed instructions of a Dockerfile, before variables are expanded.
 
 use wincimg_common::diagnose::closest_match;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_recipe::{CommandForm, check_keyword, check_trigger};
 use wincimg_windows::access::AccessAccount;
 use wincimg_windows::quoting::Escape;
@@ -609,7 +609,7 @@ fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, Strin
         )),
         None => Err(format!(
             "\"{}\" has no =: write {keyword} NAME=VALUE, with double quotes around a value with spaces",
-            Untrusted(word)
+            UntrustedText(word)
         )),
     });
     pairs.collect()

@@ -5,7 +5,7 @@
 //! and the escape character are special, and the escape character escapes them.
 
 use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::quoting::{Escape, exec_command, exec_form};
 
 /// Escape character of rendered Dockerfiles.
@@ -94,7 +94,7 @@ pub(super) fn cmd_path(path: &str) -> Result<String, Problem> {
     if !path.chars().all(sound) {
         return Err(unwritable(format!(
             "cannot make the link to a folder: cmd does not accept {} as a path",
-            Quoted(path)
+            QuotedText(path)
         )));
     }
     Ok(path)

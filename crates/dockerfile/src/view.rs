@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_iis::appcmd::AppcmdCall;
 use wincimg_iis::{IisSettings, appcmd};
 use wincimg_images::shim::{ShimMode, detect};
@@ -243,7 +243,10 @@ fn by_cmd(words: &[&str]) -> Result<Line, Problem> {
     let is_divider = |word: &str| matches!(word, "&" | "||");
     let mut own = words.iter().filter(|word| !is_divider(word));
     if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
-        let why = format!("cannot pass {} to appcmd: cmd would split it", Quoted(word));
+        let why = format!(
+            "cannot pass {} to appcmd: cmd would split it",
+            QuotedText(word)
+        );
         return Err(unwritable(why));
     }
     Ok(line(CMD, ["/C"].iter().chain(words)))

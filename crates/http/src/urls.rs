@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
-use wincimg_common::untrusted::{Quoted, without_password};
+use wincimg_common::untrusted::{QuotedText, without_password};
 
 use super::addresses::{AddressScope, is_metadata_name};
 
@@ -28,7 +28,7 @@ pub fn host_of(url: &Url) -> String {
 
 /// Parses the URL of a download.
 pub fn download_url(text: &str) -> Result<Url, String> {
-    let hidden = Quoted(without_password(text));
+    let hidden = QuotedText(without_password(text));
     let url: Url = text
         .parse()
         .map_err(|error| format!("invalid URL {hidden}: {error}"))?;

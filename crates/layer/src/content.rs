@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer};
 use wincimg_common::digest::{Digest, sha256_of};
 use wincimg_common::files::SpoolPart;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::security::Sid;
 
 use super::descriptor::Security;
@@ -481,11 +481,11 @@ fn sort_directory<'a>(
 fn is_repeated(top: &str, previous: &SortEntry, entry: &SortEntry) -> Result<bool, LayerError> {
     let is_directory = |entry: &SortEntry| matches!(entry.own.content, EntryContent::Directory);
     let shown = |entry: &SortEntry| match top {
-        FILES => Quoted(format!(
+        FILES => QuotedText(format!(
             r"C:\{}",
             entry.own.path.as_str().replace('/', r"\")
         )),
-        _ => Quoted(entry.own.path.as_str().to_owned()),
+        _ => QuotedText(entry.own.path.as_str().to_owned()),
     };
     if entry.key == previous.key {
         let is_there = !matches!(previous.own.content, EntryContent::Deletion);

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use wincimg_common::files::FolderEntryKind;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::content::{Layer, LinkTo, Symlink};
 use super::error::LayerError;
@@ -100,7 +100,7 @@ pub fn link(
     target: &Path,
 ) -> Result<Symlink, LayerError> {
     let refused = |problem| {
-        let (path, target) = (path.display(), Quoted(target.display()));
+        let (path, target) = (path.display(), QuotedText(target.display()));
         LayerError::Refused(format!(
             "symbolic link {path} points to {target}: {problem}"
         ))

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 pub(super) use wincimg_windows::path::fold;
 use wincimg_windows::path::{ImagePath, name_problem};
 
@@ -42,8 +42,8 @@ pub struct LayerPath(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid name {} in layer path {}: {problem}",
-    Quoted(.name),
-    Quoted(.path)
+    QuotedText(.name),
+    QuotedText(.path)
 )]
 pub struct PathError {
     path: String,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
@@ -21,7 +21,7 @@ pub enum PrefixError {
     #[error(
         "invalid registry {}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port, and \
          the prefix is in lower case",
-        Quoted(.0)
+        QuotedText(.0)
     )]
     Malformed(String),
     /// A URL, with credentials, or without the user that a target on Docker Hub has.

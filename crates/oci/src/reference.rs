@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::digest::Digest;
-use wincimg_common::untrusted::{Quoted, password, without_password};
+use wincimg_common::untrusted::{QuotedText, password, without_password};
 
 /// Reference of an image: a repository of a registry with a tag, a digest, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,7 +78,7 @@ impl fmt::Display for Reference {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Diagnose)]
 #[error(
     "invalid image reference {}: {reason}; expected [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]",
-    Quoted(.text)
+    QuotedText(.text)
 )]
 #[diagnose(code = "usage/reference", blame = Request)]
 pub struct ReferenceError {

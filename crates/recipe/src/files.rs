@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_common::diagnose::{Diagnose as _, Excerpt, Problem, error_chain};
 use wincimg_common::files::LeadsOut;
-use wincimg_common::untrusted::{Quoted, without_password};
+use wincimg_common::untrusted::{QuotedText, without_password};
 use wincimg_http::{download_url, name_in};
 use wincimg_layer::{DiskSource, dockerignore};
 use wincimg_oci::store::LOCAL_SCHEMES;
@@ -305,7 +305,7 @@ impl Recipe {
                 text,
                 format!(
                     "{} leads out of its folder: expected a relative path without ..",
-                    Quoted(path)
+                    QuotedText(path)
                 ),
             ))
         }

@@ -1,7 +1,7 @@
 //! Values of Dockerfile instructions, which recipes have as keys: checked alike in both.
 
 use wincimg_common::diagnose::closest_match;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 /// Keywords of instructions.
 pub const KEYWORDS: [&str; 18] = [
@@ -50,7 +50,7 @@ pub fn check_absolute(text: &str) -> Result<(), String> {
         Some((drive, inside)) if !inside.is_empty() && !inside.starts_with(['/', '\\']) => {
             Err(format!(
                 "{} is not an absolute path: expected {drive}:/{inside}",
-                Quoted(text)
+                QuotedText(text)
             ))
         }
         _ => Ok(()),
@@ -63,7 +63,7 @@ pub fn check_volume(text: &str) -> Result<(), String> {
         return Err("a volume has an empty name".to_owned());
     }
     check_absolute(text)?;
-    let shown = Quoted(text);
+    let shown = QuotedText(text);
     let (drive, inside) = text.split_once(':').unwrap_or(("C", text));
     let is_drive = drive.len() == 1 && drive.chars().all(|c| c.is_ascii_alphabetic());
     let is_path = inside.is_empty() || inside.starts_with(['/', '\\']);
@@ -97,7 +97,7 @@ pub fn check_stop_signal(text: &str) -> Result<(), String> {
     }
     Err(format!(
         "invalid signal {}: expected a name or a number",
-        Quoted(text)
+        QuotedText(text)
     ))
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use toml::Spanned;
 use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::{Quoted, Untrusted};
+use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_iis::{IisSettings, server_config};
 use wincimg_images::shim;
 use wincimg_oci::document::ContainerConfig;
@@ -430,7 +430,7 @@ impl fmt::Display for Plan {
     /// One fact per line; fields that only the base sets are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (what, printed) in self.facts() {
-            writeln!(f, "{what:<12}{}", Untrusted(printed))?;
+            writeln!(f, "{what:<12}{}", UntrustedText(printed))?;
         }
         Ok(())
     }
@@ -512,7 +512,7 @@ impl FromStr for Port {
             }
             _ => Err(format!(
                 "invalid port {}: expected 8080 or 53/udp",
-                Quoted(text)
+                QuotedText(text)
             )),
         }
     }
@@ -549,7 +549,7 @@ impl FromStr for LogPattern {
         } else {
             Err(format!(
                 "invalid log file {}: expected a path such as C:\\logs\\*.log",
-                Quoted(text)
+                QuotedText(text)
             ))
         }
     }

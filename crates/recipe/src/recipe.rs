@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use wincimg_common::diagnose::{Blame, Diagnose, Excerpt, Problem, closest_match, line_and_column};
 use wincimg_common::files::{TextFile, missing_path_hint, similar_path};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
 use wincimg_oci::reference::is_repository;
@@ -438,7 +438,7 @@ impl Recipe {
                 let expected = variable.kind.name();
                 let problem = format!(
                     "invalid value {} for the variable {name:?}: expected {expected}",
-                    Quoted(&value)
+                    QuotedText(&value)
                 );
                 return Err(Problem::request("recipe/wrong-value", problem)
                     .excerpt(Some(typed(name, &value, true))));

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
 use wincimg_common::document;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::toml_error::TomlError;
 
@@ -118,7 +118,7 @@ impl Values {
             }
             filled.push_str(before);
             let Some((name, after)) = opening[2..].split_once('}') else {
-                return Err(format!("{} has a ${{ without its }}", Quoted(text)));
+                return Err(format!("{} has a ${{ without its }}", QuotedText(text)));
             };
             match self.0.get(name) {
                 Some(value) => filled.push_str(value),

@@ -1,7 +1,7 @@
 //! State that the shells share: the image, variables, the working folder, and paths as Windows
 //! resolves them.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{KeyPath, KeyPathError, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 
@@ -602,7 +602,8 @@ pub(super) fn is_nul(text: &str) -> bool {
 /// Resolves a path against a folder as Windows does.
 pub(super) fn resolve(text: &str, folder: &ImagePath) -> Result<ImagePath> {
     let is_separator = |c: char| matches!(c, '\\' | '/');
-    let unsupported = |why: &str| ScriptError::unclear(format!("the path {} {why}", Quoted(text)));
+    let unsupported =
+        |why: &str| ScriptError::unclear(format!("the path {} {why}", QuotedText(text)));
     let trimmed = text.trim_end_matches(' ');
     if trimmed.is_empty() {
         return Err(unsupported("is empty"));

@@ -3,7 +3,7 @@
 //! Docker and containerd pass the name on to Windows, which refuses an unknown one only when a
 //! container starts.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{BaseReadError, Presence};
 
 use crate::base_contents::BaseContents;
@@ -59,7 +59,7 @@ pub fn find_account(
 /// The problem of an account that the image does not have, and a hint.
 pub fn missing_account(user: &str) -> (String, &'static str) {
     (
-        format!("account {} not found in the image", Quoted(user)),
+        format!("account {} not found in the image", QuotedText(user)),
         "name ContainerUser, ContainerAdministrator or an account of the base",
     )
 }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 /// An invalid text, with the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what} {}: expected {expected}", Quoted(.text))]
+#[error("invalid {what} {}: expected {expected}", QuotedText(.text))]
 pub struct InvalidText {
     what: &'static str,
     text: String,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::Serialize;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::name_folding::upcase;
 
 /// Path of a file or folder in an image, such as `C:\app\site`. Copies share the names, because a
@@ -243,8 +243,8 @@ fn check(name: &str, path: &str) -> Result<(), PathError> {
         None => Ok(()),
         Some(problem) => Err(PathError(format!(
             "invalid name {} in {}: {problem}",
-            Quoted(name),
-            Quoted(path)
+            QuotedText(name),
+            QuotedText(path)
         ))),
     }
 }
@@ -255,7 +255,7 @@ impl FromStr for ImagePath {
     /// Accepts `C:\a\b`, `C:/a/b` and `/a/b`; a trailing separator is dropped.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_separator = |character| matches!(character, '/' | '\\');
-        let shown = Quoted(text);
+        let shown = QuotedText(text);
         let rest = match text.split_at_checked(2) {
             Some((drive, rest)) if drive.eq_ignore_ascii_case("c:") => rest,
             Some((drive, _))

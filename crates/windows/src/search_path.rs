@@ -4,7 +4,7 @@
 //! environment overrides it for the container's program.
 
 use serde::Serialize;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::name_folding::{FoldedName, eq_ignore_case};
 use wincimg_registry::{
     BaseKey, BaseKeys, BaseReadError, DataType, Presence, RegistryData, RegistryEdit,
@@ -29,7 +29,7 @@ pub struct PathAdditions {
 
 /// Reason why a text cannot be a folder of PATH.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid folder {} for PATH: {problem}", Quoted(.entry))]
+#[error("invalid folder {} for PATH: {problem}", QuotedText(.entry))]
 pub struct EntryError {
     entry: String,
     problem: &'static str,

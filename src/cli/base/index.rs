@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::json;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::base::Extent;
 use wincimg_oci::document::{Descriptor, Image};
 use wincimg_oci::store::{Location, Source};
@@ -110,7 +110,7 @@ impl Index {
 }
 
 fn write_text(image: &Location, one: &IndexedImage, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", Untrusted(image))?;
+    writeln!(out, "{}", UntrustedText(image))?;
     let mut rows = Rows { out, width: 9 };
     rows.row("digest", &one.digest)?;
     rows.each("windows", &one.os_version)?;

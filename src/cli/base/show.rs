@@ -7,7 +7,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_common::diagnose::{Problem, closest_match};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath};
 use wincimg_inspect::contents::sddl;
 use wincimg_inspect::facts_provider::ResolvedFacts;
@@ -134,7 +134,7 @@ impl Show {
             })
         };
         self.format.print(answer, |out| {
-            writeln!(out, "{}", Untrusted(&self.base.image))?;
+            writeln!(out, "{}", UntrustedText(&self.base.image))?;
             let mut rows = Rows { out, width: LABELS };
             rows.row("digest", image.digest())?;
             rows.each("windows", &config.os_version)?;
@@ -186,7 +186,7 @@ impl Show {
             })
         };
         self.format.print(answer, |out| {
-            writeln!(out, "{}", Untrusted(path))?;
+            writeln!(out, "{}", UntrustedText(path))?;
             let mut rows = Rows { out, width: LABELS };
             rows.row("security", &security)?;
             rows.each("class", &key.class)?;
@@ -232,7 +232,7 @@ impl Show {
             )
         };
         self.format.print(answer, |out| {
-            writeln!(out, "{}", Untrusted(path))?;
+            writeln!(out, "{}", UntrustedText(path))?;
             let mut rows = Rows { out, width: LABELS };
             if let Some(file) = &shown {
                 file.write(&mut rows)?;
@@ -404,7 +404,7 @@ impl FileView {
         let kind = self.kind;
         let size = self.size.map_or_else(String::new, |size| size.to_string());
         let target = self.target.as_ref().map(|target| format!(" -> {target}"));
-        let name = Untrusted(format_args!("{name}{}", target.unwrap_or_default())).to_string();
+        let name = UntrustedText(format_args!("{name}{}", target.unwrap_or_default())).to_string();
         writeln!(out, "  {kind:<8}{size:>12}  {name}")
     }
 }

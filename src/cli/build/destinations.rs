@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_engine::definition::DOCKERFILES;
 use wincimg_engine::delivery::Destination;
 use wincimg_inspect::bases::parse_location;
@@ -16,7 +16,7 @@ use crate::cli::output::check_file;
 /// Error for an invalid output. A text that is not even a reference was meant as a path, so only
 /// the forms of paths help.
 pub(in crate::cli) fn output_place(text: &str) -> Result<Location, String> {
-    let shown = Quoted(text);
+    let shown = QuotedText(text);
     if let Some(kind) = buildx_field(text, "type") {
         let expected = match (kind, buildx_field(text, "dest")) {
             ("docker", Some(file)) => format!("docker-archive:{file}"),

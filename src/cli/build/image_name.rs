@@ -1,6 +1,6 @@
 //! `--tag`: a tag, or the whole name of an image as for `docker build -t`.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag, parse_reference, prefix_and_name};
 
@@ -42,7 +42,7 @@ pub(super) fn tag_or_name(text: &str) -> Result<ImageName, String> {
     let expected = || {
         format!(
             "invalid tag {}: expected TAG, NAME:TAG or HOST/NAME:TAG",
-            Quoted(text)
+            QuotedText(text)
         )
     };
     if text.contains('@') {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use wincimg_common::untrusted::{Quoted, Untrusted};
+use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
 use wincimg_engine::hybrid::CacheRepository;
 use wincimg_oci::reference::parse_reference;
@@ -14,7 +14,7 @@ pub(super) fn cache_repository(text: &str) -> Result<CacheRepository, String> {
     let expected = || {
         format!(
             "invalid repository {}: expected HOST[:PORT]/REPOSITORY",
-            Quoted(text)
+            QuotedText(text)
         )
     };
     let name = text.rsplit('/').next().unwrap_or_default();
@@ -40,14 +40,14 @@ pub(super) fn write_steps(
     let width = width.unwrap_or_default();
     for step in steps {
         let engine = step.engine.name();
-        let text = Untrusted(&step.text);
+        let text = UntrustedText(&step.text);
         writeln!(out, "line {:>width$}  {engine:<7}  {text}", step.line)?;
         if let Some(reason) = &step.reason {
-            writeln!(out, "{:>width$}  {:<12}  {}", "", "", Untrusted(reason))?;
+            writeln!(out, "{:>width$}  {:<12}  {}", "", "", UntrustedText(reason))?;
         }
     }
     if let Some(worker) = worker {
-        writeln!(out, "windows: {}", Untrusted(worker))?;
+        writeln!(out, "windows: {}", UntrustedText(worker))?;
     }
     if let Some(place) = place {
         writeln!(out, "images below and above these lines: {place}")?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveredImage, DeliveryReport};
 use wincimg_engine::listing::ListedImageFile;
 use wincimg_inspect::provenance::AttachmentReport;
@@ -73,7 +73,7 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
     writeln!(out, "content     {files}, {at_least}{total}")?;
     for ListedImageFile { path, size } in content {
         let size = size.map_or_else(|| "?".to_owned(), |size| BinaryBytes(size).to_string());
-        writeln!(out, "            {size:>11}  {}", Untrusted(path))?;
+        writeln!(out, "            {size:>11}  {}", UntrustedText(path))?;
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
 /// Writes what a plan deletes or leaves out.
 pub(super) fn write_paths(what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
     for path in paths {
-        writeln!(out, "{what:<12}{}", Untrusted(path))?;
+        writeln!(out, "{what:<12}{}", UntrustedText(path))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use wincimg_cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
 use wincimg_cluster::nodes::NodeList;
 use wincimg_cluster::rollout::{Image, Rollout, RolloutCheck, RolloutRequest};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::table::Table;
 use crate::cli::output::{or_dash, stdout};
@@ -104,7 +104,7 @@ fn events(change: &NodeChange, request: &RolloutRequest) -> Vec<Event> {
             "rule": new.map(|(_, rule, _)| *rule),
             "reason": new.map(|(.., reason)| reason),
         });
-        Some((Untrusted(words).to_string(), event))
+        Some((UntrustedText(words).to_string(), event))
     });
     events.collect()
 }

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::paths::resolved;
 use super::trust::is_refused;
@@ -333,7 +333,7 @@ fn misfit(arg: &Arg, values: &[String]) -> Option<String> {
     let parser = arg.get_value_parser();
     let mut refused = values.iter().map(|value| (value, refusal(parser, value)));
     let (value, why) = refused.find_map(|(value, why)| Some((value, why?)))?;
-    Some(format!("does not accept {}: {why}", Quoted(value)))
+    Some(format!("does not accept {}: {why}", QuotedText(value)))
 }
 
 /// Reason why a flag does not accept a value; none if it does.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
@@ -63,7 +63,7 @@ impl FromStr for PathInImage {
         let expected = || {
             format!(
                 r"{} names no path: expected IMAGE:C:\PATH; to copy the image, use `wincimg copy`",
-                Quoted(text)
+                QuotedText(text)
             )
         };
         let is_start = |rest: &str| {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
 use serde_json::Value;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::contents::{ContentChange, FileAspect, KeyDifference, ValueDifference};
 
 use super::diff::{ConfigDifference, Differences, FileRow, ImageDifference, LayerRow};
@@ -14,20 +14,20 @@ use crate::report::tally;
 
 pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     let names = format!("{} → {}", found.before, found.after);
-    writeln!(out, "{}", colours.title(Untrusted(names)))?;
+    writeln!(out, "{}", colours.title(UntrustedText(names)))?;
     for platform in &found.only_before {
-        let line = colours.change(ContentChange::Removed, Untrusted(platform));
+        let line = colours.change(ContentChange::Removed, UntrustedText(platform));
         writeln!(out, "{line}")?;
     }
     for platform in &found.only_after {
-        let line = colours.change(ContentChange::Added, Untrusted(platform));
+        let line = colours.change(ContentChange::Added, UntrustedText(platform));
         writeln!(out, "{line}")?;
     }
     if !found.index.is_empty() {
         write_settings("index", &found.index, colours, out)?;
     }
     for image in &found.images {
-        writeln!(out, "{}", colours.title(Untrusted(&image.platform)))?;
+        writeln!(out, "{}", colours.title(UntrustedText(&image.platform)))?;
         write_image(image, colours, out)?;
     }
     Ok(())
@@ -110,7 +110,7 @@ fn in_words(found: &ConfigDifference) -> String {
     let sides = [&found.before, &found.after];
     let sides: Vec<String> = sides.into_iter().flatten().map(text).collect();
     let line = format!("{}: {}", found.setting, sides.join(" → "));
-    Untrusted(line).to_string()
+    UntrustedText(line).to_string()
 }
 
 /// Writes files as a tree, with the folders above them.
@@ -133,7 +133,7 @@ fn write_files(
         above.truncate(shared);
         for folder in &folders[shared..] {
             let indent = "  ".repeat(above.len());
-            let folder_name = Untrusted(format!(r"{folder}\")).to_string();
+            let folder_name = UntrustedText(format!(r"{folder}\")).to_string();
             writeln!(out, "{start}{indent}  {}", colours.folder(folder_name))?;
             above.push(folder);
         }
@@ -154,7 +154,7 @@ fn write_files(
         };
         let indent = "  ".repeat(folders.len());
         let line = format!("{name}{size}{}", aspects_in_words(file));
-        let line = colours.change(file.change, Untrusted(line));
+        let line = colours.change(file.change, UntrustedText(line));
         writeln!(out, "{start}{indent}{line}")?;
         let is_in_both = file.before.is_some() && file.after.is_some();
         if is_in_both && !file.differs.contains(&FileAspect::Rights) {
@@ -162,7 +162,7 @@ fn write_files(
         }
         for (side, mark) in sides.into_iter().zip(['-', '+']) {
             if let Some(security) = side.and_then(|view| view.security.as_ref()) {
-                writeln!(out, "{start}{indent}    {mark} {}", Untrusted(security))?;
+                writeln!(out, "{start}{indent}    {mark} {}", UntrustedText(security))?;
             }
         }
     }
@@ -198,14 +198,14 @@ fn aspects_in_words(file: &FileRow) -> String {
 }
 
 fn write_key(key: &KeyDifference, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
-    let line = colours.change(key.change, Untrusted(&key.path));
+    let line = colours.change(key.change, UntrustedText(&key.path));
     writeln!(out, "    {line}")?;
     for value in &key.values {
-        let line = Untrusted(value_in_words(value)).to_string();
+        let line = UntrustedText(value_in_words(value)).to_string();
         writeln!(out, "        {}", colours.change(value.change, line))?;
     }
     for (security, mark) in key.security.iter().flatten().zip(['-', '+']) {
-        writeln!(out, "        {mark} {}", Untrusted(security))?;
+        writeln!(out, "        {mark} {}", UntrustedText(security))?;
     }
     Ok(())
 }
@@ -225,11 +225,11 @@ fn write_layer(layer: &LayerRow, colours: Colours, out: &mut dyn Write) -> io::R
     let step = layer.created_by.as_deref().unwrap_or_default();
     let (number, digest) = (layer.layer, &layer.digest);
     let line = format!("{number}  {digest}  {}  {step}", BinaryBytes(layer.size));
-    let line = Untrusted(line.trim_end()).to_string();
+    let line = UntrustedText(line.trim_end()).to_string();
     writeln!(out, "    {}", colours.change(layer.change, line))?;
     write_files(&layer.files, "      ", colours, out)?;
     for edit in &layer.registry {
-        writeln!(out, "        {}", Untrusted(edit))?;
+        writeln!(out, "        {}", UntrustedText(edit))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::diagnose::{Problem, closest_match};
 use wincimg_common::json::LazyList;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
 use wincimg_inspect::contents::{
@@ -144,7 +144,7 @@ impl Ls {
             session.warn(format_args!(
                 "layer {} has the hard link {} without its file",
                 link.layer,
-                Untrusted(display_path(&link.path))
+                UntrustedText(display_path(&link.path))
             ));
         }
         let top = tree.get(path);
@@ -177,7 +177,7 @@ impl Ls {
         let answer = || &view;
         self.format.print(answer, |out| {
             let colours = Colours(colour_on(&io::stdout()));
-            writeln!(out, "{}", colours.title(Untrusted(&view.path)))?;
+            writeln!(out, "{}", colours.title(UntrustedText(&view.path)))?;
             self.write_entries(&entries, colours, out)?;
             let (files, folders) = (count(view.files, "file"), count(view.folders, "folder"));
             writeln!(out, "{files}, {folders}, {}", BinaryBytes(view.size))
@@ -196,7 +196,7 @@ impl Ls {
                 _ => *size,
             };
             let size = BinaryBytes(size).to_string();
-            let name = Untrusted(listed_name(entry)).to_string();
+            let name = UntrustedText(listed_name(entry)).to_string();
             let name = match entry.kind {
                 LayerChange::Folder(()) => colours.folder(name),
                 _ => name,
@@ -204,7 +204,7 @@ impl Ls {
             let indent = "  ".repeat(level.saturating_sub(1));
             writeln!(out, "  {:>3}  {size:>11}  {indent}{name}", entry.layer)?;
             if let Some(security) = entry.security.as_deref().filter(|_| self.contents.acl) {
-                writeln!(out, "{:20}{indent}{}", "", Untrusted(sddl(security)))?;
+                writeln!(out, "{:20}{indent}{}", "", UntrustedText(sddl(security)))?;
             }
         }
         Ok(())
@@ -241,17 +241,17 @@ impl Ls {
             };
             let indent = "  ".repeat(*level);
             let deleted = if key.is_deleted { " (deleted)" } else { "" };
-            let name = Untrusted(name).to_string();
+            let name = UntrustedText(name).to_string();
             writeln!(out, "{indent}{}{deleted}", colours.folder(name))?;
             if self.contents.acl {
-                writeln!(out, "{indent}  {}", Untrusted(sddl(&key.security)))?;
+                writeln!(out, "{indent}  {}", UntrustedText(sddl(&key.security)))?;
             }
             for (name, data) in &key.values {
                 let data = data
                     .as_ref()
                     .map_or_else(|| "(deleted)".to_owned(), shortened);
                 let line = format!("{} = {data}", value_name(name));
-                writeln!(out, "{indent}  {}", Untrusted(line))?;
+                writeln!(out, "{indent}  {}", UntrustedText(line))?;
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use wincimg_cluster::names::{is_dns_label, is_dns_subdomain};
 use wincimg_common::diagnose::{Diagnose as _, error_chain};
 use wincimg_common::lock;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
@@ -342,7 +342,7 @@ impl Lines {
         let mut out = stdout().lock();
         // A closed stdout does not end the work.
         let _ = match self.format {
-            OutputFormat::Text => writeln!(out, "{}", Untrusted(words)),
+            OutputFormat::Text => writeln!(out, "{}", UntrustedText(words)),
             OutputFormat::Json => writeln!(out, "{line}"),
         };
         let _ = out.flush();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use wincimg_catalog::{Description, FileLocation, InstallScript, UpdateManifestFile, folder_name};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
 
@@ -149,7 +149,7 @@ fn read_mirror(text: &str) -> Result<String, String> {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(text.to_owned()),
         _ => Err(format!(
             "invalid URL {}: expected http://HOST/FOLDER or https://…",
-            Quoted(text)
+            QuotedText(text)
         )),
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
 use wincimg_catalog::SearchResult;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::CatalogArgs;
 use crate::cli::http_args::HttpArgs;
@@ -60,7 +60,7 @@ fn write_results(hits: &[SearchResult], out: &mut dyn Write) -> io::Result<()> {
     )?;
     for hit in hits {
         let (date, size) = (or_dash(hit.date), or_dash(hit.size.map(BinaryBytes)));
-        let (update_id, title) = (Untrusted(&hit.update_id), Untrusted(&hit.title));
+        let (update_id, title) = (UntrustedText(&hit.update_id), UntrustedText(&hit.title));
         writeln!(out, "{date:<10} {size:>11} {update_id:<36} {title}")?;
     }
     Ok(())

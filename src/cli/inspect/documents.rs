@@ -1,6 +1,6 @@
 //! `wincimg image inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
 
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};
 use wincimg_inspect::windows_images;
 use wincimg_oci::document::{Digest, Document};
@@ -73,7 +73,7 @@ impl Inspect {
                 session.note(format_args!(
                     "another one is attached to the image: {} ({})",
                     more.digest,
-                    Untrusted(&more.media_type)
+                    UntrustedText(&more.media_type)
                 ));
             }
             let read = first.read(&place).await?;
@@ -105,7 +105,7 @@ impl Inspect {
         let wanted = Some(named.digest().as_ref());
         let images = windows_images(place, wanted, &self.platform).await?;
         if images.is_empty() {
-            let problem = format!("{} has no image for Windows", Untrusted(location));
+            let problem = format!("{} has no image for Windows", UntrustedText(location));
             return Err(Failure::usage(problem));
         }
         let image = one_of(location, images, self.platform.first())?;
@@ -127,7 +127,7 @@ fn nothing(
             DocumentKind::CycloneDx => "CycloneDX".to_owned(),
             DocumentKind::Provenance => "provenance".to_owned(),
             DocumentKind::Signature => "a signature".to_owned(),
-            DocumentKind::Other => Untrusted(&found.media_type).to_string(),
+            DocumentKind::Other => UntrustedText(&found.media_type).to_string(),
         })
         .collect();
     there.sort();
@@ -137,7 +137,7 @@ fn nothing(
     } else {
         there.join(", ")
     };
-    let (name, flag) = (Untrusted(name), kind.flag());
+    let (name, flag) = (UntrustedText(name), kind.flag());
     Failure::no(format!(
         "{name} ({image}) has no {} attached: it has {there}",
         kind.name()

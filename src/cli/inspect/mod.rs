@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 use wincimg_common::files;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
     ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
@@ -163,7 +163,7 @@ impl Inspect {
     fn unexpected(&self, argument: &str) -> Failure {
         let problem = format!(
             "unexpected argument {}: properties are for a FILE.msi",
-            Quoted(argument)
+            QuotedText(argument)
         );
         let is_form = SbomFormat::from_str(argument, false).is_ok();
         let hint = match self.sbom {

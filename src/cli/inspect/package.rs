@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use indicatif::BinaryBytes;
 use serde::Serialize;
 use wincimg_common::files;
-use wincimg_common::untrusted::{Quoted, Untrusted};
+use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_msi::{BareSystem, InstallOptions, InstallPlan, Package, SetupProgram, TransformPlace};
 use wincimg_recipe::LARGEST_TRANSFORM;
 use wincimg_windows::path::ImagePath;
@@ -105,7 +105,7 @@ fn transforms(
 
 fn property(text: &str) -> Result<(String, String), Failure> {
     let (name, value) = text.split_once('=').ok_or_else(|| {
-        let shown = Quoted(text);
+        let shown = QuotedText(text);
         Failure::usage(format!("invalid property {shown}: expected NAME=VALUE"))
     })?;
     Ok((name.to_ascii_uppercase(), value.to_owned()))
@@ -113,7 +113,7 @@ fn property(text: &str) -> Result<(String, String), Failure> {
 
 fn write(file: &Path, plan: &InstallPlan, out: &mut dyn Write) -> io::Result<()> {
     let product = &plan.product;
-    writeln!(out, "{}", Untrusted(file.display()))?;
+    writeln!(out, "{}", UntrustedText(file.display()))?;
     let mut rows = Rows { out, width: 14 };
     let (name, version, manufacturer) = (&product.name, &product.version, &product.manufacturer);
     let named = format!("{name} {version} ({manufacturer})");

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
 use serde_json::Value;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_images::shim::{Shim, ShimMode};
 use wincimg_images::wrapper::Wrapper;
 use wincimg_inspect::{
@@ -28,7 +28,7 @@ pub(super) fn write(
     inspection: &Inspection,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", Untrusted(image))?;
+    writeln!(out, "{}", UntrustedText(image))?;
     let mut rows = Rows { out, width: 13 };
     if let [only] = inspection.images.as_slice()
         && only.digest == inspection.digest
@@ -44,7 +44,7 @@ pub(super) fn write(
     }
     rows.list("annotations", assignments(&inspection.annotations))?;
     for image in &inspection.images {
-        writeln!(rows.out, "\n{}", Untrusted(image.platform()))?;
+        writeln!(rows.out, "\n{}", UntrustedText(image.platform()))?;
         rows.list("warning", entry_warnings(image, inspection))?;
         write_image(image, &mut rows)?;
     }
@@ -145,7 +145,7 @@ fn write_image(image: &ImageFacts, rows: &mut Rows<'_>) -> io::Result<()> {
     for (number, layer) in (1..).zip(&image.layers) {
         let size = BinaryBytes(layer.size).to_string();
         let marks = marks(layer).join(", ");
-        let (digest, marks) = (&layer.digest, Untrusted(marks));
+        let (digest, marks) = (&layer.digest, UntrustedText(marks));
         writeln!(rows.out, "    {number:>3}  {digest}  {size:>11}  {marks}")?;
     }
     if let Some(waste) = &image.waste {
@@ -321,7 +321,7 @@ fn write_registry(report: &RegistryReport, rows: &mut Rows<'_>) -> io::Result<()
     let mut others = layers.iter().filter(|layer| !layer.other_hives.is_empty());
     others.try_for_each(|layer| {
         let names = layer.other_hives.join(", ");
-        let (number, names) = (layer.layer, Untrusted(names));
+        let (number, names) = (layer.layer, UntrustedText(names));
         writeln!(rows.out, "    layer {number} also has {names}, not shown")
     })
 }
@@ -329,5 +329,5 @@ fn write_registry(report: &RegistryReport, rows: &mut Rows<'_>) -> io::Result<()
 fn write_edits(edits: &[RegistryEdit], out: &mut dyn Write) -> io::Result<()> {
     edits
         .iter()
-        .try_for_each(|edit| writeln!(out, "      {}", Untrusted(edit)))
+        .try_for_each(|edit| writeln!(out, "      {}", UntrustedText(edit)))
 }

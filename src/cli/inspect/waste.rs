@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use indicatif::BinaryBytes;
 use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ImageWaste, find_waste};
 use wincimg_inspect::{Inspection, windows_images};
 use wincimg_oci::store::Source;
@@ -110,7 +110,7 @@ pub(super) fn write(waste: &ImageWaste, out: &mut dyn Write) -> io::Result<()> {
             "    {:>3}  {:>11}  {}, {how} by layer {}",
             file.layer,
             BinaryBytes(file.size).to_string(),
-            Untrusted(&file.path),
+            UntrustedText(&file.path),
             file.by
         )?;
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Task};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::line::{self, ProgressFigures};
 
@@ -64,7 +64,7 @@ impl Progress for Log {
         lines.watch.get_or_init(|| watch(lines));
         let piece = Arc::new(LogTask {
             lines: Arc::clone(lines),
-            name: line::name(&Untrusted(label).to_string(), LONGEST_NAME),
+            name: line::name(&UntrustedText(label).to_string(), LONGEST_NAME),
             of: total,
             at: AtomicU64::new(0),
             from: AtomicU64::new(0),
@@ -77,11 +77,11 @@ impl Progress for Log {
     }
 
     fn note(&self, message: &dyn Display) {
-        (self.0.write)(&format!("note: {}", Untrusted(message)));
+        (self.0.write)(&format!("note: {}", UntrustedText(message)));
     }
 
     fn warn(&self, message: &dyn Display) {
-        (self.0.write)(&format!("warning: {}", Untrusted(message)));
+        (self.0.write)(&format!("warning: {}", UntrustedText(message)));
     }
 }
 
@@ -167,7 +167,7 @@ impl Task for LogTask {
             rate: per_second(moved, spent),
             spent,
         };
-        let outcome = Untrusted(outcome).to_string();
+        let outcome = UntrustedText(outcome).to_string();
         (self.lines.write)(&line::finished(&self.name, &outcome, &figures));
     }
 }

@@ -11,7 +11,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use log::Log;
 use wincimg_common::lock;
 use wincimg_common::progress::{Progress, Silent, Task};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::command_context::Session;
 
@@ -95,7 +95,7 @@ impl Progress for Bars {
         let (template, figures) = templates[usize::from(width() < USUAL_WIDTH)];
         let bar = Bar {
             drawn: self.0.add(bar),
-            label: Untrusted(label).to_string().into(),
+            label: UntrustedText(label).to_string().into(),
         };
         bar.draw_as(template, figures);
         bar.drawn.enable_steady_tick(Duration::from_millis(250));
@@ -104,11 +104,13 @@ impl Progress for Bars {
 
     fn note(&self, message: &dyn Display) {
         // Nothing can be printed if stderr is closed.
-        let _ = self.0.println(format!("note: {}", Untrusted(message)));
+        let _ = self.0.println(format!("note: {}", UntrustedText(message)));
     }
 
     fn warn(&self, message: &dyn Display) {
-        let _ = self.0.println(format!("warning: {}", Untrusted(message)));
+        let _ = self
+            .0
+            .println(format!("warning: {}", UntrustedText(message)));
     }
 }
 
@@ -139,7 +141,7 @@ impl Task for Bar {
     }
 
     fn done(&self, outcome: &str) {
-        let outcome = Untrusted(outcome).to_string();
+        let outcome = UntrustedText(outcome).to_string();
         let length = outcome.chars().count();
         self.drawn.set_message(outcome);
         // Outcomes are aligned in a column if the names leave room.

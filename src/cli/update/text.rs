@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
 use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::update::{
     BaseDetection, ComparisonScope, ImageLayer, PlannedUpdate, UpdateConflict, UpdatePlan,
     UpdateVerdict,
@@ -107,10 +107,17 @@ fn write_obstacles(obstacles: &[UpdateConflict], out: &mut dyn Write) -> io::Res
         };
         writeln!(out, "    layer {} {}", first.layer, first.digest)?;
         if let Some(instruction) = &first.instruction {
-            writeln!(out, "      made by {}", Untrusted(in_one_line(instruction)))?;
+            writeln!(
+                out,
+                "      made by {}",
+                UntrustedText(in_one_line(instruction))
+            )?;
         }
         for obstacle in of_layer.iter().take(MOST) {
-            let (place, conflict) = (Untrusted(&obstacle.place), Untrusted(&obstacle.conflict));
+            let (place, conflict) = (
+                UntrustedText(&obstacle.place),
+                UntrustedText(&obstacle.conflict),
+            );
             writeln!(out, "      {place}: {conflict}")?;
         }
         match of_layer.len().saturating_sub(MOST) {
@@ -135,7 +142,7 @@ pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Resul
     }
     for base in bases {
         let command = command_line(&["wincimg", "image", "base", "index", base.as_str()]);
-        writeln!(out, "    {}", Untrusted(command))?;
+        writeln!(out, "    {}", UntrustedText(command))?;
     }
     if updates.are_refused() {
         writeln!(

@@ -13,7 +13,7 @@ use kube::client::{Body, Client};
 use kube::config::Config;
 use tower::{BoxError, service_fn};
 use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::{Untrusted, public_url};
+use wincimg_common::untrusted::{UntrustedText, public_url};
 
 use super::plugin::Plugin;
 
@@ -74,7 +74,7 @@ fn redirect_problem<B>(response: &Response<B>) -> Option<Problem> {
     let target = String::from_utf8_lossy(target.as_bytes());
     let problem = format!(
         "the API server redirects to {}, which is not followed",
-        Untrusted(public_url(&target))
+        UntrustedText(public_url(&target))
     );
     let hint = "name the address of the API server itself in the kubeconfig";
     Some(Problem::new("cluster/answer", problem).hint(hint))

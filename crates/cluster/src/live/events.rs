@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use wincimg_common::digest::sha256;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::{Cluster, LiveError, MAX_PAGES, REQUEST_TIMEOUT};
 
@@ -158,7 +158,7 @@ impl EventRecorder {
             ),
             reason: Some(event.reason.to_owned()),
             action: Some(event.action.to_owned()),
-            note: Some(shortened(&Untrusted(&event.note).to_string())),
+            note: Some(shortened(&UntrustedText(&event.note).to_string())),
             event_time: Some(MicroTime(Timestamp::now())),
             regarding: Some(ObjectReference {
                 api_version: Some("v1".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_windows::quoting::Escape;
 
 use crate::expand::{ExpandedWord, Lexer};
@@ -49,7 +49,7 @@ impl BuildArguments {
     pub(crate) fn expand(&self, text: &str, escape: Escape) -> Result<ExpandedWord, String> {
         let value = |name: &str| self.global(name);
         let expanded = Lexer::new(escape).expand(text, &value);
-        expanded.map_err(|error| format!("{}: {error}", Untrusted(text)))
+        expanded.map_err(|error| format!("{}: {error}", UntrustedText(text)))
     }
 
     /// True if an argument is declared before the first stage.

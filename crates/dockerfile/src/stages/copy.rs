@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_layer::Whiteout;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
@@ -50,7 +50,7 @@ pub(super) fn any_target(
 }
 
 fn several_files(copy: &CopyInstruction) -> String {
-    let target = Untrusted(&copy.target);
+    let target = UntrustedText(&copy.target);
     format!(
         "several files are copied to \"{target}\": end it with a separator, as in \"{target}/\""
     )

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{ImageFiles, PlannedEntry};
@@ -30,7 +30,7 @@ impl<'a> ImageCopy<'a> {
         if fixed_part(&pattern).is_empty() {
             return Err(format!(
                 "{} is the whole drive of {}: specify a folder or file",
-                Quoted(&files.from),
+                QuotedText(&files.from),
                 files.image
             ));
         }

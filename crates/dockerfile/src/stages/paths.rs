@@ -1,7 +1,7 @@
 //! Paths of instructions, as Docker for Windows reads them: with either separator, with or without
 //! the drive, relative to the working directory.
 
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_windows::path::ImagePath;
 
 /// Target of a copy.
@@ -58,7 +58,7 @@ fn walk<'a>(names: &mut Vec<&'a str>, path: &'a str) {
 fn without_drive(text: &str) -> Result<String, String> {
     let plain = text.replace('\\', "/");
     if plain.starts_with("//") {
-        let text = Untrusted(text);
+        let text = UntrustedText(text);
         return Err(format!(
             "\"{text}\" is a network path: expected a path on C:"
         ));
@@ -68,7 +68,7 @@ fn without_drive(text: &str) -> Result<String, String> {
         Some(("c" | "C", inside)) => Ok(inside.to_owned()),
         Some(_) => Err(format!(
             "\"{}\" is not on C:, the only drive of an image",
-            Untrusted(text)
+            UntrustedText(text)
         )),
     }
 }

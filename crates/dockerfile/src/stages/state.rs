@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::untrusted::{Quoted, Untrusted};
+use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
     CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
@@ -242,7 +242,7 @@ impl StageState {
         arguments: &BuildArguments,
     ) -> Result<ExpandedWord, String> {
         let expanded = lexer.expand(text, &|name| self.value(name, arguments));
-        expanded.map_err(|error| format!("{}: {error}", Untrusted(text)))
+        expanded.map_err(|error| format!("{}: {error}", UntrustedText(text)))
     }
 
     /// Applies an instruction that needs neither files nor a program, and adds the names of
@@ -508,7 +508,7 @@ impl StageState {
         let mut all = Vec::new();
         for word in words {
             all.extend(ports(word).ok_or_else(|| {
-                let word = Quoted(word);
+                let word = QuotedText(word);
                 format!("invalid port {word}: expected 8080, 53/udp or 8000-8010")
             })?);
         }

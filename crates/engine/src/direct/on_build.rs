@@ -5,7 +5,7 @@
 //! with one, or with a variable, are left to a daemon, except for arrays, which are JSON.
 
 use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::expand::expand_plain;
 use wincimg_dockerfile::instruction::{InstructionKind, read_trigger};
 use wincimg_recipe::{CommandForm, Plan};
@@ -28,7 +28,7 @@ pub(super) fn apply_on_build(plan: &Plan) -> Result<Plan, Problem> {
         Some(trigger) => Err(needs_windows(format!(
             "the direct engine cannot carry out an instruction of the base {}: ONBUILD {}",
             plan.base.name,
-            Untrusted(trigger)
+            UntrustedText(trigger)
         ))),
     }
 }

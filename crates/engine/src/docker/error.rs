@@ -7,7 +7,7 @@ use rustls::{AlertDescription, InvalidMessage};
 use wincimg_cluster::live::ProgramError;
 use wincimg_common::diagnose::{Diagnose, Diagnosis, Problem};
 use wincimg_common::shell::quote;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::failures::advice;
 use crate::buildkit::BuildkitAddress;
@@ -69,7 +69,7 @@ pub(super) fn unexpected(what: &str, problem: &dyn fmt::Display) -> Problem {
 }
 
 pub(super) fn invalid_address(text: &str, problem: &str) -> Problem {
-    let problem = format!("invalid Docker address {}: {problem}", Quoted(text));
+    let problem = format!("invalid Docker address {}: {problem}", QuotedText(text));
     Problem::request("daemon/address", problem).hint(address_hint(text))
 }
 

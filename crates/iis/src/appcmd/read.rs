@@ -1,6 +1,6 @@
 //! Reads `appcmd`'s arguments as configuration changes.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::super::change::{
     IisChange, IisChangeError, NewSite, Result, app_pool, application, bindings, check_exists,
@@ -78,7 +78,7 @@ impl AppcmdArguments {
                 None => {
                     return failure(format!(
                         "the parameter {} must begin with / or -: quote values with spaces",
-                        Quoted(word)
+                        QuotedText(word)
                     ));
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::base_contents::FileKind;
 use wincimg_windows::path::{fold, name_problem};
 
@@ -142,7 +142,7 @@ impl Draft<'_> {
             if let Some(problem) = name_problem(name) {
                 return Err(refused(format!(
                     "Windows does not accept the name {}: {problem}",
-                    Quoted(name)
+                    QuotedText(name)
                 )));
             }
         }

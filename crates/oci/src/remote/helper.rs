@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use wincimg_common::process_group::{AnswerLimits, ProcessGroup};
-use wincimg_common::untrusted::Untrusted;
+use wincimg_common::untrusted::UntrustedText;
 
 use super::secret::Secret;
 
@@ -119,8 +119,8 @@ fn run(
 }
 
 /// The first characters of an output line, for display.
-fn beginning(line: &str) -> Untrusted<String> {
-    Untrusted(line.trim().chars().take(LONGEST_WORDS).collect())
+fn beginning(line: &str) -> UntrustedText<String> {
+    UntrustedText(line.trim().chars().take(LONGEST_WORDS).collect())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use wincimg_common::diagnose::Diagnose;
 use wincimg_common::shell::{command_line, quote};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use crate::reference::{DOCKER_HUB, Reference, ReferenceError, display_host, parse_reference};
 
@@ -47,14 +47,14 @@ pub enum LocationError {
     /// to stdout.
     #[error(
         "{} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]",
-        Quoted(.text)
+        QuotedText(.text)
     )]
     NoPath {
         /// The text given.
         text: String,
     },
     /// A local file or folder without a scheme, or the short name of a base.
-    #[error("{} {is}: {meant}", Quoted(.text))]
+    #[error("{} {is}: {meant}", QuotedText(.text))]
     Meant {
         /// The text given.
         text: String,

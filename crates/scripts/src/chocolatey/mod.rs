@@ -9,7 +9,7 @@ mod version;
 
 use std::collections::BTreeSet;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
 
@@ -450,7 +450,7 @@ fn program_folders(files: &[ImagePath]) -> BTreeSet<ImagePath> {
 /// Adds a folder to the machine's `PATH`.
 pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()> {
     if folder.contains(';') {
-        return error::unclear(format!("{} is not one folder", Quoted(folder)));
+        return error::unclear(format!("{} is not one folder", QuotedText(folder)));
     }
     let key = Process::parse_key(MACHINE)?;
     let before = match machine.image.value(&key, "Path") {

@@ -1,6 +1,6 @@
 //! Built-in commands of cmd, except those on files.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
@@ -396,7 +396,7 @@ impl Cmd<'_, '_> {
             let program = words.iter().find(is_program).map_or("", String::as_str);
             let why = format!(
                 "start runs {}, which requires Windows",
-                Quoted(program.replace('"', ""))
+                QuotedText(program.replace('"', ""))
             );
             let instead = if tools::is_command_of_cmd(program) {
                 "leave out start, which runs a command of cmd in another cmd"
@@ -444,7 +444,7 @@ impl Cmd<'_, '_> {
             return Ok(0);
         }
         if text.starts_with('/') || text.contains(['*', '?']) {
-            return error::unclear(format!("unsupported folder {}", Quoted(&text)));
+            return error::unclear(format!("unsupported folder {}", QuotedText(&text)));
         }
         let path = self.machine.path(&text)?;
         if !self.machine.has_folder(&path)? {
@@ -461,7 +461,7 @@ impl Cmd<'_, '_> {
                 || !operand.contains(['*', '?', '<', '>', '|'])
                     && !operand.chars().skip(2).any(|c| c == ':');
             if !is_path {
-                let why = format!("Windows does not accept the path {}", Quoted(operand));
+                let why = format!("Windows does not accept the path {}", QuotedText(operand));
                 return Ok(self.machine.fail(1, why));
             }
             let path = self.machine.path(operand)?;

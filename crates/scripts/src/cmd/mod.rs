@@ -17,7 +17,7 @@ mod redirect;
 pub(super) use batch::is_batch;
 use batch::{BatchEnd, BatchFile};
 use parse::{CmdNode, SimpleCommand, Test};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::cmd as quoting;
 
@@ -460,7 +460,7 @@ fn check_program_name(name: &str, line: &TracedText) -> Result<()> {
         Some((program, _)) if !is_quoted && !program.ends_with(':') => {
             let why = format!(
                 "cmd reads / as the beginning of a switch of {}",
-                Quoted(program)
+                QuotedText(program)
             );
             Err(ScriptError::unclear(why).help("write \\ instead of /"))
         }

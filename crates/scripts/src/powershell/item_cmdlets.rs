@@ -1,6 +1,6 @@
 //! Cmdlets that create, copy, move, rename and delete files, folders and keys.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::RegistryEdit;
 use wincimg_windows::path::ImagePath;
 
@@ -386,7 +386,7 @@ impl Shell<'_, '_> {
                 let is_here =
                     |path: ImagePath| path.parent().is_some_and(|it| is_same(&it, &folder));
                 if !name.contains(':') || !is_here(self.machine.path(name)?) {
-                    return error::fails(format!("the new name {} is a path", Quoted(name)));
+                    return error::fails(format!("the new name {} is a path", QuotedText(name)));
                 }
                 last
             }

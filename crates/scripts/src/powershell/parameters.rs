@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::tools::QUOTE;
@@ -137,9 +137,8 @@ impl BoundParameters {
                 _ if takes.0.ends_with("...") => {
                     ScriptError::unclear("more arguments than supported")
                 }
-                Ok(text) => {
-                    ScriptError::fails(format!("unexpected argument {}", Quoted(text))).help(QUOTE)
-                }
+                Ok(text) => ScriptError::fails(format!("unexpected argument {}", QuotedText(text)))
+                    .help(QUOTE),
                 Err(_) => ScriptError::fails("unexpected argument"),
             });
         }

@@ -1,7 +1,7 @@
 //! Regular expressions with the same meaning in .NET and here.
 
 use regex::{Captures, Regex, RegexBuilder};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 use super::super::error::{self, Result, ScriptError};
 use super::value::PsValue;
@@ -11,7 +11,8 @@ const SIZE: usize = 1 << 18;
 
 /// Compiles a pattern, which ignores case unless `is_exact`.
 pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex> {
-    let unsupported = || ScriptError::unclear(format!("unsupported pattern {}", Quoted(pattern)));
+    let unsupported =
+        || ScriptError::unclear(format!("unsupported pattern {}", QuotedText(pattern)));
     // These have another meaning in .NET.
     let differs = [
         "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p", "\\<",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::powershell::is_dash;
 
@@ -105,7 +105,7 @@ impl ScriptFile {
         if !is_script(name) {
             return error::unclear(format!(
                 "{} is not a script file: expected a name that ends with .ps1",
-                Quoted(name)
+                QuotedText(name)
             ));
         }
         Self::read_any(machine, name, is_core)

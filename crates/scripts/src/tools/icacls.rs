@@ -1,6 +1,6 @@
 //! `icacls`: changes of rights, owners and inheritance.
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::access::{
     AccessAccount, AccessChange, AccountError, AccountRights, DescriptorEdit, InheritanceMode,
     RemovedEntries,
@@ -65,7 +65,7 @@ impl Options {
             let lower = word.to_ascii_lowercase();
             if !lower.starts_with('/') {
                 let Some(read) = operand else {
-                    return error::unclear(format!("unsupported argument {}", Quoted(word)));
+                    return error::unclear(format!("unsupported argument {}", QuotedText(word)));
                 };
                 options.edits.push(read(word)?);
                 continue;

@@ -23,7 +23,7 @@ pub(super) use search::{Starter, is_in_working_folder};
 use search::{
     check_installed, check_not_missing, check_program_exists, check_windows_program, find,
 };
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::argv;
@@ -494,7 +494,7 @@ pub(super) fn make_link(
     if !(is_absolute || is_relative) || has_empty_name || target.contains('/') {
         return error::unclear(format!(
             "unsupported target of a link {}: expected C:\\… or a path from the link's folder",
-            Quoted(&target)
+            QuotedText(&target)
         ));
     }
     machine.finish(ImageAction::Link(LinkAction {

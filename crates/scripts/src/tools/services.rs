@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::service::{
     FailureAction, FailureActions, FailureKind, ServiceName, ServiceSettings,
@@ -88,7 +88,7 @@ fn settings(words: &[String]) -> Result<ServiceSettings> {
 /// Option in lower case and its value, which may be the next word.
 fn option<'a>(word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<(String, String)> {
     let Some((option, joined)) = word.split_once('=') else {
-        return error::unclear(format!("unsupported argument {}", Quoted(word)));
+        return error::unclear(format!("unsupported argument {}", QuotedText(word)));
     };
     let value = if joined.is_empty() {
         rest.next()
@@ -104,7 +104,7 @@ fn option<'a>(word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result
 fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32> {
     // Microsoft's Dockerfile of the pause image's base has -f, which `sc` ignores.
     if let Some(word) = rest.iter().find(|word| *word != "-f") {
-        return error::unclear(format!("unsupported argument {}", Quoted(word)));
+        return error::unclear(format!("unsupported argument {}", QuotedText(word)));
     }
     machine.finish(ImageAction::DeleteService(setting(name)?))
 }

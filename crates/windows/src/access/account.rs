@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 use sha1::{Digest, Sha1};
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::security::Sid;
 
 /// The accounts and groups of every image; Moby's `idtools` has the SIDs of the first two.
@@ -51,7 +51,7 @@ pub struct AccessAccount {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown account {}: expected {}, IIS AppPool\\NAME, NT SERVICE\\NAME or S-1-…",
-    Quoted(.text),
+    QuotedText(.text),
     known()
 )]
 pub struct AccountError {

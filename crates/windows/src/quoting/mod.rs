@@ -13,7 +13,7 @@ pub mod powershell;
 #[cfg(test)]
 mod tests;
 
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 
 /// A Dockerfile's escape character: at a line's end it joins the next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -57,7 +57,7 @@ pub fn exec_command<S: AsRef<str>>(argv: &[S]) -> Result<String, QuotingError> {
     {
         return Err(QuotingError(format!(
             "invalid program name {}: it is empty, ends in a backslash or has one of \"<>|?* or a control character",
-            Quoted(program)
+            QuotedText(program)
         )));
     }
     let place = argv.iter().position(|word| word.as_ref().contains('\0'));

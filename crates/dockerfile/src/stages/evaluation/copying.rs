@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::untrusted::Quoted;
+use wincimg_common::untrusted::QuotedText;
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{FileSource, PlannedContent, PlannedLayer};
@@ -186,7 +186,7 @@ impl<'a> Evaluation<'a> {
         let target = copy::any_target(state, copy).map_err(StepError::independent)?;
         let (target, is_for_buildkit) = target;
         if is_for_buildkit {
-            let (place, written) = (self.position(step), Quoted(&copy.target));
+            let (place, written) = (self.position(step), QuotedText(&copy.target));
             self.result.notes.push(format!(
                 "{place}: several files to the folder {written} require BuildKit: end it with a \
                  separator"
@@ -210,7 +210,7 @@ impl<'a> Evaluation<'a> {
             let pattern = paths::source(source)?;
             let place = fixed_part(&pattern);
             if place.is_empty() {
-                let problem = format!("{} is the whole drive of {name}", Quoted(source));
+                let problem = format!("{} is the whole drive of {name}", QuotedText(source));
                 return Err(StepError::hinted(problem, "specify a folder"));
             }
             if known.is_none_or(|known| !known.contains(place)) {
@@ -264,7 +264,7 @@ impl<'a> Evaluation<'a> {
         for source in &copy.sources {
             let pattern = paths::source(source)?;
             if pattern.is_empty() {
-                let source = Quoted(source);
+                let source = QuotedText(source);
                 let problem = format!("{source} is the whole drive of the stage {name:?}");
                 return Err(StepError {
                     is_independent: true,
@@ -276,7 +276,7 @@ impl<'a> Evaluation<'a> {
             if fixed_part(&pattern).is_empty() && listed == Presence::Unknown {
                 let problem = format!(
                     "what {} matches is unknown: the stage {name:?} has the drive of its base",
-                    Quoted(source)
+                    QuotedText(source)
                 );
                 let workaround = if is_of_windows {
                     Workaround::None
@@ -332,7 +332,7 @@ impl<'a> Evaluation<'a> {
         }
         done?;
         if !is_found {
-            let sources = Quoted(copy.sources.join(" "));
+            let sources = QuotedText(copy.sources.join(" "));
             return Err(StepError::independent(format!("{sources} matches nothing")));
         }
         Ok(())
@@ -373,7 +373,7 @@ impl<'a> Evaluation<'a> {
                 unpacked.extend(added.map_err(|error| error_chain(&error))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
-                let source = Quoted(source);
+                let source = QuotedText(source);
                 return Err(format!(
                     "{source} matches archives and other files: ADD them one by one"
                 )
