@@ -19,20 +19,20 @@ struct ParsedArguments {
 }
 
 /// The program that prints its arguments, and wine to run it.
-struct Quoted {
+struct ArgumentPrinter {
     /// Its path in Windows' form, with and without a space.
     spaced: String,
     plain: String,
     wine: Wine,
 }
 
-impl Quoted {
+impl ArgumentPrinter {
     /// Shared by all tests that run at the same time.
     fn find() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Quoted>> = Mutex::new(Weak::new());
+        static SHARED: Mutex<Weak<ArgumentPrinter>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(quoted) = shared.upgrade() {
-            return quoted;
+        if let Some(printer) = shared.upgrade() {
+            return printer;
         }
         let wine = Wine::start();
         let source = "tests/programs/argv.c";
@@ -41,13 +41,13 @@ impl Quoted {
             wine.compile(source, program, &["-municode", "-lshell32"])
                 .unwrap();
         }
-        let quoted = Arc::new(Self {
+        let printer = Arc::new(Self {
             spaced: windows_path(&wine.drive().join("a space/argv.exe")),
             plain: windows_path(&wine.drive().join("argv.exe")),
             wine,
         });
-        *shared = Arc::downgrade(&quoted);
-        quoted
+        *shared = Arc::downgrade(&printer);
+        printer
     }
 
     /// Runs every command line, in sequence, in one wine process.
@@ -114,7 +114,7 @@ const PIECES_OF_DIRECT_LINES: &[&str] = &["\"", "\\", " ", "%PATH%", "%", "\n", 
 
 #[test]
 fn any_line_is_taken_apart_as_wine_does_it() {
-    let wine = Quoted::find();
+    let wine = ArgumentPrinter::find();
     let tails = sample(argument(&["\"", "\"", "\\", "\\", " ", "\t", "a"]), 120);
     let lines: Vec<String> = tails
         .iter()
@@ -133,7 +133,7 @@ fn any_line_is_taken_apart_as_wine_does_it() {
 
 #[test]
 fn a_joined_line_arrives_as_the_list_that_went_in() {
-    let wine = Quoted::find();
+    let wine = ArgumentPrinter::find();
     let any = prop_oneof![argument(PIECES), argument(PIECES_OF_DIRECT_LINES)];
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(any, 0..5), 60)
         .into_iter()
@@ -145,7 +145,7 @@ fn a_joined_line_arrives_as_the_list_that_went_in() {
 
 #[test]
 fn a_text_for_cmd_arrives_through_cmd() {
-    let wine = Quoted::find();
+    let wine = ArgumentPrinter::find();
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 80)
         .into_iter()
         .enumerate()
@@ -164,7 +164,7 @@ fn a_text_for_cmd_arrives_through_cmd() {
 
 #[test]
 fn what_powershell_would_start_arrives() {
-    let wine = Quoted::find();
+    let wine = ArgumentPrinter::find();
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 40)
         .into_iter()
         .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
@@ -182,7 +182,7 @@ fn what_powershell_would_start_arrives() {
 
 #[test]
 fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
-    let wine = Quoted::find();
+    let wine = ArgumentPrinter::find();
     let text = format!(r#"{} %NO_SUCH% "%OS%" 100%"#, wine.plain);
     let seen = wine.run(&[format!("{CMD_PREFIX}{text}")]);
     let line = cmd::parse(&text, |name| {
@@ -198,7 +198,7 @@ fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
 
 #[test]
 fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
-    let wine = Quoted::find();
+    let wine = ArgumentPrinter::find();
     let text = format!("\"{}\" \"b c\"", wine.spaced);
     let seen = wine.run(&[
         format!("{CMD_PREFIX}{text}"),
@@ -211,7 +211,7 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
     );
 }
 
-fn assert_arrived(wine: &Quoted, lists: &[Vec<String>], lines: &[String]) {
+fn assert_arrived(wine: &ArgumentPrinter, lists: &[Vec<String>], lines: &[String]) {
     let seen = wine.run(lines);
     for ((list, line), mut seen) in lists.iter().zip(lines).zip(seen) {
         // Rarely, once in many thousands of starts, a wine process ends at once.
