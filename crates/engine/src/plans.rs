@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use base::PlannedBase;
 pub(crate) use base::{HIVES, InterimImage};
 use futures_util::future::try_join_all;
-use history::Kept;
+use history::BaseMetadata;
 pub(crate) use history::with_commands;
 pub(crate) use host::HostGroups;
 pub use host::TargetHost;
@@ -126,8 +126,8 @@ impl PlannedImage {
     pub(crate) fn base_requirements(&self) -> BaseRequirements {
         let mut needs = self.plan.base_requirements();
         let ground = self.ground();
-        needs.files |= self.plan.has_entries() && ground.may_have(Kept::Files);
-        if ground.may_have(Kept::Keys) {
+        needs.files |= self.plan.has_entries() && ground.may_have(BaseMetadata::Files);
+        if ground.may_have(BaseMetadata::Keys) {
             needs.hives.extend(self.plan.changed_hives());
         }
         needs

@@ -18,7 +18,7 @@ use wincimg_windows::compat::HostBuild;
 use wincimg_windows::version::WindowsVersion;
 
 use super::TargetHost;
-use super::history::Kept;
+use super::history::BaseMetadata;
 use crate::direct::AddedLayer;
 
 /// Note in the history of a layer of this program that has hives.
@@ -144,7 +144,7 @@ impl PlannedBase {
 
     /// Returns true if it may have what layers on it keep only if it is read: its history names a
     /// command that makes such things, or fewer layers than there are.
-    pub(super) fn may_have(&self, kept: Kept) -> bool {
+    pub(super) fn may_have(&self, kept: BaseMetadata) -> bool {
         let config = self.image.config();
         let steps = config.history.iter().filter(|step| !step.empty_layer);
         let texts: Vec<Option<&str>> = steps.map(|step| step.created_by.as_deref()).collect();
@@ -261,7 +261,9 @@ mod tests {
     #[test]
     fn a_base_is_read_if_its_history_says_so_or_not_enough() {
         const WINDOWS: (&str, bool) = ("Apply image 10.0.17763.973", true);
-        let found = |base: &PlannedBase| [Kept::Files, Kept::Keys].map(|kept| base.may_have(kept));
+        let found = |base: &PlannedBase| {
+            [BaseMetadata::Files, BaseMetadata::Keys].map(|kept| base.may_have(kept))
+        };
         for (step, expected) in [
             (("COPY dir /app # buildkit", true), [false, false]),
             (("ENV A=icacls", false), [false, false]),

@@ -30,14 +30,14 @@ const REGISTRY: [&str; 3] = ["hklm", "hkey", "registry"];
 
 /// What layers on an image keep only if the image was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum BaseMetadata {
     /// Rights and owners of files and folders, and links.
     Files,
     /// Rights of registry keys.
     Keys,
 }
 
-impl Kept {
+impl BaseMetadata {
     /// Returns true if a step's text in the history names a command for it. The files that a step
     /// copies may have such a name: of those steps only what [`with_commands`] adds counts.
     pub(super) fn is_in(self, created_by: &str) -> bool {
@@ -74,11 +74,11 @@ pub(crate) fn with_commands(mut text: String, step: &PlannedLayer, layer: &Layer
         RegistryEdit::SetSecurity { key, .. } => Some(key.to_string()),
         _ => None,
     });
-    let mut commands: Vec<(Kept, &str, Vec<String>)> = vec![
-        (Kept::Files, "icacls", changed.collect()),
-        (Kept::Files, "takeown", owned.collect()),
-        (Kept::Files, "mklink", links.collect()),
-        (Kept::Keys, "regini", keys.collect()),
+    let mut commands: Vec<(BaseMetadata, &str, Vec<String>)> = vec![
+        (BaseMetadata::Files, "icacls", changed.collect()),
+        (BaseMetadata::Files, "takeown", owned.collect()),
+        (BaseMetadata::Files, "mklink", links.collect()),
+        (BaseMetadata::Keys, "regini", keys.collect()),
     ];
     commands.retain(|(kept, _, paths)| !paths.is_empty() && !kept.is_in(&text));
     for (_, command, paths) in commands {
@@ -135,7 +135,7 @@ mod tests {
             (r"cmd /S /C regini C:\rights.ini", false, true),
             (r"wincimg build app, regini HKLM\SOFTWARE\App", false, true),
         ] {
-            let found = [Kept::Files, Kept::Keys].map(|kept| kept.is_in(text));
+            let found = [BaseMetadata::Files, BaseMetadata::Keys].map(|kept| kept.is_in(text));
             assert_eq!(found, [files, keys], "{text}");
         }
     }
@@ -153,7 +153,7 @@ mod tests {
         let text = with_commands("COPY app C:/app # buildkit".to_owned(), &step, &layer);
         let links = r"mklink C:\app\a, C:\app\b, C:\app\c and 2 more";
         assert_eq!(text, format!("COPY app C:/app # buildkit, {links}"));
-        assert!(Kept::Files.is_in(&text));
+        assert!(BaseMetadata::Files.is_in(&text));
         // It is not added again.
         let line = r"RUN mklink C:\app\a x".to_owned();
         assert_eq!(with_commands(line.clone(), &step, &layer), line);
