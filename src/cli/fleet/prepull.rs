@@ -12,7 +12,7 @@ use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::foreign_file;
-use wincimg_engine::fleet::{Fleet, FleetPrepull, LeftOut, PrepullProblem, prepull};
+use wincimg_engine::fleet::{ExcludedImage, Fleet, FleetPrepull, PrepullProblem, prepull};
 use wincimg_windows::compat::ContainerRuntime;
 
 use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
@@ -108,7 +108,7 @@ impl PrepullArgs {
         let pause = self.pause.clone();
         let found =
             registry_args::run(async { Ok(prepull(&fleet, &nodes, &ctx.registry, pause).await?) })?;
-        for LeftOut {
+        for ExcludedImage {
             image,
             nodes,
             reason,
@@ -163,7 +163,7 @@ impl PrepullArgs {
                  --show-labels`",
             );
         }
-        let is_missing = |it: &LeftOut| matches!(it.reason, PrepullProblem::Missing(_));
+        let is_missing = |it: &ExcludedImage| matches!(it.reason, PrepullProblem::Missing(_));
         if reasons.iter().any(is_missing) {
             return Failure::no(problem).hint(self.command(&["fleet", "build", file]));
         }

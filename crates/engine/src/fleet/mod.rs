@@ -15,7 +15,7 @@ mod tag_contents;
 mod update;
 
 pub use file::schema;
-pub use prepull::{FleetPrepull, LeftOut, PrepullProblem, prepull};
+pub use prepull::{ExcludedImage, FleetPrepull, PrepullProblem, prepull};
 pub use report::{BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError};
 pub use shard::{INDEX_VARIABLE, Shard};
 pub use sync::{DedupReporter, SyncMode, SyncOptions, sync};

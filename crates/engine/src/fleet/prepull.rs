@@ -31,12 +31,12 @@ pub struct FleetPrepull {
     /// The image of the pause containers: the fleet's by digest, unless another is named.
     pub pause: Option<String>,
     /// Images that nodes do not pull.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedImage>,
 }
 
 impl FleetPrepull {
     fn leave_out(&mut self, entry: &FleetEntry, refusals: Vec<Refusal>) {
-        let left_out = refusals.into_iter().map(|(nodes, reason)| LeftOut {
+        let left_out = refusals.into_iter().map(|(nodes, reason)| ExcludedImage {
             image: entry.label(),
             nodes,
             reason,
@@ -47,7 +47,7 @@ impl FleetPrepull {
 
 /// An image that nodes of a build do not pull.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct ExcludedImage {
     /// The image.
     pub image: String,
     /// Names of the nodes; empty for all of the build.
