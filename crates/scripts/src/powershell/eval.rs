@@ -36,7 +36,7 @@ pub(super) struct Shell<'m, 'a> {
     /// Success of the current command so far, which its pipeline makes `$?`.
     pub(super) command_status: Status,
     pub(super) last_exit: Option<i32>,
-    pub(super) left_out: LeftOut,
+    pub(super) left_out: SkippedPrograms,
     /// True if the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
     /// Pending `break`, `continue` or `return`.
@@ -60,7 +60,7 @@ pub(super) struct Shell<'m, 'a> {
 
 /// Programs without effect that were left out: what Windows says of them is unknown.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct SkippedPrograms {
     /// The last program: `$LASTEXITCODE` is that of its success.
     pub(super) program: Option<String>,
     /// True where a failure would fail the build.
@@ -93,7 +93,7 @@ impl<'m, 'a> Shell<'m, 'a> {
             status: Status::default(),
             command_status: Status::default(),
             last_exit: None,
-            left_out: LeftOut::default(),
+            left_out: SkippedPrograms::default(),
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
