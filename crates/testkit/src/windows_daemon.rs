@@ -50,7 +50,7 @@ pub struct DaemonRequest {
     pub body: Vec<u8>,
 }
 
-struct Shared {
+struct DaemonState {
     script: DaemonScript,
     asked: Vec<DaemonRequest>,
     /// Images by tagged name.
@@ -62,7 +62,7 @@ struct Shared {
 /// The daemon, which runs until it is dropped.
 pub struct WindowsDaemon {
     folder: TempDir,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<DaemonState>>,
     task: JoinHandle<()>,
 }
 
@@ -133,7 +133,7 @@ impl WindowsDaemon {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
-        let shared = Arc::new(Mutex::new(Shared {
+        let shared = Arc::new(Mutex::new(DaemonState {
             script: DaemonScript {
                 api_version: "1.41".to_owned(),
                 info: info(&server_2019(973), "process"),
@@ -187,7 +187,7 @@ impl Drop for WindowsDaemon {
 /// Limit on the recorded bytes of a body; the rest is only counted.
 const MAX_RECORDED_BODY: usize = 16 << 20;
 
-async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
+async fn answer(State(shared): State<Arc<Mutex<DaemonState>>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let mut asked = DaemonRequest {
         method: head.method.to_string(),
@@ -242,7 +242,7 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
     }
 }
 
-fn image(shared: &mut Shared, method: &Method, path: &str, asked: &DaemonRequest) -> Response {
+fn image(shared: &mut DaemonState, method: &Method, path: &str, asked: &DaemonRequest) -> Response {
     let (name, verb) = path.rsplit_once('/').unwrap();
     let id = shared
         .names

@@ -30,11 +30,11 @@ use crate::DOCKER_MANIFEST;
 /// The daemon, which runs until it is dropped.
 pub struct WindowsStandIn {
     folder: TempDir,
-    shared: Arc<Shared>,
+    shared: Arc<StandInState>,
     task: JoinHandle<()>,
 }
 
-struct Shared {
+struct StandInState {
     dockerd: Dockerd,
     registry: Arc<DemoRegistry>,
     machine: Machine,
@@ -83,7 +83,7 @@ impl WindowsStandIn {
     pub fn start_on(registry: Arc<DemoRegistry>, machine: Machine) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StandInState {
             dockerd: Dockerd::start(),
             registry,
             machine,
@@ -125,7 +125,7 @@ impl Drop for WindowsStandIn {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+async fn answer(State(shared): State<Arc<StandInState>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
     let target = head.uri.path_and_query().unwrap().to_string();
@@ -169,7 +169,7 @@ impl Reply {
     }
 }
 
-impl Shared {
+impl StandInState {
     fn reply(&self, method: &Method, target: &str, headers: &str, body: &Bytes) -> Reply {
         let path = target.split('?').next().unwrap();
         let is_build = method == Method::POST && path.ends_with("/build");

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use serde_json::{Value, json};
 
-use super::{Shared, WindowsStandIn, pushed};
+use super::{StandInState, WindowsStandIn, pushed};
 use crate::buildkitd::Buildkitd;
 use crate::test_bases::tar_of;
 
@@ -137,7 +137,7 @@ impl Printer<'_> {
     }
 }
 
-impl Shared {
+impl StandInState {
     fn serve_buildctl(&self, stream: &UnixStream) {
         let mut call = String::new();
         BufReader::new(stream).read_line(&mut call).unwrap();
