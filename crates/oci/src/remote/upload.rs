@@ -123,16 +123,7 @@ impl Repository {
                 session = upload.change(mode, open).await?;
                 continue;
             }
-            let error = match &session {
-                Some(_) => upload.lost(error),
-                None => error,
-            };
-            if !error.is_transient() {
-                if let Some(session) = session {
-                    upload.cancel(session.location).await;
-                }
-                return Err(error);
-            }
+            let error = upload.cancel_unless_transient(error, &mut session).await?;
             let sending = session.as_ref().filter(|open| open.is_sending());
             let (was_sending, is_broken) = (sending.is_some(), error.status().is_none());
             let had = stands_at(&session);
@@ -368,6 +359,25 @@ impl<'a> Upload<'a> {
             sending: UploadStep::Nothing,
             stands: OffsetSource::Asked,
         }))
+    }
+
+    /// Returns a transient error; any other ends the upload.
+    async fn cancel_unless_transient(
+        &self,
+        error: RegistryError,
+        session: &mut Option<Session>,
+    ) -> Result<RegistryError, RegistryError> {
+        let error = match session {
+            Some(_) => self.lost(error),
+            None => error,
+        };
+        if error.is_transient() {
+            return Ok(error);
+        }
+        if let Some(session) = session.take() {
+            self.cancel(session.location).await;
+        }
+        Err(error)
     }
 
     async fn cancel(&self, location: Url) {
