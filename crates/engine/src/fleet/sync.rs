@@ -285,19 +285,7 @@ impl EntryBuild<'_> {
         let (standing, planned) = tokio::join!(standing, planning);
         let reported = |error: BoxError| self.with_build_command(&request, error);
         let (standing, mut planned) = (standing?, planned.map_err(reported)?);
-        let command = |host: &TargetHost| {
-            let host = std::slice::from_ref(host);
-            let mut words = self.build_command(&request.definition, host);
-            words.extend(entry.target_words());
-            no_index_command(words)
-        };
-        let index = TargetIndex {
-            tag: &entry.tag,
-            existing: &standing.versions(),
-            command: &command,
-            all_or_nothing: run.all_or_nothing,
-        };
-        index.set_aside_conflicts(&mut planned.images, |image| image, &mut planned.unserved)?;
+        self.set_aside_conflicts(&mut planned, &standing)?;
         for host in planned.unserved.drain(..) {
             report.record_unserved(host);
         }
@@ -326,6 +314,27 @@ impl EntryBuild<'_> {
         let made = Box::pin(planned.make(target, ctx)).await;
         report.record_built(made.map_err(reported)?);
         Ok(())
+    }
+
+    /// Moves the hosts whose images the tag's index cannot have to those without an image.
+    fn set_aside_conflicts(
+        &self,
+        planned: &mut PlannedBuild<'_>,
+        standing: &TagContents,
+    ) -> Result<(), Problem> {
+        let definition = &planned.request.definition;
+        let command = |host: &TargetHost| {
+            let mut words = self.build_command(definition, std::slice::from_ref(host));
+            words.extend(self.entry.target_words());
+            no_index_command(words)
+        };
+        let index = TargetIndex {
+            tag: &self.entry.tag,
+            existing: &standing.versions(),
+            command: &command,
+            all_or_nothing: self.work.run.all_or_nothing,
+        };
+        index.set_aside_conflicts(&mut planned.images, |image| image, &mut planned.unserved)
     }
 
     fn request(&self, definition: BuildDefinition, hosts: Vec<TargetHost>) -> BuildRequest {
