@@ -18,7 +18,7 @@ use super::resolve::{
     BaseImage, BaseRepository, NoMatchingBase, RejectedTag, Resolution, ResolveError,
 };
 use super::tag::{BaseTag, TagPrecision};
-use super::tag_target::{other_systems, read_tag};
+use super::tag_target::{TagTarget, other_systems, read_tag};
 
 /// The host of Microsoft's images.
 pub const MICROSOFT: &str = "mcr.microsoft.com";
@@ -138,8 +138,7 @@ async fn resolve_exact(
         reason,
     };
     let mut set_aside = Vec::new();
-    let mut best = None;
-    match read_tag(&repository, which, host.architecture).await {
+    let best = match read_tag(&repository, which, host.architecture).await {
         Err(error) if error.is_not_found() => {
             return Err(ResolveError::NoTag {
                 repository: repository.to_string(),
@@ -148,25 +147,18 @@ async fn resolve_exact(
             });
         }
         Err(error) => return Err(error.into()),
-        Ok(Ok(seen)) => {
-            for (version, found) in seen {
-                let Some(fit) = Fit::of(version, host, wanted) else {
-                    set_aside.push(rejected(format!("its image is {}", version.os_version())));
-                    continue;
-                };
-                if best.as_ref().is_none_or(|(known, _, _)| *known < fit) {
-                    best = Some((fit, version, found));
-                }
-            }
-        }
+        Ok(Ok(seen)) => best_fit(seen, host, wanted, |reason| {
+            set_aside.push(rejected(reason));
+        }),
         Ok(Err(reason)) => {
             if let Some(systems) = other_systems(&repository, which).await? {
                 return Err(ResolveError::NotForWindows { image, systems });
             }
             set_aside.push(rejected(reason));
+            None
         }
-    }
-    if let Some((_, version, found)) = best {
+    };
+    if let Some((version, found)) = best {
         match found.load(&repository, tag, version, host).await? {
             Ok(base) => return Ok(base),
             Err(reason) => set_aside.push(rejected(reason)),
@@ -182,6 +174,26 @@ async fn resolve_exact(
         above: None,
         set_aside,
     })))
+}
+
+/// The image that fits the host best; calls `reject` with the reason for each that does not.
+fn best_fit(
+    seen: Vec<(WindowsVersion, TagTarget)>,
+    host: HostBuild,
+    wanted: BaseMatch,
+    mut reject: impl FnMut(String),
+) -> Option<(WindowsVersion, TagTarget)> {
+    let mut best = None;
+    for (version, found) in seen {
+        let Some(fit) = Fit::of(version, host, wanted) else {
+            reject(format!("its image is {}", version.os_version()));
+            continue;
+        };
+        if best.as_ref().is_none_or(|(known, _, _)| *known < fit) {
+            best = Some((fit, version, found));
+        }
+    }
+    best.map(|(_, version, found)| (version, found))
 }
 
 #[cfg(test)]
