@@ -19,8 +19,8 @@ use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
-    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler, NodeState, follow,
-    listen,
+    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler, FleetController,
+    NodeState, listen,
 };
 use wincimg_engine::fleet::{DedupReporter, Fleet, FleetReport, SyncOptions};
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
@@ -157,21 +157,20 @@ impl FollowArgs {
             };
             let mut cluster = self.cluster.connect().await?;
             cluster.rbac_template = ROLE;
-            let settings = self.settings(&cluster.namespace);
+            let config = self.config(&cluster.namespace);
             let lines = Lines::new(session, self.format);
             let asked = async {
                 shutdown::requested().await;
             };
-            Ok(follow(
+            let controller = FleetController {
                 cluster,
                 fleet,
                 run,
-                settings,
+                config,
                 listener,
-                lines.event_handler(),
-                asked,
-            )
-            .await?)
+                on_event: lines.event_handler(),
+            };
+            Ok(controller.run(asked).await?)
         });
         drop(undoing);
         ended.map(|()| CommandOutcome::Yes)
@@ -193,7 +192,7 @@ impl FollowArgs {
         Ok(())
     }
 
-    fn settings(&self, namespace: &str) -> ControllerConfig {
+    fn config(&self, namespace: &str) -> ControllerConfig {
         let (own_namespace, name) = &self.lease;
         let namespace = own_namespace.as_deref().unwrap_or(namespace);
         let file = self.file.display().to_string();

@@ -90,62 +90,71 @@ pub enum ControllerEvent<'a> {
 /// Handler of events.
 pub type EventHandler = Arc<dyn Fn(ControllerEvent<'_>) + Send + Sync>;
 
-/// Follows the nodes of a cluster until it is stopped. Fails only if the cluster never allowed it
-/// to begin.
-pub async fn follow(
-    cluster: Cluster,
-    fleet: Fleet,
-    run: SyncOptions<'_>,
-    settings: ControllerConfig,
-    listener: Option<TcpListener>,
-    on_event: EventHandler,
-    stop: impl Future<Output = ()>,
-) -> Result<(), LiveError> {
-    let metrics = Metrics::new(settings.version, settings.lease_duration);
-    let metrics = Arc::new(Mutex::new(metrics));
-    let _serving = listener.map(|listener| {
-        let serving = server::serve(listener, Arc::clone(&metrics));
-        AbortOnDropHandle::new(tokio::spawn(serving))
-    });
-    let (nodes_to, nodes) = watch::channel(None);
-    let watching = watch_nodes(
-        cluster.clone(),
-        nodes_to,
-        Arc::clone(&metrics),
-        Arc::clone(&on_event),
-    );
-    let mut watching = AbortOnDropHandle::new(tokio::spawn(watching));
-    let (leading_to, leading) = watch::channel(None);
-    let (stop_electing, stopped) = oneshot::channel();
-    let lease = settings.lease.clone();
-    let identity = settings.identity.clone();
-    let electing = elect(
-        LeaderElector::new(cluster.clone(), lease, identity, settings.lease_duration),
-        leading_to,
-        Arc::clone(&metrics),
-        Arc::clone(&on_event),
-        stopped,
-    );
-    let mut electing = AbortOnDropHandle::new(tokio::spawn(electing));
-    let worker = Reconciler {
-        recorder: EventRecorder::new(cluster, CONTROLLER, settings.identity.clone()),
-        fleet,
-        run,
-        settings,
-        metrics,
-        on_event,
-        failure: String::new(),
-    };
-    let ended = tokio::select! {
-        () = stop => Ok(()),
-        ended = &mut watching => result_of(ended),
-        ended = &mut electing => return result_of(ended),
-        () = worker.run(nodes, leading) => Ok(()),
-    };
-    // The work was dropped: another replica may lead now.
-    let _ = stop_electing.send(());
-    let released = tokio::time::timeout(RELEASE_TIMEOUT, &mut electing).await;
-    ended.and(released.map_or(Ok(()), result_of))
+/// Controller of a fleet: builds its images for the nodes of a cluster.
+pub struct FleetController<'a> {
+    /// The cluster with the nodes.
+    pub cluster: Cluster,
+    /// The images.
+    pub fleet: Fleet,
+    /// How images are built.
+    pub run: SyncOptions<'a>,
+    /// Its configuration.
+    pub config: ControllerConfig,
+    /// Where metrics and health are served.
+    pub listener: Option<TcpListener>,
+    /// The handler of its events.
+    pub on_event: EventHandler,
+}
+
+impl FleetController<'_> {
+    /// Follows the nodes until it is stopped. Fails only if the cluster never allowed it to begin.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), LiveError> {
+        let (cluster, config, on_event) = (self.cluster, self.config, self.on_event);
+        let metrics = Metrics::new(config.version, config.lease_duration);
+        let metrics = Arc::new(Mutex::new(metrics));
+        let _serving = self.listener.map(|listener| {
+            let serving = server::serve(listener, Arc::clone(&metrics));
+            AbortOnDropHandle::new(tokio::spawn(serving))
+        });
+        let (nodes_to, nodes) = watch::channel(None);
+        let watching = watch_nodes(
+            cluster.clone(),
+            nodes_to,
+            Arc::clone(&metrics),
+            Arc::clone(&on_event),
+        );
+        let mut watching = AbortOnDropHandle::new(tokio::spawn(watching));
+        let (leading_to, leading) = watch::channel(None);
+        let (stop_electing, stopped) = oneshot::channel();
+        let (lease, identity) = (config.lease.clone(), config.identity.clone());
+        let electing = elect(
+            LeaderElector::new(cluster.clone(), lease, identity, config.lease_duration),
+            leading_to,
+            Arc::clone(&metrics),
+            Arc::clone(&on_event),
+            stopped,
+        );
+        let mut electing = AbortOnDropHandle::new(tokio::spawn(electing));
+        let worker = Reconciler {
+            recorder: EventRecorder::new(cluster, CONTROLLER, config.identity.clone()),
+            fleet: self.fleet,
+            run: self.run,
+            config,
+            metrics,
+            on_event,
+            failure: String::new(),
+        };
+        let ended = tokio::select! {
+            () = stop => Ok(()),
+            ended = &mut watching => result_of(ended),
+            ended = &mut electing => return result_of(ended),
+            () = worker.run(nodes, leading) => Ok(()),
+        };
+        // The work was dropped: another replica may lead now.
+        let _ = stop_electing.send(());
+        let released = tokio::time::timeout(RELEASE_TIMEOUT, &mut electing).await;
+        ended.and(released.map_or(Ok(()), result_of))
+    }
 }
 
 fn result_of(ended: Result<Result<(), LiveError>, JoinError>) -> Result<(), LiveError> {
@@ -204,7 +213,7 @@ async fn watch_nodes(
 struct Reconciler<'a> {
     fleet: Fleet,
     run: SyncOptions<'a>,
-    settings: ControllerConfig,
+    config: ControllerConfig,
     recorder: EventRecorder,
     metrics: Arc<Mutex<Metrics>>,
     on_event: EventHandler,
@@ -233,7 +242,7 @@ impl Reconciler<'_> {
     /// Does the work until it is dropped. Earlier state is outdated: another replica may have
     /// worked since.
     async fn lead(&mut self, mut nodes: Nodes) {
-        let ControllerConfig { retry, resync, .. } = self.settings;
+        let ControllerConfig { retry, resync, .. } = self.config;
         let delays = ExponentialBuilder::new()
             .with_min_delay(retry)
             .with_max_delay(resync.max(retry))
@@ -270,7 +279,7 @@ impl Reconciler<'_> {
             tokio::select! {
                 () = tokio::time::sleep_until(wake) => {}
                 changed = nodes.changed() => match changed {
-                    Ok(()) => tokio::time::sleep(self.settings.settle).await,
+                    Ok(()) => tokio::time::sleep(self.config.settle).await,
                     Err(_) => return,
                 },
             }
@@ -336,7 +345,7 @@ impl Reconciler<'_> {
             if before == Some(&is) {
                 continue;
             }
-            let event = event(&is.0, &state, &self.settings.next_command);
+            let event = event(&is.0, &state, &self.config.next_command);
             let written = self.recorder.record(node, &event, before.is_some()).await;
             if let Err(error) = written {
                 lock(&self.metrics).lost_events += 1;
