@@ -5,12 +5,15 @@
 //! server's configuration. So where an entry may be inherited, its removal is placed before the new
 //! one.
 
-use self::EntryState::{Entry, Removed, Unmentioned};
+mod lookup;
+
+use self::lookup::EntryState::{Entry, Removed, Unmentioned};
+use self::lookup::{EntryState, Lock};
 use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, EditError, Schema, is_lock, owner};
 use super::value::KeyKind;
-use super::{ConfigChange, ConfigError, ElementPath, SectionPath};
+use super::{ConfigChange, ElementPath, SectionPath};
 
 /// A level of the configuration: the server, a site, or a path below one.
 #[derive(Debug)]
@@ -22,25 +25,6 @@ pub(crate) struct Level {
     pub(crate) above: Option<Vec<Vec<Id>>>,
     /// The locations that inherit from it.
     pub(crate) below: Vec<Id>,
-}
-
-/// State of an entry on some levels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EntryState {
-    /// Not mentioned.
-    Unmentioned,
-    Removed,
-    /// Set by this element.
-    Entry(Id),
-}
-
-impl EntryState {
-    fn entry(self) -> Option<Id> {
-        match self {
-            Self::Entry(id) => Some(id),
-            Self::Unmentioned | Self::Removed => None,
-        }
-    }
 }
 
 /// Returns true if the levels above may have an entry: they are in a file that was not read where
@@ -57,7 +41,7 @@ pub(crate) struct SectionEditor<'a> {
     pub(crate) level: &'a Level,
 }
 
-impl<'a> SectionEditor<'a> {
+impl SectionEditor<'_> {
     pub(crate) fn apply(&mut self, change: &ConfigChange) -> Result<(), EditError> {
         self.check_section()?;
         match change {
@@ -102,19 +86,6 @@ impl<'a> SectionEditor<'a> {
             _ => collection.keys(selector),
         };
         Ok(self.current(steps, collection, &keys)?.is_some())
-    }
-
-    /// The entry with these attributes on this level or above.
-    fn current(
-        &self,
-        steps: &[PathStep],
-        collection: &CollectionSchema,
-        selector: &Selector,
-    ) -> Result<Option<Id>, EditError> {
-        let above = self.above(steps, collection, selector)?;
-        let above = above.unwrap_or(Unmentioned);
-        let state = self.state_on(&self.level.roots, steps, collection, selector, above)?;
-        Ok(state.entry())
     }
 
     /// Rejects attributes of a new or changed entry if another one has a key of them: IIS rejects the
@@ -365,31 +336,6 @@ impl<'a> SectionEditor<'a> {
         Ok(())
     }
 
-    /// The path of the entry's collection, the entry's attributes, and the collection's schema.
-    fn entry<'e>(
-        &self,
-        entry: &'e ElementPath,
-    ) -> Result<(&'e [PathStep], &'e Selector, &'a CollectionSchema), EditError> {
-        let Some((steps, selector)) = entry.split_entry() else {
-            let owner = owner(self.section, entry.steps());
-            return Err(EditError::no_collection(&owner));
-        };
-        let collection = self.schema.collection(self.section, steps, selector)?;
-        Ok((steps, selector, collection))
-    }
-
-    /// The section on a level.
-    fn section(&self, roots: &[Id]) -> Result<Option<Id>, ConfigError> {
-        let roots = roots.iter();
-        let found: Vec<Id> = roots
-            .flat_map(|root| self.document.find(*root, self.section.names()))
-            .collect();
-        match found[..] {
-            [_, second, ..] => Err(self.twice(second)),
-            _ => Ok(found.first().copied()),
-        }
-    }
-
     /// Adds the section to a root, in the innermost of its groups that exists.
     fn made_section(&mut self, root: Id) -> Id {
         let names: Vec<&str> = self.section.names().collect();
@@ -401,16 +347,6 @@ impl<'a> SectionEditor<'a> {
         names[depth..].iter().fold(group, |parent, name| {
             self.document.insert(parent, InsertPosition::End, name, [])
         })
-    }
-
-    /// The only element of this name.
-    fn only(&self, parent: Id, name: &str) -> Result<Option<Id>, ConfigError> {
-        let mut named = self.document.children_named(parent, name);
-        let found = named.next();
-        match named.next() {
-            Some(second) => Err(self.twice(second)),
-            None => Ok(found),
-        }
     }
 
     /// Rejects a section that is in another file or encrypted.
@@ -428,29 +364,6 @@ impl<'a> SectionEditor<'a> {
             return Ok(());
         };
         Err(self.document.error(section, problem).into())
-    }
-
-    /// Target of steps on a level, if it exists.
-    fn find(&self, roots: &[Id], steps: &[PathStep]) -> Result<Option<Id>, EditError> {
-        let Some(mut element) = self.section(roots)? else {
-            return Ok(None);
-        };
-        for (place, step) in steps.iter().enumerate() {
-            let next = match step {
-                PathStep::Element(name) => self.only(element, name)?,
-                PathStep::Entry(selector) => {
-                    let (schema, steps) = (self.schema, &steps[..place]);
-                    let collection = schema.collection(self.section, steps, selector)?;
-                    let state = self.state(element, collection, selector, Unmentioned)?;
-                    state.entry()
-                }
-            };
-            match next {
-                Some(next) => element = next,
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(element))
     }
 
     /// Target of steps on this level, created if absent.
@@ -492,91 +405,6 @@ impl<'a> SectionEditor<'a> {
         let keys = self.keys_in(inherited, collection);
         self.insert_removal(place, collection.prepends, collection, &keys, &owner, above)?;
         Ok(self.document.copy(inherited, place))
-    }
-
-    /// State of an entry on the levels above; none if they are not read.
-    fn above(
-        &self,
-        steps: &[PathStep],
-        collection: &CollectionSchema,
-        selector: &Selector,
-    ) -> Result<Option<EntryState>, EditError> {
-        let Some(levels) = &self.level.above else {
-            return Ok(None);
-        };
-        let mut state = Unmentioned;
-        for roots in levels {
-            state = self.state_on(roots, steps, collection, selector, state)?;
-        }
-        Ok(Some(state))
-    }
-
-    /// State of an entry after a level, by its state before.
-    fn state_on(
-        &self,
-        roots: &[Id],
-        steps: &[PathStep],
-        collection: &CollectionSchema,
-        selector: &Selector,
-        before: EntryState,
-    ) -> Result<EntryState, EditError> {
-        match self.find(roots, steps)? {
-            Some(place) => Ok(self.state(place, collection, selector, before)?),
-            None => Ok(before),
-        }
-    }
-
-    /// State of an entry after all elements of a collection, applied in order.
-    fn state(
-        &self,
-        place: Id,
-        collection: &CollectionSchema,
-        selector: &Selector,
-        before: EntryState,
-    ) -> Result<EntryState, ConfigError> {
-        let mut state = before;
-        let mut is_here = false;
-        let keys = collection.keys(selector);
-        for child in self.document.children(place) {
-            let name = self.document.name(child);
-            let is = |word: &Option<String>| word.as_deref() == Some(name);
-            let is_removal = || is(&collection.remove) && self.is_meant(child, collection, &keys);
-            if is(&collection.clear) || is_removal() {
-                state = Removed;
-                is_here = false;
-            } else if collection.is_entry(name) && self.is_meant(child, collection, selector) {
-                if is_here && collection.is_unique() {
-                    let key = self.key_text(child, collection);
-                    let problem =
-                        format!("a second entry for {key}, which IIS rejects: delete one");
-                    return Err(self.document.error(child, problem));
-                }
-                state = Entry(child);
-                is_here = true;
-            }
-        }
-        Ok(state)
-    }
-
-    /// Returns true if an element is the entry with these attributes.
-    fn is_meant(&self, id: Id, collection: &CollectionSchema, selector: &Selector) -> bool {
-        selector.attributes().all(|(name, value)| {
-            let schema = collection.entry.attribute(name);
-            let has = self.document.attribute(id, name);
-            has.or(schema.unset())
-                .is_some_and(|has| schema.is_same(has, value))
-        })
-    }
-
-    /// The key attributes of an entry.
-    fn keys_in(&self, id: Id, collection: &CollectionSchema) -> Selector {
-        collection.keys(&Selector::from_attributes(self.document.attributes(id)))
-    }
-
-    fn key_text(&self, id: Id, collection: &CollectionSchema) -> String {
-        let keys = self.keys_in(id, collection);
-        let values: Vec<&str> = keys.attributes().map(|(_, value)| value).collect();
-        values.join(" ")
     }
 
     /// Replaces the attributes of an entry, except its locks.
@@ -652,68 +480,4 @@ impl<'a> SectionEditor<'a> {
             .rfind(is_of_it)
             .map_or(InsertPosition::End, InsertPosition::After)
     }
-
-    /// Rejects a change of what a level above has locked.
-    fn check_locks(&self, steps: &[PathStep], lock: Lock<'_>) -> Result<(), EditError> {
-        let Some(levels) = &self.level.above else {
-            return Ok(());
-        };
-        for roots in levels {
-            for depth in 0..=steps.len() {
-                let Some(element) = self.find(roots, &steps[..depth])? else {
-                    break;
-                };
-                let next = match steps.get(depth) {
-                    Some(PathStep::Element(name)) => Some(Lock::Element(name)),
-                    Some(PathStep::Entry(_)) => None,
-                    None => Some(lock),
-                };
-                if self.document.attribute(element, "lockItem") == Some("true") {
-                    let what = format!("<{}>", self.document.name(element));
-                    return Err(self.locked(element, &what, "lockItem").into());
-                }
-                let by = next.and_then(|next| self.locked_by(element, next));
-                if let (Some(next), Some(by)) = (next, by) {
-                    let (Lock::Element(what) | Lock::Attribute(what)) = next;
-                    return Err(self.locked(element, what, by).into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The attribute of an element that locks a part of it.
-    fn locked_by(&self, element: Id, part: Lock<'_>) -> Option<&'static str> {
-        let (name, list, except) = match part {
-            Lock::Attribute(name) => (name, "lockAttributes", "lockAllAttributesExcept"),
-            Lock::Element(name) => (name, "lockElements", "lockAllElementsExcept"),
-        };
-        let has = |attribute: &str| {
-            let value = self.document.attribute(element, attribute)?;
-            let mut names = value.split(',').map(str::trim);
-            Some(names.any(|listed| listed == name || listed == "*"))
-        };
-        if has(list) == Some(true) {
-            return Some(list);
-        }
-        (has(except) == Some(false)).then_some(except)
-    }
-
-    fn locked(&self, id: Id, what: &str, by: &str) -> ConfigError {
-        let problem = format!("{what} is locked here by {by}");
-        self.document.error(id, problem)
-    }
-
-    fn twice(&self, id: Id) -> ConfigError {
-        let name = self.document.name(id);
-        let problem = format!("a second <{name}>, which IIS rejects: merge them");
-        self.document.error(id, problem)
-    }
-}
-
-/// Item that can be locked.
-#[derive(Debug, Clone, Copy)]
-enum Lock<'a> {
-    Attribute(&'a str),
-    Element(&'a str),
 }
