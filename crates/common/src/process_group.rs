@@ -20,7 +20,7 @@ pub use answer::AnswerLimits;
 static RUNNING: Mutex<BTreeMap<u32, bool>> = Mutex::new(BTreeMap::new());
 
 /// True once what a program left behind is kept.
-static KEEPS: AtomicBool = AtomicBool::new(false);
+static HAS_KEPT: AtomicBool = AtomicBool::new(false);
 
 /// A program and what it started; ended when it is dropped. Processes that leave the group, such as
 /// an agent in a session of its own, stay.
@@ -69,7 +69,7 @@ impl ProcessGroup {
 
     /// Keeps what the program left behind when it ended: only [`end_all`] ends that, on Linux.
     pub fn keep_rest(&mut self) {
-        KEEPS.store(true, Ordering::Relaxed);
+        HAS_KEPT.store(true, Ordering::Relaxed);
         self.is_kept = true;
     }
 }
@@ -112,7 +112,7 @@ pub fn end_all() {
 
 /// Same as [`end_all`] unless something is kept, from which the rest cannot be told.
 pub fn end_unkept() {
-    if KEEPS.load(Ordering::Relaxed) {
+    if HAS_KEPT.load(Ordering::Relaxed) {
         end_running();
     } else {
         end_all();
