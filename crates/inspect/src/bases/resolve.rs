@@ -24,7 +24,7 @@ use super::tag::BaseTag;
 use super::tag_target::{TagTarget, read_tag};
 
 /// Limit on the tags read for one host; a real repository requires a handful.
-const MAX_LOOKS: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 /// Limit on images that are requested before the tags are listed.
 const MAX_PREFETCHED: usize = 8;
 
@@ -479,7 +479,7 @@ struct Search<'r> {
 impl Search<'_> {
     /// Reads the best candidates until one is an image as its tag says.
     async fn run(&mut self) -> Result<Option<BaseImage>, ResolveError> {
-        let mut looks = 0;
+        let mut lookups = 0;
         while let Some(offer) = self.offers.pop_best() {
             let promised = match offer.basis {
                 VersionSource::Seen(version, found) => {
@@ -494,10 +494,10 @@ impl Search<'_> {
                 VersionSource::Promised(version) => Some(version),
                 VersionSource::Guessed => None,
             };
-            looks += 1;
-            if looks > MAX_LOOKS {
+            lookups += 1;
+            if lookups > MAX_LOOKUPS {
                 let problem = format!(
-                    "gave up after checking {MAX_LOOKS} tags of {} that do not name their version",
+                    "gave up after checking {MAX_LOOKUPS} tags of {} that do not name their version",
                     self.repository
                 );
                 return Err(Problem::new("base/tags", problem).into());
