@@ -9,7 +9,7 @@ use wincimg_testkit::test_bases::{create, delete_key, delete_value, set};
 use super::hive_of;
 use super::sample::sample;
 
-const NOWHERE: u32 = u32::MAX;
+const NULL_OFFSET: u32 = u32::MAX;
 
 /// Bytes of a hive; offsets count from the end of the base block.
 #[derive(Clone)]
@@ -187,7 +187,7 @@ fn key_nodes_have_the_marks_of_the_sample() {
                 .into_iter()
                 .filter(|&(count, _)| raw.u32(key, count) == 0);
             for (_, list) in empty_lists {
-                assert_eq!(raw.u32(key, list), NOWHERE);
+                assert_eq!(raw.u32(key, list), NULL_OFFSET);
             }
             // Class name, longest class name below, cached index, length of the class name.
             let class = (
@@ -196,7 +196,7 @@ fn key_nodes_have_the_marks_of_the_sample() {
                 raw.u32(key, 68),
                 raw.u16(key, 74),
             );
-            assert_eq!(class, (NOWHERE, 0, 0, 0));
+            assert_eq!(class, (NULL_OFFSET, 0, 0, 0));
             for (below, _) in raw.subkeys(key) {
                 assert_eq!(raw.u32(below, 16), key, "a key knows its parent");
             }
@@ -265,7 +265,7 @@ fn values_are_stored_as_in_the_sample() {
         };
         all(raw).iter().filter_map(of).collect()
     };
-    let deleted = (false, 0, NOWHERE, 0, 3);
+    let deleted = (false, 0, NULL_OFFSET, 0, 3);
     let (our_special, their_special) = (special(&ours), special(&theirs));
     assert!(our_special.contains(&deleted) && our_special.len() == 3);
     assert!(our_special.is_subset(&their_special), "{our_special:x?}");
