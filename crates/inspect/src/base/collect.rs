@@ -34,7 +34,7 @@ const MAX_PROBLEMS: usize = 100;
 const CONTENT_MEMORY: usize = 32 << 20;
 /// Size of an unpacked piece, and number of pieces that may wait.
 const PIECE: u64 = 128 << 10;
-const WAITING: usize = 8;
+const QUEUE_LENGTH: usize = 8;
 
 /// Amount of facts to collect from a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub fn collect_layer(
     }
     let mut unpacked = UnpackedLayer::new(input, true).map_err(TarReadError::Io)?;
     std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<io::Result<Vec<u8>>>(WAITING);
+        let (sender, receiver) = sync_channel::<io::Result<Vec<u8>>>(QUEUE_LENGTH);
         let unpacking = scope.spawn(move || {
             loop {
                 let mut piece = Vec::new();
