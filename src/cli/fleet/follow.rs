@@ -159,7 +159,7 @@ impl FollowArgs {
             cluster.rbac_template = ROLE;
             let config = self.config(&cluster.namespace);
             let lines = Lines::new(session, self.format);
-            let asked = async {
+            let stop = async {
                 shutdown::requested().await;
             };
             let controller = FleetController {
@@ -170,7 +170,7 @@ impl FollowArgs {
                 listener,
                 on_event: lines.event_handler(),
             };
-            Ok(controller.run(asked).await?)
+            Ok(controller.run(stop).await?)
         });
         drop(undoing);
         ended.map(|()| CommandOutcome::Yes)
