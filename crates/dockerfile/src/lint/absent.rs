@@ -23,7 +23,7 @@ const BASES: [(&str, bool); 11] = [
 ];
 
 /// Extensions of copied files that bring no program.
-const OF_DATA: [&str; 24] = [
+const DATA_EXTENSIONS: [&str; 24] = [
     "json", "sln", "csproj", "vbproj", "fsproj", "config", "props", "targets", "txt", "md", "xml",
     "lock", "yml", "yaml", "toml", "ini", "cs", "css", "html", "js", "ts", "py", "jar", "war",
 ];
@@ -199,7 +199,7 @@ impl<'a> Contents<'a> {
         if !self.has_programs && TOOLS.contains(&program) {
             return Some(Lack::Program);
         }
-        let is_of_sdk = program == "dotnet" && OF_SDK.contains(&command.word(1));
+        let is_of_sdk = program == "dotnet" && SDK_COMMANDS.contains(&command.word(1));
         (!self.has_sdk && is_of_sdk).then_some(Lack::Sdk)
     }
 }
@@ -214,7 +214,7 @@ const TOOLS: [&str; 50] = [
 ];
 
 /// Commands of `dotnet` that only the SDK has.
-const OF_SDK: [&str; 9] = [
+const SDK_COMMANDS: [&str; 9] = [
     "build", "publish", "restore", "test", "pack", "run", "new", "tool", "msbuild",
 ];
 
@@ -227,7 +227,7 @@ pub(super) fn copies_data(step: &LintStep<'_>) -> bool {
     let mut words = text.split_whitespace();
     words.next_back().is_some()
         && words.clone().next().is_some()
-        && words.all(|source| has_extension(source, &OF_DATA))
+        && words.all(|source| has_extension(source, &DATA_EXTENSIONS))
 }
 
 /// Commands that bring no program, whatever their arguments are.

@@ -28,7 +28,7 @@ const SWITCHES: [(&[&str], &str, &[&str]); 6] = [
 ];
 
 /// Subcommands of `sc.exe`.
-const OF_SC: [&str; 14] = [
+const SC_COMMANDS: [&str; 14] = [
     "create", "config", "delete", "start", "stop", "query", "queryex", "qc", "failure",
     "failureflag", "description", "sdset", "sidtype", "privs",
 ];
@@ -40,7 +40,7 @@ const ONLY_CMD: [&str; 14] = [
 ];
 
 /// Commands of cmd that take a parameter of PowerShell for a name.
-const WITH_NAMES: [&str; 11] = [
+const COMMANDS_WITH_NAMES: [&str; 11] = [
     "copy", "del", "dir", "erase", "md", "mkdir", "move", "rd", "ren", "rename", "rmdir",
 ];
 
@@ -59,7 +59,7 @@ pub(super) fn parameter_message(command: &LintCommand) -> Option<String> {
     };
     let mut words = command.arguments().iter();
     let parameter = words.find(is_parameter)?;
-    WITH_NAMES.contains(&name.as_str()).then(|| {
+    COMMANDS_WITH_NAMES.contains(&name.as_str()).then(|| {
         format!(
             "{name} of cmd takes {} for a name: it is a parameter of PowerShell's {name}, and the \
              options of cmd begin with /",
@@ -117,7 +117,10 @@ fn alias_message(command: &LintCommand) -> Option<String> {
     let name = word.value.to_ascii_lowercase();
     let first = arguments.first()?.value.to_ascii_lowercase();
     // PowerShell 6 and later have no alias for it.
-    if name == "sc" && command.grammar == Grammar::PowerShell && OF_SC.contains(&first.as_str()) {
+    if name == "sc"
+        && command.grammar == Grammar::PowerShell
+        && SC_COMMANDS.contains(&first.as_str())
+    {
         return Some(format!(
             "sc is Set-Content in Windows PowerShell, and writes a file \"{first}\": write sc.exe"
         ));

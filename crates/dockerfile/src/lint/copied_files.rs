@@ -5,7 +5,7 @@ use wincimg_windows::quoting::Escape;
 
 use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
-use super::missing_folder::{OF_WINDOWS, has_only_windows, names};
+use super::missing_folder::{WINDOWS_FOLDERS, has_only_windows, names};
 use super::stage::{LintStep, Stage, StageBaseRef};
 use super::words::{Grammar, LintCommand, LintScript, Word, script_of};
 use super::{ContainsAny, Edit, Finding, LintFile};
@@ -45,7 +45,7 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     }
     // Into a folder that exists, the file is copied.
     let root = path[1..].split('/').next().unwrap_or_default();
-    if OF_WINDOWS.contains(&root) {
+    if WINDOWS_FOLDERS.contains(&root) {
         return None;
     }
     let before = stage.before(step);

@@ -236,7 +236,7 @@ pub(super) fn is_template(text: &str) -> bool {
 }
 
 /// Contexts of a workflow's expressions, which only the file of the workflow has.
-const OF_WORKFLOWS: [&str; 7] = [
+const WORKFLOW_CONTEXTS: [&str; 7] = [
     "secrets.", "github.", "vars.", "inputs.", "matrix.", "runner.", "steps.",
 ];
 
@@ -244,7 +244,9 @@ const OF_WORKFLOWS: [&str; 7] = [
 fn is_of_workflow(text: &str) -> bool {
     text.match_indices("{{").all(|(at, _)| {
         let inside = text[at + 2..].trim_start();
-        let is_known = OF_WORKFLOWS.iter().any(|name| inside.starts_with(name));
+        let is_known = WORKFLOW_CONTEXTS
+            .iter()
+            .any(|name| inside.starts_with(name));
         text[..at].ends_with('$') && is_known
     })
 }

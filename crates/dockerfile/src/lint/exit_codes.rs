@@ -35,14 +35,14 @@ const CLEAN_UP: [&str; 14] = [
     "start-sleep", "sleep", "popd", "pop-location",
 ];
 
-const OF_CMD: &str = "write && instead of &";
-const OF_POWERSHELL: &str =
+const CMD_HINT: &str = "write && instead of &";
+const POWERSHELL_HINT: &str =
     "add `; if ($LASTEXITCODE) { exit $LASTEXITCODE }`, or give it a RUN of its own";
 /// Chocolatey passes on that a package asks for a restart, also in a RUN of its own.
-const OF_CHOCO: &str = "add `; if ($LASTEXITCODE -notin 0, 1641, 3010) { exit $LASTEXITCODE }`";
+const CHOCO_HINT: &str = "add `; if ($LASTEXITCODE -notin 0, 1641, 3010) { exit $LASTEXITCODE }`";
 /// 3010 asks for a restart, which no container requires.
-const OF_INSTALLER: &str = "add `; if ($LASTEXITCODE -notin 0, 3010) { exit $LASTEXITCODE }`";
-const OF_START: &str =
+const INSTALLER_HINT: &str = "add `; if ($LASTEXITCODE -notin 0, 3010) { exit $LASTEXITCODE }`";
+const START_HINT: &str =
     "write `$p = Start-Process -PassThru …; if ($p.ExitCode -notin 0, 3010) { exit $p.ExitCode }`";
 
 const EARLY: &str = "cmd replaces %ERRORLEVEL% before it runs the line";
@@ -200,15 +200,15 @@ fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
         candidates.find_map(|(it, next)| {
             let mend = if is_lost(next, it) {
                 match it.command() {
-                    "choco" => OF_CHOCO,
-                    _ => OF_POWERSHELL,
+                    "choco" => CHOCO_HINT,
+                    _ => POWERSHELL_HINT,
                 }
             } else if next < idle || !is_awaited(it) || !is_last(step, script) {
                 return None;
             } else if installers::is_silent(it) {
-                OF_INSTALLER
+                INSTALLER_HINT
             } else {
-                OF_POWERSHELL
+                POWERSHELL_HINT
             };
             Some(lost(step, it.at, it.command(), mend))
         })
@@ -442,7 +442,7 @@ fn in_cmd(step: &LintStep<'_>) -> Option<Finding> {
             && is_work(&words.join(" "))
     };
     let (_, command) = commands.iter().enumerate().find(is_lost)?;
-    Some(lost(step, command.start(), command.program(), OF_CMD))
+    Some(lost(step, command.start(), command.program(), CMD_HINT))
 }
 
 /// Returns true for a program of [`leaves_files`], or one that is deleted then, if `&` and the commands
@@ -475,7 +475,7 @@ fn in_start_process(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         let mut last = script.statements.iter().rev();
         let statement = last.find(|it| !cleans_up(it) && !sets_variable(it))?;
         let name = installers::awaited(stage, step, statement)?;
-        let found = lost(step, statement.at, &name, OF_START);
+        let found = lost(step, statement.at, &name, START_HINT);
         is_last(step, script).then(|| found.severity(Severity::Note))
     })
 }

@@ -16,7 +16,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
 }
 
 /// Names of Server Manager for IIS, behind `Web-`.
-const OF_WEB: [&str; 55] = [
+const WEB_FEATURES: [&str; 55] = [
     "Server", "WebServer", "Common-Http", "Default-Doc", "Dir-Browsing", "Http-Errors",
     "Static-Content", "Http-Redirect", "DAV-Publishing", "Health", "Http-Logging",
     "Custom-Logging", "Log-Libraries", "ODBC-Logging", "Request-Monitor", "Http-Tracing",
@@ -47,9 +47,11 @@ fn misspelt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let (name, meant) = names.find_map(|name| {
         let lower = name.to_ascii_lowercase();
         let feature = lower.strip_prefix("web-")?;
-        let is_known = OF_WEB.iter().any(|it| it.eq_ignore_ascii_case(feature));
+        let is_known = WEB_FEATURES
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(feature));
         let distance = |it: &str| strsim::osa_distance(&it.to_ascii_lowercase(), feature);
-        let near = OF_WEB
+        let near = WEB_FEATURES
             .iter()
             .filter(|it| it.len() > 3 && it.len().abs_diff(feature.len()) < 3 && distance(it) < 3);
         let meant = near.min_by_key(|it| distance(it)).filter(|_| !is_known)?;
@@ -105,10 +107,10 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
     let has_name = |known: &[&str]| names.iter().any(|(_, name)| known.contains(&name.as_str()));
     let has_source = || has("-so") || has("/source") || asks_windows_update(stage, step);
     let lacks_net_3 = || is_server_core(stage) && !has_source();
-    if has_name(&OF_NET_3) && lacks_net_3() {
+    if has_name(&NET_3_FEATURES) && lacks_net_3() {
         return Some(found(NO_NET_3).warning());
     }
-    if has_name(&ON_NET_3) && lacks_net_3() && !may_have_net_3(stage, step) {
+    if has_name(&NEED_NET_3) && lacks_net_3() && !may_have_net_3(stage, step) {
         return Some(found(REQUIRES_NET_3).warning());
     }
     let all = if is_dism { "/All" } else { "-All" };
@@ -158,7 +160,7 @@ fn installs_update(command: &LintCommand) -> bool {
 }
 
 /// Names of .NET Framework 3.5.
-const OF_NET_3: [&str; 4] = [
+const NET_3_FEATURES: [&str; 4] = [
     "net-framework-core", "net-framework-features", "netfx3", "netfx3serverfeatures",
 ];
 
@@ -170,7 +172,7 @@ const REQUIRES_NET_3: &str = "this feature requires .NET Framework 3.5, whose fi
     mcr.microsoft.com/dotnet/framework/runtime:3.5";
 
 /// Names of features that require it.
-const ON_NET_3: [&str; 8] = [
+const NEED_NET_3: [&str; 8] = [
     "iis-aspnet", "iis-netfxextensibility", "net-http-activation", "net-non-http-activ",
     "wcf-http-activation", "wcf-nonhttp-activation", "web-asp-net", "web-net-ext",
 ];

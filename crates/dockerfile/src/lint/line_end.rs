@@ -9,10 +9,11 @@ use super::stage::{LintStep, Stage};
 use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 
 /// Instructions whose arguments are paths, and the least number of them.
-const OF_PATHS: [(&str, usize); 4] = [("ADD", 2), ("COPY", 2), ("VOLUME", 1), ("WORKDIR", 1)];
+const PATH_INSTRUCTIONS: [(&str, usize); 4] =
+    [("ADD", 2), ("COPY", 2), ("VOLUME", 1), ("WORKDIR", 1)];
 
 /// Instructions that a shell reads, whose commands can be written like instructions.
-const OF_SHELLS: [&str; 4] = ["RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"];
+const SHELL_INSTRUCTIONS: [&str; 4] = ["RUN", "CMD", "ENTRYPOINT", "HEALTHCHECK"];
 
 /// What is wrong with a line that ends in a path's backslash.
 pub(crate) const JOINED: &str =
@@ -78,7 +79,7 @@ pub(super) fn continues_by_mistake(file: &Dockerfile<'_>, instruction: &Instruct
 /// Returns true if the backslash is a part of a path and not a continuation: it follows a path
 /// without a space, and the next line does not look like the rest of the command.
 fn is_path_end(instruction: &Instruction, join: LineContinuation<'_>) -> bool {
-    let mut known = OF_PATHS.iter();
+    let mut known = PATH_INSTRUCTIONS.iter();
     let of_paths = known.find(|(keyword, _)| *keyword == instruction.keyword);
     let is_root = of_paths.is_some_and(|(_, least)| is_incomplete(join.text, *least));
     let follows_name = join.text.ends_with(|c: char| {
@@ -91,7 +92,7 @@ fn is_path_end(instruction: &Instruction, join: LineContinuation<'_>) -> bool {
     let has_drive = drive.get(1..2) == Some(":");
     let is_drive = has_drive && (drive.len() == 2 || of_paths.is_some());
     let is_path = follows_name && (is_drive || word.contains('\\'));
-    let is_shell = OF_SHELLS.contains(&instruction.keyword.as_str());
+    let is_shell = SHELL_INSTRUCTIONS.contains(&instruction.keyword.as_str());
     let is_last = join
         .joined
         .is_none_or(|line| begins_instruction(if is_shell { line } else { line.trim_start() }));
@@ -116,7 +117,7 @@ fn is_incomplete(text: &str, least: usize) -> bool {
     }
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
-    let mut known = OF_PATHS.iter();
+    let mut known = PATH_INSTRUCTIONS.iter();
     let is_keyword = known.any(|(keyword, _)| keyword.eq_ignore_ascii_case(first));
     is_keyword && words.filter(|word| !word.starts_with("--")).count() + 1 == least
 }

@@ -7,7 +7,7 @@ use super::words::{LintCommand, NextOperator, Word};
 use super::{ContainsAny, Finding, Severity};
 
 /// Folders at the root of Windows' own images.
-pub(super) const OF_WINDOWS: [&str; 9] = [
+pub(super) const WINDOWS_FOLDERS: [&str; 9] = [
     "windows", "users", "program files", "program files (x86)", "programdata",
     "documents and settings", "inetpub", "perflogs", "logmonitor",
 ];
@@ -19,7 +19,7 @@ const MAKERS: [&str; 19] = [
 ];
 
 /// Programs of Windows that make no folders at the root.
-const OF_SYSTEM: [&str; 5] = [
+const SYSTEM_PROGRAMS: [&str; 5] = [
     "curl.exe", "powershell.exe", "cmd.exe", "setx.exe", "reg.exe",
 ];
 
@@ -111,7 +111,7 @@ fn root_folder(path: &str, is_folder: bool) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
     let is_literal = folder.chars().all(is_plain) && !folder.is_empty() && !folder.starts_with('.');
     let is_inside = is_folder || !file.is_empty();
-    (is_literal && is_inside && !OF_WINDOWS.contains(&folder)).then(|| folder.to_owned())
+    (is_literal && is_inside && !WINDOWS_FOLDERS.contains(&folder)).then(|| folder.to_owned())
 }
 
 /// True if a text has the name of a folder, other than that of Windows' own temporary files; both are
@@ -131,7 +131,11 @@ pub(super) fn names(text: &str, folder: &str) -> bool {
 
 /// True if a line, in lower case, may make folders and programs that it does not name.
 pub(super) fn may_make(text: &str) -> bool {
-    let is_of_system = |at: usize| OF_SYSTEM.iter().any(|it| text[..at + 4].ends_with(it));
+    let is_of_system = |at: usize| {
+        SYSTEM_PROGRAMS
+            .iter()
+            .any(|it| text[..at + 4].ends_with(it))
+    };
     MAKERS
         .iter()
         .filter(|part| text.contains(**part))

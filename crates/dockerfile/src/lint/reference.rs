@@ -101,12 +101,12 @@ pub(super) const SERVER_2019: u32 = 17763;
 pub(super) const SERVER_2022: u32 = 20348;
 
 /// Parts of a name or tag of Windows images. "windows" alone is also in the names of compilers on Linux.
-const OF_WINDOWS: [&str; 4] = [
+const WINDOWS_WORDS: [&str; 4] = [
     "nanoserver", "servercore", "dotnet/framework", "microsoft/iis",
 ];
 
 /// Parts of the names of Microsoft's repositories.
-const OF_MICROSOFT: [&str; 2] = ["mcr.microsoft.com/", "microsoft/"];
+const MICROSOFT_WORDS: [&str; 2] = ["mcr.microsoft.com/", "microsoft/"];
 
 const LINUX_NAMES: [&str; 26] = [
     "almalinux", "alpine", "amazonlinux", "archlinux", "buildpack-deps", "busybox", "centos",
@@ -115,7 +115,7 @@ const LINUX_NAMES: [&str; 26] = [
 ];
 
 /// Parts of a tag of Linux images.
-const OF_LINUX: [&str; 16] = [
+const LINUX_WORDS: [&str; 16] = [
     "alpine", "bookworm", "bullseye", "buster", "trixie", "stretch", "slim", "jammy", "focal",
     "noble", "bionic", "ubuntu", "debian", "linux", "musl", "ubi",
 ];
@@ -185,9 +185,9 @@ impl Reference {
         let tag = self.tag.as_deref().unwrap_or_default().to_ascii_lowercase();
         let name = self.repository.rsplit('/').next().unwrap_or_default();
         let has = |part: &str| self.repository.contains(part) || tag.contains(part);
-        let is_published = self.is_windows_base() || self.repository.contains_any(&OF_MICROSOFT);
-        let names_windows = OF_WINDOWS.into_iter().any(has) || is_published && has("windows");
-        let names_linux = LINUX_NAMES.contains(&name) || tag.contains_any(&OF_LINUX);
+        let is_published = self.is_windows_base() || self.repository.contains_any(&MICROSOFT_WORDS);
+        let names_windows = WINDOWS_WORDS.into_iter().any(has) || is_published && has("windows");
+        let names_linux = LINUX_NAMES.contains(&name) || tag.contains_any(&LINUX_WORDS);
         if names_windows || self.build().is_some() {
             Platform::Windows
         } else if names_linux && !has("windows") {
@@ -200,7 +200,7 @@ impl Reference {
     /// Returns true for a distribution of Linux, and for a tag that names one.
     pub(super) fn is_only_for_linux(&self) -> bool {
         let tag = self.tag.as_deref().unwrap_or_default();
-        let is_of_linux = |word: &str| OF_LINUX.iter().any(|name| word.starts_with(name));
+        let is_of_linux = |word: &str| LINUX_WORDS.iter().any(|name| word.starts_with(name));
         let distributions = ["alpine", "centos", "debian", "fedora", "ubuntu"];
         self.platform() == Platform::Linux
             && (distributions.contains(&self.repository.as_str())

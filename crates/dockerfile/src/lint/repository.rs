@@ -12,16 +12,16 @@ use super::stage::{LintStep, Stage, StageBaseRef};
 use super::{ContainsAny, Edit, Finding, LintFile, Severity, stage_names};
 
 /// Repositories of Microsoft under `windows/`.
-const OF_WINDOWS: [&str; 7] = [
+const WINDOWS_REPOSITORIES: [&str; 7] = [
     "nanoserver", "servercore", "server", "servercore/iis", "servercore/insider",
     "nanoserver/insider", "server/insider",
 ];
 
 /// Repositories under `dotnet/framework/`.
-const OF_FRAMEWORK: [&str; 5] = ["aspnet", "runtime", "sdk", "wcf", "samples"];
+const FRAMEWORK_REPOSITORIES: [&str; 5] = ["aspnet", "runtime", "sdk", "wcf", "samples"];
 
 /// Repositories of .NET.
-const OF_DOTNET: [&str; 3] = [
+const DOTNET_REPOSITORIES: [&str; 3] = [
     "mcr.microsoft.com/dotnet/aspnet",
     "mcr.microsoft.com/dotnet/runtime",
     "mcr.microsoft.com/dotnet/sdk",
@@ -109,11 +109,14 @@ fn check_repository(reference: &Reference) -> Option<(String, String)> {
     }
     let path = repository.strip_prefix("mcr.microsoft.com/")?;
     let meant = if let Some(name) = path.strip_prefix("windows/") {
-        format!("windows/{}", meant_name(name, &OF_WINDOWS)?)
+        format!("windows/{}", meant_name(name, &WINDOWS_REPOSITORIES)?)
     } else if let Some(name) = path.strip_prefix("dotnet/framework/") {
-        format!("dotnet/framework/{}", meant_name(name, &OF_FRAMEWORK)?)
+        format!(
+            "dotnet/framework/{}",
+            meant_name(name, &FRAMEWORK_REPOSITORIES)?
+        )
     } else if let Some(name) = path.strip_prefix("window/")
-        && OF_WINDOWS.contains(&name)
+        && WINDOWS_REPOSITORIES.contains(&name)
     {
         format!("windows/{name}")
     } else if path == "windows" {
@@ -186,7 +189,7 @@ fn other_dotnet(repository: &str, major: u32) -> Option<String> {
         (Some(name @ ("aspnet" | "runtime" | "sdk")), 5..=99) => {
             Some(format!("mcr.microsoft.com/dotnet/{name}"))
         }
-        (None, 4) if OF_DOTNET.contains(&repository) => {
+        (None, 4) if DOTNET_REPOSITORIES.contains(&repository) => {
             Some(repository.replace("/dotnet/", "/dotnet/framework/"))
         }
         _ => None,
@@ -228,15 +231,15 @@ fn check_form(repository: &str, tag: &str, build: Option<u32>) -> Option<String>
         () if is_dotnet && !repository.contains("framework") && is_short_nano => {
             ": Nano Server of Server 2019 is nanoserver-1809"
         }
-        () if is_bare && OF_DOTNET.contains(&repository) => {
+        () if is_bare && DOTNET_REPOSITORIES.contains(&repository) => {
             return Some(format!(
                 ": add the release of Windows, as in {tag}-ltsc2022"
             ));
         }
-        () if tag.contains("-ltsc") && !has_kind && OF_DOTNET.contains(&repository) => {
+        () if tag.contains("-ltsc") && !has_kind && DOTNET_REPOSITORIES.contains(&repository) => {
             ": the names of Windows are nanoserver-ltsc2022, windowsservercore-ltsc2022 and the like"
         }
-        () if OF_DOTNET.contains(&repository)
+        () if DOTNET_REPOSITORIES.contains(&repository)
             && has_core
             && build.is_some_and(|it| it < SERVER_2019) =>
         {

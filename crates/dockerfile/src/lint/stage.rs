@@ -246,7 +246,7 @@ pub(super) fn stages<'a>(
     (reader.stages, reader.arguments)
 }
 
-const OF_LINUX: [&str; 14] = [
+const LINUX_COMMANDS: [&str; 14] = [
     "apt-get", "apt install", "apt update", "apk add", "apk --", "yum ", "dnf ", "/bin/", "chmod ",
     "chown ", "mkdir -p", "rm -rf", "set -e", "useradd",
 ];
@@ -436,7 +436,7 @@ impl<'a> Stage<'a> {
     /// Platform of a stage by its commands.
     fn platform_of_steps(&self) -> Platform {
         let mut texts = self.steps.iter().map(|step| step.instruction.text());
-        if texts.any(|text| text.contains_any(&OF_LINUX)) {
+        if texts.any(|text| text.contains_any(&LINUX_COMMANDS)) {
             Platform::Linux
         } else {
             Platform::Unknown

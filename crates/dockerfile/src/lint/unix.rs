@@ -99,7 +99,7 @@ const PORTS: [(&str, &str, Option<&str>); 62] = [
 ];
 
 /// Commands of shells of Linux.
-const OF_SHELLS: [(&str, &str); 3] = [
+const SHELL_COMMANDS: [(&str, &str); 3] = [
     ("export", "set, or the instruction ENV"),
     ("unset", "set NAME="),
     ("source", "call, or a script of its own"),
@@ -320,7 +320,7 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
     if command.grammar == Grammar::Exec {
         return None;
     }
-    if let Some((_, instead)) = OF_SHELLS.iter().find(|(name, _)| *name == written) {
+    if let Some((_, instead)) = SHELL_COMMANDS.iter().find(|(name, _)| *name == written) {
         return Some(format!("Windows has no {written}; use {instead}"));
     }
     let second = command.word(1);

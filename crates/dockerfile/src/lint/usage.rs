@@ -411,7 +411,7 @@ fn opens_script(command: &LintCommand) -> bool {
 }
 
 /// Programs that read their arguments like the C runtime, and take folders.
-const OF_C_RUNTIME: [&str; 7] = [
+const C_RUNTIME_PROGRAMS: [&str; 7] = [
     "dotnet", "icacls", "msbuild", "nuget", "reg", "robocopy", "setx",
 ];
 
@@ -420,7 +420,7 @@ fn escaped_quote(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let is_read = |it: &&LintCommand| {
         it.grammar == Grammar::Cmd
             && step.shell == BaseShell::Cmd
-            && OF_C_RUNTIME.contains(&it.program())
+            && C_RUNTIME_PROGRAMS.contains(&it.program())
             // Windows finds programs by a PATH with a quote in it.
             && !(it.program() == "setx" && it.has(&["path"]))
     };

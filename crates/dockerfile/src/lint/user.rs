@@ -124,14 +124,14 @@ impl FileRights {
         let text = file.lower_text();
         Self {
             names_administrators: text.contains("administrators"),
-            changes_folders: text.contains_any(&OF_RIGHTS),
+            changes_folders: text.contains_any(&RIGHTS_COMMANDS),
         }
     }
 }
 
 /// Folders of Windows and its programs, in which only administrators make folders. Those below may have
 /// other rights.
-const OF_ADMINISTRATORS: [&str; 8] = [
+const ADMINISTRATOR_FOLDERS: [&str; 8] = [
     r"c:\program files",
     r"c:\program files (x86)",
     r"c:\windows",
@@ -143,7 +143,7 @@ const OF_ADMINISTRATORS: [&str; 8] = [
 ];
 
 /// Parts of a file that may change the rights of a folder.
-const OF_RIGHTS: [&str; 4] = ["cacls", "set-acl", "setaccess", "takeown"];
+const RIGHTS_COMMANDS: [&str; 4] = ["cacls", "set-acl", "setaccess", "takeown"];
 
 /// Parts of a line that may make no folder where there is one.
 const CONDITIONS: [&str; 6] = ["if ", "if(", "test-path", "try", "-force", "-erroraction"];
@@ -165,7 +165,7 @@ fn made_folder<'a>(stage: &Stage<'_>, command: &'a LintCommand) -> Option<&'a Wo
         let path = word.value.replace('/', "\\").to_ascii_lowercase();
         let path = path.trim_end_matches('\\');
         let parent = path.rsplit_once('\\').map(|(parent, _)| parent);
-        parent.is_some_and(|parent| OF_ADMINISTRATORS.contains(&parent))
+        parent.is_some_and(|parent| ADMINISTRATOR_FOLDERS.contains(&parent))
     })
 }
 

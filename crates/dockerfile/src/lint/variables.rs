@@ -16,7 +16,7 @@ use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::stages::StageState;
 
 /// Variables that Windows sets.
-const OF_WINDOWS: [&str; 16] = [
+const WINDOWS_VARIABLES: [&str; 16] = [
     "path", "temp", "tmp", "userprofile", "programfiles", "programdata", "systemroot", "windir",
     "appdata", "localappdata", "systemdrive", "username", "computername", "errorlevel", "cd",
     "programfiles(x86)",
@@ -24,7 +24,7 @@ const OF_WINDOWS: [&str; 16] = [
 
 /// Returns true for a variable that Windows or Docker sets; its name is in lower case.
 pub(super) fn is_of_windows(name: &str) -> bool {
-    OF_WINDOWS.contains(&name)
+    WINDOWS_VARIABLES.contains(&name)
 }
 
 /// Variables that PowerShell sets.
@@ -144,7 +144,7 @@ fn foreign_word<'a>(
 }
 
 /// Texts of a script that changes IIS or XML, whose reader expands `%NAME%` itself.
-const OF_IIS: [&str; 7] = [
+const IIS_WORDS: [&str; 7] = [
     "[xml]", "setattribute", "webadministration", "web.administration", "iis:\\", "appcmd",
     "applicationhost",
 ];
@@ -162,7 +162,7 @@ fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) ->
         && !before
             .trim_end_matches(['\'', '"', '\\', ' '])
             .ends_with('&');
-    let has_settings = || word.is_quoted && step.lower_full_text().contains_any(&OF_IIS);
+    let has_settings = || word.is_quoted && step.lower_full_text().contains_any(&IIS_WORDS);
     is_of_iis || is_expression || has_settings()
 }
 
@@ -278,7 +278,7 @@ fn doubled_dollar(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding>
 }
 
 /// Commands that take paths and addresses, and write no text that another program reads.
-const OF_PATHS: [&str; 27] = [
+const PATH_COMMANDS: [&str; 27] = [
     "setx", "mkdir", "md", "new-item", "ni", "copy-item", "copy", "cp", "move-item", "move", "mv",
     "remove-item", "rm", "del", "rd", "ri", "rename-item", "ren", "set-location", "cd",
     "push-location", "expand-archive", "invoke-webrequest", "iwr", "curl", "wget",
@@ -292,7 +292,7 @@ fn reads_literal(statement: &PowerShellStatement) -> bool {
         "-value", "-body", "-headers", "expandstring", "-replace", "|",
     ];
     let is_open = || statement.contains_any(&is_text);
-    (sets_variable || OF_PATHS.contains(&statement.command())) && !is_open()
+    (sets_variable || PATH_COMMANDS.contains(&statement.command())) && !is_open()
 }
 
 /// Returns true for `'$env:NAME…'` or `'…${env:NAME}'`, in lower case.
@@ -322,7 +322,7 @@ fn substitution(command: &LintCommand) -> Option<&Word> {
 }
 
 /// Variables of Linux and of containers for it, and how cmd reads them.
-const OF_LINUX: [(&str, &str); 8] = [
+const LINUX_VARIABLES: [(&str, &str); 8] = [
     ("PATH", "%PATH%"),
     ("HOME", "%USERPROFILE%"),
     ("PWD", "%CD%"),
@@ -342,7 +342,7 @@ const WITHOUT_VARIABLES: [&str; 13] = [
 /// A variable of Linux that no program expands, in a word for cmd.
 fn of_linux(word: &str, program: &str) -> Option<(String, String)> {
     let names = || dollar_names(word);
-    let (name, right) = OF_LINUX
+    let (name, right) = LINUX_VARIABLES
         .iter()
         .find(|(name, _)| names().any(|it| it == *name))?;
     // Something else may expand what another variable keeps.
@@ -388,7 +388,7 @@ fn foreign_to_powershell(
     };
     let of_cmd = shell_variables(word).find(|name| {
         let is_known =
-            state.declares(name) || OF_WINDOWS.contains(&name.to_ascii_lowercase().as_str());
+            state.declares(name) || WINDOWS_VARIABLES.contains(&name.to_ascii_lowercase().as_str());
         word.contains(&format!("%{name}%")) && is_known
     });
     if let Some(name) = of_cmd.filter(|_| !is_data()) {
@@ -414,12 +414,12 @@ fn foreign_to_powershell(
 }
 
 /// Further variables that Windows sets, which a build argument may be named like.
-const OF_PROCESSES: [&str; 6] = [
+const PROCESS_VARIABLES: [&str; 6] = [
     "date", "number_of_processors", "os", "public", "random", "time",
 ];
 
 /// Parts of a line that may set variables of the machine.
-const OF_MACHINE: [&str; 8] = [
+const MACHINE_SETTERS: [&str; 8] = [
     "setx", "environment", "setup", "choco", ".msi", ".ps1", ".bat", ".cmd",
 ];
 
@@ -437,7 +437,7 @@ impl SetVariables {
         let mut found = Self::default();
         for step in steps {
             if step.is("RUN") {
-                found.is_open |= step.lower_full_text().contains_any(&OF_MACHINE);
+                found.is_open |= step.lower_full_text().contains_any(&MACHINE_SETTERS);
             } else if step.is("ENV") {
                 let parsed = ParsedInstruction::read(step.instruction, step.file.escape);
                 match parsed.map(|parsed| parsed.kind) {
@@ -520,7 +520,7 @@ fn tested_variables(script: &str) -> HashSet<&str> {
 fn may_be_set(it: &EvaluatedStep<'_>, lower: &str) -> bool {
     // Docker's client sets proxies.
     is_of_windows(lower)
-        || OF_PROCESSES.contains(&lower)
+        || PROCESS_VARIABLES.contains(&lower)
         || lower.ends_with("_proxy")
         || it.stage.is_base
         || it.stage.set_variables().names.contains(lower)

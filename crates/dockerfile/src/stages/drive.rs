@@ -17,7 +17,7 @@ use wincimg_windows::path::{ImagePath, fold};
 use crate::lint::names_nano_server;
 
 /// Possible names on the drive of a plain Windows base.
-const OF_PLAIN_WINDOWS: [&str; 16] = [
+const PLAIN_WINDOWS_NAMES: [&str; 16] = [
     "$Recycle.Bin",
     "Boot",
     "bootmgr",
@@ -200,7 +200,7 @@ impl Tree {
     fn of_base(&self, path: &ImagePath) -> Result<Presence<BaseFile>, BaseReadError> {
         let found = self.base.file(path)?;
         let is_strange = path.components().first().is_some_and(|top| {
-            let mut known = OF_PLAIN_WINDOWS.iter();
+            let mut known = PLAIN_WINDOWS_NAMES.iter();
             self.is_plain_windows && !known.any(|known| known.eq_ignore_ascii_case(top))
         });
         Ok(match found {

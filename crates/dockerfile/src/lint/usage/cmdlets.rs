@@ -23,7 +23,7 @@ const CMDLETS: &str = "Add-Content Add-LocalGroupMember Add-Type Add-WindowsFeat
     Write-Error Write-Host Write-Output Write-Verbose Write-Warning";
 
 /// Cmdlets that neither module for IIS has, and those that one has.
-const OF_IIS: [(&str, &str); 2] = [
+const IIS_CMDLETS: [(&str, &str); 2] = [
     ("New-IISAppPool", "New-WebAppPool"),
     ("Remove-IISAppPool", "Remove-WebAppPool"),
 ];
@@ -74,7 +74,7 @@ fn unknown_in(command: &LintCommand) -> Option<(usize, String, &'static str)> {
         return None;
     }
     let lower = written.to_ascii_lowercase();
-    let mut of_iis = OF_IIS.into_iter();
+    let mut of_iis = IIS_CMDLETS.into_iter();
     let of_iis = of_iis.find(|(name, _)| name.eq_ignore_ascii_case(written));
     let mut cmdlets = CMDLETS.split(' ');
     let misspelt = || {

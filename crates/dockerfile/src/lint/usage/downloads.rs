@@ -5,7 +5,7 @@ use crate::lint::stage::LintStep;
 use crate::lint::words::{LintCommand, NextOperator};
 
 /// Extensions of files that nobody reads in a log.
-const OF_FILES: [&str; 10] = [
+const FILE_EXTENSIONS: [&str; 10] = [
     "zip", "exe", "msi", "gz", "tgz", "7z", "tar", "nupkg", "cab", "iso",
 ];
 
@@ -24,7 +24,7 @@ fn lost_file(command: &LintCommand) -> Option<&'static str> {
     // Variables, other than those of a path, may be options.
     let is_open = |it: &str| {
         let is_variable = it.starts_with(['%', '$', '@', '!']) && !it.contains(['\\', '/', '.']);
-        is_variable || has(it, "IiKwDTXG", &OTHERS)
+        is_variable || has(it, "IiKwDTXG", &OTHER_OPTIONS)
     };
     if command.program() != "curl" || is_alias || arguments.clone().any(is_open) {
         return None;
@@ -41,7 +41,7 @@ fn lost_file(command: &LintCommand) -> Option<&'static str> {
     }
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let is_saved = !command.files.is_empty() || arguments.any(|it| has(it, "oOJ", &SAVING));
-    (has_extension(path, &OF_FILES) && !is_saved).then_some(
+    (has_extension(path, &FILE_EXTENSIONS) && !is_saved).then_some(
         "curl writes this file to the log of the build, and not to a file: add -O or -o FILE",
     )
 }
@@ -52,7 +52,7 @@ const SAVING: [&str; 4] = [
 ];
 
 /// Options that ask for something other than the file, or read more options.
-const OTHERS: [&str; 8] = [
+const OTHER_OPTIONS: [&str; 8] = [
     "--head", "--include", "--config", "--write-out", "--dump-header", "--upload-file",
     "--request", "--get",
 ];

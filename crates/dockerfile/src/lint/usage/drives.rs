@@ -35,7 +35,7 @@ pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
 }
 
 /// Cmdlets that fail without the drive of their path.
-const OF_ITEMS: [&str; 26] = [
+const ITEM_CMDLETS: [&str; 26] = [
     "get-item", "set-item", "new-item", "remove-item", "get-itemproperty", "set-itemproperty",
     "get-childitem", "set-location", "new-itemproperty", "clear-itemproperty", "rename-item",
     "push-location", "gi", "si", "ni", "ri", "gp", "sp", "clp", "rni", "gci", "ls", "dir", "sl",
@@ -58,7 +58,7 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     let is_on_drive = |it: &str| it.starts_with("iis:\\") || it.starts_with("iis:/");
     let mut commands = step.commands().iter();
     let command = commands.find(|it| {
-        it.grammar.is_powershell() && OF_ITEMS.contains(&it.program()) && it.any(is_on_drive)
+        it.grammar.is_powershell() && ITEM_CMDLETS.contains(&it.program()) && it.any(is_on_drive)
     })?;
     let start = command.start();
     let before = &step.lower_full_text()[..start];
@@ -100,7 +100,7 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
     };
     let mut commands = step.commands().iter();
     let command = commands.find(|it| {
-        it.grammar.is_powershell() && OF_ITEMS.contains(&it.program()) && is_missing(it)
+        it.grammar.is_powershell() && ITEM_CMDLETS.contains(&it.program()) && is_missing(it)
     })?;
     let brings = |text: &str| text.contains_any(&["psdrive", "ndr ", "mount", "profile", ".ps1"]);
     let own = &step.lower_full_text()[..command.start()];

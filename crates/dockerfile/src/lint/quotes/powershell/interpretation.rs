@@ -338,7 +338,7 @@ fn is_operator_in_text(line: &SourceLine, part: QuotedSpan) -> bool {
 }
 
 /// Parameters of cmdlets whose values have no quotes in them.
-const OF_NAMES: [&str; 10] = [
+const NAME_PARAMETERS: [&str; 10] = [
     "-name", "-fullname", "-displayname", "-description", "-path", "-literalpath", "-destination",
     "-destinationpath", "-outfile", "-uri",
 ];
@@ -389,7 +389,7 @@ fn is_whole_text(line: &SourceLine, part: QuotedSpan) -> bool {
     let mut words = last_statement(before).split_whitespace();
     let command = words.next().unwrap_or_default().to_ascii_lowercase();
     let parameter = words.next_back().unwrap_or_default().to_ascii_lowercase();
-    let is_name = script::is_cmdlet(&command) && OF_NAMES.contains(&parameter.as_str());
+    let is_name = script::is_cmdlet(&command) && NAME_PARAMETERS.contains(&parameter.as_str());
     let is_added = parameter == "+=" && inside.starts_with(';');
     (is_name || is_added || runs_program(before))
         && before.ends_with(' ')
