@@ -16,17 +16,17 @@ use crate::listing::{first_names, windows_path};
 const MAX_PATHS: usize = 3;
 
 /// Commands that change rights or owners of files, or make links, in lower case.
-const OF_FILES: [&str; 8] = [
+const FILE_COMMANDS: [&str; 8] = [
     "icacls", "cacls", "xcacls", "takeown", "mklink", "symboliclink", "createsymboliclink",
     "junction",
 ];
 
 /// Commands that change rights of registry keys.
-const OF_KEYS: [&str; 1] = ["regini"];
+const KEY_COMMANDS: [&str; 1] = ["regini"];
 
 /// Commands that change rights of files, or of keys where they name the registry.
-const OF_BOTH: [&str; 2] = ["set-acl", "setaccesscontrol"];
-const REGISTRY: [&str; 3] = ["hklm", "hkey", "registry"];
+const SHARED_COMMANDS: [&str; 2] = ["set-acl", "setaccesscontrol"];
+const REGISTRY_WORDS: [&str; 3] = ["hklm", "hkey", "registry"];
 
 /// What layers on an image keep only if the image was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +51,10 @@ impl BaseMetadata {
         let text = text.to_ascii_lowercase();
         let is_between = |c: char| !c.is_ascii_alphanumeric() && c != '-';
         let has = |words: &[&str]| text.split(is_between).any(|word| words.contains(&word));
-        let names_registry = || REGISTRY.iter().any(|name| text.contains(name));
+        let names_registry = || REGISTRY_WORDS.iter().any(|name| text.contains(name));
         match self {
-            Self::Files => has(&OF_FILES) || has(&OF_BOTH),
-            Self::Keys => has(&OF_KEYS) || has(&OF_BOTH) && names_registry(),
+            Self::Files => has(&FILE_COMMANDS) || has(&SHARED_COMMANDS),
+            Self::Keys => has(&KEY_COMMANDS) || has(&SHARED_COMMANDS) && names_registry(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::sites::{check_site, new_application, new_folder, required};
 use super::{CmdletCall, ParameterValue};
 
 /// Attributes of the site's root application that `IIS:\Sites\NAME` shows.
-const OF_APPLICATION: [&str; 5] = [
+const APPLICATION_ATTRIBUTES: [&str; 5] = [
     "applicationPool",
     "enabledProtocols",
     "preloadEnabled",
@@ -19,7 +19,7 @@ const OF_APPLICATION: [&str; 5] = [
 ];
 
 /// Attributes of that application's folder that it shows.
-const OF_FOLDER: [&str; 1] = ["physicalPath"];
+const FOLDER_ATTRIBUTES: [&str; 1] = ["physicalPath"];
 
 enum IisDriveItem {
     Pool(String),
@@ -168,12 +168,12 @@ fn change(call: CmdletCall<'_>, item: &IisDriveItem, server: &Server) -> Result<
             check_site(site, server)?;
             return Ok(IisChange::new(vec![bindings(site, pairs(&ways))]));
         }
-        IisDriveItem::Site(site) if is(&OF_FOLDER) => (SITES, folder_of(site, server)),
-        IisDriveItem::Site(site) if is(&OF_APPLICATION) => {
+        IisDriveItem::Site(site) if is(&FOLDER_ATTRIBUTES) => (SITES, folder_of(site, server)),
+        IisDriveItem::Site(site) if is(&APPLICATION_ATTRIBUTES) => {
             (SITES, entry_named(site).entry([("path", "/")]))
         }
         IisDriveItem::Site(site) => (SITES, entry_named(site)),
-        IisDriveItem::Below(site, path) if is(&OF_FOLDER) => {
+        IisDriveItem::Below(site, path) if is(&FOLDER_ATTRIBUTES) => {
             (SITES, folder_of(&format!("{site}{path}"), server))
         }
         IisDriveItem::Below(site, path) => {
