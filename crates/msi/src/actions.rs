@@ -23,7 +23,7 @@ const SET_PROPERTY: u32 = 51;
 
 /// Prefixes of the libraries of `WiX` in a package: `WixCA`, `WixUIWixca`, `WixFirewallCA`,
 /// `Wix4UtilCA_X64`, `IIsSchedule`, `NetFxCA`.
-const OF_WIX: [&str; 3] = ["Wix", "IIs", "NetFx"];
+const WIX_PREFIXES: [&str; 3] = ["Wix", "IIs", "NetFx"];
 
 /// Entry points of libraries whose work leaves nothing in an image, with their source.
 const WITHOUT_EFFECT: [(&str, &str); 13] = [
@@ -74,7 +74,7 @@ const ACCOUNTS: [(&str, &str); 7] = [
 
 /// Returns true for a library of `WiX`. A vendor's may have an entry point of the same name.
 fn is_of_wix(source: &str) -> bool {
-    OF_WIX.iter().any(|prefix| source.starts_with(prefix))
+    WIX_PREFIXES.iter().any(|prefix| source.starts_with(prefix))
 }
 
 /// Returns true for an action that an installation without dialogs does not run.

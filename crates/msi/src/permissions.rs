@@ -29,7 +29,7 @@ const GENERIC_READ: u32 = 0x8000_0000;
 const GENERIC_ALL: u32 = 0x1000_0000;
 
 /// The generic rights to a service: "Service Security and Access Rights".
-const OF_SERVICES: [(u32, u32); 4] = [
+const SERVICE_RIGHTS: [(u32, u32); 4] = [
     (GENERIC_READ, 0x2_008D),
     (0x4000_0000, 0x2_0002),
     (0x2000_0000, 0x2_0170),
@@ -70,7 +70,7 @@ impl LockObject {
             Self::Folder(_) => ChildKind::Folder.specific(mask),
             Self::Key(_) => ChildKind::Key.specific(mask),
             Self::Service(_) => {
-                let given = OF_SERVICES.iter().filter(|(bit, _)| mask & bit != 0);
+                let given = SERVICE_RIGHTS.iter().filter(|(bit, _)| mask & bit != 0);
                 given.fold(mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights)
             }
         }

@@ -64,7 +64,7 @@ const ON_SUCCESS: i32 = -1;
 const ASSEMBLIES: &str = "MsiAssembly";
 
 /// Standard actions that only Windows can run, with the table that they read.
-const OF_WINDOWS: [(&str, &str); 10] = [
+const WINDOWS_ACTIONS: [(&str, &str); 10] = [
     ("InstallODBC", "ODBCDriver"),
     ("MsiConfigureServices", SERVICE_CONFIG),
     ("MsiConfigureServices", "MsiServiceConfigFailureActions"),
@@ -79,7 +79,7 @@ const OF_WINDOWS: [(&str, &str); 10] = [
 
 /// Standard actions whose records, classes and file types are in the registry of the user that a
 /// package is installed for, if it is not for the machine.
-const OF_USER: [&str; 9] = [
+const USER_ACTIONS: [&str; 9] = [
     "ProcessComponents", "PublishFeatures", "PublishProduct", "RegisterClassInfo",
     "RegisterExtensionInfo", "RegisterMIMEInfo", "RegisterProduct", "RegisterProgIdInfo",
     "RegisterTypeLibraries",
@@ -118,7 +118,7 @@ const SYSTEM_PROPERTIES: [(&str, &str); 23] = [
 
 /// Properties of a removal, a repair, an update or a patch, which a line for an installation does not
 /// set.
-const OF_OTHER_OPERATIONS: [&str; 4] = ["PATCH", "REINSTALL", "REMOVE", "UPGRADINGPRODUCTCODE"];
+const OTHER_OPERATIONS: [&str; 4] = ["PATCH", "REINSTALL", "REMOVE", "UPGRADINGPRODUCTCODE"];
 
 /// Returns true for a property that Windows sets.
 fn is_of_windows(symbol: &str) -> bool {
@@ -391,14 +391,14 @@ impl Session<'_> {
             self.refuse(name, condition, runs, plan);
             return Ok(());
         }
-        let mut tables = OF_WINDOWS.iter().filter(|(action, _)| *action == name);
+        let mut tables = WINDOWS_ACTIONS.iter().filter(|(action, _)| *action == name);
         if let Some((_, table)) = tables.find(|(_, table)| self.is_for_windows(table)) {
             self.refuse(name, condition, &format!("the table {table}"), plan);
             return Ok(());
         }
         let is_known = self.standard_action(name, plan)?
             || IGNORED_ACTIONS.contains(&name)
-            || OF_WINDOWS.iter().any(|(action, _)| *action == name)
+            || WINDOWS_ACTIONS.iter().any(|(action, _)| *action == name)
             || database.find("Dialog", "Dialog", name).is_some();
         if !is_known {
             // Windows Installer logs that it does not exist, and continues.
@@ -411,7 +411,7 @@ impl Session<'_> {
     /// Actions that change files and settings, or record the product.
     fn standard_action(&mut self, name: &str, plan: &mut Builder) -> Result<bool, MsiError> {
         match name {
-            _ if OF_USER.contains(&name) && !self.is_for_machine() => Ok(()),
+            _ if USER_ACTIONS.contains(&name) && !self.is_for_machine() => Ok(()),
             "AppSearch" => self.search(),
             "FindRelatedProducts" => self.find_related_products(),
             "LaunchConditions" => self.check_launch(),
@@ -488,7 +488,7 @@ impl Session<'_> {
         condition::asks(condition, &|symbol| {
             let is_public =
                 symbol.starts_with(char::is_alphabetic) && !symbol.contains(char::is_lowercase);
-            let is_for_lines = !is_of_windows(symbol) && !OF_OTHER_OPERATIONS.contains(&symbol);
+            let is_for_lines = !is_of_windows(symbol) && !OTHER_OPERATIONS.contains(&symbol);
             if is_public && is_for_lines && !self.is_given(symbol) {
                 names.borrow_mut().insert(symbol.to_owned());
             }

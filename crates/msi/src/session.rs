@@ -143,7 +143,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// Properties that Windows Installer takes from the machine.
-const OF_THE_MACHINE: [&str; 13] = [
+const MACHINE_PROPERTIES: [&str; 13] = [
     "ColorBits",
     "MsiNTSuiteDataCenter",
     "MsiNTSuiteEnterprise",
@@ -214,7 +214,7 @@ impl<'a> Session<'a> {
     /// The value of a property in a text or condition of the package.
     pub(crate) fn asked_property(&self, name: &str) -> String {
         let value = self.property(name);
-        if value.is_empty() && OF_THE_MACHINE.contains(&name) {
+        if value.is_empty() && MACHINE_PROPERTIES.contains(&name) {
             let name = format!("the property {name}");
             self.unknown_values.borrow_mut().insert(name);
         }

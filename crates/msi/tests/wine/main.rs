@@ -59,7 +59,7 @@ const NOT_COMPARED: [&str; 5] = [
 ];
 
 /// Differences that are wine's: a part of the message, and why the plan holds.
-const OF_WINE: &[(&str, &str)] = &[
+const WINE_DIFFERENCES: &[(&str, &str)] = &[
     // Windows records 1 for a package of the machine (`AssignmentType`), and always both values.
     (
         "\"assignment\" = REG_DWORD 1, in wine REG_DWORD 0",
@@ -215,7 +215,11 @@ fn plans_are_what_wine_leaves_behind() {
     }
     let after = Prefix::export(&wine);
     problems.extend(compare_values(&prefix, &after));
-    problems.retain(|problem| !OF_WINE.iter().any(|(part, _)| problem.contains(part)));
+    problems.retain(|problem| {
+        !WINE_DIFFERENCES
+            .iter()
+            .any(|(part, _)| problem.contains(part))
+    });
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 

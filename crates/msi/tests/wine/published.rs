@@ -13,7 +13,7 @@ use wincimg_testkit::harness::skip_always;
 use wincimg_testkit::wine::{Wine, succeed, windows_path};
 
 use super::prefix::{Prefix, on_disk};
-use super::{OF_WINE, compare_values, each_file};
+use super::{WINE_DIFFERENCES, compare_values, each_file};
 
 pub(crate) fn published_packages_are_compared() {
     let Some(folder) = std::env::var_os("WINCIMG_PACKAGES") else {
@@ -109,7 +109,9 @@ fn differing_values(
     prefix.expect(plan);
     let mut problems = compare_values(&prefix, after);
     problems.retain(|problem| {
-        let is_known = OF_WINE.iter().any(|(part, _)| problem.contains(part));
+        let is_known = WINE_DIFFERENCES
+            .iter()
+            .any(|(part, _)| problem.contains(part));
         !is_known && !problem.contains("\"assignment\"")
     });
     problems
