@@ -9,11 +9,11 @@ use wincimg_registry::{BaseReadError, Presence};
 use crate::base_contents::BaseContents;
 
 /// Accounts that every Windows container has, without their domain.
-const OF_CONTAINERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
+const CONTAINER_ACCOUNTS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
 /// Accounts of `NT AUTHORITY`, whose blanks may be missing.
-const OF_AUTHORITY: [&str; 3] = ["SYSTEM", "LOCAL SERVICE", "NETWORK SERVICE"];
+const AUTHORITY_ACCOUNTS: [&str; 3] = ["SYSTEM", "LOCAL SERVICE", "NETWORK SERVICE"];
 /// Accounts in the database of every Windows.
-const OF_WINDOWS: [&str; 4] = [
+const WINDOWS_ACCOUNTS: [&str; 4] = [
     "Administrator", "DefaultAccount", "Guest", "WDAGUtilityAccount",
 ];
 
@@ -22,13 +22,13 @@ pub fn is_known_account(user: &str) -> bool {
     let (domain, name) = user.split_once('\\').unwrap_or(("", user));
     let is_in = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
     let without_blanks = |name: &str| name.replace(' ', "").to_ascii_uppercase();
-    let mut of_authority = OF_AUTHORITY.iter();
+    let mut of_authority = AUTHORITY_ACCOUNTS.iter();
     let mut is_of_authority =
         || of_authority.any(|own| without_blanks(own) == without_blanks(name));
     match domain.to_ascii_lowercase().as_str() {
-        "" => is_in(&OF_CONTAINERS) || is_in(&OF_WINDOWS) || is_of_authority(),
-        "." => is_in(&OF_WINDOWS),
-        "user manager" => is_in(&OF_CONTAINERS),
+        "" => is_in(&CONTAINER_ACCOUNTS) || is_in(&WINDOWS_ACCOUNTS) || is_of_authority(),
+        "." => is_in(&WINDOWS_ACCOUNTS),
+        "user manager" => is_in(&CONTAINER_ACCOUNTS),
         "nt authority" => is_of_authority(),
         _ => false,
     }

@@ -26,9 +26,8 @@ const READABLE: &str = "O:SYG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;;0x1200a
 const PUBLIC: &str = "O:SYG:SYD:PAI(A;OICI;FA;;;BA)(A;OICIIO;GA;;;CO)(A;OICI;FA;;;SY)\
     (A;OICIIO;0x1301ff;;;IU)(A;;0x1200af;;;IU)(A;OICIIO;0x1301ff;;;SU)(A;;0x1200af;;;SU)\
     (A;OICIIO;0x1301ff;;;S-1-5-3)(A;;0x1200af;;;S-1-5-3)";
-const OF_ADMINISTRATOR: &str =
-    "O:SYG:SYD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;S-1-5-93-2-1)";
-const OF_USER: &str = "O:SYG:SYD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;S-1-5-93-2-2)";
+const ADMINISTRATOR: &str = "O:SYG:SYD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;S-1-5-93-2-1)";
+const USER: &str = "O:SYG:SYD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;S-1-5-93-2-2)";
 const TEMPORARY: &str = "O:SYG:SYD:PAI(A;CI;0x100026;;;BU)(A;;FA;;;BA)(A;OICIIO;GA;;;BA)(A;;FA;;;SY)\
     (A;OICIIO;GA;;;SY)(A;OICIIO;GA;;;CO)";
 /// `inetpub`, with IIS.
@@ -51,8 +50,8 @@ static KNOWN: [(&str, &str); 19] = [
     ("ProgramData", DATA),
     (r"ProgramData\Microsoft", READABLE),
     ("Users", READABLE),
-    (r"Users\ContainerAdministrator", OF_ADMINISTRATOR),
-    (r"Users\ContainerUser", OF_USER),
+    (r"Users\ContainerAdministrator", ADMINISTRATOR),
+    (r"Users\ContainerUser", USER),
     (r"Users\Default", READABLE),
     (r"Users\Public", PUBLIC),
     ("Windows", PROGRAMS),

@@ -27,7 +27,7 @@ struct WithFile<'a> {
 const FOLDER: &str = "C:\\";
 
 /// What to do about a program of no known kind.
-const OF_VENDOR: &str =
+const VENDOR_HINT: &str =
     "only Windows can tell what it installs: use the MSI or a zip of the vendor";
 
 /// Shows a package as installed with properties of the command line, on a system without programs.
@@ -44,7 +44,7 @@ pub(super) fn inspect(
     };
     match SetupProgram::detect(&mut reader) {
         Ok(Some(program)) => return Err(refused(&program.to_string(), program.help())),
-        _ if is_program(&mut reader) => return Err(refused("a program", OF_VENDOR)),
+        _ if is_program(&mut reader) => return Err(refused("a program", VENDOR_HINT)),
         _ => {}
     }
     let name = file.file_name().unwrap_or_default();

@@ -62,7 +62,7 @@ pub(super) const QUOTE: &str = "quote the whole value: with ' or \\\" after RUN,
      PowerShell drops plain double quotes of its command line";
 
 /// Package managers of Linux.
-const OF_LINUX: [&str; 8] = [
+const LINUX_PACKAGE_MANAGERS: [&str; 8] = [
     "apk", "apt", "apt-get", "dnf", "microdnf", "tdnf", "yum", "zypper",
 ];
 
@@ -363,7 +363,7 @@ fn is_of_linux(name: &str) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         !variable.is_empty() && variable.chars().all(is_part)
     };
-    OF_LINUX.contains(&name) || name.split_once('=').is_some_and(is_variable)
+    LINUX_PACKAGE_MANAGERS.contains(&name) || name.split_once('=').is_some_and(is_variable)
 }
 
 /// Returns true for the options of an installer without windows.
