@@ -98,8 +98,10 @@ pub(super) fn templates_of(
     Ok(in_subsets(templates, kind, object))
 }
 
+type TypeCheck = fn(&Value) -> bool;
+
 /// Fields of `spec` that [`is_inactive`] reads, of which the API server refuses other types.
-const ACTIVITY: [(&str, &str, fn(&Value) -> bool); 4] = [
+const ACTIVITY: [(&str, &str, TypeCheck); 4] = [
     ("replicas", "a number", Value::is_number),
     ("suspend", "a boolean", Value::is_boolean),
     ("parallelism", "a number", Value::is_number),
