@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_inspect::bases::{
@@ -129,31 +130,41 @@ impl Base {
 impl List {
     fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         let (registry, reference) = self.common.connect(session)?;
-        let repository =
-            registry_args::run(async { Ok(BaseRepository::open(&registry, &reference).await?) })?;
-        let tags = repository.tags();
+        let host = self.host_build.map(|host| host.explained(session));
+        let host = host.map(HostBuild::new);
+        let hosts = host.as_slice();
+        let opening = BaseRepository::open(&registry, &reference, hosts);
+        let repository = registry_args::run(async { Ok(opening.await?) })?;
         let mut listing = repository.listing()?;
-        let host_build = self.host_build.map(|host| host.explained(session));
-        if let Some(version) = host_build {
-            let host = HostBuild::new(version);
+        if let Some(host) = host {
             listing.images.retain(|image| may_start(image, host));
         }
-        let answer = || listing_json(&repository.to_string(), &listing);
-        self.common
-            .format
-            .print(answer, |out| write_listing(&listing, out))?;
+        let listed = listing_json(&repository.to_string(), &listing);
+        let format = self.common.format;
         if listing.images.is_empty() {
-            let wanted = match host_build {
-                Some(version) => format!("is for an image that starts on host {version}"),
-                None => "names a version of Windows".to_owned(),
-            };
-            session.note(format_args!(
-                "none of the {} tags of {repository} {wanted}",
-                tags.len()
-            ));
+            let failure = nothing_listed(&repository, host);
+            format.print_if_json(|| extended(&listed, json!({"error": failure.document()})))?;
+            return Err(failure);
         }
-        Ok((!listing.images.is_empty()).into())
+        format.print(|| listed, |out| write_listing(&listing, out))
     }
+}
+
+/// Error for a list without images.
+fn nothing_listed(repository: &BaseRepository, host: Option<HostBuild>) -> Failure {
+    let none = format!(
+        "none of the {} tags of {repository}",
+        repository.tags().len()
+    );
+    let problem = match host {
+        Some(HostBuild { version, .. }) => Problem::answer(
+            "base/nothing-fits",
+            format!("{none} is for an image that starts on host {version}"),
+        )
+        .hint("remove --host-build to list all images"),
+        None => Problem::answer("base/tags", format!("{none} names a version of Windows")),
+    };
+    problem.into()
 }
 
 /// Returns true if an image starts on a host, or may start: a tag without a revision can name any
@@ -214,9 +225,6 @@ impl Resolve {
 }
 
 fn write_listing(listing: &BaseListing, out: &mut dyn Write) -> io::Result<()> {
-    if listing.images.is_empty() {
-        return Ok(());
-    }
     writeln!(
         out,
         "{:<18} {:<10} {:<10} TAGS",

@@ -311,7 +311,7 @@ async fn check_base(registry: &RegistryClient, base: &BaseRegistry) -> Option<Ch
     let mirror =
         || format!("fill it with: wincimg image mirror base:{SAMPLE} --nodes FILE --to {base}");
     let listing = async {
-        let bases = BaseRepository::open(registry, &reference).await?;
+        let bases = BaseRepository::open(registry, &reference, &[]).await?;
         Ok((bases.listing()?, bases))
     };
     match listing.await {

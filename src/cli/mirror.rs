@@ -300,7 +300,7 @@ impl Mirror {
         session: &Session,
     ) -> Vec<Result<MirrorSource, MissingBase>> {
         let opening = async {
-            let bases = BaseRepository::open(registry, name).await?;
+            let bases = BaseRepository::open(registry, name, hosts).await?;
             bases.with_single_flavour(hosts, self.matched.wanted)
         };
         let bases = match opening.await {

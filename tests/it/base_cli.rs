@@ -174,9 +174,20 @@ fn a_missing_repository_says_where_base_images_are_looked_for() {
     base(&registry, &server)
         .fails(3, "base/not-found", &["windows/server"])
         .advises(&[
-            "wincimg image mirror base:server --base-registry mcr.microsoft.com --host-build … --to \
-             127.0.0.1:",
+            "wincimg image mirror base:server --base-registry mcr.microsoft.com --host-build \
+             17763.973 --to 127.0.0.1:",
         ]);
+}
+
+#[test]
+fn an_empty_list_says_why() {
+    let registry = microsofts();
+    let empty = ["list", "nanoserver", "--host-build", "14393.1"];
+    let (code, list) = answer_of(&mut base(&registry, &empty));
+    assert_eq!((code, &list["images"]), (1, &json!([])));
+    assert_eq!(list["error"]["code"], "base/nothing-fits");
+    let said = base(&registry, &empty).tells(1);
+    assert_contains!(said, "error: none of the ", "14393.1");
 }
 
 #[test]

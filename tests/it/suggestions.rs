@@ -128,6 +128,22 @@ fn a_base_that_does_not_exist_is_like_others_only_if_it_is_misspelt() {
     assert!(!failure.hint.contains(&other), "{failure:#?}");
 }
 
+/// ASP.NET Core is not for IIS.
+#[test]
+fn another_product_of_the_same_name_is_not_meant() {
+    let missing = json!({"errors": [{"code": "NAME_UNKNOWN"}]}).to_string();
+    let catalog = json!({"repositories": ["dotnet/aspnet"]}).to_string();
+    let (_, served) = scripted(without_images((404, missing), (200, catalog)));
+    let host = served.host();
+    let resolve = [
+        "base", "resolve", "aspnet", "--base-registry", &host, "--host-build", "17763.973",
+    ];
+    let failure = failure(&host, &resolve)
+        .is("base/not-found", &["dotnet/framework/aspnet"])
+        .advises(&["image mirror base:aspnet ", " --host-build 17763.973 "]);
+    assert!(!failure.hint.contains("did you mean"), "{failure:#?}");
+}
+
 #[test]
 fn a_base_whose_repository_does_not_exist_is_not_told_as_a_missing_tag() {
     let refusal = |code: &str| (404, json!({"errors": [{"code": code}]}).to_string());

@@ -166,12 +166,16 @@ fn missing(repository: &str, which: &str, answer: &RegistryError) -> String {
 }
 
 /// Hint for a repository that does not exist.
-async fn base_hint(named: &Reference, repository: &Repository) -> String {
+async fn base_hint(named: &Reference, repository: &Repository, hosts: &[HostBuild]) -> String {
     let meant = match short_name_like(named) {
         Some(meant) => Some(meant),
-        None => repository.similar_repository().await,
+        // `dotnet/aspnet` is another product than `dotnet/framework/aspnet`.
+        None => repository
+            .similar_repository()
+            .await
+            .filter(|meant| base_parts(named).is_none_or(|(_, path, _)| meant.ends_with(path))),
     };
-    let question = match (meant, mirror_command(named)) {
+    let question = match (meant, mirror_command(named, hosts)) {
         (Some(meant), _) => format!("did you mean {meant}? "),
         (None, Some(command)) => return format!("copy it there: `{command}`"),
         (None, None) => String::new(),
@@ -183,19 +187,29 @@ async fn base_hint(named: &Reference, repository: &Repository) -> String {
 
 /// The command that copies one of Microsoft's bases to a mirror that does not have it. It names
 /// Microsoft's registry, because a `wincimg.toml` may name the mirror.
-fn mirror_command(named: &Reference) -> Option<String> {
-    let host = named.registry();
-    let (name, prefix) = NAMES.iter().find_map(|(name, path)| {
-        let prefix = named.repository().strip_suffix(*path)?;
-        (prefix.is_empty() || prefix.ends_with('/')).then_some((name, prefix))
-    })?;
-    let registry = format!("{host}/{prefix}");
+fn mirror_command(named: &Reference, hosts: &[HostBuild]) -> Option<String> {
+    let (name, _, prefix) = base_parts(named)?;
+    let registry = format!("{}/{prefix}", named.registry());
     let registry = registry.trim_end_matches('/');
     let base = MICROSOFT;
-    (host != base).then(|| {
+    let builds: Vec<String> = hosts.iter().map(|host| host.version.to_string()).collect();
+    let host = match builds[..] {
+        [] => "…".to_owned(),
+        _ => builds.join(" --host-build "),
+    };
+    (named.registry() != base).then(|| {
         format!(
-            "wincimg image mirror base:{name} --base-registry {base} --host-build … --to {registry}"
+            "wincimg image mirror base:{name} --base-registry {base} --host-build {host} --to \
+             {registry}"
         )
+    })
+}
+
+/// The short name of one of Microsoft's bases, its path, and the prefix before that.
+fn base_parts(named: &Reference) -> Option<(&'static str, &'static str, &str)> {
+    NAMES.iter().find_map(|(name, path)| {
+        let prefix = named.repository().strip_suffix(*path)?;
+        (prefix.is_empty() || prefix.ends_with('/')).then_some((*name, *path, prefix))
     })
 }
 
@@ -338,8 +352,12 @@ pub struct BaseRepository {
 }
 
 impl BaseRepository {
-    /// Lists the tags of a repository.
-    pub async fn open(registry: &RegistryClient, base: &BaseName) -> Result<Self, ResolveError> {
+    /// Lists the tags of a repository. Hosts are for the hint if it does not exist.
+    pub async fn open(
+        registry: &RegistryClient,
+        base: &BaseName,
+        hosts: &[HostBuild],
+    ) -> Result<Self, ResolveError> {
         let named = &base.repository;
         let repository = registry.repository(named);
         match repository.tags().await {
@@ -351,7 +369,7 @@ impl BaseRepository {
             }),
             Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
                 answer: Box::new(error),
-                hint: base_hint(named, &repository).await,
+                hint: base_hint(named, &repository, hosts).await,
             }),
             Err(error) => Err(error.into()),
         }
@@ -371,7 +389,7 @@ impl BaseRepository {
         for version in versions.take(MAX_PREFETCHED) {
             repository.prefetch_manifest(&version.os_version());
         }
-        Self::open(registry, base).await
+        Self::open(registry, base, hosts).await
     }
 
     /// All tags.
@@ -465,7 +483,7 @@ pub async fn resolve(
     host: HostBuild,
     wanted: BaseMatch,
 ) -> Result<Resolution, ResolveError> {
-    let bases = BaseRepository::open(registry, base).await?;
+    let bases = BaseRepository::open(registry, base, &[host]).await?;
     bases.resolve(host, wanted).await
 }
 
