@@ -872,7 +872,7 @@ async fn show_answers_what_is_in_this_bases_path() {
     );
     let summary = machine.json(&["base", "show", &place]);
     assert_eq!(summary["path"], format!(r"C:\runtime;{BASE_PATH}"));
-    assert_eq!(summary["from"], FactsSource::Cache.to_string());
+    assert_eq!(summary["from"], "cache");
     assert_eq!(summary["keys"][0]["hive"], r"HKLM\SYSTEM");
     let key = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
     machine

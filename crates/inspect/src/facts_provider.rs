@@ -20,6 +20,7 @@ use std::{fmt, io};
 use bytes::Bytes;
 pub use cache::{CacheNamespace, FactsCache};
 pub use mirror::MirrorFactsCollector;
+use serde::Serialize;
 use wincimg_common::diagnose::{BoxError, Diagnose, error_chain};
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
@@ -51,12 +52,13 @@ pub struct BaseFactsProvider {
 }
 
 /// Source of facts about a base.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FactsSource {
     /// The cache on this machine.
     Cache,
     /// An artifact attached to the base in this repository.
-    Repository(String),
+    Repository(#[serde(skip_serializing)] String),
     /// The layers.
     Layers,
     /// No facts.

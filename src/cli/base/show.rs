@@ -123,9 +123,10 @@ impl Show {
             let keys = keys.iter();
             let keys = keys.map(|(hive, keys)| json!({"hive": hive, "keys": keys}));
             json!({
+                "reference": self.base.image.to_string(),
                 "digest": image.digest(),
                 "os_version": config.os_version,
-                "from": known.from.to_string(),
+                "from": known.from,
                 "path": path,
                 "env": config.config.env,
                 "keys": keys.collect::<Vec<_>>(),
