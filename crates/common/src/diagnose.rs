@@ -286,7 +286,7 @@ pub fn closest_match<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> O
     let is_slip = |name: &str| name.len() > 2 && strsim::osa_distance(typed, name) == 1;
     known
         .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|(likeness, name)| *likeness > 0.75 || is_slip(name))
+        .filter(|(likeness, name)| *likeness > 0.8 || is_slip(name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name.to_owned())
 }
@@ -330,6 +330,8 @@ mod tests {
             ("ubuntu", known, None),
             ("tga", &["tag", "to"], Some("tag")),
             ("ab", &["ac", "b"], None),
+            ("bogus", &["logs"], None),
+            ("host", &["history"], None),
         ] {
             let found = closest_match(word, known.iter().copied());
             assert_eq!(found.as_deref(), expected, "{word}");
