@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files::NotUtf8;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::has_from;
@@ -81,7 +82,7 @@ pub(super) struct Lint {
     #[arg(long)]
     unsafe_fixes: bool,
     /// Print the documentation of a rule, or the list of rules: all
-    #[arg(long, value_name = "RULE", value_parser = parse_explained, conflicts_with = "dockerfiles")]
+    #[arg(long, value_name = "RULE", value_parser = parse_explained, conflicts_with_all = ["dockerfiles", "format"])]
     explain: Option<ExplainedRules>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -293,7 +294,8 @@ fn read_all(
             return Err(last);
         }
         if unread.in_folders == 0 {
-            return Err(Failure::operation("no Dockerfile to check").hint(DOCKERFILES.hint));
+            let problem = Problem::new("file/io", "no Dockerfile to check");
+            return Err(problem.hint(DOCKERFILES.hint).into());
         }
     }
     Ok((texts, unread))
@@ -407,33 +409,33 @@ fn read(path: &Path) -> Result<String, UnreadFile> {
             is_dockerfile: is_utf16 || has_from(&String::from_utf8_lossy(bytes)),
         }
     })?;
-    check_kind(path, &text).map_err(|failure| UnreadFile {
-        failure,
+    check_kind(path, &text).map_err(|problem| UnreadFile {
+        failure: problem.into(),
         is_dockerfile: false,
     })?;
     Ok(text)
 }
 
 /// Rejects text that is not a Dockerfile.
-fn check_kind(path: &Path, text: &str) -> Result<(), Failure> {
+fn check_kind(path: &Path, text: &str) -> Result<(), Problem> {
+    let name = input::name(path);
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension == "toml")
         || begins_like_toml(text)
             && toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.is_empty());
     if is_toml {
-        let problem = format!("{} is not a Dockerfile: it is TOML", path.display());
-        return Err(Failure::operation(problem).hint(format!(
+        let problem = format!("{name} is not a Dockerfile: it is TOML");
+        return Err(Problem::new("dockerfile/invalid", problem).hint(format!(
             "check a recipe with: {}",
             command_line(&["wincimg", "build", &path.to_string_lossy(), "--dry-run"])
         )));
     }
     if !has_from(text) {
         // Printing no findings would look like a pass.
-        let problem = format!("{} is not a Dockerfile: it has no FROM", path.display());
-        return Err(
-            Failure::operation(problem).hint("check the file's name and the spelling of FROM")
-        );
+        let problem = format!("{name} is not a Dockerfile: it has no FROM");
+        return Err(Problem::new("dockerfile/invalid", problem)
+            .hint("check the file's name and the spelling of FROM"));
     }
     Ok(())
 }

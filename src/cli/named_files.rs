@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wincimg_common::diagnose::Problem;
 use wincimg_common::wildcards;
 
 use super::{Failure, input};
@@ -53,7 +54,7 @@ pub(super) fn find(arguments: &[PathBuf], kind: &FileKind) -> Result<Vec<FilePat
         }
         if files.len() == before {
             let problem = format!("no {} in {}", kind.name, argument.display());
-            return Err(Failure::operation(problem).hint(kind.hint));
+            return Err(Problem::new("file/io", problem).hint(kind.hint).into());
         }
     }
     Ok(files)

@@ -398,10 +398,12 @@ impl Scan {
 /// The age of a table with documents.
 fn age_of(table: &SecurityUpdates) -> Result<TableAge, Failure> {
     table.age(Zoned::now().date()).ok_or_else(|| {
-        Failure::operation("no security updates are known").hint(format!(
+        let hint = format!(
             "name Microsoft's documents, or copies, one for each month since the image's base, such as \
              --msrc {DOCUMENTS}2026-Sep"
-        ))
+        );
+        let problem = Problem::new("updates/table", "no security updates are known");
+        problem.hint(hint).into()
     })
 }
 

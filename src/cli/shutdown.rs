@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::watch;
+use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 
 use super::error::FAILED;
@@ -196,12 +197,15 @@ pub(super) fn reason() -> Option<Reason> {
 /// Error for work that was ended early.
 pub(super) fn failure(reason: Reason) -> Failure {
     match reason {
-        Reason::Signal(_) => Failure::operation("interrupted")
-            .hint("run the same command again: finished work is not repeated"),
+        Reason::Signal(_) => {
+            Failure::operation("interrupted").hint("to go on, run the same command again")
+        }
         Reason::TimeLimit(limit) => {
             let limit = limit.as_secs_f32();
-            Failure::operation(format!("reached the time limit of {limit} s"))
+            let problem = format!("reached the time limit of {limit} s");
+            Problem::new("network/time-limit", problem)
                 .hint("raise the limit with --timeout")
+                .into()
         }
     }
 }

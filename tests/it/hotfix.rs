@@ -73,7 +73,17 @@ fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
         .assert_printed("17763.1158");
     setup
         .catalog_command(&["fetch", "17763.1", "--output", "out"])
-        .fails(1, "no", &["17763.1"]);
+        .fails(1, "updates/not-found", &["17763.1"]);
+    for command in [
+        &["fetch", "17763.99999", "--output", "out"][..],
+        &["script", "17763.99999"],
+    ] {
+        let failure =
+            setup
+                .catalog_command(command)
+                .fails(1, "updates/not-found", &["17763.99999"]);
+        assert_eq!(failure.hint, "to look for newer ones, add --refresh");
+    }
 }
 
 #[test]
@@ -98,7 +108,9 @@ fn an_update_whose_article_is_not_known_yet_is_not_called_a_release() {
     let setup = CatalogSetup::new();
     for what in [&["17763.9487"][..], &["--latest", "17763"]] {
         let arguments = [&["script"], what].concat();
-        let failure = setup.catalog_command(&arguments).fails(1, "no", &[]);
+        let failure = setup
+            .catalog_command(&arguments)
+            .fails(1, "updates/not-found", &[]);
         assert_contains!(
             failure.message,
             "17763.9487, of 2026-11-10",
@@ -121,7 +133,7 @@ fn an_update_whose_article_is_not_known_yet_is_not_called_a_release() {
     assert_eq!(refreshed, "17763.9487 KB5131041 2026-11-10 B\n");
     setup
         .catalog_command(&["fetch", "17763.1", "--output", "out"])
-        .fails(1, "no", &["17763.1", "initial release"]);
+        .fails(1, "updates/not-found", &["17763.1", "initial release"]);
 }
 
 #[test]

@@ -104,6 +104,18 @@ fn a_binary_file_is_refused_as_by_other_commands() {
 }
 
 #[test]
+fn a_missing_list_says_where_it_is_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |nodes: &str| {
+        wincimg(folder.path(), &["check-compat", "--image-build", "17763.1"])
+            .args(["--nodes", nodes])
+            .fails(3, "file/io", &["nosuch.json"])
+    };
+    list("nosuch.json").advises(&["working directory"]);
+    assert_eq!(list("/nosuch.json").hint, "");
+}
+
+#[test]
 fn lists_have_a_limit() {
     let folder = wincimg_testkit::folder_for_holes();
     let file = std::fs::File::create(folder.path().join("list.json")).unwrap();

@@ -271,8 +271,10 @@ fn what_cannot_be_read_is_said_with_its_name() {
         .fails(3, "failed", &["UTF-8"])
         .advises(&["UTF-8"]);
     for no_dockerfile in ["", "image: web\n", "FORM windows\nRUN dir\n"] {
-        lint(no_dockerfile).fails(3, "failed", &["-", "FROM"]);
+        lint(no_dockerfile).fails(3, "dockerfile/invalid", &["stdin", "FROM"]);
     }
+    let empty = folder_of(&[]);
+    wincimg(empty.path(), &["lint", "*.nosuch"]).fails(3, "file/io", &["*.nosuch"]);
     wincimg(&folder, &["lint"]).assert().code(2);
 }
 
@@ -322,7 +324,7 @@ fn a_toml_file_is_not_taken_for_a_dockerfile() {
     for (name, text) in [("image.toml", "FROM x\nRUN dir\n"), ("Dockerfile", recipe)] {
         let folder = folder_of(&[(name, text)]);
         wincimg(folder.path(), &["lint", name])
-            .fails(3, "failed", &[name, "TOML"])
+            .fails(3, "dockerfile/invalid", &[name, "TOML"])
             .advises(&[&format!("wincimg build {name} --dry-run")]);
     }
 }
@@ -476,6 +478,9 @@ fn rules_are_selected_ignored_and_explained() {
         "{page}"
     );
     assert_contains!(page, "WORKDIR C:/app/bin");
+    let as_json =
+        wincimg(folder.path(), &["lint", "--explain", "all"]).run_with(&["--format", "json"]);
+    assert_eq!(as_json.status.code(), Some(2));
     let unknown = lint_in(folder.path(), &["--explain", "nope"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert_contains!(

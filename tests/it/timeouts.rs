@@ -459,6 +459,18 @@ fn a_server_that_says_nothing_is_left_at_the_time_limit() {
     }
 }
 
+#[test]
+fn a_daemon_that_says_nothing_is_left_at_the_time_limit() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let daemon = format!("tcp://{}", silent.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["copy", "docker-daemon:app:1", "oci:copied"])
+        .args(["--docker-host", &daemon, "--timeout", "1s"])
+        .current_dir(folder.path())
+        .fails(3, "network/time-limit", &[]);
+}
+
 /// The source, which is read after the mirror, would be past the limit, too.
 #[test]
 fn a_mirror_that_says_nothing_is_named_and_not_the_source() {

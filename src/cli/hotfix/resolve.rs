@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use wincimg_windows::update::Update;
 
-use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, warn_of};
+use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, not_found, warn_of};
 use crate::cli::http_args::HttpArgs;
 use crate::cli::output::or_dash;
 use crate::cli::updates::RefreshArgs;
@@ -53,13 +53,13 @@ impl Resolve {
             }
             UpdateLookup::Between(between) => {
                 self.format.print_if_json(|| neighbours(&between))?;
-                Err(between.failure("resolve"))
+                Err(between.failure())
             }
             UpdateLookup::UnknownArticle(kb) => {
                 let nothing = || json!({ "build": null, "kb": kb, "date": null, "kind": null });
                 self.format.print_if_json(nothing)?;
                 let unknown = format!("{kb} is not a known cumulative update of Windows Server");
-                Err(Failure::no(unknown).hint(format!(
+                Err(not_found(unknown).hint(format!(
                     "search the catalog: wincimg node hotfix search {kb}; or add --refresh"
                 )))
             }

@@ -7,6 +7,7 @@ use wincimg_catalog::{
     Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
     in_order, parse_update_id, select,
 };
+use wincimg_common::diagnose::Problem;
 use wincimg_common::shell::command_line;
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Kb, Update, UpdateKind, Updates};
@@ -129,10 +130,15 @@ impl UpdateSelectorArgs {
                     None => Err(without_article(&found, updates)),
                 }
             }
-            UpdateLookup::Between(between) => Err(between.failure("fetch")),
+            UpdateLookup::Between(between) => Err(between.failure()),
             UpdateLookup::UnknownArticle(kb) => Ok((kb, None)),
         }
     }
+}
+
+/// Error for an update that is unknown, or does not exist.
+pub(super) fn not_found(problem: impl Into<String>) -> Failure {
+    Problem::answer("updates/not-found", problem).into()
 }
 
 fn latest(build: u32, updates: &Updates) -> Result<UpdateLookup, Failure> {
@@ -145,11 +151,11 @@ fn latest(build: u32, updates: &Updates) -> Result<UpdateLookup, Failure> {
 /// Error of versions without a known article.
 fn without_article(found: &[Update], updates: &Updates) -> Failure {
     let Some(update) = found.last() else {
-        return Failure::no("no update is known");
+        return not_found("no update is known");
     };
     let version = update.version();
     if updates.is_release(update) {
-        return Failure::no(format!(
+        return not_found(format!(
             "{version} is the initial release of a build: no update installs it"
         ));
     }
@@ -158,7 +164,7 @@ fn without_article(found: &[Update], updates: &Updates) -> Failure {
     let last = last.map_or_else(String::new, |last| {
         format!("; the last update with a known one is {last}")
     });
-    Failure::no(format!(
+    not_found(format!(
         "the KB number of {version}, of {date}, is not known yet{last}"
     ))
     .hint(format!(
@@ -189,7 +195,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup
 
 /// Microsoft's page only adds newer releases.
 fn unknown_build(build: u32, updates: &Updates) -> Failure {
-    let failure = Failure::no(format!("no known update for build {build}"));
+    let failure = not_found(format!("no known update for build {build}"));
     let builds = updates.builds();
     if builds.last().is_none_or(|newest| build > *newest) && release::from_build(build).is_none() {
         return failure.hint(format!(
@@ -219,8 +225,8 @@ fn unknown_build(build: u32, updates: &Updates) -> Failure {
 }
 
 impl RevisionGap {
-    /// Error if no single update matches, with the command for the next one.
-    pub(super) fn failure(&self, command: &str) -> Failure {
+    /// Error if no single update matches, with the next one.
+    pub(super) fn failure(&self) -> Failure {
         let version = self.version;
         let place = match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
@@ -230,17 +236,15 @@ impl RevisionGap {
             (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
             (None, None) => "is unknown".to_owned(),
         };
-        let failure = Failure::no(format!(
+        let failure = not_found(format!(
             "no update installs exactly {version}, which {place}"
         ));
         match &self.after {
             Some(after) => failure.hint(format!(
-                "for the next newer one: wincimg node hotfix {command} {}",
+                "for the next newer one, run the same command with {}",
                 after.version()
             )),
-            None => failure.hint(format!(
-                "to look for newer ones: wincimg node hotfix {command} {version} --refresh"
-            )),
+            None => failure.hint("to look for newer ones, add --refresh"),
         }
     }
 }
