@@ -420,7 +420,7 @@ impl Build {
             Some(Location::Archive { file, .. }) => Some(file),
             _ => None,
         };
-        check_distinct(files.clone().chain(archive))?;
+        check_distinct(None, files.clone().chain(archive))?;
         let file = self.dockerfile.file.as_deref();
         check_inputs(files.chain(archive), Path::new(&self.recipe.image), file)?;
         if let (Some(output), true) = (&self.output, self.tags.join && !self.push) {

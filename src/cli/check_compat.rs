@@ -145,9 +145,9 @@ impl ReportArgs {
 
     /// Rejects files that cannot be written.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let files = self.files();
-        files.iter().try_for_each(|file| check_file(file))?;
-        check_distinct(&files)
+        self.files().iter().try_for_each(|file| check_file(file))?;
+        let reports = self.reports.iter().map(|(_, file)| file);
+        check_distinct(self.output.as_deref(), reports)
     }
 
     /// The files that are written.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use wincimg_common::files::{LARGEST_TEXT, folder_of, read_text};
+use wincimg_common::files::{LARGEST_TEXT, TextFile, folder_of, read_text};
 use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
@@ -17,10 +17,11 @@ use wincimg_engine::build::PlannedBuild;
 use wincimg_engine::definition::dockerfile_in;
 use wincimg_engine::origin::remote_url;
 use wincimg_engine::plans::{BuildRequest, PlannedImage};
+use wincimg_images::recipes;
 
 use super::build::image_name;
 use super::error::NEEDS_WINDOWS;
-use super::output::{ReviewFormat, write_annotations};
+use super::output::{ReviewFormat, check_distinct, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, build_argument, build_arguments};
 use super::{CommandOutcome, Failure, Session, registry_args, write_json, write_result};
 use crate::report::{Annotation, count};
@@ -73,9 +74,16 @@ impl Convert {
         if let Some(file) = &self.output {
             refuse_overwriting(file, self.force)?;
         }
+        if matches!(self.format, ReviewFormat::Json | ReviewFormat::Gitlab) {
+            check_distinct(None, &self.output)?;
+        }
         let arguments = build_arguments(&self.arguments);
-        // The folder may have a recipe already.
-        self.dockerfile.found = dockerfile_in(Path::new(&self.recipe.image));
+        let image = &self.recipe.image;
+        let place = Path::new(image);
+        let is_recipe = || recipes().iter().any(|recipe| recipe.name == *image);
+        // The folder may have a recipe already, and what is missing is not a recipe's name.
+        self.dockerfile.found = dockerfile_in(place)
+            .or_else(|| (!place.exists() && !is_recipe()).then(|| TextFile::named(place)));
         let (request, hosts) = self.recipe.read(&self.dockerfile, &arguments, session)?;
         let Some(stages) = request.definition.stages() else {
             let problem = "the input is already a recipe: expected a Dockerfile";

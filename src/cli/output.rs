@@ -198,18 +198,25 @@ pub(super) fn remove_result(
     removed.map_err(|error| unwritable(path, error))
 }
 
-/// Rejects a file that two outputs name: the second would overwrite the first. What is written
-/// through, such as `/dev/null`, can be named twice.
+/// Rejects a file that two outputs name: the second would overwrite the first. Without a file, the
+/// result has stdout. What is written through, such as `/dev/null`, can be named twice.
 pub(super) fn check_distinct<'p>(
-    paths: impl IntoIterator<Item = &'p PathBuf>,
+    result: Option<&'p Path>,
+    others: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Result<(), Failure> {
+    let others = others.into_iter().map(PathBuf::as_path);
     let mut places = HashSet::new();
-    for path in paths {
-        if is_stdout(path) || (path.exists() && !path.is_file()) {
+    for path in others.chain([result.unwrap_or(Path::new("-"))]) {
+        let (place, name) = if is_stdout(path) {
+            (None, "stdout".to_owned())
+        } else if path.exists() && !path.is_file() {
             continue;
-        }
-        if !places.insert(files::real_path(path).unwrap_or_else(|| path.clone())) {
-            let problem = format!("two outputs are written to {}", path.display());
+        } else {
+            let place = files::real_path(path).unwrap_or_else(|| path.to_owned());
+            (Some(place), path.display().to_string())
+        };
+        if !places.insert(place) {
+            let problem = format!("two outputs are written to {name}");
             return Err(Failure::usage(problem).hint("name a file for each"));
         }
     }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use assert_cmd::Command;
 use predicates::prelude::*;
-use predicates::str::contains;
+use predicates::str::{contains, starts_with};
 use serde_json::Value;
 
 use crate::failure::{Fails, note};
@@ -184,14 +184,31 @@ fn a_report_goes_to_a_file_in_one_piece() {
 #[test]
 fn a_report_for_a_dash_goes_to_stdout() {
     let folder = tempfile::tempdir().unwrap();
-    check_compat()
-        .current_dir(folder.path())
-        .args(["--host-build", "20348.1", "--image-build", "20348.1"])
-        .args(["--output", "-", "--report", "json:-"])
+    let check = |more: &[&str]| {
+        let mut command = check_compat();
+        command
+            .current_dir(folder.path())
+            .args(["--host-build", "20348.1", "--image-build", "20348.1"])
+            .args(more);
+        command
+    };
+    check(&["--output", "-"])
         .assert()
         .code(0)
-        .stdout(contains("1 check: 1 compatible").and(contains("\"compatible\": true")));
+        .stdout(contains("1 check: 1 compatible"));
+    // Two reports on stdout would be no document.
+    for output in [&[][..], &["--output", "-"], &["--output", "/dev/stdout"]] {
+        check(&[&["--report", "json:-"], output].concat()).fails(
+            2,
+            "usage",
+            &["two outputs", "stdout"],
+        );
+    }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    check(&["--report", "json:-", "--output", "report.txt"])
+        .assert()
+        .code(0)
+        .stdout(starts_with("{"));
 }
 
 #[test]

@@ -334,6 +334,9 @@ fn nothing_is_written_over_and_what_cannot_be_said_is_reported() {
 
     site.with_bases(&["convert", "pause", "--host-build", "17763.973"])
         .fails(2, "usage", &["Dockerfile"]);
+    site.with_bases(&["convert", "nosuch", "--host-build", "17763.973"])
+        .fails(3, "dockerfile/unreadable", &["Dockerfile nosuch"]);
+    convert(&site, &["--output", "-"]).fails(2, "usage", &["two outputs", "stdout"]);
 }
 
 #[test]

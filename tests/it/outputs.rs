@@ -136,6 +136,11 @@ fn a_file_that_cannot_be_written_is_told_before_anything_is_pushed() {
     command.args(host);
     command.args(["--metadata-file", "one", "--iidfile", "./one"]);
     command.fails(2, "usage", &["two outputs", "./one"]);
+    for file in ["--metadata-file", "--iidfile"] {
+        let mut command = site.push("pause");
+        command.args(host).args([file, "-"]);
+        command.fails(2, "usage", &["two outputs", "stdout"]);
+    }
     assert_eq!(site.requests_since(from), Vec::<String>::new());
 }
 
