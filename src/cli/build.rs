@@ -577,7 +577,7 @@ pub(super) fn report_failed(failed: &[UnservedHost], session: &Session) -> Comma
 }
 
 /// Returns true if the flag is in this run's arguments, and not only in a file of defaults.
-fn is_typed(flag: &str) -> bool {
+pub(super) fn is_typed(flag: &str) -> bool {
     typed_arguments().any(|argument| {
         let rest = argument.strip_prefix(flag);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))

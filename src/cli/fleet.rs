@@ -4,14 +4,14 @@
 mod follow;
 mod prepull;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use jiff::Zoned;
 use wincimg_cluster::nodes::Node;
 use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions, schema, sync};
 
-use super::build::source_date_epoch;
+use super::build::{is_typed, source_date_epoch};
 use super::check_compat::ReportArgs;
 use super::document_args::DocumentArgs;
 use super::error::FAILED;
@@ -145,6 +145,19 @@ impl FleetArgs {
     }
 }
 
+/// Reads a fleet file to build or check its images.
+fn read_fleet(file: &Path, installers: &InstallerArgs) -> Result<Fleet, Failure> {
+    let mut fleet = Fleet::read(file)?;
+    let mut entries = fleet.entries.iter();
+    if is_typed("--base-registry") && entries.any(|entry| entry.base_registry.is_some()) {
+        let file = file.display();
+        let problem = format!("--base-registry has no effect on images of {file} with their own");
+        return Err(Failure::usage(problem).hint("remove the flag, or base-registry from the file"));
+    }
+    fleet.for_each_dockerfile(|input| installers.apply_to(input));
+    Ok(fleet)
+}
+
 impl CommonArgs {
     fn run(
         self,
@@ -155,8 +168,7 @@ impl CommonArgs {
     ) -> Result<CommandOutcome, Failure> {
         self.report.check()?;
         let shard = self.shard()?;
-        let mut fleet = Fleet::read(&self.file)?;
-        fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
+        let mut fleet = read_fleet(&self.file, &self.installers)?;
         if let Some(shard) = shard {
             fleet = fleet.part(shard);
         }

@@ -339,6 +339,18 @@ fn the_command_that_locks_a_download_names_the_base_registry() {
 }
 
 #[test]
+fn a_typed_base_registry_is_not_dropped_for_that_of_the_file() {
+    let site = site();
+    for command in ["check", "build"] {
+        self::command(&site, command, &["--base-registry", "127.0.0.1:9"]).fails(
+            2,
+            "usage",
+            &["--base-registry", "fleet.toml"],
+        );
+    }
+}
+
+#[test]
 fn lines_for_windows_are_told_though_their_base_cannot_be_read() {
     let site = site();
     site.write(
@@ -671,6 +683,8 @@ fn a_file_that_cannot_be_meant_is_refused_with_its_line() {
     }
     site.write("fleet.toml", "[[image]]\nbuild = \"pause\"\n");
     command(&site, "check", &[]).fails(2, "fleet/invalid", &["registry"]);
+    site.with_no_bases(&["fleet", "check", "-", "--host-build", "17763.973"])
+        .fails(2, "usage/arguments", &["stdin"]);
     site.with_no_bases(&["fleet", "check", "felet.toml", "--host-build", "17763.973"])
         .fails(3, "fleet/unreadable", &["felet.toml"])
         .advises(&["fleet.toml"]);

@@ -22,9 +22,10 @@ use wincimg_engine::fleet::follow::{
     ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler, FleetController,
     NodeState, listen,
 };
-use wincimg_engine::fleet::{DedupReporter, Fleet, FleetReport, SyncOptions};
+use wincimg_engine::fleet::{DedupReporter, FleetReport, SyncOptions};
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 
+use super::read_fleet;
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::ClusterArgs;
 use crate::cli::error::Context;
@@ -122,8 +123,7 @@ fn lease_name(text: &str) -> Result<(Option<String>, String), &'static str> {
 impl FollowArgs {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
         self.check_flags()?;
-        let mut fleet = Fleet::read(&self.file)?;
-        fleet.for_each_dockerfile(|input| self.installers.apply_to(input));
+        let fleet = read_fleet(&self.file, &self.installers)?;
         let reporter = DedupReporter {
             reporter: session,
             printed: &Mutex::default(),

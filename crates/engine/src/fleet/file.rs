@@ -43,6 +43,11 @@ impl FleetSource<'_> {
 impl Fleet {
     /// Reads a fleet file. Its paths are relative to its folder.
     pub fn read(path: &Path) -> Result<Self, Problem> {
+        if path == Path::new("-") {
+            let problem = "cannot read a fleet from stdin";
+            return Err(Problem::request("usage/arguments", problem)
+                .hint("write it to a file, and name that"));
+        }
         let text = read_text(path, LARGEST_TEXT).map_err(|error| {
             let problem = format!("cannot read the fleet {}", path.display());
             Problem::new("fleet/unreadable", problem)
