@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use wincimg_common::files::folder_of;
 use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_engine::base_contents::Purpose;
-use wincimg_engine::build::{BuildContext, EngineOptions, build, plans};
+use wincimg_engine::build::{BuildContext, EngineOptions, PlannedBuild, build, plans};
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::definition::BuildDefinition;
 use wincimg_engine::delivery::{BuildPermit, DeliveryReport, DeliveryTarget, default_layouts};
@@ -28,7 +28,7 @@ use wincimg_engine::downloads::LockMode;
 use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::hybrid::{CacheRepository, WindowsSteps};
 use wincimg_engine::listing::listing;
-use wincimg_engine::plans::{BuildRequest, PlannedImage};
+use wincimg_engine::plans::BuildRequest;
 use wincimg_engine::unserved::UnservedHost;
 use wincimg_layer::Compression;
 use wincimg_oci::document::ManifestFormat;
@@ -287,14 +287,15 @@ impl Build {
         session: &Session,
     ) -> Result<(CommandOutcome, Option<Value>), Failure> {
         let planned = plans(request, Purpose::Rehearsal, Some(target), ctx).await?;
-        let failed = &planned.unserved;
         if request.daemon_stages().is_some() {
             session.note("the daemon runs the instructions: the plan contains only the base");
         }
         let steps = request.windows.as_ref();
         let place = steps.and_then(|steps| steps.place(&request.options));
-        let printed = self.print_plans(&planned.images, place.as_deref(), failed, left_out)?;
-        Ok((report_failed(failed, session), printed))
+        let locations = planned.locations(target)?;
+        let locations: Vec<String> = locations.iter().map(ToString::to_string).collect();
+        let printed = self.print_plans(&planned, &locations, place.as_deref(), left_out)?;
+        Ok((report_failed(&planned.unserved, session), printed))
     }
 
     fn engine_options(
@@ -438,11 +439,12 @@ impl Build {
 
     fn print_plans(
         &self,
-        images: &[PlannedImage],
+        planned: &PlannedBuild<'_>,
+        locations: &[String],
         place: Option<&str>,
-        failed: &[UnservedHost],
         left_out: &[String],
     ) -> Result<Option<Value>, Failure> {
+        let images = &planned.images;
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let plans = images.iter().zip(&contents);
@@ -462,7 +464,8 @@ impl Build {
                 })
                 .collect();
             return Ok(Some(json!({
-                "plans": plans, "failed": failed, "left_out": left_out, "worker": worker,
+                "plans": plans, "destinations": locations, "failed": planned.unserved,
+                "left_out": left_out, "worker": worker,
             })));
         }
         write_result(None, |out| {
@@ -488,7 +491,10 @@ impl Build {
                 write_paths("deletes", &content.deleted, out)?;
                 write_paths("left out", &image.stages.left_out, out)?;
             }
-            Ok(())
+            if images.len() > 1 && !locations.is_empty() {
+                writeln!(out)?;
+            }
+            write_paths("destination", locations, out)
         })?;
         Ok(None)
     }

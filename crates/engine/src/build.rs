@@ -312,6 +312,30 @@ impl PlannedBuild<'_> {
         Ok(())
     }
 
+    /// Where the images and their index go, by the named destinations of a target.
+    pub fn locations(&self, target: &DeliveryTarget<'_>) -> Result<Vec<Location>, BoxError> {
+        if self.images.is_empty() {
+            return Ok(Vec::new());
+        }
+        let publication = self.publication(target)?;
+        let images = publication.images.iter().map(|image| &image.tag);
+        let tags: Vec<&String> = images.chain(&publication.index).collect();
+        let mut locations = Vec::new();
+        for destination in &target.destinations {
+            for tag in &tags {
+                locations.push(destination.location(&publication.name, tag)?);
+            }
+        }
+        locations.extend(target.other_tags.iter().cloned());
+        Ok(locations)
+    }
+
+    /// What will be published. Missing images can join later.
+    fn publication(&self, target: &DeliveryTarget<'_>) -> Result<Publication<'_>, Problem> {
+        let naming = target.naming.joinable(!self.unserved.is_empty());
+        Publication::new(&self.images, &naming)
+    }
+
     /// Makes the images, and delivers them to their target.
     pub(crate) async fn make(
         mut self,
@@ -338,9 +362,7 @@ impl PlannedBuild<'_> {
             Some(why) => tracing::info!("engine {}: {why}", engine.name()),
             None => tracing::info!("engine {}", engine.name()),
         }
-        // What will be published, before anything is built. Missing images can join later.
-        let naming = target.naming.joinable(!self.unserved.is_empty());
-        let publication = Publication::new(&self.images, &naming)?;
+        let publication = self.publication(&target)?;
         request.options.check(engine, &target)?;
         if let Some(cache) = &ctx.cache {
             check_cache(cache, publication.plans())?;

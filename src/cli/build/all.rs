@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{TextFile, folder_of};
 use wincimg_engine::definition::{DOCKERFILES, dockerfile_in, is_dockerfile};
 
@@ -24,19 +25,24 @@ impl Build {
         self.check_names(&found)?;
         let mut highest = 0;
         let mut documents: Vec<Value> = Vec::new();
-        for image in found {
+        for path in found {
             if shutdown::reason().is_some() {
                 break;
             }
+            let image = path.display().to_string();
             session.note(format_args!("building {image}"));
-            if let Some(hidden) = hidden_dockerfile(Path::new(&image)) {
-                let path = hidden.path().display();
+            if let Some(hidden) = hidden_dockerfile(&path) {
+                let hidden = hidden.path().display();
                 session.note(format_args!(
-                    "{path} is not built: the recipe next to it is"
+                    "{hidden} is not built: the recipe next to it is"
                 ));
             }
             self.recipe.image.clone_from(&image);
-            let (code, document) = match self.build(session) {
+            let built = match path.to_str() {
+                Some(_) => self.build(session),
+                None => Err(not_utf8(&image)),
+            };
+            let (code, document) = match built {
                 Ok((outcome, document)) => (outcome.code(), document.unwrap_or_default()),
                 Err(failure) => {
                     if self.format == ReviewFormat::Github {
@@ -58,7 +64,7 @@ impl Build {
     }
 
     /// The recipes and Dockerfiles below the folder.
-    fn definitions(&self) -> Result<Vec<String>, Failure> {
+    fn definitions(&self) -> Result<Vec<PathBuf>, Failure> {
         if self.format == ReviewFormat::Gitlab {
             let problem = "--format gitlab cannot be combined with --all";
             return Err(
@@ -82,18 +88,15 @@ impl Build {
             let problem = format!("{} has no recipe.toml and no Dockerfile", top.display());
             return Err(Failure::usage(problem).hint("name the folder above the recipes"));
         }
-        Ok(found
-            .into_iter()
-            .map(|path| path.display().to_string())
-            .collect())
+        Ok(found)
     }
 
     /// Rejects two images of the same name, of which one would replace the other.
-    fn check_names(&mut self, found: &[String]) -> Result<(), Failure> {
+    fn check_names(&mut self, found: &[PathBuf]) -> Result<(), Failure> {
         let arguments = self.daemon.arguments();
         let mut names = BTreeMap::new();
-        for image in found {
-            self.recipe.image.clone_from(image);
+        for image in found.iter().filter_map(|path| path.to_str()) {
+            image.clone_into(&mut self.recipe.image);
             let name = self.recipe.default_name(&self.dockerfile, &arguments)?;
             if let Some(other) = names.insert(name.clone(), image) {
                 let problem = format!("{other} and {image} have the same image name {name}");
@@ -104,6 +107,12 @@ impl Build {
         }
         Ok(())
     }
+}
+
+/// Error for a path that no argument could name.
+fn not_utf8(path: &str) -> Failure {
+    let problem = Problem::new("file/io", format!("the path {path} is not UTF-8"));
+    problem.hint("rename its folder").into()
 }
 
 /// Finds recipes and Dockerfiles, sorted by path. Hidden folders are skipped, and a `Dockerfile` next

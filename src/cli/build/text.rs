@@ -78,7 +78,7 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Writes what a plan deletes or leaves out.
+/// Writes what a plan deletes or leaves out, or where images go.
 pub(super) fn write_paths(what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
     for path in paths {
         writeln!(out, "{what:<12}{}", UntrustedText(path))?;

@@ -1,6 +1,6 @@
 //! Hosts by name, whole names as tags, and flags without effect.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wincimg_oci::document::ManifestFormat;
 use wincimg_testkit::windows_base::StandIn;
 use wincimg_windows::release;
@@ -79,6 +79,45 @@ fn no_image_has_the_default_outputs_of_those_built_with_it() {
     let plan = build(&["--dry-run"])["builds"][0]["plans"][0]["content"].to_string();
     assert_contains!(plan, "Dockerfile");
     assert!(!plan.contains("oci-layout"), "{plan}");
+}
+
+#[test]
+fn a_plan_names_the_destinations() {
+    let site = Site::new();
+    let host = site.host();
+    let plan = |more: &[&str]| {
+        let mut command = site.push("pause");
+        command.args(["--dry-run", "--name", "p2", "--tag", "1.4"]);
+        command.args(["--host-build", "17763.973"]).args(more);
+        command
+    };
+    let one = format!("{host}/p2:1.4");
+    let planned = json_of(&mut plan(&["--output", "oci:image"]));
+    assert_eq!(planned["destinations"], json!([one, "oci:image:1.4"]));
+    assert_contains!(plan(&[]).prints(), &format!("destination {one}\n"));
+    let planned = json_of(&mut plan(&["--host-build", "20348.2402"]));
+    let images = ["-10.0.17763.973", "-10.0.20348.2402", ""];
+    let expected = images.map(|version| format!("{one}{version}"));
+    assert_eq!(planned["destinations"], json!(expected));
+}
+
+#[test]
+fn a_path_that_is_not_utf8_does_not_stop_other_builds() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let site = Site::new();
+    let from = "FROM mcr.microsoft.com/windows/nanoserver:1809\nENV A=1\n";
+    let bad = std::ffi::OsStr::from_bytes(b"all/b\xff");
+    for folder in [site.folder.path().join(bad), site.path("all/web")] {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("Dockerfile"), from).unwrap();
+    }
+    let mut build = site.build("all");
+    build.args(["--all", "--host-build", "17763.973", "--dry-run"]);
+    let (code, answer) = answer_of(&mut build);
+    assert_eq!(code, 3, "{answer:#}");
+    assert_eq!(answer["builds"][0]["error"]["code"], "file/io");
+    assert!(answer["builds"][1]["plans"].is_array(), "{answer:#}");
 }
 
 #[test]
