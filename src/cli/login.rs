@@ -114,7 +114,7 @@ impl Login {
         let (host, name) = (&self.host, UntrustedText(&user));
         let answer = || json!({"host": host, "user": user, "kept_in": kept.to_string()});
         self.format.print(answer, |out| {
-            writeln!(out, "logged in to {host} as {name}; stored in {kept}")
+            writeln!(out, "logged in to {host} as {name}; kept in {kept}")
         })
     }
 

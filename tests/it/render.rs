@@ -94,7 +94,7 @@ fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
     render(&[]).assert().code(0);
     site.write("out/registry-2.reg", "from before");
     render(&[])
-        .fails(2, "output/not-empty", &["out"])
+        .fails(2, "output/not-empty", &["the folder out is"])
         .advises(&["--force"]);
     render(&["--force"]).assert().code(0);
     assert_eq!(

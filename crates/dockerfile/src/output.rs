@@ -34,7 +34,7 @@ impl RenderedDockerfile {
         let failed = unwritable(folder);
         let target = std::path::absolute(folder).map_err(&failed)?;
         let parent = target.parent().unwrap_or(Path::new("/"));
-        check(&target, replace)?;
+        check(folder, replace)?;
         fs::create_dir_all(parent).map_err(&failed)?;
         let fresh = temporary(parent).map_err(&failed)?;
         self.fill(fresh.path())?;
