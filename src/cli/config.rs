@@ -33,7 +33,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
-use wincimg_common::files::{LeadsOut, TextFile};
+use wincimg_common::files::{LeadsOut, TextFile, named_path_hint};
 use wincimg_common::shell::quote;
 
 use self::apply::commands_on;
@@ -382,11 +382,11 @@ impl File {
                 is_named,
             }),
             Err(error) => {
-                let path = path.display().to_string();
+                let name = path.display().to_string();
                 let hint = LeadsOut::is_cause_of(&error)
-                    .then(|| format!("if that file is meant, name it: --config {}", quote(&path)));
-                let failure = Failure::from(error).context(format!("cannot read {path}"));
-                Err(failure.hint_if(hint))
+                    .then(|| format!("if that file is meant, name it: --config {}", quote(&name)));
+                let failure = Failure::from(error).context(format!("cannot read {name}"));
+                Err(failure.hint_if(hint.or_else(|| named_path_hint(&path))))
             }
         }
     }

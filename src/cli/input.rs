@@ -13,9 +13,6 @@ use super::error::Failure;
 /// 10 KB for a pod.
 const LARGEST_LIST: u64 = 256 << 20;
 
-/// Hint for a missing file.
-const RELATIVE: &str = "its path is relative to the working directory";
-
 /// Bytes to read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -57,11 +54,8 @@ fn read_whole(mut source: impl Read) -> io::Result<Vec<u8>> {
 
 /// Error for a file that cannot be read, with the nearest existing one.
 fn unreadable(path: &Path, error: io::Error) -> Failure {
-    let is_missing = error.kind() == io::ErrorKind::NotFound && path.is_relative();
     let failure = Failure::from(error).context(format!("cannot read {}", name(path)));
-    let relative = || is_missing.then(|| RELATIVE.to_owned());
-    let hint = files::missing_path_hint(path).or_else(relative);
-    failure.hint_if(hint.filter(|_| !is_stdin(path)))
+    failure.hint_if(files::named_path_hint(path).filter(|_| !is_stdin(path)))
 }
 
 fn source(path: &Path, limit: u64) -> io::Result<LimitedReader<Box<dyn Read>>> {

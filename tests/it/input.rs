@@ -112,6 +112,13 @@ fn a_missing_list_says_where_it_is_looked_for() {
             .fails(3, "file/io", &["nosuch.json"])
     };
     list("nosuch.json").advises(&["working directory"]);
+    for words in [
+        &["fleet", "check", "nosuch.json", "--host-build", "17763.1"][..],
+        &["--config", "nosuch.json", "recipe", "list"],
+    ] {
+        let said = wincimg(folder.path(), words).tells(3);
+        assert_contains!(said, "nosuch.json", "hint: its path is relative");
+    }
     assert_eq!(list("/nosuch.json").hint, "");
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wincimg_common::diagnose::{BoxError, Problem, closest_match};
-use wincimg_common::files::{TextFile, folder_of, missing_path_hint, or_here, real_path};
+use wincimg_common::files::{TextFile, folder_of, named_path_hint, or_here, real_path};
 use wincimg_common::progress::Progress;
 use wincimg_common::shell::command_line;
 use wincimg_dockerfile::stages::{DockerfileRequest, StageReplacement, Stages};
@@ -181,11 +181,10 @@ impl BuildInput {
         let in_folder = Some(Path::new(&self.image).join(file)).filter(|path| path.is_file());
         let hint = in_folder
             .map(|meant| format!("did you mean {}?", meant.display()))
-            .or_else(|| missing_path_hint(file))
-            .unwrap_or_else(|| "its path is relative to the working directory".to_owned());
+            .or_else(|| named_path_hint(file));
         let problem = format!("Dockerfile {} not found", file.display());
         Problem::new("dockerfile/unreadable", problem)
-            .hint(hint)
+            .hint_if(hint)
             .into()
     }
 

@@ -30,7 +30,7 @@ pub use open::{
 };
 pub use pieces::PieceReader;
 pub use replace::{check_replace, link_target, replace};
-pub use similar::{missing_path_hint, similar_path};
+pub use similar::{missing_path_hint, named_path_hint, similar_path};
 pub use spool::Spool;
 pub use spool_part::{SpoolPart, SpoolWriter};
 pub use temporary_folder::TemporaryFolder;

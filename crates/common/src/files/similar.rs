@@ -15,6 +15,14 @@ pub fn missing_path_hint(path: &Path) -> Option<String> {
     similar_path(path).map(|meant| format!("did you mean {}?", meant.display()))
 }
 
+/// The same for a file that an argument names; without a similar one, where it is looked for.
+pub fn named_path_hint(path: &Path) -> Option<String> {
+    let is_searched_here = path.is_relative() && !path.exists();
+    let here =
+        || is_searched_here.then(|| "its path is relative to the working directory".to_owned());
+    missing_path_hint(path).or_else(here)
+}
+
 /// Returns the file or folder that was probably meant by a missing one: of nearly the same name, or
 /// with an extension. Another word with the same beginning is another file.
 pub fn similar_path(missing: &Path) -> Option<PathBuf> {

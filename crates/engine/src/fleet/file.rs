@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use wincimg_common::diagnose::{Diagnose as _, Excerpt, Problem, line_and_column};
-use wincimg_common::files::{LARGEST_TEXT, missing_path_hint, read_text};
+use wincimg_common::files::{LARGEST_TEXT, named_path_hint, read_text};
 use wincimg_recipe::explain_toml_error;
 
 use self::entry::entry;
@@ -51,7 +51,7 @@ impl Fleet {
         let text = read_text(path, LARGEST_TEXT).map_err(|error| {
             let problem = format!("cannot read the fleet {}", path.display());
             Problem::new("fleet/unreadable", problem)
-                .hint_if(missing_path_hint(path).or_else(|| error.diagnosis().hint))
+                .hint_if(named_path_hint(path).or_else(|| error.diagnosis().hint))
                 .source(error)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
