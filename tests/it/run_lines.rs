@@ -1285,19 +1285,21 @@ async fn windows_powershell_fails_on_a_nano_server_without_it() {
         .is("dockerfile/fails", &["the image has no powershell"]);
 }
 
+/// A file of 17 bytes, and a line that doubles it.
+const SEVENTEEN: &str = "RUN echo 0123456789abcde> C:\\a\nWORKDIR C:/\n";
+const DOUBLED: &str = "RUN copy /b a+a b && move /y b a\n";
+
 #[test(multi_thread)]
 async fn lines_that_double_a_file_end_at_a_limit() {
     let bench = Bench::new().await;
-    let doubled = "RUN copy /b a+a b && move /y b a\n";
-    let start = r"RUN echo 0123456789abcde> C:\a".to_owned() + "\nWORKDIR C:/\n";
     let content = r"the content of C:\a is unknown";
     bench
-        .refused(&(start.clone() + &doubled.repeat(27)))
+        .refused(&(SEVENTEEN.to_owned() + &DOUBLED.repeat(27)))
         .is("dockerfile/not-known", &[content])
         .on_line(21);
     let sources = ["a"; 30].join("+");
     let joined = (1..20).map(|number| format!("RUN copy /b {sources} c{number}\n"));
-    let lines: String = [start, doubled.repeat(15)]
+    let lines: String = [SEVENTEEN.to_owned(), DOUBLED.repeat(15)]
         .into_iter()
         .chain(joined)
         .collect();
@@ -1305,4 +1307,35 @@ async fn lines_that_double_a_file_end_at_a_limit() {
     bench
         .refused(&lines)
         .is("dockerfile/not-understood", &[written]);
+}
+
+#[test(multi_thread)]
+async fn entries_count_against_the_limit_of_what_lines_write() {
+    let bench = Bench::new().await;
+    // Less than half a MiB is left after these, which is 1,873 entries.
+    let joined = |sources: usize, target: usize| {
+        let sources = vec!["a"; sources].join("+");
+        format!("RUN copy /b {sources} c{target}\n")
+    };
+    let full: String = [SEVENTEEN.to_owned(), DOUBLED.repeat(15)]
+        .into_iter()
+        .chain((0..15).map(|target| joined(30, target)))
+        .chain([joined(29, 15)])
+        .collect();
+    let files = |count: u32| {
+        let line = format!("RUN for /l %i in (1,1,{count}) do @echo x> C:\\t\\%i\n");
+        full.clone() + "RUN mkdir C:\\t\n" + &line
+    };
+    let copied = ["u", "v", "w"].map(|to| format!("COPY --from=0 C:/t C:/{to}\n"));
+    for (lines, line) in [
+        (files(3000), 37),
+        (files(1000) + "RUN xcopy /e /i /q C:\\t C:\\u", 38),
+        (
+            files(600) + &format!("FROM {BASE}\n") + &copied.concat(),
+            41,
+        ),
+    ] {
+        let failure = bench.refused(&lines).on_line(line);
+        failure.names(&["a million files and folders"]);
+    }
 }

@@ -42,7 +42,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) pending: BTreeSet<String>,
     /// Actions that packages have, and that are left out as requested.
     pub(super) skipped: BTreeSet<String>,
-    /// Number of bytes that `RUN` lines wrote.
+    /// Number of bytes that `RUN` lines wrote, with those of entries, also of copies from stages.
     pub(super) written: u64,
     /// The result so far, without the state of the target stage.
     pub(super) result: EvaluationResult,

@@ -50,7 +50,10 @@ use crate::instruction::{ParsedInstruction, RunInstruction};
 const LONGEST: u64 = 1 << 20;
 
 /// Maximum number of bytes that the lines of a build write: they are in memory.
-const MOST_WRITTEN: u64 = 256 << 20;
+pub(super) const MOST_WRITTEN: u64 = 256 << 20;
+
+/// Number of bytes that a file or folder counts for, besides its content.
+pub(super) const ENTRY: usize = 256;
 
 /// What to do about a here-document that requires Windows.
 pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
@@ -65,7 +68,7 @@ pub(super) struct RunResult {
     pub(super) notes: Vec<String>,
     /// Those of the drive after the line.
     pub(super) marks: Marks,
-    /// Number of bytes that the build's lines wrote so far.
+    /// Number of bytes that the build's lines wrote so far, with those of entries.
     pub(super) written: u64,
 }
 
@@ -211,7 +214,7 @@ struct RunState<'a> {
     server: ServerConfig,
     /// True if the last installation requires a restart of Windows.
     restart_required: bool,
-    /// Number of bytes that the build's lines wrote so far.
+    /// Number of bytes that the build's lines wrote so far, with those of entries.
     written: u64,
 }
 
@@ -239,11 +242,13 @@ impl RunState<'_> {
         self.tree.created_entry(path)?.source()
     }
 
-    fn put(&mut self, path: ImagePath, content: PlannedContent) {
+    fn put(&mut self, path: ImagePath, content: PlannedContent) -> Result<(), ScriptError> {
+        self.count_written(&path, ENTRY)?;
         self.server.forget(&path);
         let entry = PlannedEntry { path, content };
         self.tree.apply(std::slice::from_ref(&entry));
         self.changes.insert(entry);
+        Ok(())
     }
 
     fn delete(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
@@ -286,7 +291,7 @@ impl RunState<'_> {
                 && !self.changes.has(&folder)
                 && self.kind(&folder)? == Presence::Present(PathKind::Folder)
             {
-                self.put(folder, PlannedContent::Folder);
+                self.put(folder, PlannedContent::Folder)?;
             }
         }
         Ok(())
@@ -301,7 +306,7 @@ impl RunState<'_> {
             return Ok(());
         }
         if self.kind(from)? == Presence::Present(PathKind::Folder) {
-            self.put(to.clone(), PlannedContent::Folder);
+            self.put(to.clone(), PlannedContent::Folder)?;
         }
         for entry in self.changes.respell(from, to) {
             self.tree.apply(std::slice::from_ref(&entry));
@@ -337,7 +342,7 @@ impl RunState<'_> {
         self.check_kind(&path, true)?;
         if there != Presence::Present(PathKind::Folder) {
             self.check_writable(&path, true)?;
-            self.put(path, PlannedContent::Folder);
+            self.put(path, PlannedContent::Folder)?;
         }
         Ok(())
     }
@@ -387,8 +392,7 @@ impl RunState<'_> {
         };
         // Layers have the target with slashes.
         let target = link.target.replace('\\', "/");
-        self.put(path, PlannedContent::Link(Symlink { target, to }));
-        Ok(())
+        self.put(path, PlannedContent::Link(Symlink { target, to }))
     }
 
     fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
@@ -399,16 +403,18 @@ impl RunState<'_> {
             Ok(text) => FileSource::Text(text.into()),
             Err(error) => FileSource::Bytes(error.into_bytes().into()),
         };
-        self.put(path, PlannedContent::File(source));
-        Ok(())
+        self.put(path, PlannedContent::File(source))
     }
 
-    /// Counts a file in memory against the limit of the build.
+    /// Counts bytes in memory against the limit of the build: lines that copy folders into themselves
+    /// need few steps.
     fn count_written(&mut self, path: &ImagePath, bytes: usize) -> Result<(), ScriptError> {
         self.written += bytes as u64;
         if self.written > MOST_WRITTEN {
-            let why = format!("with {path} the RUN lines write more than 256 MiB");
-            return Err(ScriptError::unclear(why).help("COPY large files"));
+            let why = format!(
+                "with {path} the RUN lines write more than 256 MiB or a million files and folders"
+            );
+            return Err(ScriptError::unclear(why).help("COPY large files and folders"));
         }
         Ok(())
     }
@@ -433,8 +439,7 @@ impl RunState<'_> {
         let source = feed.and_then(|feed| feed.file(file));
         self.check_writable(&path, false)?;
         let missing = || ScriptError::unknown(format!("the feed has no {file}"));
-        self.put(path, PlannedContent::File(source.ok_or_else(missing)?));
-        Ok(())
+        self.put(path, PlannedContent::File(source.ok_or_else(missing)?))
     }
 
     fn edit_registry(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {

@@ -17,7 +17,7 @@ use super::super::copy::Draft;
 use super::super::error::{StepError, Workaround};
 use super::super::files::{Files, Folder, ImageSource, fixed_part};
 use super::super::paths::CopyTarget;
-use super::super::run::BaseFiles;
+use super::super::run::{BaseFiles, ENTRY, MOST_WRITTEN};
 use super::super::stage_files::StageSource;
 use super::super::state::StageState;
 use super::super::{copy, download, paths};
@@ -103,11 +103,25 @@ impl<'a> Evaluation<'a> {
             entries: draft.into_entries(),
             ..PlannedLayer::default()
         };
+        if matches!(origin, CopyOrigin::Stage(_)) {
+            self.count_copied(layer.entries.len())?;
+        }
         let Some(path) = unknown else {
             state.add_layer(copy_history(copy), layer);
             return Ok(());
         };
         self.add_copy(state, step, copy, path, layer)
+    }
+
+    /// Counts files of another stage like those that lines write: stages that copy each other's folders
+    /// twice would double them.
+    fn count_copied(&mut self, entries: usize) -> Result<(), StepError> {
+        self.written += (entries * ENTRY) as u64;
+        if self.written > MOST_WRITTEN {
+            let problem = "RUN and COPY --from write more than a million files and folders";
+            return Err(problem.to_owned().into());
+        }
+        Ok(())
     }
 
     /// Adds a layer with a file at a path, unless the result of steps on Windows has a folder there:

@@ -7,7 +7,7 @@ use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::PathKind;
-use super::RunState;
+use super::{ENTRY, RunState};
 
 /// Maximum number of the base's files; more is probably a mistake.
 const MOST_OF_BASE: usize = 4096;
@@ -67,7 +67,9 @@ impl RunState<'_> {
             return Ok(());
         }
         if let Some(made) = self.tree.created_entry(path) {
-            self.changes.insert(made.clone());
+            let made = made.clone();
+            self.count_written(path, ENTRY)?;
+            self.changes.insert(made);
             return Ok(());
         }
         self.changes.of_base += 1;
@@ -77,8 +79,7 @@ impl RunState<'_> {
                 .help("grant the permissions on a folder further down, or without (OI)"));
         }
         let content = self.base.extracted_file(path)?;
-        self.put(path.clone(), content);
-        Ok(())
+        self.put(path.clone(), content)
     }
 }
 

@@ -51,7 +51,7 @@ impl RunState<'_> {
                 content => {
                     self.may_unpack(&path, unpack.overwrites)?;
                     self.check_writable(&path, false)?;
-                    self.put(path, content.into());
+                    self.put(path, content.into())?;
                 }
             }
         }

@@ -150,7 +150,7 @@ impl RunState<'_> {
                         None => self.base.extracted_file(&from)?,
                     };
                     self.check_writable(&to, false)?;
-                    self.put(to.clone(), content);
+                    self.put(to.clone(), content)?;
                     self.record_kept(&from, to, is_moved);
                 }
                 Presence::Absent | Presence::Unknown => return Err(not_known(&from)),
@@ -220,7 +220,7 @@ impl RunState<'_> {
                 let content = PlannedContent::Deleted;
                 self.changes.insert(PlannedEntry { path, content });
             }
-            self.put(place.clone(), PlannedContent::Folder);
+            self.put(place.clone(), PlannedContent::Folder)?;
             self.changes.recreated.insert(place.key(), place.clone());
         }
         Ok(())

@@ -46,8 +46,7 @@ impl RunState<'_> {
         self.put(
             path,
             PlannedContent::File(FileSource::Download(Box::new(download))),
-        );
-        Ok(())
+        )
     }
 
     /// Returns true if a file is a missing download.

@@ -245,7 +245,7 @@ impl RunState<'_> {
         }
         for (file, content) in plan.files.into_iter().zip(contents) {
             self.check_writable(&file.path, false)?;
-            self.put(file.path, PlannedContent::File(content));
+            self.put(file.path, PlannedContent::File(content))?;
         }
         for change in plan.access {
             self.set_access(change)?;

@@ -39,8 +39,7 @@ impl RunState<'_> {
                 PlannedContent::File(FileSource::Bytes(changed.into()))
             }
         };
-        self.put(hive.clone(), content);
-        Ok(())
+        self.put(hive.clone(), content)
     }
 
     /// Content of a hive; `None` if it must be extracted first.
