@@ -894,7 +894,7 @@ fn a_port_of_the_host_is_noted() {
 #[test]
 fn a_secret_argument_in_the_history_is_noted() {
     let site = site(
-        "ARG DB_PASSWORD\nARG SECRET_NAME\nARG PUBLIC_KEY\nARG API_TOKEN=\n",
+        "ARG DB_PASSWORD\nARG SECRET_NAME\nARG PUBLIC_KEY\nARG API_TOKEN=\nARG NPM_TOKEN\n",
         &[],
     );
     let values = [
@@ -902,6 +902,7 @@ fn a_secret_argument_in_the_history_is_noted() {
         "SECRET_NAME=Winter-2019",
         "PUBLIC_KEY=0123456789abcdef",
         "API_TOKEN=my-token",
+        "NPM_TOKEN=SEKRET99",
     ];
     let arguments: Vec<&str> = values.iter().flat_map(|it| ["--build-arg", *it]).collect();
     for engine in ["auto", "docker"] {
@@ -909,6 +910,8 @@ fn a_secret_argument_in_the_history_is_noted() {
         let notes = plan(&site, &arguments)["notes"].to_string();
         let expected = "Dockerfile:2: everyone who has the image can read DB_PASSWORD";
         assert_contains!(notes, expected, "--stage");
+        let token = "Dockerfile:6: everyone who has the image can read NPM_TOKEN";
+        assert_contains!(notes, token);
         assert!(!notes.contains("Winter"), "{notes}");
         for line in 3..=5 {
             assert!(!notes.contains(&format!("Dockerfile:{line}")), "{notes}");

@@ -90,12 +90,9 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     if is_path || value.contains_any(&PLACEHOLDERS) || name.ends_with(&plain(&value)) {
         return false;
     }
-    if ends_in(&name, &PASSWORDS, &[]) {
-        // Shorter ones are yes, none, admin and the like.
-        return value.len() > 5;
-    }
-    let digits = value.chars().filter(char::is_ascii_digit).count();
-    value.len() > 15 && digits > 2 && !value.contains_any(&["secret", "token", "key"])
+    let is_password = ends_in(&name, &PASSWORDS, &[]);
+    // Shorter ones are yes, none, admin and the like.
+    value.len() > 5 && (is_password || !value.contains_any(&["secret", "token", "key"]))
 }
 
 /// A text in lower case, without separators.
@@ -108,11 +105,16 @@ fn ends_in(name: &str, ends: &[&str], more: &[&str]) -> bool {
 }
 
 /// Returns true if a written value is a secret. A shell, or a program that fills in the file, expands
-/// some.
+/// some; what programs generate is long.
 fn is_written_secret(it: &EvaluatedStep<'_>, name: &str, value: &str) -> bool {
     let is_open = value.contains(['$', '%', '{', '<', '[', '(', '\\', ' ']);
     let expanded = it.expand(value).filter(|_| !is_open);
-    expanded.is_some_and(|expanded| is_secret(name, &expanded.text))
+    expanded.is_some_and(|expanded| {
+        let value = &expanded.text;
+        let digits = value.chars().filter(char::is_ascii_digit).count();
+        let is_generated = value.len() > 15 && digits > 2;
+        is_secret(name, value) && (is_generated || ends_in(&plain(name), &PASSWORDS, &[]))
+    })
 }
 
 /// Returns true if the image has the value that a build gives to an argument: its stage is in the image,
