@@ -414,7 +414,7 @@ impl Session<'_> {
             _ if USER_ACTIONS.contains(&name) && !self.is_for_machine() => Ok(()),
             "AppSearch" => self.search(),
             "FindRelatedProducts" => self.find_related_products(),
-            "LaunchConditions" => self.check_launch(),
+            "LaunchConditions" => self.check_launch(plan),
             "CostInitialize" | "CostFinalize" | "InstallValidate" => self.cost(name),
             "InstallFiles" => self.install_files(plan),
             "DuplicateFiles" => self.duplicate_files(plan),
@@ -462,11 +462,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn check_launch(&mut self) -> Result<(), MsiError> {
+    fn check_launch(&mut self, plan: &Builder) -> Result<(), MsiError> {
         let database = self.database;
         for row in database.rows("LaunchCondition") {
             let condition = row.text("Condition");
-            let is_met = self.is_true(condition, "LaunchCondition")?;
+            // Newer projects of Visual Studio have conditions of their checks here.
+            let is_met =
+                self.is_unchecked(condition, plan) || self.is_true(condition, "LaunchCondition")?;
             if !is_met {
                 let message = self.format(row.text("Description"))?;
                 let why = format!("the package refuses this system ({condition}): {message}");

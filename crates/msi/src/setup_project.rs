@@ -99,7 +99,7 @@ impl Session<'_> {
     }
 
     /// True if the check of a condition is left out on request, or requires Windows.
-    fn is_unchecked(&self, condition: &str, plan: &Builder) -> bool {
+    pub(crate) fn is_unchecked(&self, condition: &str, plan: &Builder) -> bool {
         let is_check = |row: &Row<'_>| {
             row.text("Source") == LIBRARY && CHECKS.contains(&(condition, row.text("Target")))
         };

@@ -327,18 +327,21 @@ fn a_check_of_a_setup_project_that_does_not_run_here_decides_nothing() {
             "CustomAction|Action|#Type|Source|Target\nCheck|1|MSVBDPCADLL|{entry}\n\
              Launch|1|MSVBDPCADLL|VsdLaunchConditions"
         );
-        let conditions = format!("_VsdLaunchCondition|Condition|Description\n{property}|needs it");
-        let tables = [
-            actions.as_str(),
-            conditions.as_str(),
-            "InstallExecuteSequence|Action|#Sequence\nCheck|1\nLaunch|2\nCostFinalize|3",
-        ];
-        let planned = plan("x64", &tables, TestSystem::default()).unwrap();
-        assert_eq!(planned.refused.len(), 1, "{entry}");
-        assert_eq!(planned.refused[0].name, "Check");
-        assert!(planned.notes.is_empty(), "{:?}", planned.notes);
-        let planned = plan_without("Check", &tables).unwrap();
-        assert!(planned.refused.is_empty() && planned.unknown.is_empty());
+        for table in ["_VsdLaunchCondition", "LaunchCondition"] {
+            let conditions = format!("{table}|Condition|Description\n{property}|needs it");
+            let tables = [
+                actions.as_str(),
+                conditions.as_str(),
+                "InstallExecuteSequence|Action|#Sequence\nCheck|1\nLaunch|2\nLaunchConditions|3\n\
+                 CostFinalize|4",
+            ];
+            let planned = plan("x64", &tables, TestSystem::default()).unwrap();
+            assert_eq!(planned.refused.len(), 1, "{entry}");
+            assert_eq!(planned.refused[0].name, "Check");
+            assert!(planned.notes.is_empty(), "{:?}", planned.notes);
+            let planned = plan_without("Check", &tables).unwrap();
+            assert!(planned.refused.is_empty() && planned.unknown.is_empty());
+        }
     }
 }
 
