@@ -18,6 +18,9 @@ use super::plan::{
 use super::session::{InstalledSystem, Session};
 use super::summary::Summary;
 
+/// Beginning of what a checkout without Git LFS has in place of a file.
+const LFS_POINTER: &[u8] = b"version https://git-lfs";
+
 /// A package for Windows Installer.
 pub struct Package<R> {
     file: Compound<R>,
@@ -30,6 +33,14 @@ impl<R: Read + Seek> Package<R> {
     /// Reads the tables of a package.
     pub fn read(mut reader: R) -> Result<Self, MsiError> {
         let size = reader.seek(SeekFrom::End(0))?;
+        reader.rewind()?;
+        let mut start = Vec::new();
+        let length = LFS_POINTER.len() as u64;
+        reader.by_ref().take(length).read_to_end(&mut start)?;
+        if start == LFS_POINTER {
+            let why = "it is a pointer of Git LFS: run git lfs pull for the package";
+            return Err(MsiError::damaged(why));
+        }
         reader.rewind()?;
         let mut file = Compound::open(reader)
             .map_err(|error| MsiError::damaged(format!("it is not a package: {error}")))?;

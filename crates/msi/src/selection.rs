@@ -202,7 +202,7 @@ impl Session<'_> {
             }
             chain.push(parent);
             if chain.len() > DEPTH {
-                let why = format!("feature {name:?} is inside itself");
+                let why = format!("feature {name:?} is more than {DEPTH} levels deep");
                 return Err(MsiError::damaged(why));
             }
             at = parent;

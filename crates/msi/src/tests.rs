@@ -223,3 +223,10 @@ fn written(property: &str, tables: &[&str], system: TestSystem) -> RegistryData 
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn a_pointer_of_git_lfs_is_named() {
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n";
+    let error = Package::read(Cursor::new(pointer)).err().unwrap();
+    assert!(error.to_string().contains("git lfs pull"), "{error}");
+}

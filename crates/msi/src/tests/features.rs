@@ -73,6 +73,21 @@ fn a_named_feature_needs_those_above_it() {
 }
 
 #[test]
+fn features_have_at_most_the_levels_that_windows_takes() {
+    let chain = |levels: usize| {
+        let below = (1..levels).map(|level| format!("\nF{level}|F{}|1|0", level - 1));
+        with_features(
+            &below.fold("F0||1|0".to_owned(), |all, row| all + &row),
+            "INSTALLLEVEL|1",
+        )
+    };
+    assert_eq!(chain(16).unwrap().features.len(), 16);
+    let why = chain(17).unwrap_err().to_string();
+    let expected = "feature \"F16\" is more than 16 levels deep";
+    assert!(why.ends_with(expected), "{why}");
+}
+
+#[test]
 fn features_are_only_those_that_a_property_names() {
     let features = "A||1|0\nB||1|0";
     let plan = with_features(features, "REMOVE|B").unwrap();
