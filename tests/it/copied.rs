@@ -179,6 +179,23 @@ fn an_artifact_with_the_configuration_of_an_image_is_copied_again_and_protected(
 }
 
 #[test]
+fn a_tag_that_cannot_be_read_can_be_replaced() {
+    let site = Site::new();
+    let [from, to] = ["a", "broken"].map(|tag| format!("{}/app:{tag}", site.host()));
+    json_of(site.build("pause").args(ONE).args(["-t", &from, "--push"]));
+    site.registry.with(|stored| {
+        let broken = json!({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [],
+            "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
+                "size": 9_000_000, "digest": sha256(b"{}").to_string()}});
+        stored.add_manifest("app", "broken", MANIFEST, broken.to_string().into());
+    });
+    let words = ["copy", &from, &to, "--replace"];
+    let mut copy = site.with_no_bases(&words[..3]);
+    copy.fails(3, "image/document", &["--replace"]);
+    json_of(&mut site.with_no_bases(&words));
+}
+
+#[test]
 fn one_job_joins_what_the_jobs_of_a_matrix_built() {
     let site = Site::new();
     let image = |tag: &str| format!("{}/app:{tag}", site.host());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wincimg_common::diagnose::{BoxError, Problem};
+use wincimg_common::diagnose::{BoxError, Diagnose, Problem};
 use wincimg_common::progress::Progress;
 use wincimg_oci::copy::CopyPlan;
 use wincimg_oci::document::{
@@ -66,6 +66,20 @@ impl ExistingTag {
                 entries: Vec::new(),
             }));
         }
+        let standing = Self::read_content(location, registry).await;
+        standing.map_err(|error| match error {
+            StoreError::Other(problem) if problem.diagnosis().code == "image/document" => {
+                let way_out = "to write the tag anew, add --replace, or choose another tag";
+                problem.hint(way_out).into()
+            }
+            error => error,
+        })
+    }
+
+    async fn read_content(
+        location: &Location,
+        registry: &RegistryClient,
+    ) -> Result<Option<Self>, StoreError> {
         let Some((source, document)) = Source::read_tag(location, registry).await? else {
             return Ok(None);
         };

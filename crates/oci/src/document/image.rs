@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use wincimg_common::diagnose::Problem;
 
+use super::MAX_DOCUMENT;
 use super::config::{History, ImageConfig};
 use super::descriptor::{Descriptor, Platform};
 use super::digest::Digest;
@@ -195,9 +196,16 @@ impl Image {
         config: Verbatim<ImageConfig>,
         change: impl FnOnce(&mut Manifest),
     ) -> Result<Self, Problem> {
+        let size = config.size();
+        if size > MAX_DOCUMENT {
+            let problem = format!(
+                "the image's configuration has {size} bytes: expected at most {MAX_DOCUMENT}"
+            );
+            return Err(unusable(problem).hint("shorten labels, variables and commands"));
+        }
         let manifest = self.manifest.edit(|manifest| {
             manifest.config.digest = config.digest().clone();
-            manifest.config.size = config.size();
+            manifest.config.size = size;
             // An embedded copy of the old configuration would contradict the digest.
             manifest.config.other.remove("data");
             change(manifest);

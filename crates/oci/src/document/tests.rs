@@ -363,6 +363,20 @@ fn the_shell_and_unknown_fields_of_a_config_survive_an_edit() {
 }
 
 #[test]
+fn a_configuration_that_is_too_large_to_be_read_is_not_made() {
+    let label = |size: u64| "x".repeat(usize::try_from(size).unwrap());
+    let labelled = |label: String| {
+        base().edit_config(|config| {
+            config.config.labels.insert("a".to_owned(), label);
+        })
+    };
+    labelled(label(MAX_DOCUMENT / 2)).unwrap();
+    let error = labelled(label(MAX_DOCUMENT)).unwrap_err();
+    assert_eq!(error.diagnosis().code, "image/document");
+    assert!(error.diagnosis().hint.is_some());
+}
+
+#[test]
 fn a_layer_is_appended_to_manifest_and_config_alike() {
     let blob = Descriptor::new(media_type::DOCKER_LAYER_GZIP, digest("new"), 7);
     let image = base()
