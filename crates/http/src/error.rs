@@ -16,6 +16,9 @@ use super::retry::{Transient, wait_hint};
 use super::urls::{host_of, is_metadata};
 use super::verifier::PinnedCa;
 
+/// How webpki prints a certificate of X.509 version 1 or 2.
+const OLD_VERSION: &str = "UnsupportedCertVersion";
+
 /// An error of an HTTP exchange. `what` is the purpose of the request, to follow "failed to".
 #[derive(Debug, thiserror::Error, Diagnose)]
 #[non_exhaustive]
@@ -345,6 +348,9 @@ impl HttpError {
             Self::Certificate { host, problem } if is_of_pinned_ca(problem) => Some(format!(
                 "if it is a CA, put its certificate into DIR/{host}/ca.crt and add --certs-dir DIR"
             )),
+            Self::Certificate { host, problem } if is_of_old_version(problem) => Some(format!(
+                "make one of version 3 with the name of {host}: openssl req -x509 -addext subjectAltName=DNS:NAME"
+            )),
             Self::Certificate { host, .. } => Some(format!(
                 "trust its CA, or the certificate itself, with --ca-file FILE, or allow an unverified certificate with --insecure-registry {host}"
             )),
@@ -360,6 +366,11 @@ fn is_of_another_name(problem: &CertificateError) -> bool {
 
 fn is_of_pinned_ca(problem: &CertificateError) -> bool {
     matches!(problem, CertificateError::Other(other) if other.0.is::<PinnedCa>())
+}
+
+/// Returns true for a certificate without extensions, which has no name of its host.
+fn is_of_old_version(problem: &CertificateError) -> bool {
+    matches!(problem, CertificateError::Other(other) if other.to_string() == OLD_VERSION)
 }
 
 fn is_of_another_time(problem: &CertificateError) -> bool {
@@ -388,6 +399,7 @@ fn distrust(problem: &CertificateError) -> String {
         known => return known.to_string(),
     };
     match text.as_str() {
+        OLD_VERSION => "its X.509 version is not 3".to_owned(),
         // `openssl req -x509` makes a CA's certificate.
         "CaUsedAsEndEntity" => "it is self-signed, or a CA's own".to_owned(),
         "EndEntityUsedAsCa" => "a certificate that is not a CA's signed it".to_owned(),
@@ -483,6 +495,11 @@ mod tests {
                 )))),
                 "not a CA's",
                 "--ca-file",
+            ),
+            (
+                CertificateError::Other(OtherError(Arc::new(io::Error::other(OLD_VERSION)))),
+                "X.509 version",
+                "-addext",
             ),
         ] {
             let host = "repo.lan".to_owned();
