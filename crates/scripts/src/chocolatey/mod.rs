@@ -8,6 +8,7 @@ mod nuspec;
 mod version;
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{RegistryData, TypedData};
@@ -142,14 +143,14 @@ struct PackageRequest<'r> {
     range: &'r VersionRange,
     /// The only version, as it is written.
     exact: Option<String>,
-    /// Package that depends on it.
-    required_by: Option<&'r str>,
+    /// Package that depends on it, and is being installed.
+    required_by: Option<&'r PackageRequest<'r>>,
 }
 
 impl PackageRequest<'_> {
     fn described(&self) -> String {
         match (self.required_by, &self.exact) {
-            (Some(by), _) => format!("{}, which {by} requires,", self.id),
+            (Some(by), _) => format!("{}, which {} requires,", self.id, by.id),
             (None, Some(version)) => format!("{} {version}", self.id),
             (None, None) => self.id.to_owned(),
         }
@@ -162,6 +163,11 @@ fn install_package(
     request: &PackageRequest<'_>,
     options: &InstallOptions,
 ) -> Result<i32> {
+    let mut above = iter::successors(request.required_by, |by| by.required_by);
+    if above.any(|by| by.id.eq_ignore_ascii_case(request.id)) {
+        let why = "requires itself through its dependencies, which Chocolatey refuses";
+        return error::refused(format!("{} {why}", request.id));
+    }
     let folder = machine.path(&format!(r"{ROOT}\lib\{}", request.id))?;
     if machine.path_state(&folder)? != PathState::Absent {
         return check_installed(machine, request, &folder).map(|()| 0);
@@ -178,7 +184,7 @@ fn install_package(
     let mut code = 0;
     if !options.ignores_dependencies {
         for (id, range) in &nuspec.dependencies {
-            code = code.max(install_dependency(machine, &nuspec.id, id, range)?);
+            code = code.max(install_dependency(machine, request, id, range)?);
         }
     }
     code = code.max(run_script(machine, &nuspec, &folder, options)?);
@@ -306,13 +312,19 @@ fn names_in(machine: &Process<'_>, folder: &ImagePath) -> Result<Vec<String>> {
     }
 }
 
-fn install_dependency(machine: &mut Process<'_>, by: &str, id: &str, range: &str) -> Result<i32> {
+fn install_dependency(
+    machine: &mut Process<'_>,
+    by: &PackageRequest<'_>,
+    id: &str,
+    range: &str,
+) -> Result<i32> {
     // Chocolatey itself runs the scripts.
     if id.eq_ignore_ascii_case("chocolatey") {
         return Ok(0);
     }
     let accepted = VersionRange::parse(range).filter(|_| is_id(id));
     let Some(accepted) = accepted else {
+        let by = by.id;
         let why = format!("{by} requires {id:?} {range:?}, which is not a package");
         return error::refused(why);
     };
