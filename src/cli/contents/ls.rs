@@ -86,7 +86,7 @@ fn parse_path(text: &str) -> Result<ListedPath, String> {
         let start = text.get(..prefix.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     };
-    if starts("HK") && text.contains('\\') {
+    if starts("HK") {
         let key = text.parse().map_err(|error| format!("{error}"));
         return key.map(ListedPath::Key);
     }

@@ -434,6 +434,8 @@ fn ls_names_what_is_like_a_missing_path() {
     images
         .command(&["ls", "oci:one", missing])
         .fails(1, "image/no-file", &[missing]);
+    let errors = images.command(&["ls", "oci:one", "HKLM"]).tells(2);
+    assert_contains!(errors, r"expected HKLM\SYSTEM\…");
 }
 
 /// Each key with its path and the names of its values, by regipy.
