@@ -8,7 +8,9 @@ use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
 use super::arrays::{mended_backslashes, unquoted_array, with_plain_quotes};
+use super::exec_form::BATCH_FILES;
 use super::shell::BaseShell;
+use super::shells::check_cmdlets;
 use super::stage::{LintStep, Stage};
 use super::words::{file_name, program_name};
 use super::{Finding, LintFile, LintFinding, args_escaped};
@@ -77,12 +79,18 @@ fn check_step(
     if needs_shell(step) || is_short(text) || is_batch_file_of_npm(stage, text) {
         return None;
     }
+    // The other finding says that this is no program.
+    if check_cmdlets(stage, step).is_some() {
+        return None;
+    }
     let message = "in shell form a shell starts the program, which then may not get the shutdown \
         event; start the program directly, in exec form";
     // Another finding says that the program is not there, or gets other arguments than intended.
     let (first, last) = instruction.lines();
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
-    let argv = program(step).filter(|argv| !is_misread && !args_escaped::is_bare(stage, argv));
+    let argv = program(step).filter(|argv| {
+        !is_misread && is_known_program(&argv[0]) && !args_escaped::is_bare(stage, argv)
+    });
     Some(in_exec_form(step, message, argv))
 }
 
@@ -151,18 +159,36 @@ fn needs_shell(step: &LintStep<'_>) -> bool {
     let text = step.instruction.text().trim();
     let written = argv::split(text, ArgvParser::CRuntime).swap_remove(0);
     if let Some(argv) = program(step) {
-        return is_script(&written) || argv.first().is_some_and(|name| is_shell(name));
+        let name = argv.first().map_or("", String::as_str);
+        return is_script(&written) || is_shell(name) || may_be_script(name);
     }
     if step.shell != BaseShell::PowerShell {
         return true;
     }
     let script = script::read(&powershell::script(step.instruction.text()));
     script.only_command.is_none_or(|name| {
-        // Without an extension a path may be a script.
-        let may_be_script = name.contains(['\\', '/']) && !has_extension(&name, &["exe"]);
-        let needs_it = may_be_script || text.contains('$');
+        let needs_it = may_be_script(&name) || text.contains('$');
         needs_it || is_script(&name) || is_shell(&name) || script::is_cmdlet(&name)
     })
+}
+
+/// Returns true for a path, which without an extension may be that of a script, and for the name of a
+/// known batch file.
+fn may_be_script(name: &str) -> bool {
+    let is_path = name.contains(['\\', '/']);
+    let is_batch_file = || BATCH_FILES.contains(&program_name(name).as_str());
+    !has_extension(name, &["exe"]) && (is_path || is_batch_file())
+}
+
+/// Programs that are no batch files.
+const PROGRAMS: [&str; 18] = [
+    "caddy", "consul", "curl", "dotnet", "httpd", "java", "javaw", "mongod", "mysqld", "nginx",
+    "node", "perl", "php", "ping", "py", "python", "redis-server", "ruby",
+];
+
+/// Returns true for what Windows starts without a shell: any other name may be that of a batch file.
+fn is_known_program(name: &str) -> bool {
+    has_extension(name, &["exe"]) || PROGRAMS.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Returns true for a command that npm installs, as a batch file: from a package of that name, or from

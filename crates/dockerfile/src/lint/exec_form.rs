@@ -16,7 +16,7 @@ use super::{ContainsAny, Finding, Severity, args_escaped};
 use crate::instruction::InstructionKind;
 
 /// Commands that are batch files, which Windows finds only with their extension.
-const BATCH_FILES: [&str; 22] = [
+pub(super) const BATCH_FILES: [&str; 22] = [
     "npm", "npx", "yarn", "yarnpkg", "pnpm", "mvn", "gradle", "gradlew", "mvnw", "ng", "tsc",
     "grunt", "gulp", "bower", "az", "gem", "bundle", "bundler", "rails", "composer", "ant", "sbt",
 ];

@@ -225,7 +225,7 @@ fn begins_with_alias(step: &LintStep<'_>, command: &LintCommand) -> bool {
     let is_alias = match name.as_str() {
         "iwr" | "irm" | "gci" => true,
         // Elixir has a program of this name.
-        "iex" => command.word(1).starts_with('('),
+        "iex" => command.word(1).starts_with('(') || has_extension(command.word(1), &["ps1"]),
         _ => false,
     };
     is_alias && !step.file.lower_text().contains(&format!("{name}."))

@@ -163,3 +163,44 @@ fn an_array_without_quotes_is_corrected() {
         assert_eq!(finding.fix.as_deref(), corrected, "{line}");
     }
 }
+
+#[test]
+fn what_may_be_a_batch_file_keeps_its_shell() {
+    let rule = "shell-form-entrypoint";
+    let table = [
+        "CMD npm start",
+        "ENTRYPOINT yarn start",
+        "CMD .\\gradlew bootRun",
+        "CMD C:\\tomcat\\bin\\catalina run",
+    ];
+    silent(CORE, rule, &table);
+    for text in table {
+        silent(CORE, rule, &[&format!("{SHELL}{text}")]);
+    }
+    for (text, corrected) in [
+        ("CMD node a.js", Some(r#"CMD ["node", "a.js"]"#)),
+        ("CMD nginx", Some(r#"CMD ["nginx"]"#)),
+        (
+            "CMD serve.exe -s b",
+            Some(r#"CMD ["serve.exe", "-s", "b"]"#),
+        ),
+        // npm makes a batch file of that name.
+        ("CMD serve -s build", None),
+    ] {
+        assert_eq!(only(CORE, rule, text).fix.as_deref(), corrected, "{text}");
+    }
+}
+
+#[test]
+fn what_powershell_runs_is_no_exec_form() {
+    for text in [
+        "CMD foreach ($i in 1..3) { Write-Host $i }",
+        "CMD while ($true) { sleep 5 }",
+        "CMD Get-Content C:\\log.txt -Wait",
+        "CMD iex C:\\a.ps1",
+    ] {
+        assert_eq!(names(CORE, text), ["cmdlet-under-cmd"], "{text}");
+    }
+    // Elixir's.
+    silent(CORE, "cmdlet-under-cmd", &["CMD iex -S mix"]);
+}
