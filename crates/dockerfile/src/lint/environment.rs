@@ -295,7 +295,9 @@ fn correction(stage: &Stage<'_>, step: &LintStep<'_>, value: &str) -> Option<Str
         && !before.contains('%')
         && !after.contains('%')
         && !value.ends_with('\\');
-    if !is_server_core || stage.has("USER") || !is_plain || step.shell != BaseShell::Cmd {
+    let is_own = step.instruction.trigger().is_none();
+    if !is_server_core || stage.has("USER") || !is_plain || !is_own || step.shell != BaseShell::Cmd
+    {
         return None;
     }
     let single = |text: &str| text.replace("\\\\", "\\");

@@ -1,7 +1,7 @@
 //! What PowerShell 7 has and Windows PowerShell, which is 5.1, has not, and the reverse.
 
 use super::reference::Reference;
-use super::stage::{LintStep, Stage};
+use super::stage::{LintStep, Stage, StageBaseRef};
 use super::statements::outside_quotes;
 use super::words::{Grammar, LintCommand, Word};
 use super::{ContainsAny, Finding};
@@ -133,7 +133,13 @@ fn unloaded(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, String)> {
         is_read.then_some((script.range.start + at, assembly))
     })?;
     let shell = stage.shell_of(step);
-    let is_open = stage.image.contains("powershell")
+    // Nano Server 2016 had PowerShell on .NET Core, which finds its types itself.
+    let is_on_core = match stage.base {
+        StageBaseRef::Stage(_) => step.file.mentions(&["nanoserver"]),
+        _ => stage.image.contains("nanoserver"),
+    };
+    let is_open = is_on_core
+        || stage.image.contains("powershell")
         || lower.contains_any(&LOADING)
         || shell.is_some_and(|it| it.lower_text().contains_any(&LOADING));
     let message = format!(

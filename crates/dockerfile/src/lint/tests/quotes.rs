@@ -18,6 +18,7 @@ fn quotes_that_powershell_needs_are_escaped() {
         r#"RUN tool add "@scope/name""#,
         r#"RUN for ($i = 0; $i -lt 3; $i++) { tool "a b" }"#,
         r#"RUN Write-Host "a; b""#,
+        r#"RUN & "C:\Program Files\x.exe" /S"#,
         r#"RUN Write-Warning "two words""#,
         r#"RUN Set-Content a.json '{"a": 1}'"#,
         r#"RUN ('if ($a -eq "C:\logs") { exit 0 }') >> C:\e.ps1"#,
@@ -59,6 +60,10 @@ fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
         r#"RUN ('if (Test-Path "C:\logs\a.txt") { exit 0 }') >> C:\e.ps1"#,
         r#"RUN throw ('{0} must match "^\d+$"' -f $x)"#,
         r#"RUN & "C:\\'Program Files'\\x" /q"#,
+        // With its quotes it would be the name of a program.
+        r#"RUN & "C:\a\setup.exe /S | Out-Null""#,
+        r#"RUN & "Test-Path 'C:\a b'"; & "cp a b""#,
+        r#"RUN . "C:\a.ps1 -Name x""#,
         r#"RUN $x = """a b"""; $y = "\"c d\"""#,
         "COPY c C:/c\nRUN choco install git --params \"'/NoIcons /A'\" -y",
         r#"RUN C:\i\appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,

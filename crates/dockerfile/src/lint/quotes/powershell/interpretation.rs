@@ -287,6 +287,7 @@ fn is_intended(line: &SourceLine, part: QuotedSpan) -> bool {
         || is_operator_in_text(line, part)
         || is_whole_text(line, part)
         || is_dropped_again(line, part)
+        || is_called_line(line, part)
     {
         return false;
     }
@@ -360,6 +361,30 @@ fn runs_program(before: &str) -> bool {
     let name = program_name(command);
     let is_program = has_extension(command, &["exe"]) || PROGRAMS.contains(&name.as_str());
     is_program && !matches!(name.as_str(), "cmd" | "msiexec")
+}
+
+/// Aliases of cmdlets, which take arguments.
+const ALIASES: [&str; 12] = [
+    "copy", "cp", "del", "echo", "iex", "iwr", "md", "mkdir", "move", "mv", "rd", "rm",
+];
+
+/// Returns true for a command with its arguments in quotes behind `&` or `.`: without the quotes it runs,
+/// and with them it would be the name of a command.
+fn is_called_line(line: &SourceLine, part: QuotedSpan) -> bool {
+    let (before, inside, _) = line.around(part);
+    let before = before.trim_end();
+    let is_called = match before.strip_suffix('&') {
+        Some(rest) => !rest.ends_with('&'),
+        None => last_statement(before) == ".",
+    };
+    // Unlike `C:\Program Files\x.exe`.
+    let is_command = |word: &str| {
+        let is_alias = ALIASES.iter().any(|it| word.eq_ignore_ascii_case(it));
+        is_alias || script::is_cmdlet(word) || has_extension(word, &["exe", "cmd", "bat", "ps1"])
+    };
+    let mut words = inside.split_whitespace();
+    let first = words.next();
+    is_called && first.is_some_and(is_command) && words.next().is_some()
 }
 
 fn last_statement(script: &str) -> &str {
