@@ -34,12 +34,13 @@ pub(super) fn check_json(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> 
     }
     // CMD and ENTRYPOINT have a rule with more knowledge; the parser refuses SHELL.
     let is_elsewhere = matches!(keyword, "CMD" | "ENTRYPOINT") && instruction.looks_like_json();
-    // Brackets in RUN can be of PowerShell.
-    let may_be_unquoted = matches!(keyword, "COPY" | "ADD" | "CMD" | "ENTRYPOINT" | "VOLUME");
+    // Brackets in RUN can be of a type of PowerShell.
+    let may_be_unquoted = match keyword {
+        "RUN" => text.contains(',') && !text.contains("::"),
+        _ => keyword != "HEALTHCHECK" && keyword != "SHELL",
+    };
     let unquoted = unquoted_array(text).filter(|_| may_be_unquoted);
-    let is_meant = inside.starts_with('"')
-        || (inside.starts_with('\'') && keyword != "RUN")
-        || unquoted.is_some();
+    let is_meant = inside.starts_with(['"', '\'']) || unquoted.is_some();
     if is_elsewhere || keyword == "SHELL" || !is_meant || instruction.exec_form().is_some() {
         return None;
     }

@@ -316,6 +316,21 @@ fn check_step(
     let found = apply(linted, step, &kind, place);
     let found = found.unwrap_or_else(|message| check_refused(linted, stage, step, message));
     findings.extend(invalid, found);
+    findings.extend(invalid, check_trigger(linted, stage, step));
+}
+
+/// Reports a flag of a trigger that the later build refuses.
+fn check_trigger(linted: &LintFile<'_>, stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
+    let text = step.instruction.trigger()?;
+    let error = InstructionKind::read_own(step.instruction, linted.file.escape).err()?;
+    let is_certain = stage.platform == Platform::Windows && !is_template(text);
+    (is_certain && is_of_flag(&error.message))
+        .then(|| super::unix::check_copy_flags(step, &error.message))
+}
+
+/// Returns true for the message about a flag that only Linux has.
+fn is_of_flag(message: &str) -> bool {
+    message.contains("--chown is unsupported") || message.contains("--chmod is unsupported")
 }
 
 /// Runs the rules that read the state of a stage.
@@ -498,8 +513,6 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
     };
     let line = step.line();
     if crate::source::is_keyword(&instruction.keyword) || instruction.trigger().is_some() {
-        let is_of_flag = message.contains("--chown is unsupported")
-            || message.contains("--chmod is unsupported");
         return Some(match () {
             () if message.starts_with("unexpected text after the array")
                 && instruction.keyword != "SHELL" =>
@@ -508,7 +521,7 @@ fn check_invalid(linted: &LintFile<'_>, step: &LintStep<'_>, message: String) ->
                     as a command, and wincimg refuses it; remove it";
                 step.finding(message).warning()
             }
-            () if is_of_flag => super::unix::check_copy_flags(step, &message),
+            () if is_of_flag(&message) => super::unix::check_copy_flags(step, &message),
             () => step.finding(message),
         });
     }

@@ -267,9 +267,12 @@ pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Find
     let mut scripts = step.scripts().iter().filter(is_own);
     scripts.find_map(|script| {
         let text = step.instruction.part(script.range.clone());
-        if let Some(at) = script.statements.iter().find_map(lone_ampersand) {
-            let message =
-                "Windows PowerShell has no & between commands, and the script fails: write ;";
+        let found = |it: &PowerShellStatement| Some((lone_ampersand(it)?, it.text.ends_with('&')));
+        if let Some((at, is_last)) = script.statements.iter().find_map(found) {
+            let cure = if is_last { "omit it" } else { "write ;" };
+            let message = format!(
+                "Windows PowerShell has no & between commands, and the script fails: {cure}"
+            );
             return Some(step.finding_at(at, message));
         }
         let (at, operator) = chain_operator(text)?;
@@ -319,9 +322,11 @@ const KEYWORDS: [&str; 15] = [
     "function", "param", "in", "trap",
 ];
 
-/// Start of a statement that is a command, an `&` and another one.
+/// Start of a statement that is a command and an `&`, with or without another one.
 fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
-    let (first, second) = statement.text.split_once(" & ")?;
+    let text = statement.text.as_str();
+    let pair = text.split_once(" & ");
+    let (first, second) = pair.or_else(|| Some((text.strip_suffix(" &")?, "exit")))?;
     let is_name = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphabetic())
             && word

@@ -4,6 +4,7 @@ mod corpus;
 mod corrections;
 mod documentation;
 mod entrypoints;
+mod forms;
 mod gaps;
 mod lines;
 mod owners;

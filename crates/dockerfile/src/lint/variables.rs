@@ -10,7 +10,7 @@ use super::shell::BaseShell;
 use super::shells::{check_cmdlets, is_behind_script, is_file, is_read_by_powershell, is_shell};
 use super::stage::LintStep;
 use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word, file_of};
+use super::words::{Grammar, LintCommand, Word, file_of, program_name};
 use super::{ContainsAny, Finding};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::stages::StageState;
@@ -43,7 +43,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if step.instruction.looks_like_json() && step.instruction.exec_form().is_none() {
         return None;
     }
-    if let Some((at, message)) = literal_text(step) {
+    if let Some((at, message)) = literal_text(it) {
         return Some(step.finding_at(at, message));
     }
     if let Some((at, message)) = file_argument(step) {
@@ -125,12 +125,17 @@ fn foreign_word<'a>(
         Grammar::PowerShell | Grammar::PowerShellCore => true,
         Grammar::Exec | Grammar::Unknown => false,
     };
-    if !is_own || is_shell(program) {
+    if !is_own {
         return None;
     }
-    // After it PowerShell expands %NAME%, and nothing else.
-    let is_verbatim = |word: &Word| command.grammar.is_powershell() && word.value == "--%";
-    let mut words = command.words.iter().take_while(|word| !is_verbatim(word));
+    // The arguments of a shell are its script, and after --% PowerShell expands %NAME%, and nothing else.
+    let count = if is_shell(program) { 1 } else { usize::MAX };
+    let is_foreign = |word: &Word| match command.grammar {
+        Grammar::Cmd => matches!(program_name(&word.value).as_str(), "powershell" | "pwsh"),
+        _ => word.value == "--%",
+    };
+    let own = command.words.iter().take(count);
+    let mut words = own.take_while(|word| !is_foreign(word));
     words.find_map(|word| {
         let (written, right) = match command.grammar {
             Grammar::Cmd => foreign_to_cmd(&word.value, program, it.state),
@@ -163,7 +168,8 @@ fn is_expanded_later(step: &LintStep<'_>, command: &LintCommand, word: &Word) ->
             .trim_end_matches(['\'', '"', '\\', ' '])
             .ends_with('&');
     let has_settings = || word.is_quoted && step.lower_full_text().contains_any(&IIS_WORDS);
-    is_of_iis || is_expression || has_settings()
+    let is_argument = !std::ptr::eq(word, first);
+    is_expression || is_argument && (is_of_iis || has_settings())
 }
 
 /// True for a part of a statement with `Start-Process`, of one that may prepare its arguments, and of
@@ -197,7 +203,8 @@ fn shows_variable(step: &LintStep<'_>, command: &LintCommand) -> bool {
 }
 
 /// Position of a variable that stays as it is written, and the reason.
-fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
+fn literal_text(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
+    let step = it.step;
     let is_cmd = |it: &&LintCommand| {
         it.grammar == Grammar::Cmd
             && step.shell == BaseShell::Cmd
@@ -215,6 +222,11 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             "%~dp0 is the folder of a batch file, and stays as it is written: write the folder";
         return Some((word.start(), message));
     }
+    if let Some(word) = delayed_variable(it) {
+        let message = "cmd expands !NAME! only with /V:ON, and it stays as it is written: begin the line with \
+            cmd /V:ON /C";
+        return Some((word.start(), message));
+    }
     step.powershell_scripts().find_map(|script| {
         let mut statements = script.statements.iter();
         let found = statements.find(|it| reads_literal(it) && has_literal_variable(&it.lower))?;
@@ -224,6 +236,39 @@ fn literal_text(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
         // A PowerShell around it expands its own string first.
         let is_own = !script.is_nested || step.shell != BaseShell::PowerShell;
         (is_own && is_read_by_powershell(step, at)).then_some((at, message))
+    })
+}
+
+/// A word of cmd with a variable in exclamation marks, where no option makes cmd expand it.
+fn delayed_variable<'a>(it: &EvaluatedStep<'a>) -> Option<&'a Word> {
+    let step = it.step;
+    let lower = step.lower_full_text();
+    // The line of a batch file.
+    let is_written = lower.contains('>') && lower.contains_any(&[".cmd", ".bat"]);
+    let is_open = is_written || lower.contains("/v") || step.file.mentions(&["delayedexpansion"]);
+    if step.shell != BaseShell::Cmd || is_open || !lower.contains('!') {
+        return None;
+    }
+    let shell = step.shell_words(it.state)?;
+    if shell
+        .iter()
+        .any(|word| word.to_ascii_lowercase().starts_with("/v"))
+    {
+        return None;
+    }
+    let is_set = |name: &str| {
+        let own = name.to_ascii_lowercase();
+        is_of_windows(&own) || lower.contains(&format!("{own}=")) || it.state.declares(name)
+    };
+    let is_read =
+        |command: &&LintCommand| command.grammar == Grammar::Cmd && !is_shell(command.program());
+    let commands = step.commands().iter().filter(is_read);
+    let mut words = commands.flat_map(|command| &command.words);
+    words.find(|word| {
+        let parts: Vec<&str> = word.value.split('!').collect();
+        let inner = parts.get(1..parts.len() - 1).unwrap_or_default();
+        let is_name = |name: &str| !name.is_empty() && split_name(name).1.is_empty();
+        inner.iter().any(|name| is_name(name) && is_set(name))
     })
 }
 

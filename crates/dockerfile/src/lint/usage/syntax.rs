@@ -1,12 +1,13 @@
 //! Scripts of PowerShell that it cannot read.
 
 use super::{conditions, values};
-use crate::lint::ContainsAny;
 use crate::lint::cmd_lines::has_tag;
 use crate::lint::entrypoint::has_extension;
 use crate::lint::shells::behind_parentheses;
 use crate::lint::stage::LintStep;
 use crate::lint::statements::{PowerShellStatement, outside_quotes};
+use crate::lint::words::{LintCommand, Word};
+use crate::lint::{ContainsAny, Finding};
 
 /// Position of an error in a script of PowerShell, and a message.
 pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
@@ -38,6 +39,68 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
             let mut pairs = script.statements.windows(2);
             pairs.find_map(|pair| Some((pair[1].at, cut_list(step, pair)?)))
         })
+    })
+}
+
+/// Programs that are no commands of PowerShell.
+const PROGRAMS: [&str; 10] = [
+    "ant", "cmd", "gradle", "gradlew", "java", "javac", "javaw", "mvn", "mvnw", "sbt",
+];
+
+/// Reports an option of a program that PowerShell splits, or a text that Docker makes one line.
+pub(super) fn misread(step: &LintStep<'_>) -> Option<Finding> {
+    let is_program = |it: &&LintCommand| {
+        let is_file = has_extension(it.word(0), &["exe", "cmd", "bat"]);
+        it.grammar.is_powershell() && (is_file || PROGRAMS.contains(&it.program()))
+    };
+    let mut programs = step.commands().iter().filter(is_program);
+    let of_option = programs.find_map(|command| {
+        let is_end = |word: &Word| word.value == "--%" || word.value.starts_with('#');
+        let mut words = command.arguments().iter().take_while(|it| !is_end(it));
+        let (word, option, rest) = words.find_map(|it| split_option(step, it))?;
+        let message = format!(
+            "PowerShell splits this option, and {} gets {option} and {rest}: put the option in single quotes",
+            command.program()
+        );
+        Some(step.finding_at(word.start(), message))
+    });
+    of_option.or_else(|| {
+        let message = "Docker joins the lines, and a here-string of PowerShell in one line is a syntax error: \
+            write ('first line', 'second line')";
+        Some(step.finding_at(here_string(step)?, message))
+    })
+}
+
+/// A word with the two arguments that PowerShell makes of `-Da.b=c`.
+fn split_option<'a>(
+    step: &'a LintStep<'_>,
+    word: &'a Word,
+) -> Option<(&'a Word, &'a str, &'a str)> {
+    let written = step.instruction.part(word.range.clone());
+    let (option, rest) = written.split_at(written.find('.')?);
+    let name = option.strip_prefix('-')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    (is_name && rest.contains('=')).then_some((word, option, rest))
+}
+
+/// Position of the `@'` or `@\"` of a here-string with text behind it.
+fn here_string(step: &LintStep<'_>) -> Option<usize> {
+    step.powershell_scripts().find_map(|script| {
+        let text = step.instruction.part(script.range.clone());
+        let (at, _) = outside_quotes(text).find(|(at, c)| {
+            let (before, after) = (&text[..*at], &text[at + c.len_utf8()..]);
+            let behind = after
+                .strip_prefix('\'')
+                .or_else(|| after.strip_prefix("\\\""));
+            let begins_word = before.is_empty() || before.ends_with([' ', '=', '(', ',']);
+            // In JSON, \n is a line end.
+            let has_text = |it: &str| !it.trim().is_empty() && !it.trim().starts_with('\\');
+            *c == '@' && begins_word && !before.contains('#') && behind.is_some_and(has_text)
+        })?;
+        Some(script.range.start + at)
     })
 }
 
@@ -318,6 +381,12 @@ fn cut_list(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> Option<&'stati
              argument in quotes",
         );
     }
+    if is_cut_class_path(step, pair) {
+        return Some(
+            "PowerShell ends the command at this ; and runs the file behind it, which fails: put the class \
+             path in quotes",
+        );
+    }
     is_cut_property(step, pair).then_some(
         "PowerShell ends the command at this ; and runs the property behind it, which fails: put the \
          properties in quotes, as in '/p:A=1;B=2'",
@@ -336,6 +405,17 @@ fn is_cut_property(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
     });
     let has_properties = build.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
     is_name && has_properties && step.instruction.full_text()[..property.at].ends_with(';')
+}
+
+/// Returns true if the second of two statements is an entry of the class path of the first.
+fn is_cut_class_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
+    let [java, entry] = pair else { return false };
+    let option = java.lower.split_whitespace().nth_back(1);
+    let file = entry.lower.split_whitespace().next().unwrap_or_default();
+    matches!(option, Some("-cp" | "-classpath" | "--class-path"))
+        && (file.ends_with(".jar") || file.ends_with('*'))
+        && !java.text.contains(['"', '\'', '#'])
+        && step.instruction.full_text()[..entry.at].ends_with(';')
 }
 
 /// Returns true if the second of two statements is a folder of a list that was meant for the first.
