@@ -53,6 +53,8 @@ pub(crate) struct Instruction {
     pub(crate) documents: Vec<HereDocument>,
     /// Name of an unclosed here-document.
     pub(crate) open_document: Option<String>,
+    /// Last line of the here-document whose only line is the text, from 0.
+    inlined_to: Option<usize>,
     /// Flags before the arguments, without quotes.
     flags: Vec<(String, Option<String>)>,
     joined: String,
@@ -193,10 +195,20 @@ impl<'a> Dockerfile<'a> {
         next
     }
 
+    /// Makes the only line of a here-document the text of its `RUN`: the shell gets it alike, but for
+    /// double quotes, which `BuildKit` escapes.
+    pub(crate) fn inline_here_documents(&mut self) {
+        let runs = self
+            .instructions
+            .iter_mut()
+            .filter(|it| it.keyword == "RUN");
+        runs.for_each(|run| run.inline_here_document(&self.lines));
+    }
+
     /// Lines of an instruction that continue on the next one.
     pub(crate) fn continuations(&self, instruction: &Instruction) -> Vec<LineContinuation<'_>> {
         instruction
-            .pieces
+            .own_pieces()
             .iter()
             .filter_map(|piece| {
                 let (text, continues) = without_continuation(self.lines[piece.line], self.escape);
@@ -227,7 +239,7 @@ impl<'a> Dockerfile<'a> {
 
     /// Returns true if a line of any instruction continues.
     fn has_continuation(&self) -> bool {
-        let read = || self.instructions.iter().any(|it| it.pieces.len() > 1);
+        let read = || self.instructions.iter().any(|it| it.own_pieces().len() > 1);
         *self.has_continuation.get_or_init(read)
     }
 
@@ -309,6 +321,7 @@ impl Instruction {
             keyword,
             documents: Vec::new(),
             open_document: None,
+            inlined_to: None,
             flags,
             joined,
             arguments,
@@ -316,9 +329,38 @@ impl Instruction {
         }
     }
 
+    fn inline_here_document(&mut self, lines: &[&str]) {
+        let ([document], true) = (self.documents.as_slice(), self.is_here_document()) else {
+            return;
+        };
+        let mut own = document.text.lines();
+        let text = own.next().unwrap_or_default().trim().to_owned();
+        let is_only = own.all(|line| line.trim().is_empty());
+        if !is_only || text.is_empty() || text.starts_with('#') || text.contains('"') {
+            return;
+        }
+        let line = self.lines().1 + 1;
+        self.inlined_to = Some(line + document.text.lines().count());
+        self.joined.truncate(self.arguments);
+        self.joined.push_str(&text);
+        self.pieces.retain(|piece| piece.at < self.arguments);
+        self.pieces.push(TextSpan {
+            at: self.arguments,
+            line,
+            column: lines[line].len() - lines[line].trim_start().len(),
+        });
+        self.documents.clear();
+    }
+
+    /// The parts on its own lines.
+    fn own_pieces(&self) -> &[TextSpan] {
+        let inlined = usize::from(self.inlined_to.is_some());
+        &self.pieces[..self.pieces.len() - inlined]
+    }
+
     /// Returns true if the instruction has a here-document.
     pub(crate) fn has_here_document(&self) -> bool {
-        !self.documents.is_empty()
+        !self.documents.is_empty() || self.inlined_to.is_some()
     }
 
     /// Keyword and flags in the source.
@@ -419,7 +461,7 @@ impl Instruction {
     pub(crate) fn lines(&self) -> (usize, usize) {
         let first = self.pieces.first().map_or(0, |piece| piece.line);
         let last = self.pieces.last().map_or(0, |piece| piece.line);
-        (first, last)
+        (first, self.inlined_to.unwrap_or(last))
     }
 
     fn piece_of(&self, position: usize) -> TextSpan {

@@ -79,6 +79,11 @@ impl Dockerfile<'_> {
         instruction: &Instruction,
         edits: &[Edit],
     ) -> Option<Correction> {
+        // BuildKit escapes the quotes of such a script.
+        let is_document = instruction.keyword == "RUN" && instruction.has_here_document();
+        if is_document && edits.iter().any(|edit| edit.text.contains('"')) {
+            return None;
+        }
         let mut placed: Vec<(usize, Range<usize>, &str)> = edits
             .iter()
             .map(|edit| {

@@ -9,7 +9,7 @@ use super::correction::{Correction, Edit};
 use super::evaluation::EvaluatedStep;
 use super::instructions::expanded_texts;
 use super::stage::{LintStep, Stage};
-use super::{Finding, LintFile, environment, line_end};
+use super::{Finding, LintFile, documents, environment, line_end};
 use crate::instruction::InstructionKind;
 use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 use crate::stages::{StageState, image_path, source_path};
@@ -27,6 +27,10 @@ enum TextUse {
 
 /// Reports backslashes that the parser removes from a path or value.
 pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
+    let of_document = documents::check_eaten(it);
+    if of_document.is_some() {
+        return of_document;
+    }
     if it.linted.file.escape != Escape::Backslash {
         return None;
     }

@@ -7,7 +7,7 @@ use super::evaluation::EvaluatedStep;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::words::{Grammar, LintCommand, NextOperator, Word};
-use super::{ContainsAny, Edit, Finding, Severity, environment};
+use super::{ContainsAny, Edit, Finding, Severity, documents, environment};
 use crate::instruction::InstructionKind;
 
 /// Texts of an instruction in which Docker expands variables, in order.
@@ -67,7 +67,8 @@ pub(super) fn check_unset(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let texts = expanded_texts(it.kind).into_iter();
     let unset = texts.filter_map(|text| Some(it.expand(text)?.unset));
     let unset = unset.flatten();
-    unset.filter_map(|name| check_name(it, &name)).collect()
+    let unset = unset.filter_map(|name| check_name(it, &name));
+    unset.chain(documents::check_unset(it)).collect()
 }
 
 /// Reports a variable that is not set.

@@ -16,6 +16,7 @@ mod comments;
 mod copied_files;
 mod copies;
 mod correction;
+mod documents;
 mod effects;
 mod entrypoint;
 mod environment;
@@ -221,7 +222,8 @@ pub fn lint(source: &str, options: &LintOptions) -> LintResult {
 }
 
 fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<'_>) -> T) -> T {
-    let file = Dockerfile::read(source);
+    let mut file = Dockerfile::read(source);
+    file.inline_here_documents();
     let (stages, arguments) = stage::stages(&file, options);
     read(&LintFile {
         file: &file,

@@ -230,7 +230,7 @@ pub(super) struct StepScripts {
 impl StepScripts {
     pub(super) fn read(step: &LintStep<'_>) -> Self {
         let instruction = step.instruction;
-        if instruction.has_here_document() {
+        if !instruction.documents.is_empty() {
             return Self::default();
         }
         let text = match instruction.keyword.as_str() {

@@ -4,8 +4,12 @@ use super::*;
 
 /// Each text has a finding of the rule, or none: `TEXT => RULE` or `TEXT => nothing`.
 fn judge(table: &str) {
+    judge_below(CORE, table);
+}
+
+fn judge_below(base: &str, table: &str) {
     for (text, rule) in cases(table) {
-        let found = names(CORE, &text);
+        let found = names(base, &text);
         let is_expected = found.contains(&rule) || rule == "nothing" && found.is_empty();
         assert!(is_expected, "{text}: {found:?}");
     }
@@ -129,4 +133,71 @@ fn nano_server_2016_finds_the_types_of_net_core() {
     silent("", rule, &[&format!("{old}{SHELL}{line}")]);
     let stage = format!("{old}FROM mcr.microsoft.com/windows/nanoserver:sac2016 AS a\nFROM a\n");
     silent("", rule, &[&format!("{stage}{SHELL}{line}")]);
+}
+
+const WITH_BUILDKIT: &str =
+    "# syntax=docker/dockerfile:1\nFROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+
+#[test]
+fn the_only_line_of_a_here_document_is_read_like_that_of_a_run() {
+    judge_below(
+        WITH_BUILDKIT,
+        r#"
+        RUN <<EOF¶Remove-Item C:\t¶EOF => cmdlet-under-cmd
+        RUN <<-EOF¶	apt-get update¶EOF => unix-command
+        RUN <<EOF¶dism /enable-feature /featurename:IIS-WebServer¶EOF => failing-run
+        ENV A=1¶SHELL¶RUN <<EOF¶Write-Host %A%¶EOF => foreign-variable
+        SHELL¶RUN <<EOF¶if exist C:\a del C:\a¶EOF => cmd-under-powershell
+        RUN <<EOF¶mkdir C:\a¶EOF => nothing
+        RUN <<EOF¶dir C:\¶EOF¶RUN dir => nothing
+        RUN <<EOF¶powershell -Command Remove-Item C:\t¶EOF => nothing
+        SHELL¶RUN <<EOF¶Write-Host "a b"¶EOF => nothing
+    "#,
+    );
+    let text = "RUN <<EOF\n  choco install git\nEOF";
+    let found = only(WITH_BUILDKIT, "prompt", text);
+    let corrected = "  choco install -y git".to_owned();
+    assert_eq!((found.line, found.fix), (4, Some(corrected)));
+    let note = of_rule(CORE, "requires-buildkit", "RUN <<EOF\ndir\nEOF");
+    assert_eq!(note[0].severity, Severity::Note);
+}
+
+#[test]
+fn a_copied_here_document_is_expanded() {
+    judge_below(
+        WITH_BUILDKIT,
+        r#"
+        COPY <<EOF C:/app/a.ps1¶Write-Host $env:COMPUTERNAME¶EOF => unset-variable
+        COPY <<EOF C:/app/a.ps1¶$port = 80¶EOF => unset-variable
+        COPY <<EOF C:/app/a.cmd¶C:\app\tool.exe¶EOF => eaten-backslash
+        COPY <<EOF C:/app/a.json¶{ "data-root": "C:\\data" }¶EOF => eaten-backslash
+        COPY <<"EOF" C:/app/a.ps1¶Write-Host $env:COMPUTERNAME C:\app¶EOF => nothing
+        COPY <<EOF C:/app/a.ps1¶Write-Host \$env:COMPUTERNAME¶EOF => nothing
+        ENV PORT=80¶COPY <<EOF C:/app/a.conf¶port $PORT¶EOF => nothing
+        COPY <<EOF C:/app/a.cmd¶C:\\app\\tool.exe¶EOF => nothing
+        COPY <<EOF C:/app/a.json¶{ "a": "b" }¶EOF => nothing
+    "#,
+    );
+    let rule = "eaten-backslash";
+    let directive = format!("# escape=`\n{CORE}");
+    for (text, corrected) in [
+        (
+            "COPY <<EOF C:/a/a.cmd\nC:\\app\\tool.exe\nEOF",
+            Some("COPY <<\"EOF\" C:/a/a.cmd"),
+        ),
+        // In quotes it would not be expanded.
+        (
+            "ENV A=b\nCOPY <<EOF C:/a/a.cmd\nC:\\app\\tool.exe $A\nEOF",
+            None,
+        ),
+    ] {
+        let found = only(&directive, rule, text);
+        assert_eq!(found.fix.as_deref(), corrected, "{text}");
+    }
+    let found = only(
+        WITH_BUILDKIT,
+        "unset-variable",
+        "COPY <<EOF C:/a/a.conf\n$host\nEOF",
+    );
+    assert_eq!(found.severity, Severity::Warning);
 }
