@@ -56,11 +56,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
         "the parser removes backslashes from a here-document, and {word} becomes {}: {mend}",
         unescaped(word)
     );
-    Some(if edits.is_empty() {
-        it.step.finding(message)
-    } else {
-        it.step.edited(message, &edits)
-    })
+    Some(it.step.edited(message, &edits))
 }
 
 /// Position of a backslash that escapes neither `$` nor another one.
