@@ -132,7 +132,7 @@ pub(super) fn early_file(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
     let command = step.commands().first().filter(|_| !is_open)?;
     let file = project(command)
         .or_else(|| requirements(command))
-        .or_else(|| program_at_root(stage, step, command))?;
+        .or_else(|| file_at_root(stage, step, command))?;
     let message = format!(
         "no line above copies {}: put this below the COPY that does",
         file.value
@@ -169,21 +169,47 @@ fn requirements(command: &LintCommand) -> Option<&Word> {
     file.filter(|word| is_pip && is_literal(word))
 }
 
-/// The program of a command at the root of the drive, of which a line below copies one of the same name.
-fn program_at_root<'a>(
+/// The program of a command, or the file that it reads, at the root of the drive, of which a line below
+/// copies one of the same name.
+fn file_at_root<'a>(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
     command: &'a LintCommand,
 ) -> Option<&'a Word> {
-    let program = command.words.first()?;
-    let path = with_slashes(&program.value.to_ascii_lowercase());
-    let name = path
-        .strip_prefix("c:/")
-        .filter(|name| !name.contains('/'))?;
-    let mut later = stage.after(step).iter().filter(|it| brings(it));
-    let is_copied = has_extension(name, &["exe", "msi", "cmd", "bat"])
-        && later.any(|it| names(it.lower_full_text(), name));
-    (is_copied && has_only_windows(stage)).then_some(program)
+    let is_copied = |word: &Word, extensions: &[&str]| {
+        let path = with_slashes(&word.value.to_ascii_lowercase());
+        let name = path.strip_prefix("c:/").filter(|it| !it.contains('/'));
+        let mut later = stage.after(step).iter().filter(|it| brings(it));
+        name.is_some_and(|name| {
+            has_extension(name, extensions) && later.any(|it| names(it.lower_full_text(), name))
+        })
+    };
+    let program = command.words.first();
+    let program = program.filter(|it| is_copied(it, &["exe", "msi", "cmd", "bat", "ps1"]));
+    let read = || {
+        let extensions = read_extensions(command)?;
+        let mut words = command.arguments().iter();
+        words.find(|it| is_copied(it, extensions))
+    };
+    program.or_else(read).filter(|_| has_only_windows(stage))
+}
+
+/// Extensions of the files that a command requires and does not write.
+fn read_extensions(command: &LintCommand) -> Option<&'static [&'static str]> {
+    let verb = command.word(1).to_ascii_lowercase();
+    let is_powershell = command.grammar.is_powershell();
+    let extensions: &[&str] = match command.program() {
+        "msiexec" if command.has(&["/i", "/package"]) => &["msi"],
+        "expand-archive" if is_powershell => &["zip"],
+        "import-certificate" | "import-pfxcertificate" if is_powershell => {
+            &["cer", "crt", "pem", "pfx"]
+        }
+        "tar" if verb.trim_start_matches('-').starts_with('x') => &["zip", "tar", "gz", "tgz"],
+        "reg" if verb == "import" => &["reg"],
+        "certutil" if command.has(&["-addstore", "-importpfx"]) => &["cer", "crt", "pem", "pfx"],
+        _ => return None,
+    };
+    Some(extensions)
 }
 
 /// True if a line above copies a file of this name into the working folder.

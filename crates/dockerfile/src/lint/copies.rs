@@ -29,6 +29,9 @@ pub(super) fn check_copy_source(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     if let Some(message) = split_target(it.step, copy) {
         return vec![it.step.finding(message)];
     }
+    if let Some(message) = weak_checksum(copy) {
+        return vec![it.step.finding(message).of("invalid-instruction")];
+    }
     let found = copy.sources.iter().filter_map(|source| {
         let problem = source_problem(it, copy, source);
         let found = problem.map(|message| it.step.finding(message));
@@ -108,6 +111,14 @@ fn split_target(step: &LintStep<'_>, copy: &CopyInstruction) -> Option<String> {
     ))
 }
 
+/// Message about an algorithm that `--checksum` does not take.
+fn weak_checksum(copy: &CopyInstruction) -> Option<String> {
+    let (algorithm, _) = copy.checksum.as_deref()?.split_once(':')?;
+    let is_known = matches!(algorithm, "sha256" | "sha384" | "sha512") || algorithm.contains('$');
+    let message = || format!("--checksum takes sha256, sha384 or sha512, and not {algorithm}");
+    (!is_known).then(message)
+}
+
 /// Reason why an instruction cannot read a source.
 fn source_problem(it: &EvaluatedStep<'_>, copy: &CopyInstruction, source: &str) -> Option<String> {
     let keyword = &it.step.instruction.keyword;
@@ -128,6 +139,11 @@ fn source_problem(it: &EvaluatedStep<'_>, copy: &CopyInstruction, source: &str) 
         )
     } else if is_address && !copy.is_add {
         format!("COPY does not download {source}: write ADD")
+    } else if text.starts_with("file://") {
+        format!(
+            "{keyword} takes \"{source}\" for a path of the build context: write one relative to the \
+             context"
+        )
     } else if has_drive(&text) && is_known {
         format!(
             "{keyword} reads \"{source}\" from the build context, which has no drives: write a \

@@ -1,19 +1,24 @@
 //! Variables of Windows in instructions: `ENV PATH` with `%PATH%`, which only cmd expands.
 
 use super::correction::Correction;
+use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::instructions::is_inherited;
 use super::reference::Platform;
 use super::shell::BaseShell;
 use super::stage::{LintStep, Stage};
 use super::statements::PowerShellStatement;
-use super::words::Word;
+use super::words::{Word, has_drive};
 use super::{ContainsAny, Finding, Severity};
+use crate::instruction::InstructionKind;
 use crate::source::Instruction;
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let Some((value, is_only)) = path(it.step.instruction) else {
-        return Vec::from_iter(check_registry(it));
+        return joined_list(it)
+            .into_iter()
+            .chain(check_registry(it))
+            .collect();
     };
     // The tags of many images are of both systems.
     let mut parts = value.split([':', '"']);
@@ -204,6 +209,73 @@ fn joined_folders(value: &str) -> Option<&str> {
             let begins_folder =
                 after.starts_with(['/', '\\', '$', '%']) || after.get(1..2) == Some(":");
             begins_folder && !is_drive && !is_syntax
+        })
+    })
+}
+
+/// Variables besides `PATH` that are lists of paths on every system.
+const LISTS: [&str; 6] = [
+    "CLASSPATH", "GOPATH", "INCLUDE", "LIB", "NODE_PATH", "PYTHONPATH",
+];
+
+/// Reports another list than the PATH of an `ENV` with colons between its paths.
+fn joined_list(it: &EvaluatedStep<'_>) -> Option<Finding> {
+    let step = it.step;
+    if it.stage.platform != Platform::Windows {
+        return None;
+    }
+    let (at, part) = if let InstructionKind::Env(pairs) = it.kind {
+        let is_list = |name: &str| LISTS.iter().any(|list| list.eq_ignore_ascii_case(name));
+        let is_open = |value: &str| value.contains("://");
+        let mut lists = pairs
+            .iter()
+            .filter(|(name, value)| is_list(name) && !is_open(value));
+        let part = lists.find_map(|(_, value)| {
+            let folder = || value.split(['"', '\'']).find_map(joined_folders);
+            joined_paths(value).or_else(folder)
+        })?;
+        (step.instruction.start(), part.to_owned())
+    } else {
+        class_path(step).or_else(|| {
+            let (at, value) = machine_path(step)?;
+            Some((at, behind_colon(&value)?.to_owned()))
+        })?
+    };
+    let message = format!(
+        "Windows separates the paths of a list with ;, and does not find \"{part}\": write ; instead of :"
+    );
+    Some(step.finding_at(at, message).of("path-separator"))
+}
+
+/// Position and a part of a class path of Java with colons between its paths.
+fn class_path(step: &LintStep<'_>) -> Option<(usize, String)> {
+    step.commands().iter().find_map(|command| {
+        let is_java = matches!(command.program(), "java" | "javaw" | "javac");
+        let options = ["-cp", "-classpath", "--class-path"];
+        let list = command.value_of(&options).filter(|_| is_java)?;
+        Some((list.start(), joined_paths(&list.value)?.to_owned()))
+    })
+}
+
+/// A part of a list that has colons between its paths: before a drive, or between archives of Java.
+fn joined_paths(list: &str) -> Option<&str> {
+    let is_archive = |path: &&str| has_extension(path, &["jar"]) || path.ends_with("/*");
+    let mut parts = list.split([';', '"', '\'']);
+    let joined = parts.find(|part| part.split(':').filter(is_archive).count() > 1);
+    joined.or_else(|| behind_colon(list))
+}
+
+/// A part of a list with a colon before a drive.
+fn behind_colon(list: &str) -> Option<&str> {
+    let mut parts = list.split([';', '"', '\'']);
+    parts.find(|part| {
+        let mut colons = part.match_indices(':').map(|(at, _)| part.split_at(at));
+        colons.any(|(before, after)| {
+            // `$env:C:\x`, and `%PATH:C:\x=%`.
+            let is_variable = before.to_ascii_lowercase().ends_with("env")
+                || !before.matches('%').count().is_multiple_of(2);
+            let is_root = matches!(after.get(2..4), Some(":\\" | ":/"));
+            is_root && has_drive(&after[1..]) && !is_variable
         })
     })
 }

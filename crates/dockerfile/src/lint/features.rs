@@ -10,6 +10,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let mut commands = step.commands().iter();
     commands.find_map(|it| {
         lacks_image(step, it)
+            .or_else(|| unknown_option(step, it))
             .or_else(|| check_command(stage, step, it))
             .or_else(|| misspelt(step, it))
     })
@@ -118,6 +119,41 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
     let message = format!("IIS-ASPNET45 requires IIS-NetFxExtensibility45 and others: add {all}");
     (is_child && !has(&all.to_ascii_lowercase()) && lacks_parents(stage, step))
         .then(|| found(&message))
+}
+
+/// Options of DISM whose value follows a colon.
+const WITH_COLON: [&str; 4] = [
+    "/capabilityname", "/featurename", "/packagename", "/packagepath",
+];
+
+/// Misspelt options of DISM.
+const MISSPELT: [(&str, &str); 3] = [
+    ("/enable-features", "/Enable-Feature"),
+    ("/feature-name", "/FeatureName"),
+    ("/quite", "/Quiet"),
+];
+
+/// Reports an option of DISM that it does not know.
+fn unknown_option(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
+    if command.program() != "dism" {
+        return None;
+    }
+    command.arguments().iter().find_map(|word| {
+        let lower = word.value.to_ascii_lowercase();
+        let option = lower.split([':', ' ']).next()?;
+        let lacks_colon = WITH_COLON.contains(&option) && !lower.contains(':');
+        let misspelt = MISSPELT.iter().find(|(name, _)| *name == option);
+        let message = if let Some((name, right)) = misspelt {
+            format!("dism has no option {name}: write {right}")
+        } else if lacks_colon {
+            format!("dism takes the value of {option} behind a colon: write {option}:…")
+        } else if lower.starts_with("/featurename:") && lower.contains(',') {
+            "dism takes one feature with each /FeatureName: repeat the option".to_owned()
+        } else {
+            return None;
+        };
+        Some(step.finding_at(word.start(), message))
+    })
 }
 
 /// Reports a cmdlet of DISM that does not say which Windows it changes.

@@ -1,9 +1,9 @@
-//! Downloads and archives into a folder of the drive's root that no line makes, in images whose folders
-//! are known.
+//! Downloads, archives and logs into a folder of the drive's root that no line makes, in images whose
+//! folders are known.
 
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
-use super::words::{LintCommand, NextOperator, Word};
+use super::words::{LintCommand, NextOperator, Word, program_name};
 use super::{ContainsAny, Finding, Severity};
 
 /// Folders at the root of Windows' own images.
@@ -23,14 +23,16 @@ const SYSTEM_PROGRAMS: [&str; 5] = [
     "curl.exe", "powershell.exe", "cmd.exe", "setx.exe", "reg.exe",
 ];
 
-/// Reports a folder of a download or of `tar -C` that does not exist.
+/// Reports a folder of a download, of `tar -C` or of a log of Windows Installer that does not exist.
 pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !has_only_windows(stage) {
         return None;
     }
     let (command, word, folder) = step.commands().iter().find_map(|it| {
-        let word = output(it)?;
-        Some((it, word, root_folder(&word.value, it.program() == "tar")?))
+        let (word, path) = output(it)
+            .map(|word| (word, word.value.as_str()))
+            .or_else(|| log_file(it))?;
+        Some((it, word, root_folder(path, it.program() == "tar")?))
     })?;
     let before = stage.before(step);
     let [is_filled, may_be_made] = stage
@@ -52,7 +54,11 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         true if word.value.starts_with("/tmp/") => Severity::Warning,
         true => return None,
     };
-    let program = command.word(0);
+    let program = if log_file(command).is_some() {
+        "msiexec"
+    } else {
+        command.word(0)
+    };
     let more = if command.program() == "curl" && !command.grammar.is_powershell() {
         ", or add --create-dirs"
     } else {
@@ -98,6 +104,29 @@ pub(super) fn output(command: &LintCommand) -> Option<&Word> {
     let mut words = command.words.iter();
     let at = words.position(|word| is_option(&word.value))?;
     command.words.get(at + 1)
+}
+
+/// The log of Windows Installer, also of one that `Start-Process` starts, and the word that has it.
+fn log_file(command: &LintCommand) -> Option<(&Word, &str)> {
+    let words = command.words.iter();
+    let parts = words.flat_map(|word| {
+        let parts = word.value.split([' ', ',', '"', '\'']);
+        let parts = parts.filter(|part| !part.is_empty());
+        parts.map(move |part| (word, part))
+    });
+    let mut parts = parts.skip_while(|(_, part)| program_name(part) != "msiexec");
+    let is_start = matches!(command.program(), "start-process" | "saps" | "start");
+    if !is_start && command.program() != "msiexec" || command.next == NextOperator::Or {
+        return None;
+    }
+    parts.find(|(_, part)| {
+        let option = part.strip_prefix(['/', '-']).map(str::to_ascii_lowercase);
+        option.is_some_and(|it| {
+            let is_level = |c: char| "liwearucmopvx+!*".contains(c);
+            it == "log" || it.starts_with('l') && it.chars().all(is_level)
+        })
+    })?;
+    parts.next()
 }
 
 /// Name of the folder at the root that a file is in, or a folder, in lower case, unless Windows has it.

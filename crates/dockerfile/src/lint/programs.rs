@@ -42,6 +42,7 @@ fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
         reference.has_iis() || reference.repository == "mcr.microsoft.com/dotnet/framework/runtime";
     if is_framework {
         found.extend(check_dotnet(stage, reference));
+        found.extend(check_fresh_path(stage));
     }
     found
 }

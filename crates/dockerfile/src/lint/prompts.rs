@@ -67,7 +67,11 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
             has_dialogs(command).then(|| ask(message).warning())
         }
         "choco" | "cinst" | "chocolatey" => choco_prompt(step, command),
-        "install-module" | "install-script" | "install-packageprovider" | "update-module" => {
+        "install-module"
+        | "install-package"
+        | "install-packageprovider"
+        | "install-script"
+        | "update-module" => {
             let is_answered = command.any(|it| {
                 it.starts_with("-f") || it.starts_with("-confirm:") || it.starts_with('@')
             });
@@ -101,6 +105,12 @@ fn prompt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
             asks.then(|| ask(message))
         }
         "runas" => Some(ask("runas asks for a password, and a build has no console")),
+        "certutil" if command.has(&["-importpfx"]) && !command.any(|it| it.starts_with("-p")) => {
+            Some(ask("certutil -importpfx without -p asks for the password: add it").warning())
+        }
+        "cacls" if command.has(&["/g", "/p"]) && !command.has(&["/e"]) => Some(ask(
+            "cacls without /e asks before it replaces the rights: use icacls",
+        )),
         "read-host" => Some(ask(READ_HOST)),
         _ if matches!(command.grammar, Grammar::Cmd | Grammar::Exec) => {
             console_prompt(step, command)

@@ -423,6 +423,9 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
             );
             return Some(step.finding_at(file.start(), message));
         }
+        if let Some((word, message)) = quoted_code(command) {
+            return Some(step.finding_at(word.start(), message));
+        }
         if reads_single_quotes(command.program()) {
             return None;
         }
@@ -481,6 +484,40 @@ fn quoted_word(command: &LintCommand) -> Option<(&Word, String)> {
         word.value
     );
     Some((word, message))
+}
+
+/// Programs, the option for their code or text, and true if code of one word in quotes does nothing.
+const OF_CODE: [(&[&str], &str, bool); 4] = [
+    (&["node", "perl", "ruby"], "-e", true),
+    (&["py", "python", "python3"], "-c", true),
+    (&["sqlcmd"], "-q", false),
+    (&["git"], "-m", false),
+];
+
+/// First word of code in single quotes, with which an interpreter gets it, and what happens to it.
+fn quoted_code(command: &LintCommand) -> Option<(&Word, &'static str)> {
+    let mut known = OF_CODE.iter();
+    let (_, option, is_code) = known.find(|(names, ..)| names.contains(&command.program()))?;
+    let first = command.value_of(&[option])?;
+    let is_last = |word: &Word| word.value.ends_with('\'') && !word.is_quoted;
+    let inside = first
+        .value
+        .strip_prefix('\'')
+        .filter(|_| !first.is_quoted)?;
+    let message = match inside.split_once('\'') {
+        Some((code, "")) if *is_code && !code.is_empty() => {
+            "in cmd a single quote is an ordinary character, and the code is a text that does nothing: \
+             write double quotes"
+        }
+        None => {
+            let mut words = command.arguments().iter();
+            words.find(|word| word.start() > first.start() && is_last(word))?;
+            "in cmd a single quote is an ordinary character, and the program gets several arguments: \
+             write double quotes"
+        }
+        Some(_) => return None,
+    };
+    Some((first, message))
 }
 
 /// First word of a line in single quotes that `echo` writes into a batch file.

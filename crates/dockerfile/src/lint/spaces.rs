@@ -5,7 +5,7 @@ use super::quotes::is_stripped;
 use super::shell::BaseShell;
 use super::shells::{is_file, is_reread, is_shell};
 use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word};
+use super::words::{Grammar, LintCommand, Word, program_name};
 
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let is_read = |it: &&LintCommand| it.grammar != Grammar::Exec && !is_shell(it.program());
@@ -180,13 +180,15 @@ fn joined_argument<'a>(
     // Without options: the program, and its arguments.
     let is_plain = |word: &&Word| !word.value.starts_with('-');
     let at = at.or_else(|| (words.iter().take(3).filter(is_plain).count() == 3).then_some(2))?;
+    let installs = words.iter().any(|it| program_name(&it.value) == "msiexec");
     for word in words.get(at..)? {
         let text = written(word);
         let mut inside = text.split('\'').skip(1).step_by(2);
-        if let Some(path) = inside
-            .find(|it| is_spaced_path(it))
-            .filter(|_| !text.contains('"'))
-        {
+        let spaced = inside.find_map(|it| {
+            let property = || spaced_property(it).filter(|_| installs);
+            is_spaced_path(it).then_some(it).or_else(property)
+        });
+        if let Some(path) = spaced.filter(|_| !text.contains('"')) {
             let message = format!(
                 "Start-Process joins its arguments with spaces and no quotes, and the program gets \
                  {path} in parts: write '\\\"…\\\"'"
@@ -198,6 +200,12 @@ fn joined_argument<'a>(
         }
     }
     None
+}
+
+/// The path below `Program Files` that is the value of a property of Windows Installer.
+fn spaced_property(text: &str) -> Option<&str> {
+    let at = text.to_ascii_lowercase().find("=c:\\program files")? + 1;
+    text[at..].split(" /").next()
 }
 
 /// Returns true for one path with a space.

@@ -1,4 +1,5 @@
 mod advice;
+mod arguments;
 mod base;
 mod corpus;
 mod corrections;

@@ -114,7 +114,10 @@ const ALIASES: [&str; 14] = [
 pub(super) fn check(stage: &Stage<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     // What other bases have is unknown.
-    let is_known = |it: &Reference| it.is_plain() || it.is_of_microsoft();
+    let is_known = |it: &Reference| {
+        let is_official = ["eclipse-temurin", "openjdk", "python"].contains(&it.name_on_hub());
+        it.is_plain() || it.is_of_microsoft() || is_official && it.names_windows()
+    };
     let is_open = !stage.repository().is_some_and(is_known);
     let mut contents = StageContents::of_base(is_open);
     // Another shell brings its programs, and an image of MSYS2 may begin with one.

@@ -127,10 +127,9 @@ fn program_as_script(step: &LintStep<'_>) -> Option<Finding> {
 fn has_open_rights(statement: &PowerShellStatement) -> bool {
     let text = statement.text.replace("\\\"", "\"");
     let is_called = statement.command() == "cmd" && statement.contains(" icacls");
-    (is_called || statement.command() == "icacls")
-        && text.contains(":(")
-        && !text.contains(['"', '\'', '`'])
-        && !text.contains(" --% ")
+    // Quotes around a path or an account do not hold what follows them.
+    let open = text.rsplit(['"', '\'', '`']).next().unwrap_or_default();
+    (is_called || statement.command() == "icacls") && open.contains(":(") && !text.contains(" --% ")
 }
 
 /// Position of a syntax error in a script, and a message.
@@ -352,9 +351,9 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
             "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
              HKLM\\…",
         ),
-        "reg" if lacks_root(command) => {
-            Some("reg takes a key from its root on, and refuses this one: write HKLM\\…")
-        }
+        "reg" if lacks_root(command) => Some(
+            "reg takes a key from its root on and with \\, and refuses this one: write HKLM\\…",
+        ),
         "if" if command.grammar == Grammar::Cmd && is_condition_only(command) => {
             Some("if without a command is a syntax error, and cmd runs nothing of the line")
         }
@@ -649,16 +648,20 @@ fn condition_of_other_shell(command: &LintCommand) -> Option<&'static str> {
     }
 }
 
-/// Returns true for `reg add SOFTWARE\Name`.
+/// Returns true for `reg add SOFTWARE\Name` and `reg add HKLM/SOFTWARE`.
 fn lacks_root(command: &LintCommand) -> bool {
-    let root = command.word(2).split_once('\\').map(|(root, _)| root);
-    root.is_some_and(|root| {
-        let root = root.to_ascii_lowercase();
-        command.word(1).eq_ignore_ascii_case("add")
-            && !root.is_empty()
-            && root.chars().all(|c| c.is_ascii_alphabetic())
-            && !matches!(root.as_str(), "hklm" | "hkcu" | "hkcr" | "hku" | "hkcc")
-    })
+    let key = command.word(2);
+    let Some((root, _)) = key.split_once(['\\', '/']) else {
+        return false;
+    };
+    let is_slashed = key[root.len()..].starts_with('/');
+    let root = root.to_ascii_lowercase();
+    let is_root = matches!(root.as_str(), "hklm" | "hkcu" | "hkcr" | "hku" | "hkcc")
+        || root.starts_with("hkey_");
+    command.word(1).eq_ignore_ascii_case("add")
+        && !root.is_empty()
+        && root.chars().all(|c| c.is_ascii_alphabetic() || c == '_')
+        && is_root == is_slashed
 }
 
 /// Returns true for `hklm:\software`.

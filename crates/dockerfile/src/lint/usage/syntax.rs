@@ -3,6 +3,7 @@
 use super::{conditions, values};
 use crate::lint::cmd_lines::has_tag;
 use crate::lint::entrypoint::has_extension;
+use crate::lint::shell::BaseShell;
 use crate::lint::shells::behind_parentheses;
 use crate::lint::stage::LintStep;
 use crate::lint::statements::{PowerShellStatement, outside_quotes};
@@ -131,6 +132,12 @@ fn statement_error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opti
     if of_text.is_some() && !may_be_hidden(step, statement) {
         return of_text;
     }
+    if seeks_literal_line_end(step, statement) {
+        return Some(
+            "in single quotes `n is a text of two letters, which finds no line end: write '\\n' in a \
+             pattern, and [string][char]10 elsewhere",
+        );
+    }
     passes_plain_address(statement).then_some(
         "PowerShell does not read an address without quotes as a text: put it, and the file, in single \
          quotes",
@@ -249,6 +256,23 @@ fn pattern_error(statement: &PowerShellStatement) -> Option<&'static str> {
         "in the regular expression of -replace and -match \\ begins an escape, and this one is an error: \
          write \\\\",
     )
+}
+
+/// True for a search for the escapes of a line end or a tab in single quotes, where they are none.
+fn seeks_literal_line_end(step: &LintStep<'_>, statement: &PowerShellStatement) -> bool {
+    let searches = ["-replace ", "-split ", ".replace(", ".split("];
+    let escapes = ["'`r`n'", "'`r'", "'`n'", "'`t'"];
+    let is_search = searches.iter().any(|search| {
+        let mut parts = statement.lower.split(search).skip(1);
+        parts.any(|after| escapes.iter().any(|it| after.starts_with(it)))
+    });
+    if !is_search || statement.contains_any(&["\"", "#"]) {
+        return false;
+    }
+    let mut own = step.powershell_scripts();
+    // A PowerShell around it reads the escapes first.
+    let is_nested = own.any(|it| it.is_nested && it.range.contains(&statement.at));
+    !is_nested || step.shell == BaseShell::Cmd
 }
 
 /// True for a pattern that is `\` alone, or a path whose first `\` begins no escape.

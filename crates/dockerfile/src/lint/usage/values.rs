@@ -51,13 +51,30 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
         "icacls" if command.any(grants_by_word) => {
             "the rights of icacls are F, M, RX, R and W: write them behind the :, as in Users:F"
         }
+        "icacls" if splits_grant(command) => {
+            "icacls takes an account with its rights as one word, as in Users:F or \"IIS AppPool\\Site:M\""
+        }
         _ if cuts_list(step, command) => {
             "cmd reads the | in the list of for before the quotes, which is a syntax error: write ^|"
         }
         "appcmd" if command.has(&["delete", "stop"]) && names_other_site(step, command) => {
             DEFAULT_SITE
         }
+        "appcmd" if command.any(has_other_identity) => {
+            "identityType takes LocalSystem, LocalService, NetworkService, SpecificUser or \
+             ApplicationPoolIdentity, and refuses this word"
+        }
         "net" if lacks_add(command) => "net localgroup takes a member with /add: add it",
+        "certutil" if lacks_store(step, command) => {
+            "certutil -addstore takes a store and a file, and fails without one of them: write -addstore \
+             Root FILE"
+        }
+        "choco" if is_misspelt_install(command.word(1)) => {
+            "choco has no such command, and fails: write choco install"
+        }
+        _ if lacks_license(step, command) => {
+            "the setup of SQL Server installs nothing silently without /IACCEPTSQLSERVERLICENSETERMS: add it"
+        }
         _ if command.grammar.is_powershell() => {
             return refused_in_powershell(step, command, arguments)
                 .or_else(|| unknown_to_windows(step, command));
@@ -214,11 +231,31 @@ fn is_other_type_of_start(name: &str) -> bool {
 
 /// True for an account, in lower case, with a word in place of the letters of its rights.
 fn grants_by_word(word: &str) -> bool {
-    let rights = word.rsplit_once(':').map(|(_, rights)| rights);
-    matches!(
-        rights,
-        Some("full" | "fullcontrol" | "modify" | "read" | "write")
-    )
+    let Some((account, rights)) = word.rsplit_once(':') else {
+        return false;
+    };
+    // Drives, options and variables have a colon as well.
+    let is_account = account.len() > 1 && !account.starts_with('/') && !account.contains('$');
+    // No right has these letters.
+    let is_word = rights.chars().all(|c| c.is_ascii_alphabetic())
+        && rights.contains(|c: char| "bhjklqtuvyz".contains(c));
+    is_account && (is_word || rights == "read")
+}
+
+/// True for an account and rights, or a name with a space, behind `/grant` in two words.
+fn splits_grant(command: &LintCommand) -> bool {
+    let options = ["/grant", "/grant:r", "/deny"];
+    let is_plain = |word: &str| {
+        let mut letters = word.chars();
+        letters.all(|c| c.is_ascii_alphanumeric() || " \\_-.".contains(c)) && !word.is_empty()
+    };
+    command.words.windows(3).any(|words| {
+        let is_option = options.iter().any(|it| words[0].eq_ignore_case(it));
+        let is_next = words[2]
+            .value
+            .starts_with(|c: char| c.is_ascii_alphabetic());
+        is_option && is_plain(&words[1].value) && is_next
+    })
 }
 
 const DEFAULT_SITE: &str = "the site of IIS has the name Default Web Site, with a space";
@@ -255,6 +292,57 @@ fn lacks_add(command: &LintCommand) -> bool {
     command.word(1).eq_ignore_ascii_case("localgroup")
         && command.words.len() == 4
         && command.words[2..].iter().all(is_name)
+}
+
+/// True for an identity of an application pool, in lower case, that IIS does not know.
+fn has_other_identity(word: &str) -> bool {
+    let value = word.split_once("processmodel.identitytype:");
+    let known = [
+        "applicationpoolidentity",
+        "localservice",
+        "localsystem",
+        "networkservice",
+        "specificuser",
+    ];
+    value.is_some_and(|(_, value)| {
+        let is_name = !value.is_empty() && value.chars().all(|c| c.is_ascii_alphabetic());
+        is_name && !known.contains(&value)
+    })
+}
+
+/// True for `certutil -addstore` without a store or a file.
+fn lacks_store(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    let options = ["-addstore", "-enterprise", "-f", "-user"];
+    let is_known = |word: &&Word| options.iter().any(|it| word.eq_ignore_case(it));
+    let is_open = |word: &Word| word.value.starts_with('-') || word.value.contains(['$', '%', '@']);
+    let mut others = command.arguments().iter().filter(|word| !is_known(word));
+    command.has(&["-addstore"])
+        && !step.is_cut(command)
+        && !others.clone().any(is_open)
+        && others.nth(1).is_none()
+}
+
+/// True for a misspelt `install`.
+fn is_misspelt_install(word: &str) -> bool {
+    let misspelt = [
+        "insatll", "instal", "instll", "intall", "isntall", "insall", "installl",
+    ];
+    misspelt.iter().any(|it| word.eq_ignore_ascii_case(it))
+}
+
+/// True for a silent setup of SQL Server that does not accept its license.
+fn lacks_license(step: &LintStep<'_>, command: &LintCommand) -> bool {
+    // `Start-Process` takes the arguments as a list, or as one text.
+    let has = |option: &str| command.any(|it| it.split([' ', ',']).any(|part| part == option));
+    let is_open = |it: &str| it.contains(['$', '%', '@']);
+    has("/action=install")
+        && command.any(|it| it.contains("/features="))
+        && (has("/q") || has("/qs"))
+        && !command.any(is_open)
+        && !step.is_cut(command)
+        && !step
+            .lower_text()
+            .contains_any(&["iaccept", "configurationfile"])
 }
 
 /// True for a text that is not a variable or an expression.
