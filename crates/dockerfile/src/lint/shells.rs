@@ -498,7 +498,7 @@ const OF_CODE: [(&[&str], &str, bool); 4] = [
 fn quoted_code(command: &LintCommand) -> Option<(&Word, &'static str)> {
     let mut known = OF_CODE.iter();
     let (_, option, is_code) = known.find(|(names, ..)| names.contains(&command.program()))?;
-    let first = command.value_of(&[option])?;
+    let first = command.value_of(&[*option])?;
     let is_last = |word: &Word| word.value.ends_with('\'') && !word.is_quoted;
     let inside = first
         .value

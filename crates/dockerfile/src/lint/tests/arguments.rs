@@ -95,7 +95,9 @@ fn colons_separate_no_list_of_windows() {
     ];
     pairs(CORE, "path-separator", &table);
     let of_machine = |added: &str| {
-        format!("RUN [Environment]::SetEnvironmentVariable('Path', $env:Path + '{added}', 'Machine')")
+        format!(
+            "RUN [Environment]::SetEnvironmentVariable('Path', $env:Path + '{added}', 'Machine')"
+        )
     };
     let (wrong, right) = (of_machine(":C:\\app"), of_machine(";C:\\app"));
     pairs(&core_powershell(), "path-separator", &[(&wrong, &right)]);
@@ -126,11 +128,26 @@ fn programs_refuse_arguments_that_they_do_not_know() {
             r"RUN icacls C:\a /grant IIS AppPool\DefaultAppPool:M",
             r#"RUN icacls C:\a /grant "IIS AppPool\DefaultAppPool:M""#,
         ),
-        (r"RUN icacls C:\a /grant Users F", r"RUN icacls C:\a /grant Users:F /T"),
-        (r"RUN icacls C:\a /grant Users:all", r"RUN icacls C:\a /grant Users:(OI)(CI)RX"),
-        ("RUN certutil -addstore C:\\ca.crt", "RUN certutil -addstore Root C:\\ca.crt"),
-        ("RUN certutil -addstore -f Root", "RUN certutil -addstore -f Root %FILE%"),
-        ("RUN reg add HKLM/SOFTWARE/A /f", r"RUN reg add HKLM\SOFTWARE\A /f"),
+        (
+            r"RUN icacls C:\a /grant Users F",
+            r"RUN icacls C:\a /grant Users:F /T",
+        ),
+        (
+            r"RUN icacls C:\a /grant Users:all",
+            r"RUN icacls C:\a /grant Users:(OI)(CI)RX",
+        ),
+        (
+            "RUN certutil -addstore C:\\ca.crt",
+            "RUN certutil -addstore Root C:\\ca.crt",
+        ),
+        (
+            "RUN certutil -addstore -f Root",
+            "RUN certutil -addstore -f Root %FILE%",
+        ),
+        (
+            "RUN reg add HKLM/SOFTWARE/A /f",
+            r"RUN reg add HKLM\SOFTWARE\A /f",
+        ),
         (
             r"RUN C:\x\setup.exe /Q /ACTION=Install /FEATURES=SQLENGINE",
             r"RUN C:\x\setup.exe /Q /ACTION=Install /FEATURES=SQLENGINE /IACCEPTSQLSERVERLICENSETERMS",
@@ -188,7 +205,7 @@ fn windows_installer_makes_no_folder_and_takes_no_spaces() {
         ),
         (
             r"RUN Start-Process msiexec -Wait -ArgumentList '/i', 'C:\a.msi', 'DIR=C:\Program Files\A'",
-            r"RUN Start-Process msiexec -Wait -ArgumentList '/i', 'C:\a.msi', 'DIR=\"C:\Program Files\A\"'",
+            r#"RUN Start-Process msiexec -Wait -ArgumentList '/i', 'C:\a.msi', 'DIR=\"C:\Program Files\A\"'"#,
         ),
     ];
     pairs(&base, "unquoted-spaces", &property);
@@ -228,8 +245,14 @@ fn more_commands_ask() {
             r"RUN certutil -f -importpfx C:\a.pfx",
             r"RUN certutil -f -p secret -importpfx C:\a.pfx",
         ),
-        (r"RUN cacls C:\a /g Users:F", r"RUN cacls C:\a /e /g Users:F"),
-        (r"RUN cacls C:\a /t /p Users:R", r"RUN echo y| cacls C:\a /t /p Users:R"),
+        (
+            r"RUN cacls C:\a /g Users:F",
+            r"RUN cacls C:\a /e /g Users:F",
+        ),
+        (
+            r"RUN cacls C:\a /t /p Users:R",
+            r"RUN echo y| cacls C:\a /t /p Users:R",
+        ),
         (
             "RUN powershell Install-Package 7zip4powershell",
             "RUN powershell Install-Package 7zip4powershell -Force",
