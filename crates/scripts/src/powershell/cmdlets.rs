@@ -127,7 +127,7 @@ impl Shell<'_, '_> {
             "get-content" => self.get_content(command),
             "get-itemproperty" => self.get_property(command),
             "get-location" => Ok(PsValue::Text(self.machine.folder.to_string())),
-            "invoke-webrequest" | "invoke-restmethod" => self.web_request(command),
+            "invoke-webrequest" | "invoke-restmethod" => self.web_request(name, command),
             "get-filehash" => self.file_hash(command),
             "test-path" => self.test_path(command),
             "join-path" => self.join_path(command),

@@ -74,7 +74,7 @@ impl Shell<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn web_request(&mut self, command: &CommandAst) -> Result<PsValue> {
+    pub(super) fn web_request(&mut self, name: &str, command: &CommandAst) -> Result<PsValue> {
         if is_for_curl(command) {
             let why = "it is Invoke-WebRequest in Windows PowerShell, which has no such option";
             let error = ScriptError::fails(why).ending(Ends::Statement);
@@ -89,6 +89,11 @@ impl Shell<'_, '_> {
             return error::option("-Method");
         }
         let Some(file) = given.text("outfile")? else {
+            if name == "invoke-webrequest" && !self.is_core && !given.has("usebasicparsing") {
+                let why = "without -UseBasicParsing, Windows PowerShell reads the answer with \
+                           Internet Explorer, which containers do not have";
+                return Err(ScriptError::windows(why).instead("add -UseBasicParsing"));
+            }
             return Ok(PsValue::opaque(format!("the response of {url} is used")));
         };
         if url.is_empty() {

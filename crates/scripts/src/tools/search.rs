@@ -10,6 +10,9 @@ use super::{INETSRV, PROGRAM, SYSTEM, program_name};
 /// Extensions of programs and scripts that are named without one.
 const EXTENSIONS: [&str; 5] = [".com", ".exe", ".bat", ".cmd", ".ps1"];
 
+/// Hint for a name of Windows' program that finds another one.
+const WRITE_PATH: &str = "write the path of Windows' own program";
+
 /// What starts a program. It decides where a name without a folder is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Starter {
@@ -41,19 +44,47 @@ pub(super) fn check_windows_program(
     if has_folder(name) || is_first {
         return Ok(());
     }
-    let is_own = |part: &str| {
-        let part = machine.path(part.trim_matches('"'));
-        part.is_ok_and(|part| is_same(&part, folder))
-    };
     match machine.variable("PATH") {
-        Lookup::Present(path) if path.split(';').any(is_own) => Ok(()),
-        Lookup::Present(_) | Lookup::Absent => Err(not_on_path(machine, starter, name, folder)),
+        Lookup::Present(path) => {
+            let parts = path.split(';').map(|part| part.trim_matches('"'));
+            for part in parts.filter(|part| !part.is_empty()) {
+                if machine.path(part).is_ok_and(|part| is_same(&part, folder)) {
+                    return Ok(());
+                }
+                if let Some(other) = program_in(machine, starter, part, name) {
+                    let why = format!("it runs {other}, which is first on PATH");
+                    return Err(ScriptError::windows(why).instead(WRITE_PATH));
+                }
+            }
+            Err(not_on_path(machine, starter, name, folder))
+        }
+        Lookup::Absent => Err(not_on_path(machine, starter, name, folder)),
         Lookup::Deferred(PendingDownload) | Lookup::Unknown if folder == INETSRV => {
             error::unknown(format!("whether PATH has {INETSRV} is unknown"))
         }
         // The PATH of every Windows has the other folders.
         Lookup::Deferred(PendingDownload) | Lookup::Unknown => Ok(()),
     }
+}
+
+/// The program or script that a name without a folder runs if a folder of PATH is known to have it.
+fn program_in(
+    machine: &Process<'_>,
+    starter: Starter,
+    folder: &str,
+    name: &str,
+) -> Option<ImagePath> {
+    let extensions: &[&str] = match starter {
+        _ if name.contains('.') => &[""],
+        Starter::Windows | Starter::Daemon => &[".exe"],
+        Starter::Cmd => &[".com", ".exe", ".bat", ".cmd"],
+        Starter::PowerShell => &EXTENSIONS,
+    };
+    let files = extensions
+        .iter()
+        .map(|end| format!(r"{folder}\{name}{end}"));
+    let mut paths = files.filter_map(|file| machine.path(&file).ok());
+    paths.find(|path| machine.entry(path) == Lookup::Present(EntryKind::File(())))
 }
 
 /// Error for a program of Windows whose folder is not on PATH. Another program of its name may be.
