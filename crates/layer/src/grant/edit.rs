@@ -62,7 +62,8 @@ pub(super) fn descriptors(
         if is_top || edit.each_inside {
             let edited = edit.edit.apply(&after, &inherited, target.is_folder);
             after = edited.map_err(|error| {
-                let problem = format!("cannot change the rights on {}: {error}", target.path);
+                let path = target.path.as_str().replace('/', r"\");
+                let problem = format!(r"cannot change the rights on C:\{path}: {error}");
                 Problem::request("recipe/access", problem).hint(ON_WINDOWS)
             })?;
         }

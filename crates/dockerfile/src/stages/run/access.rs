@@ -1,6 +1,8 @@
 //! Permissions that a line changes. A layer that changes a file's permissions contains the file
 //! again, so files of earlier layers are copied.
 
+use wincimg_common::diagnose::error_chain;
+use wincimg_layer::Layer;
 use wincimg_registry::Presence;
 use wincimg_scripts::ScriptError;
 use wincimg_windows::access::AccessChange;
@@ -23,9 +25,41 @@ impl RunState<'_> {
 
     /// Adds a change of permissions, with the files that it changes.
     pub(super) fn set_access(&mut self, change: AccessChange) -> Result<(), ScriptError> {
+        self.check_on_base(&change)?;
         self.copy_up(&change)?;
         self.changes.access.push(change);
         Ok(())
+    }
+
+    /// Tries a change on what the base has at and below a folder, as far as it is known, after earlier
+    /// changes of the same folder.
+    fn check_on_base(&self, change: &AccessChange) -> Result<(), ScriptError> {
+        let (path, base) = (change.path(), self.tree.base());
+        let is_folder_of_base = matches!(
+            base.file(path)?,
+            Presence::Present(found) if found.kind.kind() == PathKind::Folder
+        );
+        if !is_folder_of_base || self.tree.is_own(path)? {
+            return Ok(());
+        }
+        let layers = self
+            .state
+            .steps
+            .iter()
+            .filter_map(|step| step.layer.as_ref());
+        let earlier = layers.flat_map(|layer| &layer.access);
+        let changes: Vec<AccessChange> = earlier
+            .chain(&self.changes.access)
+            .chain([change])
+            .filter(|it| is_within(it.path(), path) || is_within(path, it.path()))
+            .cloned()
+            .collect();
+        // What one of a folder above or within leaves is not followed here.
+        if changes.iter().any(|it| it.path().key() != path.key()) {
+            return Ok(());
+        }
+        let tried = Layer::new(0).change_access(&changes, base);
+        tried.map_err(|error| ScriptError::unclear(error_chain(&error)))
     }
 
     /// Copies all files whose permissions change to this layer.
@@ -81,6 +115,10 @@ impl RunState<'_> {
         let content = self.base.extracted_file(path)?;
         self.put(path.clone(), content)
     }
+}
+
+fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
+    path.strip_prefix(folder).is_some()
 }
 
 fn unknown(path: &ImagePath) -> ScriptError {
