@@ -193,6 +193,18 @@ impl Bench {
         self.build_of("./app", more)
     }
 
+    /// Builds a Dockerfile with these instructions on the image of others, whose layers are not
+    /// indexed.
+    fn build_on(&self, below: &str, instructions: &str) -> Assert {
+        self.build_lines(below, &["--tag", "1"]).success();
+        let image = self.machine.0.path().join("below");
+        let _ = fs::remove_dir_all(&image);
+        fs::rename(self.layout(), &image).unwrap();
+        let stages = format!("FROM {BASE} AS made\nRUN msbuild.exe\nFROM made");
+        let text = format!("# escape=`\n{stages}\n{instructions}\n");
+        self.build_with(&text, &["--stage", "made=oci:below:1"])
+    }
+
     /// The layout that a build writes.
     pub(crate) fn layout(&self) -> PathBuf {
         self.machine.0.path().join("out")
@@ -712,6 +724,26 @@ RUN mkdir C:\v && mklink /d C:\l C:\v";
 }
 
 #[test(multi_thread)]
+async fn a_link_comes_where_an_earlier_line_deleted_something() {
+    const USER: &str = "USER ContainerAdministrator\n";
+    const PAGE: &str = r"C:\inetpub\wwwroot\iisstart.png";
+    let bench = Bench::new().await.indexed();
+    let link = format!(r"mklink {PAGE} C:\data\own.txt");
+    let layers = bench.layers(&format!("{USER}RUN del {PAGE}\nRUN {link}"));
+    let root = "inetpub/wwwroot/";
+    assert_eq!(names(&layers[0], root), ["", ".wh.iisstart.png"]);
+    assert_eq!(names(&layers[1], root), ["", "iisstart.png"]);
+    bench
+        .refused(&format!("{USER}RUN del {PAGE} && {link}"))
+        .is("dockerfile/not-understood", &[PAGE])
+        .advises(&["RUN of its own"]);
+    let below = r"RUN mkdir C:\r1 && mkdir C:\r2 && mklink /d C:\cur C:\r1";
+    let lines = "RUN rd C:\\cur\nRUN mklink /d C:\\cur C:\\r2";
+    bench.build_on(&format!("{USER}{below}"), lines).success();
+    assert!(files_of(bench.built().last().unwrap()).contains_key("Files/cur"));
+}
+
+#[test(multi_thread)]
 async fn attributes_of_the_base_count_as_on_windows() {
     let bench = Bench::new().await.indexed();
     let copied = r"RUN copy C:\inetpub\app\fixed.txt C:\data2\";
@@ -1008,6 +1040,10 @@ RUN mkdir C:\g\sub && icacls C:\g /inheritance:r /T && icacls C:\g /reset && ica
         (r"icacls C:\data /setowner Nobody", "\"Nobody\""),
         (r"icacls C:\data /grant Users:(IO)F", "(OI) or (CI)"),
         (r"icacls C:\data /reset /deny Users:W", "/reset"),
+        (
+            r"icacls C:\data /grant:r Administrators:(OI)(CI)(IO)F",
+            r"C:\data: the account has rights",
+        ),
     ] {
         let failure = bench
             .refused(&format!("RUN {line}"))
@@ -1051,6 +1087,11 @@ RUN icacls C:\data\Logs /inheritance:r && icacls C:\data\apart /setowner Adminis
         .clone()
         .unwrap();
     assert!(apart.starts_with("O:BAG:SYD:P"), "{apart}");
+    // What was removed before is not in the way.
+    bench.layers(
+        r"RUN icacls C:\data /remove Administrators
+RUN icacls C:\data /grant:r Administrators:(OI)(CI)(IO)F",
+    );
 }
 
 /// The Dockerfile and the registry file of Microsoft's base of the pause image.
@@ -1201,6 +1242,21 @@ RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
                 .any(|path| path.contains("Delta"))
         );
     }
+    // So are those of an image below.
+    let bench = Bench::on(&base).await;
+    let lines = "RUN echo %KIND%>C:\\k.txt\nRUN if defined KIND mkdir C:\\yes\n\
+                 RUN powershell mkdir C:\\$env:KIND\nRUN echo %PATH%>C:\\p.txt";
+    let below = "RUN setx KIND small\nRUN setx PATH C:\\tools";
+    bench.build_on(below, lines).success();
+    let built = bench.built();
+    let [_, _, kind, is_set, named, path] = built.as_slice() else {
+        panic!("{built:?}");
+    };
+    assert_eq!(files_of(kind)["Files/k.txt"], b"small\r\n");
+    assert!(files_of(is_set).contains_key("Files/yes/"));
+    assert!(files_of(named).contains_key("Files/small/"));
+    let path = String::from_utf8_lossy(&files_of(path)["Files/p.txt"]).into_owned();
+    assert!(path.ends_with("\\v1.0\\;C:\\tools\r\n"), "{path}");
     // Windows creates the hive of a user who was never logged on.
     for instructions in ["RUN setx A b", "USER ContainerUser\nRUN setx A b"] {
         let bench = Bench::new().await.indexed();
@@ -1210,6 +1266,34 @@ RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
             .names(&["setx: "])
             .advises(&["setx /M"]);
     }
+}
+
+#[test(multi_thread)]
+async fn an_image_below_without_an_index_can_hide_programs_of_windows() {
+    let bench = Bench::new().await;
+    for (below, line, why) in [
+        ("RUN setx /M PATH C:\\x", "whoami", "it is not on PATH"),
+        (
+            "RUN del C:\\Windows\\System32\\xcopy.exe",
+            "xcopy /y C:\\data\\own.txt C:\\n\\",
+            "the image has no xcopy",
+        ),
+        (
+            "COPY a.txt C:/app/xcopy.exe\nWORKDIR C:\\app",
+            "xcopy /y C:\\data\\own.txt C:\\n\\",
+            "it runs xcopy.exe from the working folder",
+        ),
+    ] {
+        let refused = bench.build_on(below, &format!("RUN {line}"));
+        let refused = refused.failure();
+        let printed = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert_contains!(printed, why);
+    }
+    // Others are not read for that.
+    let below = "RUN setx /M PATH \"%PATH%;C:\\x\"\nCOPY a.txt C:/x/xcopy.exe\nWORKDIR C:\\app";
+    let built = bench.build_on(below, "RUN whoami").success();
+    let printed = String::from_utf8_lossy(&built.get_output().stderr).into_owned();
+    assert!(!printed.contains("from its layers"), "{printed}");
 }
 
 #[test(multi_thread)]

@@ -40,8 +40,8 @@ pub trait ImageState {
     /// Reads a small file.
     fn content(&self, file: &ImagePath) -> Lookup<Vec<u8>>;
 
-    /// Reads a variable that earlier lines, or this one, set in a user's hive.
-    fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData>;
+    /// Reads a variable of a user's hive; absent in a hive that only Windows wrote.
+    fn user_variable(&self, hive: &ImagePath, name: &str) -> Lookup<RegistryData>;
 
     /// Reads a registry value; the empty name is the default value of the key.
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData>;

@@ -36,4 +36,5 @@ pub use image::{
     Lookup, PackageFeed, PendingDownload, ServiceChange, UnpackAction, UnpackFormat,
 };
 pub use run_line::{RunCommand, RunEnvironment, run_line};
+pub use tools::is_windows_program;
 pub use variables::is_administrator;

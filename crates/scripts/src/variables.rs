@@ -107,15 +107,16 @@ impl<'a> Variables<'a> {
         machine_variable(name, image)
     }
 
-    /// Variable that a line set in the user's hive.
+    /// Variable that a line, or an image below, set in the user's hive.
     fn variable_of_hive(&self, name: &str, image: &dyn ImageState) -> Option<Lookup<String>> {
-        let data = image.user_variable(&self.hive()?, name)?;
+        let found = image.user_variable(&self.hive()?, name);
         let profile = self.profile().unwrap_or_default();
-        Some(match data.typed() {
+        let value = found.and_then(|data| match data.typed() {
             TypedData::Text(text) => filled_in(&text, &[("USERPROFILE", &profile)])
                 .map_or(Lookup::Unknown, Lookup::Present),
             _ => Lookup::Unknown,
-        })
+        });
+        (value != Lookup::Absent).then_some(value)
     }
 
     fn user_variable(&self, name: &str, image: &dyn ImageState) -> Option<Lookup<String>> {

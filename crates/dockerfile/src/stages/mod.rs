@@ -50,6 +50,7 @@ use wincimg_oci::document::ContainerConfig;
 use wincimg_oci::store::is_local_image;
 use wincimg_recipe::{DownloadRequests, Instructions};
 use wincimg_registry::{Presence, Root};
+pub use wincimg_scripts::is_windows_program;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::path::ImagePath;
@@ -109,6 +110,8 @@ pub struct StageBase {
     pub config: ContainerConfig,
     /// Contents.
     pub inside: Arc<dyn BaseContents>,
+    /// True if a step of it may have set variables of users.
+    pub has_user_variables: bool,
 }
 
 /// Base images by their names in the file.
@@ -248,6 +251,15 @@ impl Stages {
             }
         }
         names
+    }
+
+    /// Returns true if a required stage runs lines on the base of this name.
+    pub fn runs_on(&self, base: &str) -> bool {
+        let runs = |step: &ParsedInstruction| matches!(step.kind, InstructionKind::Run(_));
+        self.needed().any(|(index, stage)| {
+            let is_built = stage.folder.is_none() && self.base_of(index) == base;
+            is_built && stage.steps.iter().any(runs)
+        })
     }
 
     /// Returns true if the base of this name is in a layout or archive, which only a replacement of a

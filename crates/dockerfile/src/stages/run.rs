@@ -371,18 +371,14 @@ impl RunState<'_> {
         }
     }
 
-    /// Creates a symbolic link, where no layer has something else.
+    /// Creates a symbolic link, where neither the image before this line nor the line has something.
     fn link(&mut self, link: LinkAction) -> Result<(), ScriptError> {
         let path = link.path;
-        // What a layer below has stays visible, whatever this layer deletes.
-        let of_base = self.tree.base().file(&path)?;
-        let is_new = self.kind_before(&path)? == Presence::Absent
-            && !matches!(of_base, Presence::Present(_))
-            && self.kind(&path)? == Presence::Absent;
+        let is_new =
+            self.kind_before(&path)? == Presence::Absent && self.kind(&path)? == Presence::Absent;
         if !is_new {
-            return Err(ScriptError::unclear(format!(
-                "a link cannot replace what the image has at {path}"
-            )));
+            let why = format!("a link cannot replace what the image has at {path}");
+            return Err(ScriptError::unclear(why).help("delete it in a RUN of its own"));
         }
         self.check_writable(&path, false)?;
         let to = if link.to_folder {
@@ -547,7 +543,7 @@ impl ImageState for RunState<'_> {
         self.restart_required
     }
 
-    fn user_variable(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
+    fn user_variable(&self, hive: &ImagePath, name: &str) -> Lookup<RegistryData> {
         self.variable_of_hive(hive, name)
     }
 

@@ -89,7 +89,7 @@ pub(super) fn describe_steps(
         if let Some(own) = &step.layer {
             let layer = Arc::new(describe_step(own, None, &below, timestamp)?);
             below.lay(&layer)?;
-            done.created_by = with_commands(done.created_by, own, &layer);
+            done.created_by = with_commands(done.created_by, own, &layer, plan);
             done.layer = Some(layer);
         }
         described.push(done);
@@ -108,7 +108,7 @@ pub(super) fn describe_steps(
         let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
         let text = format!("wincimg build {what}");
         described.push(DescribedStep {
-            created_by: with_commands(text, &own, &layer),
+            created_by: with_commands(text, &own, &layer, plan),
             what,
             layer: Some(Arc::new(layer)),
         });

@@ -55,6 +55,7 @@ mod tests {
         let base = StageBase {
             config: ContainerConfig::default(),
             inside: Arc::new(UnknownBase),
+            has_user_variables: false,
         };
         let inputs = Inputs {
             bases: [(BASE.to_owned(), base)].into(),

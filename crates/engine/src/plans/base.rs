@@ -147,9 +147,18 @@ impl PlannedBase {
     pub(super) fn may_have(&self, kept: BaseMetadata) -> bool {
         let config = self.image.config();
         let steps = config.history.iter().filter(|step| !step.empty_layer);
-        let texts: Vec<Option<&str>> = steps.map(|step| step.created_by.as_deref()).collect();
-        texts.len() < config.rootfs.diff_ids.len()
-            || texts.into_iter().flatten().any(|text| kept.is_in(text))
+        steps.count() < config.rootfs.diff_ids.len() || self.names(kept)
+    }
+
+    /// Returns true if its history names a command for it.
+    pub(super) fn names(&self, kept: BaseMetadata) -> bool {
+        let history = self.image.config().history.iter();
+        let mut steps = history.filter(|step| !step.empty_layer);
+        steps.any(|step| {
+            step.created_by
+                .as_deref()
+                .is_some_and(|text| kept.is_in(text))
+        })
     }
 
     /// Returns true if its topmost layer is of this program and has hives.

@@ -19,6 +19,7 @@ use wincimg_recipe::Instructions;
 use wincimg_windows::base_contents::{BaseContents, BaseRequirements};
 use wincimg_windows::compat::HostBuild;
 
+use super::history::BaseMetadata;
 use super::image_files::{ImageExtractor, windows_of_linux};
 use super::{MissingInputs, PlannedBase, PlannedImage};
 use crate::downloads::DownloadSet;
@@ -108,6 +109,11 @@ impl StageBases {
         self.inputs.lacking = outcome.lacking;
         self.inputs.wants = outcome.wants;
         self.needs = outcome.needs;
+        for (name, base) in &self.bases {
+            if base.names(BaseMetadata::Programs) && stages.runs_on(name) {
+                self.needs.insert(name.clone(), run_requirements());
+            }
+        }
         self.segments = outcome.segments;
         self.placements = outcome.placements;
         Ok((outcome.instructions, outcome.notes))
@@ -149,6 +155,7 @@ fn stage_base(base: &PlannedBase) -> StageBase {
     StageBase {
         config: base.image.config().config.clone(),
         inside: Arc::clone(&base.inside),
+        has_user_variables: base.names(BaseMetadata::UserVariables),
     }
 }
 

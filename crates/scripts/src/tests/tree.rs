@@ -275,8 +275,9 @@ impl ImageState for Tree {
         }
     }
 
-    fn user_variable(&self, _: &ImagePath, name: &str) -> Option<RegistryData> {
-        self.variables.get(&name.to_lowercase()).cloned()
+    fn user_variable(&self, _: &ImagePath, name: &str) -> Lookup<RegistryData> {
+        let found = self.variables.get(&name.to_lowercase());
+        found.cloned().map_or(Lookup::Absent, Lookup::Present)
     }
 
     fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {

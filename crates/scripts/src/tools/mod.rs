@@ -426,6 +426,16 @@ pub(super) fn is_supported(file: &ImagePath) -> bool {
         && file.to_string().eq_ignore_ascii_case(&path_of(&program))
 }
 
+/// Returns true for the name of a file that cmd finds for the name of a supported program or shell.
+pub fn is_windows_program(file: &str) -> bool {
+    let file = file.to_ascii_lowercase();
+    let mut ends = [".com", ".exe", ".bat", ".cmd"].into_iter();
+    let name = ends
+        .find_map(|end| file.strip_suffix(end))
+        .unwrap_or_default();
+    matches!(name, "cmd" | "powershell") || TOOLS.iter().any(|(known, _)| *known == name)
+}
+
 /// Returns true if a name has a folder other than that of Windows' programs.
 fn is_elsewhere(machine: &Process<'_>, name: &str, program: &str) -> bool {
     if !name.contains(['\\', '/', ':']) {

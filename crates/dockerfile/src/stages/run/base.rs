@@ -23,6 +23,8 @@ const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
 pub(in crate::stages) struct BaseFiles<'a> {
     /// Image, by its name in the file.
     pub(in crate::stages) image: &'a str,
+    /// True if it may have set variables of users.
+    pub(super) has_user_variables: bool,
     /// Files extracted from it.
     files: Option<&'a ExtractedFiles>,
     /// Files that must be extracted first.
@@ -31,8 +33,10 @@ pub(in crate::stages) struct BaseFiles<'a> {
 
 impl<'a> BaseFiles<'a> {
     pub(in crate::stages) fn of(state: &'a StageState, inputs: &'a Inputs) -> Self {
+        let base = inputs.bases.get(&state.base_name);
         Self {
             image: &state.base_name,
+            has_user_variables: base.is_some_and(|base| base.has_user_variables),
             files: inputs.files.get(&state.base_name),
             lacking: RefCell::default(),
         }

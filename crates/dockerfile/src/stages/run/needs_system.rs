@@ -144,8 +144,8 @@ impl ImageState for KnownFolders<'_> {
         Lookup::Unknown
     }
 
-    fn user_variable(&self, _: &ImagePath, _: &str) -> Option<RegistryData> {
-        None
+    fn user_variable(&self, _: &ImagePath, _: &str) -> Lookup<RegistryData> {
+        Lookup::Absent
     }
 
     fn value(&self, _: &KeyPath, _: &str) -> Lookup<RegistryData> {

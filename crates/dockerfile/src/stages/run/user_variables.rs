@@ -5,7 +5,7 @@ use wincimg_layer::ContentSource;
 use wincimg_recipe::{FileSource, PlannedContent};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{FileTime, Hive, set_value};
-use wincimg_scripts::ScriptError;
+use wincimg_scripts::{Deferred, Lookup, ScriptError};
 use wincimg_windows::path::ImagePath;
 
 use super::RunState;
@@ -55,11 +55,18 @@ impl RunState<'_> {
         Some(bytes.map_err(|error| ScriptError::unclear(format!("cannot read {hive}: {error}"))))
     }
 
-    /// Variable in a hive that a line changed.
-    pub(super) fn variable_of_hive(&self, hive: &ImagePath, name: &str) -> Option<RegistryData> {
-        let source = self.created_file(hive)?;
-        let bytes = ContentSource::from(source).read(LONGEST).ok()?;
-        let hive = Hive::read(&bytes).ok()?;
-        hive.root.subkey(ENVIRONMENT)?.value(name)
+    /// Variable in a hive that a line, or an image below, changed.
+    pub(super) fn variable_of_hive(&self, hive: &ImagePath, name: &str) -> Lookup<RegistryData> {
+        if self.created_file(hive).is_none() && !self.base.has_user_variables {
+            return Lookup::Absent;
+        }
+        let Some(bytes) = self.hive_bytes(hive) else {
+            return Lookup::Deferred(Deferred);
+        };
+        let found = bytes.ok().and_then(|bytes| {
+            let hive = Hive::read(&bytes).ok()?;
+            hive.root.subkey(ENVIRONMENT)?.value(name)
+        });
+        found.map_or(Lookup::Absent, Lookup::Present)
     }
 }

@@ -58,6 +58,7 @@ fn inputs(stages: &Stages) -> Inputs {
         let base = StageBase {
             config: ContainerConfig::default(),
             inside: Arc::new(UnknownBase),
+            has_user_variables: false,
         };
         (name.to_owned(), base)
     };
