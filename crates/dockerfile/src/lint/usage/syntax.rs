@@ -437,7 +437,7 @@ fn is_cut_class_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool 
     let option = java.lower.split_whitespace().nth_back(1);
     let file = entry.lower.split_whitespace().next().unwrap_or_default();
     matches!(option, Some("-cp" | "-classpath" | "--class-path"))
-        && (file.ends_with(".jar") || file.ends_with('*'))
+        && (has_extension(file, &["jar"]) || file.ends_with('*'))
         && !java.text.contains(['"', '\'', '#'])
         && step.instruction.full_text()[..entry.at].ends_with(';')
 }

@@ -5,7 +5,7 @@ use wincimg_layer::ContentSource;
 use wincimg_recipe::{FileSource, PlannedContent};
 use wincimg_registry::RegistryData;
 use wincimg_registry::hive::{FileTime, Hive, set_value};
-use wincimg_scripts::{Deferred, Lookup, ScriptError};
+use wincimg_scripts::{Lookup, PendingDownload, ScriptError};
 use wincimg_windows::path::ImagePath;
 
 use super::RunState;
@@ -61,7 +61,7 @@ impl RunState<'_> {
             return Lookup::Absent;
         }
         let Some(bytes) = self.hive_bytes(hive) else {
-            return Lookup::Deferred(Deferred);
+            return Lookup::Deferred(PendingDownload);
         };
         let found = bytes.ok().and_then(|bytes| {
             let hive = Hive::read(&bytes).ok()?;
