@@ -124,7 +124,7 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(PlannedBase, BaseReq
     let of_stages = images.iter().flat_map(|image| image.stages.required());
     for (planned, mut needs) in own.chain(of_stages) {
         let is_stored = planned.place.is_some() || planned.interim.is_some();
-        if !is_stored || planned.os_version.is_none() {
+        if !is_stored || planned.os_version.is_none() && needs.is_empty() {
             continue;
         }
         if purpose == Purpose::Dockerfile {

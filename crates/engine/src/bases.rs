@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, NamedBase, RejectedTag, Resolution, find_host_process,
-    find_published_host_process,
+    BaseMatch, BaseRegistry, BaseRepository, NamedBase, RejectedTag, Resolution, ResolveError,
+    find_host_process, find_host_process_image, find_published_host_process,
 };
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::Reference;
@@ -164,15 +164,27 @@ impl BaseSearch {
         hosts: &[HostBuild],
         matched: BaseMatch,
     ) -> Result<Vec<FoundBase>, BoxError> {
+        let registry = &self.registry;
+        let of_any_host = |(reference, image): (Reference, Image)| {
+            FoundBase::of_any_host(Some(reference), image, hosts)
+        };
         let search = async {
             if let NamedBase::Exact(reference) = named
-                && let Some((reference, image)) =
-                    find_published_host_process(reference, &self.registry).await?
+                && let Some(found) = find_published_host_process(reference, registry).await?
             {
-                return Ok(FoundBase::of_any_host(Some(reference), image, hosts));
+                return Ok(of_any_host(found));
             }
-            let found = named.resolve(&self.registry, hosts, matched).await?;
-            Ok(found.into_iter().map(FoundBase::from).collect())
+            let error = match named.resolve(registry, hosts, matched).await {
+                Ok(found) => return Ok(found.into_iter().map(FoundBase::from).collect()),
+                Err(error) => error,
+            };
+            // Only here, because most images have Windows inside.
+            if let (NamedBase::Exact(reference), ResolveError::NothingFits(_)) = (named, &error)
+                && let Some(found) = find_host_process_image(reference, registry).await?
+            {
+                return Ok(of_any_host(found));
+            }
+            Err(error.into())
         };
         let key = (Name::Named(named.clone()), hosts.to_vec(), matched);
         self.resolve_once(key, Box::pin(search)).await

@@ -380,6 +380,45 @@ fn next_to_images_with_windows_it_is_what_the_other_hosts_get() {
 }
 
 #[test]
+fn an_image_built_on_it_is_a_base_for_any_host() {
+    let site = Site::new();
+    json_of(&mut push_agent(&site, "1", &[]));
+    let base = format!("{}/app:1.4", site.host());
+    site.write("tool/a.txt", "a");
+    let dockerfile = format!("FROM {base}\nCOPY a.txt /tool\n");
+    site.write("tool/Dockerfile", dockerfile);
+    let recipe = format!(
+        "name = \"tool\"\nbase_image = \"{base}\"\n[[files]]\nfrom = \"a.txt\"\nto = 'C:\\tool'\n"
+    );
+    site.write("tool/tool.toml", recipe);
+    for definition in ["./tool", "./tool/tool.toml"] {
+        let mut build = site.build(definition);
+        let hosts = ["--host-build", "17763.973", "--host-build", "26100.1742"];
+        let built = json_of(build.args(hosts).args(["--output", "oci:layout"]));
+        let images = built["images"].as_array().unwrap();
+        assert_eq!(images[0]["digest"], images[1]["digest"], "{definition}");
+        assert_eq!(images[0]["os_version"], Value::Null, "{definition}");
+        assert_eq!(images[0]["base"]["match"], "any", "{definition}");
+        let files = files_of(&site, &images[0]["layers"][1]);
+        assert_eq!(files.last().unwrap().0, "Files/tool", "{definition}");
+    }
+}
+
+#[test]
+fn of_an_index_with_windows_it_is_no_base() {
+    let site = Site::new();
+    let mut pause = site.build("pause");
+    pause.args(["--host-build", "17763.973", "--registry", &site.host()]);
+    json_of(pause.args(["--push", "--name", "app", "--tag", "1.4"]));
+    json_of(&mut push_agent(&site, "1", &["--join"]));
+    let dockerfile = format!("FROM {}/app:1.4\nENV A=1\n", site.host());
+    site.write("tool/Dockerfile", dockerfile);
+    site.build("./tool")
+        .args(["--host-build", "26100.1742", "--output", "oci:layout"])
+        .fails(1, "base/nothing-fits", &["app:1.4"]);
+}
+
+#[test]
 fn the_json_of_a_build_tells_an_offline_check() {
     let site = Site::new();
     let built = push_agent(&site, "1", &["--format", "json"])

@@ -16,6 +16,14 @@ pub const HOST_PROCESS: &str = "hostprocess";
 const PUBLISHED: &str = "oss/kubernetes/windows-host-process-containers-base-image";
 const TAG: &str = "v1.0.0";
 
+/// The bottom layer of Nano Server, the smallest Windows, has more than twice as many bytes.
+const TOO_SMALL: u64 = 32 << 20;
+
+/// Start of the note in the history of a large layer that this program wrote.
+const NOTE: &str = "io.wincimg.";
+
+const NAMES_VERSION: &str = "it names a version of Windows";
+
 /// Creation time of the generated base. Both tar and Windows can represent it.
 const CREATED: &str = "2000-01-01T00:00:00Z";
 
@@ -69,47 +77,82 @@ pub async fn find_published_host_process(
     if !is_published(reference) {
         return Ok(None);
     }
-    let source = Source::Registry(registry.repository(reference));
-    let other = |problem: &str| {
+    let found = find_without_version(reference, registry).await?;
+    let found = found.map_err(|problem| {
         let problem =
             format!("{reference} cannot be the base of HostProcess containers: {problem}");
         Problem::answer("base/no-host-process", problem).hint(format!(
             "base = {HOST_PROCESS:?} in a recipe requires no other image"
         ))
-    };
+    })?;
+    Ok(Some(found))
+}
+
+/// An image that is built on one of these bases, with its reference by tag and digest; none if the
+/// reference is of an image with Windows inside, or of several.
+pub async fn find_host_process_image(
+    reference: &Reference,
+    registry: &RegistryClient,
+) -> Result<Option<(Reference, Image)>, BoxError> {
+    let found = find_without_version(reference, registry).await?.ok();
+    Ok(found.filter(|(_, image)| lacks_windows(image)))
+}
+
+/// An image for Windows without a version, with its reference by tag and digest, or the reason why
+/// there is none.
+async fn find_without_version(
+    reference: &Reference,
+    registry: &RegistryClient,
+) -> Result<Result<(Reference, Image), &'static str>, BoxError> {
+    let source = Source::Registry(registry.repository(reference));
     let tag = reference.tag();
     let image = match source.resolve(reference.digest().or(tag)).await? {
         Document::Manifest(manifest) => {
             if !source.is_image(&manifest).await? {
-                return Err(other("it is not an image").into());
+                return Ok(Err("it is not an image"));
             }
             source.image(*manifest).await?
         }
         Document::Index(index) => {
-            let mut entries = index.manifests.iter();
-            let windows = entries.find(|entry| entry.is_for_windows());
-            let entry = windows.ok_or_else(|| other("it has no image for Windows"))?;
+            let entries = index.manifests.iter();
+            let entries: Vec<_> = entries.filter(|entry| entry.is_for_windows()).collect();
+            let Some(entry) = entries.first() else {
+                return Ok(Err("it has no image for Windows"));
+            };
+            let mut platforms = entries.iter().filter_map(|entry| entry.platform.as_ref());
+            if platforms.any(|platform| has_version(platform.os_version.as_deref())) {
+                return Ok(Err(NAMES_VERSION));
+            }
             match source.document(entry).await? {
                 Document::Manifest(manifest) => source.image(*manifest).await?,
-                Document::Index(_) => {
-                    return Err(other("its index contains another index").into());
-                }
+                Document::Index(_) => return Ok(Err("its index contains another index")),
             }
         }
     };
-    if image.config().os != "windows" {
-        return Err(other("it is not for Windows").into());
+    let config = image.config();
+    if config.os != "windows" {
+        return Ok(Err("it is not for Windows"));
     }
-    if image
-        .config()
-        .os_version
-        .as_deref()
-        .is_some_and(|it| !it.is_empty())
-    {
-        return Err(other("it names a version of Windows").into());
+    if has_version(config.os_version.as_deref()) {
+        return Ok(Err(NAMES_VERSION));
     }
     let (host, path) = (reference.registry(), reference.repository());
-    Ok(Some((with_digest(host, path, tag, image.digest()), image)))
+    Ok(Ok((with_digest(host, path, tag, image.digest()), image)))
+}
+
+fn has_version(os_version: Option<&str>) -> bool {
+    os_version.is_some_and(|version| !version.is_empty())
+}
+
+/// Returns true if the bottom layer of an image without a version is not Windows': it is too small,
+/// or of this program, which writes layers above Windows only.
+fn lacks_windows(image: &Image) -> bool {
+    let bottom = image.manifest().layers.first();
+    let mut steps = image.config().history.iter();
+    let step = steps.find(|step| !step.empty_layer);
+    let note = step.and_then(|step| step.comment.as_deref());
+    bottom.is_none_or(|layer| layer.size < TOO_SMALL)
+        || note.is_some_and(|note| note.starts_with(NOTE))
 }
 
 /// An image without layers: its files are all that a `HostProcess` container requires.

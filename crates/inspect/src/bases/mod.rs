@@ -21,8 +21,8 @@ pub use dockerfile_name::{MICROSOFT, NamedBase};
 pub use flavour::BaseFlavour;
 pub use flavour_selector::FlavourSelector;
 pub use host_process::{
-    HOST_PROCESS, find_host_process, find_published_host_process, is_host_process,
-    is_published_host_process,
+    HOST_PROCESS, find_host_process, find_host_process_image, find_published_host_process,
+    is_host_process, is_published_host_process,
 };
 pub use list::{BaseListing, BaseListingEntry};
 pub use local::read_local_base;
