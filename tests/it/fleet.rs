@@ -207,6 +207,76 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     site.with_no_bases(&check).assert().code(0);
 }
 
+/// A fleet of three images, each built on the next one.
+fn stacked() -> Site {
+    let site = site();
+    for (name, base) in [("c", "b"), ("b", "web")] {
+        let text = format!("FROM {}/apps/{base}:1\nENV IMAGE={name}\n", site.host());
+        site.write(&format!("{name}/Dockerfile"), text);
+    }
+    let images = ["c", "b", "web"].map(|name| format!("[[image]]\nbuild = \"./{name}\"\n"));
+    fleet(&site, &images.concat());
+    site
+}
+
+#[test]
+fn images_of_a_fleet_are_built_after_those_they_are_built_on() {
+    let site = stacked();
+    let finds_all = |what: &str, code: i32, state: &str| {
+        let (found, report) = run(&site, what);
+        assert_eq!(found, code, "{report:#}");
+        for image in 0..3 {
+            assert_eq!(states(&report, image), [state; 2], "{report:#}");
+        }
+        report["images"][0]["builds"][0]["reason"].to_string()
+    };
+    let reason = finds_all("check", 1, "missing");
+    assert_contains!(reason, "/apps/b:1 is missing");
+    finds_all("build", 0, "built");
+    finds_all("check", 0, "current");
+    site.write("web/site/index.html", "hello again");
+    let reason = finds_all("check", 1, "outdated");
+    assert_contains!(reason, "/apps/b:1 is outdated");
+    finds_all("build", 0, "built");
+    finds_all("build", 0, "current");
+
+    let counts = ["0/3", "1/3", "2/3"].map(|shard| {
+        let (_, report) = answer_of(&mut command(&site, "check", &["--shard", shard]));
+        report["images"].as_array().unwrap().len()
+    });
+    assert_eq!(counts.iter().max(), Some(&3), "{counts:?}");
+}
+
+#[test]
+fn an_image_that_is_built_on_itself_is_refused_at_its_entry() {
+    let site = stacked();
+    let text = format!("FROM {}/apps/c:1\nENV A=1\n", site.host());
+    site.write("b/Dockerfile", text);
+    let through = format!("through {}/apps/b:1", site.host());
+    let values = ["fleet.toml:5:9: ", "/apps/c:1", &through];
+    command(&site, "build", &[]).fails(2, "fleet/invalid", &values);
+}
+
+#[test]
+fn an_image_without_windows_may_be_below_others() {
+    let site = site();
+    let agent = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"a.exe\"]\n\
+                 [[files]]\ncontent = \"x\"\nto = 'C:\\a.exe'\n";
+    site.write("agent/recipe.toml", agent);
+    let text = format!("FROM {}/apps/agent:1\nENV A=1\n", site.host());
+    site.write("tool/Dockerfile", text);
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"./tool\"\n[[image]]\nbuild = \"./agent\"\n",
+    );
+    finds(&site, "check", 1, 0, &["missing"; 2]);
+    let report = finds(&site, "build", 0, 0, &["built"; 2]);
+    assert_eq!(states(&report, 1), ["built"]);
+    let tag = format!("{}/apps/tool:1-hostprocess", site.host());
+    assert_eq!(report["images"][0]["builds"][1]["image"], tag.as_str());
+    finds(&site, "check", 0, 0, &["current"; 2]);
+}
+
 #[test]
 fn the_entry_that_a_node_selects_is_checked_in_each_run() {
     let site = Site::new();

@@ -369,6 +369,21 @@ impl BuildDefinition {
         Ok(registry.parse_dockerfile_name(&base)?.windows())
     }
 
+    /// The images that it is built on and those that it copies files from, as it names them.
+    pub(super) fn image_names(&self) -> (Vec<String>, Vec<String>) {
+        match &self.made_by {
+            DefinitionKind::Recipe(recipe) => {
+                let base = recipe.base(&self.settings()).ok();
+                (base.into_iter().collect(), Vec::new())
+            }
+            DefinitionKind::Dockerfile(stages) => {
+                let bases = stages.bases().into_iter().map(str::to_owned);
+                let copied = stages.copied_images().map(|(_, name)| name.to_owned());
+                (bases.collect(), copied.collect())
+            }
+        }
+    }
+
     /// Returns true if the image may contain the host's own version.
     pub(super) fn uses_host_version(&self) -> bool {
         let text = self.recipe().map(Recipe::text);

@@ -14,6 +14,8 @@ mod sync;
 mod tag_contents;
 mod update;
 
+use std::collections::HashSet;
+
 pub use file::schema;
 pub use prepull::{ExcludedImage, FleetPrepull, PrepullProblem, prepull};
 pub use report::{BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError};
@@ -64,6 +66,10 @@ pub struct FleetEntry {
     pub compression: Compression,
     /// Format of its manifests. Without one, OCI, and for an updated image its own.
     pub manifest_format: Option<ManifestFormat>,
+    /// Labels of the entries that it is built on.
+    pub bases: Vec<String>,
+    /// Labels of the entries that it copies files from.
+    pub copied: Vec<String>,
 }
 
 /// Source of an image.
@@ -92,11 +98,46 @@ impl Fleet {
         }
     }
 
-    /// The part of the fleet in a shard.
+    /// The part of the fleet in a shard: an image is in that of the one below it.
     #[must_use]
     pub fn part(mut self, shard: Shard) -> Self {
-        self.entries.retain(|entry| shard.has(&entry.label()));
+        let entries = self.entries.iter();
+        let is_in_shard = entries.map(|entry| shard.has(&self.lowest(entry).label()));
+        let mut is_in_shard = is_in_shard.collect::<Vec<bool>>().into_iter();
+        self.entries
+            .retain(|_| is_in_shard.next().unwrap_or_default());
         self
+    }
+
+    fn lowest<'f>(&'f self, entry: &'f FleetEntry) -> &'f FleetEntry {
+        let below = entry.below().next();
+        let mut others = self.entries.iter();
+        let below = below.and_then(|label| others.find(|other| other.label() == *label));
+        below.map_or(entry, |below| self.lowest(below))
+    }
+
+    /// Places of the images in the order of their builds: those of a level are made of images of the
+    /// levels before.
+    fn levels(&self) -> Vec<Vec<usize>> {
+        let labels: Vec<String> = self.entries.iter().map(FleetEntry::label).collect();
+        let mut levels = Vec::new();
+        let mut waiting: Vec<usize> = (0..labels.len()).collect();
+        while !waiting.is_empty() {
+            let later: HashSet<&String> = waiting.iter().map(|place| &labels[*place]).collect();
+            let waits = |place: &usize| {
+                let mut below = self.entries[*place].below();
+                below.any(|label| later.contains(label))
+            };
+            let (rest, level): (Vec<usize>, Vec<usize>) = waiting.into_iter().partition(waits);
+            if level.is_empty() {
+                // A circle, which no file has.
+                levels.push(rest);
+                break;
+            }
+            levels.push(level);
+            waiting = rest;
+        }
+        levels
     }
 }
 
@@ -116,6 +157,8 @@ impl FleetEntry {
             labels,
             compression,
             manifest_format,
+            bases: _,
+            copied: _,
         } = self;
         let base_registry = base_registry.as_ref().unwrap_or(default_registry);
         let mut flags = vec![("--base-registry", base_registry.to_string())];
@@ -136,6 +179,11 @@ impl FleetEntry {
         words
             .flat_map(|(flag, value)| [flag.to_owned(), value])
             .collect()
+    }
+
+    /// Labels of the entries that it is made of.
+    fn below(&self) -> impl Iterator<Item = &String> {
+        self.bases.iter().chain(&self.copied)
     }
 
     /// Reference of its index.

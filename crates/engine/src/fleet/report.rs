@@ -208,6 +208,43 @@ impl ImageReport {
         self.problem = Some(failure);
     }
 
+    /// Records what a build of an image below leaves of this one, which is on it.
+    pub(super) fn follow(&mut self, below: &Self) {
+        let lacks_base = |failure: &ReportedError| {
+            matches!(
+                failure.code,
+                "base/not-found" | "base/nothing-fits" | "registry/not-found"
+            )
+        };
+        let is_unplanned = self.problem.as_ref().is_some_and(lacks_base);
+        for base in &below.builds {
+            let is_missing = base.state == FleetImageState::Missing;
+            if !is_missing && base.state != FleetImageState::Outdated {
+                continue;
+            }
+            for own in &mut self.builds {
+                if base.host_build.is_some() && own.host_build != base.host_build {
+                    continue;
+                }
+                let has_no_base = is_unplanned || own.problem.as_ref().is_some_and(lacks_base);
+                own.state = match own.state {
+                    FleetImageState::Current => FleetImageState::Outdated,
+                    FleetImageState::Failed if is_missing && has_no_base => {
+                        FleetImageState::Missing
+                    }
+                    _ => continue,
+                };
+                own.problem = None;
+                own.reason = Some(format!("{} is {}", below.reference, base.state.name()));
+            }
+        }
+        let mut builds = self.builds.iter();
+        let is_explained = builds.all(|own| own.state == FleetImageState::Missing);
+        if is_unplanned && is_explained && !self.builds.is_empty() {
+            self.problem = None;
+        }
+    }
+
     pub(super) fn record_unserved(&mut self, unserved: UnservedHost) {
         let build = self.for_host(Some(&unserved.host));
         build.state = FleetImageState::Failed;

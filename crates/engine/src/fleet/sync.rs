@@ -1,9 +1,10 @@
 //! Builds the missing images of a fleet for its nodes.
 //!
-//! All images are checked concurrently, with a limit. Bases are resolved once for all of them, and
-//! each tag is read with one request; images that are up to date need no more.
+//! Images are checked concurrently, with a limit; those that are made of others of the fleet, after
+//! these. Bases are resolved once for all of a level, and each tag is read with one request; images
+//! that are up to date need no more.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -36,7 +37,7 @@ use crate::delivery::{
 };
 use crate::engine_choice::Engine;
 use crate::notice::UPDATE_LOCK;
-use crate::plans::{BuildRequest, TargetHost};
+use crate::plans::{BuildRequest, PlannedImage, TargetHost};
 use crate::publication::{IndexMode, NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 use crate::unserved::TargetIndex;
 
@@ -88,7 +89,7 @@ pub async fn sync(
     run: SyncOptions<'_>,
     mode: SyncMode,
 ) -> FleetReport {
-    let work = SyncContext {
+    let mut work = SyncContext {
         run,
         mode,
         nodes,
@@ -99,9 +100,23 @@ pub async fn sync(
         checks: Semaphore::new(MAX_CHECKS),
         builds: Arc::new(Semaphore::new(MAX_BUILDS)),
     };
-    let entries = stream::iter(&fleet.entries);
-    let images = entries.map(|entry| Box::pin(work.report_entry(entry)));
-    let images: Vec<ImageReport> = images.buffered(MAX_IMAGES).collect().await;
+    let mut images: BTreeMap<usize, ImageReport> = BTreeMap::new();
+    for level in fleet.levels() {
+        // A level has other bases than what the one before found.
+        work.bases = BaseSearch::new(&run.ctx.registry);
+        let places = stream::iter(level.clone());
+        let reports = places.map(|place| Box::pin(work.report_entry(&fleet.entries[place])));
+        let reports: Vec<ImageReport> = reports.buffered(MAX_IMAGES).collect().await;
+        for (place, mut report) in level.into_iter().zip(reports) {
+            let bases = &fleet.entries[place].bases;
+            let below = images.values();
+            for below in below.filter(|below| bases.contains(&below.reference)) {
+                report.follow(below);
+            }
+            images.insert(place, report);
+        }
+    }
+    let images = images.into_values().collect();
     let silent = nodes.iter().filter(|node| node.build.is_none());
     let left_out = silent.filter_map(|node| node.name.clone()).collect();
     FleetReport::new(fleet.file.clone(), images, left_out)
@@ -292,6 +307,7 @@ impl EntryBuild<'_> {
         if planned.images.is_empty() {
             return Ok(());
         }
+        warn_of_old_runtimes(entry, &planned.images, nodes, ctx.reporter, report);
         let documents = self.documents(&request);
         let review = |tags: &[PlannedTag<'_>]| check_served(tags, nodes, run.today, ctx.reporter);
         let mut target = entry.target(name, documents, &review);
@@ -497,7 +513,6 @@ fn hosts_of(
     report: &mut ImageReport,
 ) -> Result<Option<Vec<TargetHost>>, ReportedError> {
     if definition.is_for_any_host()? {
-        warn_of_old_runtimes(entry, nodes, ctx.reporter, report);
         return Ok(Some(Vec::new()));
     }
     let hosts = TargetHost::from_nodes(nodes);
@@ -528,10 +543,14 @@ fn has_hosts(
 /// Warns of nodes whose runtime does not run an image without Windows out of its index.
 fn warn_of_old_runtimes(
     entry: &FleetEntry,
+    images: &[PlannedImage],
     nodes: &[Node],
     reporter: &dyn Progress,
     report: &mut ImageReport,
 ) {
+    if images.iter().any(|image| image.base.os_version.is_some()) {
+        return;
+    }
     let nodes = nodes.iter().filter(|node| !node.runtime.runs_unversioned());
     let names: Vec<&str> = nodes.filter_map(|node| node.name.as_deref()).collect();
     let Some(first) = names.first() else {
