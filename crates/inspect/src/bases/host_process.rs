@@ -144,8 +144,8 @@ fn has_version(os_version: Option<&str>) -> bool {
     os_version.is_some_and(|version| !version.is_empty())
 }
 
-/// Returns true if the bottom layer of an image without a version is not Windows': it is too small,
-/// or of this program, which writes layers above Windows only.
+/// Returns true if the bottom layer of an image without a version is not that of a Windows image: it
+/// is too small, or this program wrote it.
 fn lacks_windows(image: &Image) -> bool {
     let bottom = image.manifest().layers.first();
     let mut steps = image.config().history.iter();

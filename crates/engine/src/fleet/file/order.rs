@@ -10,8 +10,8 @@ use super::FleetSource;
 use super::schema::FleetFile;
 use crate::fleet::FleetEntry;
 
-/// The label of the entry that the name of an image refers to; none for a digest, which always means
-/// the same image.
+/// The label of an entry with this name of an image; none for a name with a digest, which no build
+/// changes.
 pub(super) fn label_of(name: &str) -> Option<String> {
     let reference = parse_reference(name).ok()?;
     reference.digest().is_none().then(|| reference.to_string())
