@@ -178,9 +178,9 @@ impl BaseSearch {
                 Ok(found) => return Ok(found.into_iter().map(FoundBase::from).collect()),
                 Err(error) => error,
             };
-            // Only here, because most images have Windows inside.
+            // Only here, because most images have Windows inside; what cannot be read fits nothing.
             if let (NamedBase::Exact(reference), ResolveError::NothingFits(_)) = (named, &error)
-                && let Some(found) = find_host_process_image(reference, registry).await?
+                && let Ok(Some(found)) = find_host_process_image(reference, registry).await
             {
                 return Ok(of_any_host(found));
             }
