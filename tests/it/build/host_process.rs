@@ -392,9 +392,9 @@ fn an_image_built_on_it_is_a_base_for_any_host() {
     );
     site.write("tool/tool.toml", recipe);
     for definition in ["./tool", "./tool/tool.toml"] {
-        let mut build = site.build(definition);
+        let mut command = site.build(definition);
         let hosts = ["--host-build", "17763.973", "--host-build", "26100.1742"];
-        let built = json_of(build.args(hosts).args(["--output", "oci:layout"]));
+        let built = json_of(command.args(hosts).args(["--output", "oci:layout"]));
         let images = built["images"].as_array().unwrap();
         assert_eq!(images[0]["digest"], images[1]["digest"], "{definition}");
         assert_eq!(images[0]["os_version"], Value::Null, "{definition}");
