@@ -82,7 +82,7 @@ fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
             setup
                 .catalog_command(command)
                 .fails(1, "updates/not-found", &["17763.99999"]);
-        assert_eq!(failure.hint, "to look for newer ones, add --refresh");
+        failure.advises(&["wincimg node hotfix resolve 17763.99999 --refresh"]);
     }
 }
 

@@ -1272,7 +1272,11 @@ RUN powershell "[Environment]::SetEnvironmentVariable('KIND', 'big', 'User')""#,
 async fn an_image_below_without_an_index_can_hide_programs_of_windows() {
     let bench = Bench::new().await;
     for (below, line, why) in [
-        ("RUN setx /M PATH C:\\x", "whoami", "it is not on PATH"),
+        (
+            "RUN setx /M PATH C:\\x",
+            "xcopy /y C:\\data\\own.txt C:\\n\\",
+            "it is not on PATH",
+        ),
         (
             "RUN del C:\\Windows\\System32\\xcopy.exe",
             "xcopy /y C:\\data\\own.txt C:\\n\\",
@@ -1407,12 +1411,13 @@ async fn entries_count_against_the_limit_of_what_lines_write() {
         .chain([joined(29, 15)])
         .collect();
     let files = |count: u32| {
-        let line = format!("RUN for /l %i in (1,1,{count}) do @echo x> C:\\t\\%i\n");
+        let pair = "(echo x> C:\\t\\a%i& echo x> C:\\t\\b%i)";
+        let line = format!("RUN for /l %i in (1,1,{}) do @{pair}\n", count / 2);
         full.clone() + "RUN mkdir C:\\t\n" + &line
     };
     let copied = ["u", "v", "w"].map(|to| format!("COPY --from=0 C:/t C:/{to}\n"));
     for (lines, line) in [
-        (files(3000), 37),
+        (files(2000), 37),
         (files(1000) + "RUN xcopy /e /i /q C:\\t C:\\u", 38),
         (
             files(600) + &format!("FROM {BASE}\n") + &copied.concat(),

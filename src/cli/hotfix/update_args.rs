@@ -239,13 +239,14 @@ impl RevisionGap {
         let failure = not_found(format!(
             "no update installs exactly {version}, which {place}"
         ));
-        match &self.after {
-            Some(after) => failure.hint(format!(
-                "for the next newer one, run the same command with {}",
-                after.version()
-            )),
-            None => failure.hint("to look for newer ones, add --refresh"),
-        }
+        let (before, version, flag) = match &self.after {
+            Some(after) => ("the next newer one", after.version(), ""),
+            None => ("to look for newer ones", version, " --refresh"),
+        };
+        // Unlike the others, this command requires no more arguments.
+        failure.hint(format!(
+            "{before}: wincimg node hotfix resolve {version}{flag}"
+        ))
     }
 }
 
