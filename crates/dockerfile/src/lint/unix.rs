@@ -269,11 +269,7 @@ fn missing_program(
         return Some(of_linux(program));
     };
     let is_condition = program == "true" && before.ends_with('(');
-    let of_powershell = if is_condition {
-        Some("$true")
-    } else {
-        *of_powershell
-    };
+    let of_powershell = is_condition.then_some("$true").or(*of_powershell);
     let of_powershell = of_powershell.filter(|_| command.grammar.is_powershell());
     let instead = of_powershell.unwrap_or(instead);
     Some(format!("Windows has no {program}; use {instead}"))

@@ -9,6 +9,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, Lookup, PendingDownload};
 use super::super::process::Process;
+use super::super::tools::PROGRAM_EXTENSIONS;
 use super::super::traced_text::TracedText;
 use super::{Cmd, expand, parse};
 
@@ -56,8 +57,7 @@ impl BatchFile {
         let names = if is_batch(name) {
             vec![name.to_owned()]
         } else {
-            // The order of PATHEXT.
-            [".com", ".exe", ".bat", ".cmd"]
+            PROGRAM_EXTENSIONS
                 .iter()
                 .map(|end| format!("{name}{end}"))
                 .collect()

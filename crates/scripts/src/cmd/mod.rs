@@ -14,6 +14,8 @@ mod loops;
 mod parse;
 mod redirect;
 
+use std::iter;
+
 pub(super) use batch::is_batch;
 use batch::{BatchEnd, BatchFile};
 use parse::{CmdNode, SimpleCommand, Test};
@@ -412,7 +414,7 @@ impl Cmd<'_, '_> {
         if name.contains(['\\', '/', ':']) || self.machine.folder.components().is_empty() {
             return Ok(());
         }
-        for extension in ["", ".com", ".exe", ".bat", ".cmd"] {
+        for extension in iter::once("").chain(tools::PROGRAM_EXTENSIONS) {
             let file = format!("{name}{extension}");
             let Ok(path) = self.machine.path(&file) else {
                 continue;

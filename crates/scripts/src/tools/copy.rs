@@ -140,6 +140,7 @@ pub(super) fn tree_to(
     to: ImagePath,
     mode: CopyMode<'_>,
 ) -> Result<i32> {
+    let is_whole = mode.with_empty && mode.selection.is_all();
     let mut pending = vec![(from.clone(), to.clone())];
     // The copies, if something stays behind; folders have no source.
     let mut single = Vec::new();
@@ -149,9 +150,7 @@ pub(super) fn tree_to(
     while let Some((folder, target)) = pending.pop() {
         let names = match machine.image.names(&folder) {
             Lookup::Present(names) => names,
-            _ if mode.with_empty && mode.selection.is_all() => {
-                return copy_to(machine, from, to, mode);
-            }
+            _ if is_whole => return copy_to(machine, from, to, mode),
             Lookup::Deferred(PendingDownload) => return machine.finish(ImageAction::Unclear(to)),
             Lookup::Absent | Lookup::Unknown => {
                 return error::unknown(format!("the content of {folder} is unknown"));
@@ -170,9 +169,7 @@ pub(super) fn tree_to(
             }
             match entry {
                 Lookup::Present(EntryKind::Folder) => pending.push((path, copy)),
-                Lookup::Deferred(PendingDownload)
-                    if !mode.with_empty || !mode.selection.is_all() =>
-                {
+                Lookup::Deferred(PendingDownload) if !is_whole => {
                     return machine.finish(ImageAction::Unclear(to));
                 }
                 _ => single.push((Some(path), copy)),

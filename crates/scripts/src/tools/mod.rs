@@ -47,6 +47,9 @@ const INETSRV: &str = r"C:\Windows\System32\inetsrv";
 /// Folder of Windows PowerShell.
 const WINDOWS_POWERSHELL: &str = r"C:\Windows\System32\WindowsPowerShell\v1.0";
 
+/// Extensions that cmd adds to the name of a program, in its order.
+pub(super) const PROGRAM_EXTENSIONS: [&str; 4] = [".com", ".exe", ".bat", ".cmd"];
+
 /// Reason for a program of the image.
 pub(super) const PROGRAM: &str = "wincimg does not run programs of the image";
 
@@ -429,10 +432,9 @@ pub(super) fn is_supported(file: &ImagePath) -> bool {
 /// Returns true for the name of a file that cmd finds for the name of a supported program or shell.
 pub fn is_windows_program(file: &str) -> bool {
     let file = file.to_ascii_lowercase();
-    let mut ends = [".com", ".exe", ".bat", ".cmd"].into_iter();
-    let name = ends
-        .find_map(|end| file.strip_suffix(end))
-        .unwrap_or_default();
+    let mut extensions = PROGRAM_EXTENSIONS.into_iter();
+    let name = extensions.find_map(|extension| file.strip_suffix(extension));
+    let name = name.unwrap_or_default();
     matches!(name, "cmd" | "powershell") || TOOLS.iter().any(|(known, _)| *known == name)
 }
 

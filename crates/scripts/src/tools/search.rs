@@ -5,7 +5,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, Lookup, PendingDownload};
 use super::super::process::Process;
-use super::{INETSRV, PROGRAM, SYSTEM, program_name};
+use super::{INETSRV, PROGRAM, PROGRAM_EXTENSIONS, SYSTEM, program_name};
 
 /// Extensions of programs and scripts that are named without one.
 const EXTENSIONS: [&str; 5] = [".com", ".exe", ".bat", ".cmd", ".ps1"];
@@ -77,7 +77,7 @@ fn program_in(
     let extensions: &[&str] = match starter {
         _ if name.contains('.') => &[""],
         Starter::Windows | Starter::Daemon => &[".exe"],
-        Starter::Cmd => &[".com", ".exe", ".bat", ".cmd"],
+        Starter::Cmd => &PROGRAM_EXTENSIONS,
         Starter::PowerShell => &EXTENSIONS,
     };
     let files = extensions
