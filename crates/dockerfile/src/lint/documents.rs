@@ -9,7 +9,7 @@ use super::entrypoint::has_extension;
 use super::evaluation::EvaluatedStep;
 use super::instructions::is_inherited;
 use super::variables::dollar_names;
-use super::{Finding, Severity};
+use super::{ContainsAny, Finding, Severity};
 use crate::expand::Lexer;
 use crate::instruction::{CopyInstruction, InstructionKind};
 use crate::source::HereDocument;
@@ -40,8 +40,8 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let mut words = text[before.len()..].split_whitespace();
     let word = words.next().unwrap_or_default();
     let name = &document.name;
-    // Without its variables, a document in quotes is what it says.
-    let is_plain = !text.contains("\\\\") || breaks_json(text);
+    // Without its variables and escapes, a document in quotes is what it says.
+    let is_plain = !text.contains_any(&["\\\\", "\\`"]) || breaks_json(text);
     let edits = if is_plain && !may_expand(it, text) {
         Vec::from_iter(in_quotes(it, name))
     } else {
@@ -52,18 +52,19 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     } else {
         format!("write <<\"{name}\"")
     };
+    let kept = Some(unescaped(word)).filter(|kept| !kept.is_empty());
+    let kept = kept.as_deref().unwrap_or("nothing");
     let message = format!(
-        "the parser removes backslashes from a here-document, and {word} becomes {}: {mend}",
-        unescaped(word)
+        "the parser removes backslashes from a here-document, and {word} becomes {kept}: {mend}"
     );
     Some(it.step.edited(message, &edits))
 }
 
-/// Position of a backslash that escapes neither `$` nor another one.
+/// Position of a backslash that escapes nothing. Shells have a backtick escaped, too.
 fn lost_backslash(text: &str) -> Option<usize> {
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
-        let is_escape = |(_, next): &(usize, char)| matches!(*next, '\\' | '$');
+        let is_escape = |(_, next): &(usize, char)| matches!(*next, '\\' | '$' | '`');
         if c == '\\' && characters.next_if(is_escape).is_none() {
             return Some(at);
         }

@@ -79,7 +79,7 @@ fn check_step(
     if needs_shell(step) || is_short(text) || is_batch_file_of_npm(stage, text) {
         return None;
     }
-    // The other finding says that this is no program.
+    // The other finding says that this is not a program.
     if check_cmdlets(stage, step).is_some() {
         return None;
     }
@@ -180,7 +180,7 @@ fn may_be_script(name: &str) -> bool {
     !has_extension(name, &["exe"]) && (is_path || is_batch_file())
 }
 
-/// Programs that are no batch files.
+/// Programs that are not batch files.
 const PROGRAMS: [&str; 18] = [
     "caddy", "consul", "curl", "dotnet", "httpd", "java", "javaw", "mongod", "mysqld", "nginx",
     "node", "perl", "php", "ping", "py", "python", "redis-server", "ruby",

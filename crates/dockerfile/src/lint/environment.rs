@@ -201,8 +201,9 @@ fn joined_folders(value: &str) -> Option<&str> {
         let mut colons = part.match_indices(':').map(|(at, _)| at);
         colons.any(|at| {
             let (before, after) = (&part[..at], &part[at + 1..]);
-            let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
-            let is_drive = word.is_some_and(|word| word.len() == 1);
+            let start = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+            // The name of a folder can have one letter, too.
+            let is_drive = before.len() - start.len() == 1 && !start.ends_with(['/', '\\']);
             // The colons of `$env:NAME` and `${NAME:-C:/a}` separate nothing.
             let is_syntax = before.to_ascii_lowercase().ends_with("$env")
                 || before.matches('{').count() > before.matches('}').count();

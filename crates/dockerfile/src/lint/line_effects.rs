@@ -450,7 +450,7 @@ fn lost_setting(
     let last = commands.last().filter(|it| starts_service(it))?;
     let is_start = |it: &&LintCommand| starts_service(it) && it.program() != "restart-service";
     let is_only = commands.iter().all(is_start);
-    // The name of the service is no sign of its start type, but that of IIS.
+    // A line that only starts a service says nothing about its start type, except for IIS.
     let is_named = is_only && !step.lower_text().contains("w3svc");
     let lines = stage.until(step).len() - usize::from(is_named);
     let [starts, installs] = stage

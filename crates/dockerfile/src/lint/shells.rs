@@ -487,7 +487,7 @@ fn quoted_word(command: &LintCommand) -> Option<(&Word, String)> {
 }
 
 /// Programs, the option for their code or text, and true if code of one word in quotes does nothing.
-const OF_CODE: [(&[&str], &str, bool); 4] = [
+const CODE_OPTIONS: [(&[&str], &str, bool); 4] = [
     (&["node", "perl", "ruby"], "-e", true),
     (&["py", "python", "python3"], "-c", true),
     (&["sqlcmd"], "-q", false),
@@ -496,7 +496,7 @@ const OF_CODE: [(&[&str], &str, bool); 4] = [
 
 /// First word of code in single quotes, with which an interpreter gets it, and what happens to it.
 fn quoted_code(command: &LintCommand) -> Option<(&Word, &'static str)> {
-    let mut known = OF_CODE.iter();
+    let mut known = CODE_OPTIONS.iter();
     let (_, option, is_code) = known.find(|(names, ..)| names.contains(&command.program()))?;
     let first = command.value_of(&[*option])?;
     let is_last = |word: &Word| word.value.ends_with('\'') && !word.is_quoted;

@@ -351,9 +351,9 @@ fn problem(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
             "the colon after the root of a key is of PowerShell's drives, and reg refuses it: write \
              HKLM\\…",
         ),
-        "reg" if lacks_root(command) => Some(
-            "reg takes a key from its root on and with \\, and refuses this one: write HKLM\\…",
-        ),
+        "reg" if lacks_root(command) => {
+            Some("reg refuses a key without its root, or with / behind it: write HKLM\\…")
+        }
         "if" if command.grammar == Grammar::Cmd && is_condition_only(command) => {
             Some("if without a command is a syntax error, and cmd runs nothing of the line")
         }

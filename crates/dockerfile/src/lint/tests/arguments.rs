@@ -71,6 +71,7 @@ fn a_file_is_not_there_above_its_copy() {
 fn colons_separate_no_list_of_windows() {
     let table = [
         ("ENV PYTHONPATH=C:/a:C:/b", "ENV PYTHONPATH=C:/a;C:/b"),
+        ("ENV PATH=C:/a:C:/bin", "ENV PATH=C:/a;C:/bin"),
         (
             "ENV CLASSPATH=/app/a.jar:/app/b.jar",
             "ENV CLASSPATH=/app/a.jar;/app/b.jar",

@@ -176,6 +176,7 @@ fn a_copied_here_document_is_expanded() {
         ENV PORT=80¶COPY <<EOF C:/app/a.conf¶port $PORT¶EOF => nothing
         COPY <<EOF C:/app/a.cmd¶C:\\app\\tool.exe¶EOF => nothing
         COPY <<EOF C:/app/a.json¶{ "a": "b" }¶EOF => nothing
+        COPY <<EOF C:/app/a.ps1¶echo \`date\`¶EOF => nothing
     "#,
     );
     let rule = "eaten-backslash";
@@ -194,6 +195,8 @@ fn a_copied_here_document_is_expanded() {
         let found = only(&directive, rule, text);
         assert_eq!(found.fix.as_deref(), corrected, "{text}");
     }
+    let found = only(CORE, rule, "COPY <<EOF C:/a/a.cmd\necho a \\\n  b\nEOF");
+    assert!(found.message.contains("\\ becomes nothing: "));
     let found = only(
         WITH_BUILDKIT,
         "unset-variable",

@@ -43,7 +43,7 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     })
 }
 
-/// Programs that are no commands of PowerShell.
+/// Programs that PowerShell has no commands for.
 const PROGRAMS: [&str; 10] = [
     "ant", "cmd", "gradle", "gradlew", "java", "javac", "javaw", "mvn", "mvnw", "sbt",
 ];

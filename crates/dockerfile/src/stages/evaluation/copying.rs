@@ -118,7 +118,8 @@ impl<'a> Evaluation<'a> {
     fn count_copied(&mut self, entries: usize) -> Result<(), StepError> {
         self.written += (entries * ENTRY) as u64;
         if self.written > MOST_WRITTEN {
-            let problem = "RUN and COPY --from write more than a million files and folders";
+            let problem =
+                "RUN and COPY --from write more than 256 MiB or a million files and folders";
             return Err(problem.to_owned().into());
         }
         Ok(())
