@@ -53,7 +53,7 @@ const LONGEST: u64 = 1 << 20;
 pub(super) const MOST_WRITTEN: u64 = 256 << 20;
 
 /// Number of bytes that a file or folder counts for, besides its content.
-pub(super) const ENTRY: usize = 256;
+pub(super) const ENTRY_SIZE: usize = 256;
 
 /// What to do about a here-document that requires Windows.
 pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
@@ -243,7 +243,7 @@ impl RunState<'_> {
     }
 
     fn put(&mut self, path: ImagePath, content: PlannedContent) -> Result<(), ScriptError> {
-        self.count_written(&path, ENTRY)?;
+        self.count_written(&path, ENTRY_SIZE)?;
         self.server.forget(&path);
         let entry = PlannedEntry { path, content };
         self.tree.apply(std::slice::from_ref(&entry));

@@ -9,7 +9,7 @@ use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
 
 use super::super::drive::PathKind;
-use super::{ENTRY, RunState};
+use super::{ENTRY_SIZE, RunState};
 
 /// Maximum number of the base's files; more is probably a mistake.
 const MOST_OF_BASE: usize = 4096;
@@ -102,7 +102,7 @@ impl RunState<'_> {
         }
         if let Some(made) = self.tree.created_entry(path) {
             let made = made.clone();
-            self.count_written(path, ENTRY)?;
+            self.count_written(path, ENTRY_SIZE)?;
             self.changes.insert(made);
             return Ok(());
         }
