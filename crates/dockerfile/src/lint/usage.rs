@@ -40,7 +40,8 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
                 of_script
                     .or_else(|| program_as_script(step))
                     .or_else(|| script_of_array(step))
-                    .or_else(|| syntax::misread(step))
+                    .or_else(|| syntax::split_option(step))
+                    .or_else(|| syntax::here_string(step))
             }
             () => None,
         })
@@ -75,7 +76,8 @@ fn check_run(
     };
     let of_arguments = of_command
         .or_else(of_syntax)
-        .or_else(|| syntax::misread(step))
+        .or_else(|| syntax::split_option(step))
+        .or_else(|| syntax::here_string(step))
         .or_else(|| features::check(stage, step))
         .or_else(|| parameters::unknown(step))
         .or_else(|| cmdlets::unknown(stage, step));

@@ -48,32 +48,27 @@ const PROGRAMS: [&str; 10] = [
     "ant", "cmd", "gradle", "gradlew", "java", "javac", "javaw", "mvn", "mvnw", "sbt",
 ];
 
-/// Reports an option of a program that PowerShell splits, or a text that Docker makes one line.
-pub(super) fn misread(step: &LintStep<'_>) -> Option<Finding> {
+/// Reports an option of a program that PowerShell splits.
+pub(super) fn split_option(step: &LintStep<'_>) -> Option<Finding> {
     let is_program = |it: &&LintCommand| {
         let is_file = has_extension(it.word(0), &["exe", "cmd", "bat"]);
         it.grammar.is_powershell() && (is_file || PROGRAMS.contains(&it.program()))
     };
     let mut programs = step.commands().iter().filter(is_program);
-    let of_option = programs.find_map(|command| {
+    programs.find_map(|command| {
         let is_end = |word: &Word| word.value == "--%" || word.value.starts_with('#');
         let mut words = command.arguments().iter().take_while(|it| !is_end(it));
-        let (word, option, rest) = words.find_map(|it| split_option(step, it))?;
+        let (word, option, rest) = words.find_map(|it| option_parts(step, it))?;
         let message = format!(
             "PowerShell splits this option, and {} gets {option} and {rest}: put the option in single quotes",
             command.program()
         );
         Some(step.finding_at(word.start(), message))
-    });
-    of_option.or_else(|| {
-        let message = "Docker joins the lines, and a here-string of PowerShell in one line is a syntax error: \
-            write ('first line', 'second line')";
-        Some(step.finding_at(here_string(step)?, message))
     })
 }
 
 /// A word with the two arguments that PowerShell makes of `-Da.b=c`.
-fn split_option<'a>(
+fn option_parts<'a>(
     step: &'a LintStep<'_>,
     word: &'a Word,
 ) -> Option<(&'a Word, &'a str, &'a str)> {
@@ -87,8 +82,10 @@ fn split_option<'a>(
     (is_name && rest.contains('=')).then_some((word, option, rest))
 }
 
-/// Position of the `@'` or `@\"` of a here-string with text behind it.
-fn here_string(step: &LintStep<'_>) -> Option<usize> {
+/// Reports a here-string with text behind its `@'` or `@\"`.
+pub(super) fn here_string(step: &LintStep<'_>) -> Option<Finding> {
+    let message = "Docker joins the lines, and a here-string of PowerShell in one line is a syntax error: \
+        write ('first line', 'second line')";
     step.powershell_scripts().find_map(|script| {
         let text = step.instruction.part(script.range.clone());
         let (at, _) = outside_quotes(text).find(|(at, c)| {
@@ -101,7 +98,7 @@ fn here_string(step: &LintStep<'_>) -> Option<usize> {
             let has_text = |it: &str| !it.trim().is_empty() && !it.trim().starts_with('\\');
             *c == '@' && begins_word && !before.contains('#') && behind.is_some_and(has_text)
         })?;
-        Some(script.range.start + at)
+        Some(step.finding_at(script.range.start + at, message))
     })
 }
 
