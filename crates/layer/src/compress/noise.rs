@@ -14,16 +14,16 @@ use super::{FAST, deflate_after, last};
 /// Size of the pieces that are checked: large compared with the window.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// Number of places of a sample, and of bytes at each.
+/// Number of samples of a piece, and the size of each.
 const SAMPLES: usize = 16;
 const SAMPLE_SIZE: usize = 256;
 
-/// Maximum sum of the squared counts in an even sample; random data has 69,632. Measured on
+/// Maximum sum of the squared counts of evenly distributed bytes; random data has 69,632. Measured on
 /// packages, pictures and fonts: data above it loses some percent when it is stored, data below it
 /// half a percent.
 const MAX_SQUARES: u32 = 76_000;
 
-/// Size of the trial, and the size that it must compress to.
+/// Size of the trial, and the number of bytes that compression must save.
 const TRIAL_SIZE: usize = 4 << 10;
 const MIN_GAIN: usize = TRIAL_SIZE / 64;
 
@@ -43,11 +43,11 @@ pub(super) fn is_noise(window: &[u8], piece: &[u8]) -> io::Result<bool> {
     Ok(deflate.total_out() > (TRIAL_SIZE - MIN_GAIN) as u64)
 }
 
-/// Returns true if the bytes of a sample are evenly distributed.
+/// Returns true if the bytes of the samples are evenly distributed.
 fn is_even(piece: &[u8]) -> bool {
     let mut counts = [0_u32; 256];
-    for place in piece.chunks_exact(piece.len() / SAMPLES).take(SAMPLES) {
-        for byte in &place[..SAMPLE_SIZE.min(place.len())] {
+    for part in piece.chunks_exact(piece.len() / SAMPLES).take(SAMPLES) {
+        for byte in &part[..SAMPLE_SIZE.min(part.len())] {
             counts[usize::from(*byte)] += 1;
         }
     }
