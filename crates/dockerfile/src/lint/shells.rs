@@ -326,7 +326,7 @@ const KEYWORDS: [&str; 15] = [
 fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
     let text = statement.text.as_str();
     let pair = text.split_once(" & ");
-    let (first, second) = pair.or_else(|| Some((text.strip_suffix(" &")?, "exit")))?;
+    let (first, second) = pair.or_else(|| Some((text.strip_suffix(" &")?, "")))?;
     let is_name = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphabetic())
             && word
@@ -349,7 +349,8 @@ fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
     let second = second.trim();
     let code = second.strip_prefix("exit").map(str::trim_start);
     let is_exit = code.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
-    (is_plain && name(first) && (name(second) || is_exit)).then_some(statement.at)
+    let is_command = second.is_empty() || name(second) || is_exit;
+    (is_plain && name(first) && is_command).then_some(statement.at)
 }
 
 /// True if the innermost parenthesis that a text leaves open is of a condition.
@@ -439,11 +440,12 @@ pub(super) fn check_single_quotes(_: &Stage<'_>, step: &LintStep<'_>) -> Option<
             is_plain && value.starts_with('\'') && !value[1..].contains('\'')
         })?;
         words.find(|word| word.value.ends_with('\''))?;
-        let message = "in cmd a single quote is an ordinary character, and the program gets several \
-            arguments: write double quotes";
-        Some(step.finding_at(open.start(), message))
+        Some(step.finding_at(open.start(), SEVERAL_ARGUMENTS))
     })
 }
+
+const SEVERAL_ARGUMENTS: &str = "in cmd a single quote is an ordinary character, and the program gets \
+    several arguments: write double quotes";
 
 /// Programs that take the single quotes around a word for a part of it.
 const KEEP_SINGLE_QUOTES: [&str; 18] = [
@@ -512,8 +514,7 @@ fn quoted_code(command: &LintCommand) -> Option<(&Word, &'static str)> {
         None => {
             let mut words = command.arguments().iter();
             words.find(|word| word.start() > first.start() && is_last(word))?;
-            "in cmd a single quote is an ordinary character, and the program gets several arguments: \
-             write double quotes"
+            SEVERAL_ARGUMENTS
         }
         Some(_) => return None,
     };

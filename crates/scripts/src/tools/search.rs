@@ -46,8 +46,7 @@ pub(super) fn check_windows_program(
     }
     match machine.variable("PATH") {
         Lookup::Present(path) => {
-            let parts = path.split(';').map(|part| part.trim_matches('"'));
-            for part in parts.filter(|part| !part.is_empty()) {
+            for part in folders(&path) {
                 if machine.path(part).is_ok_and(|part| is_same(&part, folder)) {
                     return Ok(());
                 }
@@ -146,12 +145,7 @@ pub(super) fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Looku
     if !has_folder(name) {
         match machine.variable("PATH") {
             Lookup::Present(path) => {
-                let parts = path.split(';').map(|part| part.trim_matches('"'));
-                places.extend(
-                    parts
-                        .filter(|part| !part.is_empty())
-                        .map(|part| format!(r"{part}\")),
-                );
+                places.extend(folders(&path).map(|part| format!(r"{part}\")));
             }
             Lookup::Absent => {}
             Lookup::Deferred(PendingDownload) | Lookup::Unknown => found = Lookup::Unknown,
@@ -176,6 +170,12 @@ pub(super) fn find(machine: &Process<'_>, starter: Starter, name: &str) -> Looku
         }
     }
     found
+}
+
+/// The folders of a PATH.
+fn folders(path: &str) -> impl Iterator<Item = &str> {
+    let parts = path.split(';').map(|part| part.trim_matches('"'));
+    parts.filter(|part| !part.is_empty())
 }
 
 fn has_folder(name: &str) -> bool {
