@@ -207,25 +207,28 @@ fn what_is_missing_is_made_and_what_exists_is_not_touched() {
     site.with_no_bases(&check).assert().code(0);
 }
 
-/// A fleet of three images, each built on the next one.
+/// A fleet of images that are built on one another, and of `d`, which copies from the lowest.
 fn stacked() -> Site {
     let site = site();
+    let copy = format!("COPY --from={}/apps/web:1 C:/site C:/site", site.host());
+    let text = format!("FROM mcr.microsoft.com/windows/nanoserver:1809\n{copy}\n");
+    site.write("d/Dockerfile", text);
     for (name, base) in [("c", "b"), ("b", "web")] {
         let text = format!("FROM {}/apps/{base}:1\nENV IMAGE={name}\n", site.host());
         site.write(&format!("{name}/Dockerfile"), text);
     }
-    let images = ["c", "b", "web"].map(|name| format!("[[image]]\nbuild = \"./{name}\"\n"));
+    let images = ["c", "b", "d", "web"].map(|name| format!("[[image]]\nbuild = \"./{name}\"\n"));
     fleet(&site, &images.concat());
     site
 }
 
 #[test]
-fn images_of_a_fleet_are_built_after_those_they_are_built_on() {
+fn images_of_a_fleet_are_built_after_those_they_are_made_of() {
     let site = stacked();
     let finds_all = |what: &str, code: i32, state: &str| {
         let (found, report) = run(&site, what);
         assert_eq!(found, code, "{report:#}");
-        for image in 0..3 {
+        for image in 0..4 {
             assert_eq!(states(&report, image), [state; 2], "{report:#}");
         }
         report["images"][0]["builds"][0]["reason"].to_string()
@@ -244,7 +247,7 @@ fn images_of_a_fleet_are_built_after_those_they_are_built_on() {
         let (_, report) = answer_of(&mut command(&site, "check", &["--shard", shard]));
         report["images"].as_array().unwrap().len()
     });
-    assert_eq!(counts.iter().max(), Some(&3), "{counts:?}");
+    assert_eq!(counts.iter().max(), Some(&4), "{counts:?}");
 }
 
 #[test]

@@ -370,16 +370,16 @@ impl BuildDefinition {
     }
 
     /// The images that it is built on and those that it copies files from, as it names them.
-    pub(super) fn image_names(&self) -> (Vec<String>, Vec<String>) {
+    pub(super) fn image_names(&self) -> Vec<String> {
         match &self.made_by {
             DefinitionKind::Recipe(recipe) => {
                 let base = recipe.base(&self.settings()).ok();
-                (base.into_iter().collect(), Vec::new())
+                base.into_iter().collect()
             }
             DefinitionKind::Dockerfile(stages) => {
-                let bases = stages.bases().into_iter().map(str::to_owned);
-                let copied = stages.copied_images().map(|(_, name)| name.to_owned());
-                (bases.collect(), copied.collect())
+                let copied = stages.copied_images().map(|(_, name)| name);
+                let names = stages.bases().into_iter().chain(copied);
+                names.map(str::to_owned).collect()
             }
         }
     }

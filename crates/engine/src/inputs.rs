@@ -49,7 +49,7 @@ impl BuildRequest {
             };
             let bases = image.stages.bases.iter();
             let bases = bases.map(|(name, base)| (name, base.digest()));
-            let bases: Vec<_> = bases.collect();
+            let bases: Vec<_> = bases.chain(&image.stages.copied).collect();
             let made_of = json!({
                 "edition": EDITION,
                 "shared": shared,

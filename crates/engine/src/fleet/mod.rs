@@ -14,7 +14,7 @@ mod sync;
 mod tag_contents;
 mod update;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub use file::schema;
 pub use prepull::{ExcludedImage, FleetPrepull, PrepullProblem, prepull};
@@ -66,10 +66,8 @@ pub struct FleetEntry {
     pub compression: Compression,
     /// Format of its manifests. Without one, OCI, and for an updated image its own.
     pub manifest_format: Option<ManifestFormat>,
-    /// Labels of the entries that it is built on.
-    pub bases: Vec<String>,
-    /// Labels of the entries that it copies files from.
-    pub copied: Vec<String>,
+    /// Labels of the entries that it is built on or copies files from.
+    pub below: Vec<String>,
 }
 
 /// Source of an image.
@@ -101,19 +99,19 @@ impl Fleet {
     /// The part of the fleet in a shard: an image is in that of the one below it.
     #[must_use]
     pub fn part(mut self, shard: Shard) -> Self {
-        let entries = self.entries.iter();
-        let is_in_shard = entries.map(|entry| shard.has(&self.lowest(entry).label()));
+        let labels: Vec<String> = self.entries.iter().map(FleetEntry::label).collect();
+        let places: HashMap<&String, usize> = labels.iter().zip(0..).collect();
+        let place_below = |place: usize| places.get(self.entries[place].below.first()?).copied();
+        let is_in_shard = (0..labels.len()).map(|mut lowest| {
+            while let Some(below) = place_below(lowest) {
+                lowest = below;
+            }
+            shard.has(&labels[lowest])
+        });
         let mut is_in_shard = is_in_shard.collect::<Vec<bool>>().into_iter();
         self.entries
             .retain(|_| is_in_shard.next().unwrap_or_default());
         self
-    }
-
-    fn lowest<'f>(&'f self, entry: &'f FleetEntry) -> &'f FleetEntry {
-        let below = entry.below().next();
-        let mut others = self.entries.iter();
-        let below = below.and_then(|label| others.find(|other| other.label() == *label));
-        below.map_or(entry, |below| self.lowest(below))
     }
 
     /// Places of the images in the order of their builds: those of a level are made of images of the
@@ -125,7 +123,7 @@ impl Fleet {
         while !waiting.is_empty() {
             let later: HashSet<&String> = waiting.iter().map(|place| &labels[*place]).collect();
             let waits = |place: &usize| {
-                let mut below = self.entries[*place].below();
+                let mut below = self.entries[*place].below.iter();
                 below.any(|label| later.contains(label))
             };
             let (rest, level): (Vec<usize>, Vec<usize>) = waiting.into_iter().partition(waits);
@@ -157,8 +155,7 @@ impl FleetEntry {
             labels,
             compression,
             manifest_format,
-            bases: _,
-            copied: _,
+            below: _,
         } = self;
         let base_registry = base_registry.as_ref().unwrap_or(default_registry);
         let mut flags = vec![("--base-registry", base_registry.to_string())];
@@ -179,11 +176,6 @@ impl FleetEntry {
         words
             .flat_map(|(flag, value)| [flag.to_owned(), value])
             .collect()
-    }
-
-    /// Labels of the entries that it is made of.
-    fn below(&self) -> impl Iterator<Item = &String> {
-        self.bases.iter().chain(&self.copied)
     }
 
     /// Reference of its index.

@@ -208,7 +208,7 @@ impl ImageReport {
         self.problem = Some(failure);
     }
 
-    /// Records what a build of an image below leaves of this one, which is on it.
+    /// Records what a build of an image below leaves of this one, which is made of it.
     pub(super) fn follow(&mut self, below: &Self) {
         let lacks_base = |failure: &ReportedError| {
             matches!(

@@ -102,16 +102,16 @@ pub async fn sync(
     };
     let mut images: BTreeMap<usize, ImageReport> = BTreeMap::new();
     for level in fleet.levels() {
-        // A level has other bases than what the one before found.
+        // The level before may have published bases of this one.
         work.bases = BaseSearch::new(&run.ctx.registry);
         let places = stream::iter(level.clone());
         let reports = places.map(|place| Box::pin(work.report_entry(&fleet.entries[place])));
         let reports: Vec<ImageReport> = reports.buffered(MAX_IMAGES).collect().await;
         for (place, mut report) in level.into_iter().zip(reports) {
-            let bases = &fleet.entries[place].bases;
-            let below = images.values();
-            for below in below.filter(|below| bases.contains(&below.reference)) {
-                report.follow(below);
+            let below = &fleet.entries[place].below;
+            let others = images.values();
+            for other in others.filter(|other| below.contains(&other.reference)) {
+                report.follow(other);
             }
             images.insert(place, report);
         }
@@ -300,6 +300,7 @@ impl EntryBuild<'_> {
         let (standing, planned) = tokio::join!(standing, planning);
         let reported = |error: BoxError| self.with_build_command(&request, error);
         let (standing, mut planned) = (standing?, planned.map_err(reported)?);
+        request.resolve_copied(&mut planned.images, ctx).await;
         self.set_aside_conflicts(&mut planned, &standing)?;
         for host in planned.unserved.drain(..) {
             report.record_unserved(host);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use wincimg_common::diagnose::{BoxError, Problem};
-use wincimg_dockerfile::stages::{ImageCopy, local_image};
+use wincimg_dockerfile::stages::{ImageCopy, Stages, local_image};
 use wincimg_inspect::bases::NamedBase;
 use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
@@ -206,6 +206,29 @@ impl<'a> ImageExtractor<'a> {
         let entries = copy.entries(&paths, extracted).map_err(failed)?;
         files.entries = Some(entries);
         Ok(())
+    }
+}
+
+impl BuildRequest {
+    /// Resolves the images that a Dockerfile copies files from. Errors are left to the build.
+    pub(crate) async fn resolve_copied(&self, images: &mut [PlannedImage], ctx: &BuildContext<'_>) {
+        let stages = self.definition.stages().into_iter();
+        let names: BTreeSet<&str> = stages
+            .flat_map(Stages::copied_images)
+            .map(|(_, name)| name)
+            .collect();
+        for name in names {
+            let Ok(named) = self.base_registry.parse_dockerfile_name(name) else {
+                continue;
+            };
+            for image in &mut *images {
+                let host = image.host.as_ref().map(|host| host.build);
+                let found = ctx.bases.by_name(&named, host.as_slice(), self.matched);
+                let found = found.await.into_iter().flatten();
+                let digests = found.map(|found| (name.to_owned(), found.base.digest().clone()));
+                image.stages.copied.extend(digests);
+            }
+        }
     }
 }
 

@@ -30,6 +30,8 @@ pub struct StageBases {
     inputs: Inputs,
     /// The bases by their names in the file.
     pub(crate) bases: BTreeMap<String, PlannedBase>,
+    /// Digests of the images to copy from, by their names in the file.
+    pub(crate) copied: BTreeMap<String, Digest>,
     needs: BTreeMap<String, BaseRequirements>,
     /// True if the contents of one of them are required.
     pub(crate) requires_contents: bool,

@@ -59,7 +59,7 @@ pub(super) fn entry(
     let source = image.build.as_ref().or(image.update.as_ref());
     let selector = image.selector.as_ref().or(file.selector.as_ref());
     let base_registry = image.base_registry.as_ref().or(file.base_registry.as_ref());
-    let (bases, copied) = images_below(&work, &tag);
+    let below = images_below(&work, &tag);
     Ok(FleetEntry {
         line: origin.line(image.start()),
         from: source.map_or_else(String::new, |source| source.value.clone()),
@@ -73,14 +73,13 @@ pub(super) fn entry(
         labels: labels.filter(|_| is_built).collect(),
         compression,
         manifest_format,
-        bases,
-        copied,
+        below,
     })
 }
 
-/// Labels of the images that an entry is built on, and of those that it copies files from.
-fn images_below(work: &EntrySource, tag: &str) -> (Vec<String>, Vec<String>) {
-    let (bases, copied) = match work {
+/// Labels of the images that an entry is built on or copies files from.
+fn images_below(work: &EntrySource, tag: &str) -> Vec<String> {
+    let names = match work {
         // What cannot be read is reported by its build.
         EntrySource::Build(input) => {
             let definition = input.read(&Silent);
@@ -89,13 +88,11 @@ fn images_below(work: &EntrySource, tag: &str) -> (Vec<String>, Vec<String>) {
         }
         EntrySource::Update { image, base } => {
             let image = Some(image).filter(|image| image.tag() != Some(tag));
-            let bases = base.iter().cloned();
-            let bases = bases.chain(image.map(ToString::to_string));
-            (bases.collect(), Vec::new())
+            let image = image.map(ToString::to_string);
+            base.iter().cloned().chain(image).collect()
         }
     };
-    let labels = |names: &[String]| names.iter().filter_map(|name| label_of(name)).collect();
-    (labels(&bases), labels(&copied))
+    names.iter().filter_map(|name| label_of(name)).collect()
 }
 
 /// Source of an image, and its registry, name and tag.

@@ -26,14 +26,13 @@ pub(super) fn check_order(
     let labels = entries.iter().map(FleetEntry::label).zip(0..);
     let places: HashMap<String, usize> = labels.collect();
     for entry in &mut *entries {
-        entry.bases.retain(|label| places.contains_key(label));
-        entry.copied.retain(|label| places.contains_key(label));
+        entry.below.retain(|label| places.contains_key(label));
     }
     for (place, entry) in entries.iter().enumerate() {
         let mut seen = HashSet::new();
         let mut open = vec![entry];
         while let Some(above) = open.pop() {
-            for below in above.below().filter_map(|label| places.get(label).copied()) {
+            for below in above.below.iter().map(|label| places[label]) {
                 if below == place {
                     let label = entry.label();
                     let through = if ptr::eq(above, entry) {
