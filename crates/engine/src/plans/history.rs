@@ -63,7 +63,14 @@ impl BaseMetadata {
         let has = |words: &[&str]| text.split(is_between).any(|word| words.contains(&word));
         // What only [`with_commands`] adds.
         let adds = |command: &str| created_by.contains(&format!(r", {command} C:\"));
-        let is_of_user = || has(&["setx"]) && !text.contains("/m") && !text.contains("-m");
+        // `setx /M` sets a variable of the machine.
+        let is_of_user = || {
+            let all = text.split(is_between).filter(|word| *word == "setx");
+            let words = text.split_whitespace();
+            all.count() > words.filter(|word| matches!(*word, "/m" | "-m")).count()
+                || has(&["setenvironmentvariable"]) && has(&["user"])
+                || has(&["hkcu"]) && has(&["environment"])
+        };
         let names_registry = || REGISTRY_WORDS.iter().any(|name| text.contains(name));
         match self {
             Self::Files => has(&FILE_COMMANDS) || has(&SHARED_COMMANDS),
@@ -265,10 +272,25 @@ mod tests {
             "{found}"
         );
         assert!(BaseMetadata::Programs.is_in(&found));
+    }
+
+    #[test]
+    fn a_text_names_what_sets_variables_of_users() {
         for (text, expected) in [
             ("RUN cmd /S /C setx A b", true),
             ("cmd /S /C SETX A b", true),
             ("RUN cmd /S /C setx /M A b", false),
+            (r"RUN cmd /S /C setx PATH C:/mingw;C:\my-maps", true),
+            ("RUN cmd /S /C setx /M A b && setx C d", true),
+            (
+                "powershell [Environment]::SetEnvironmentVariable('A', 'b', 'User')",
+                true,
+            ),
+            (
+                "powershell [Environment]::SetEnvironmentVariable('A', 'b', 'Machine')",
+                false,
+            ),
+            (r"RUN cmd /S /C reg add HKCU\Environment /v A /d b", true),
             ("RUN cmd /S /C where tar", false),
             (
                 r"RUN a.cmd, reg load C:\Users\ContainerUser\NTUSER.DAT",
