@@ -107,7 +107,7 @@ fn address_hint(text: &str) -> String {
 pub enum DockerError {
     /// The connection failed.
     #[error("cannot connect to the Docker daemon at {daemon} ({origin})")]
-    #[diagnose(code = unreachable_code(source), hint = Some(unreachable_hint(source)))]
+    #[diagnose(code = unreachable_code(source), hint = Some(unreachable_hint(daemon, source)))]
     Unreachable {
         /// Address of the daemon.
         daemon: String,
@@ -203,12 +203,14 @@ fn unreachable_code(source: &io::Error) -> &'static str {
     of_builder(source).map_or("daemon/unreachable", |diagnosis| diagnosis.code)
 }
 
-fn unreachable_hint(source: &io::Error) -> String {
+fn unreachable_hint(daemon: &str, source: &io::Error) -> String {
     if let Some(diagnosis) = of_builder(source) {
         return diagnosis.hint.unwrap_or_else(|| {
-            "check the builder with `kubectl get pods --namespace NAMESPACE`, and run the same command \
-             again"
-                .to_owned()
+            let namespace = daemon.trim_start_matches("kube://").split('/').next();
+            format!(
+                "check the builder with `kubectl get pods --namespace {}`, and run the same command again",
+                namespace.unwrap_or_default()
+            )
         });
     }
     let inner = source.get_ref();

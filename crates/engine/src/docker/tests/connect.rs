@@ -83,7 +83,7 @@ fn an_error_of_a_cluster_names_its_pods_and_no_other_daemon() {
         source: io::Error::other(Problem::new("cluster/answer", "request timed out")),
     };
     let hint = error.diagnosis().hint.unwrap();
-    assert!(hint.contains("kubectl get pods"), "{hint}");
+    assert!(hint.contains("pods --namespace apps`"), "{hint}");
 }
 
 /// A daemon on a loopback port that rejects clients without a certificate of the CA.
