@@ -479,12 +479,7 @@ impl Build {
                 write_steps(&image.stages.placements, worker.as_ref(), place, out)?;
                 let architecture = &image.base.image.config().architecture;
                 if architecture != Architecture::Amd64.name() {
-                    writeln!(
-                        out,
-                        "{:<12}windows/{}",
-                        "platform",
-                        UntrustedText(architecture)
-                    )?;
+                    writeln!(out, "platform    windows/{}", UntrustedText(architecture))?;
                 }
                 write!(out, "{}", image.plan)?;
                 write_content(&content.files, out)?;

@@ -78,7 +78,7 @@ pub(super) fn write_content(content: &[ListedImageFile], out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Writes what a plan deletes or leaves out, or where images go.
+/// Writes paths or references, each on a line of its own.
 pub(super) fn write_paths(what: &str, paths: &[String], out: &mut dyn Write) -> io::Result<()> {
     for path in paths {
         writeln!(out, "{what:<12}{}", UntrustedText(path))?;

@@ -88,8 +88,8 @@ pub async fn find_published_host_process(
     Ok(Some(found))
 }
 
-/// An image that is built on one of these bases, with its reference by tag and digest; none if the
-/// reference is of an image with Windows inside, or of several.
+/// An image that is built on one of these bases, with its reference by tag and digest; none if it,
+/// or another image of its index, has Windows inside.
 pub async fn find_host_process_image(
     reference: &Reference,
     registry: &RegistryClient,
