@@ -213,11 +213,11 @@ impl BuildRequest {
     /// Resolves the images that a Dockerfile copies files from. Errors are left to the build.
     pub(crate) async fn resolve_copied(&self, images: &mut [PlannedImage], ctx: &BuildContext<'_>) {
         let stages = self.definition.stages().into_iter();
-        let names: BTreeSet<&str> = stages
+        let copied: BTreeSet<&str> = stages
             .flat_map(Stages::copied_images)
             .map(|(_, name)| name)
             .collect();
-        for name in names {
+        for name in copied {
             let Ok(named) = self.base_registry.parse_dockerfile_name(name) else {
                 continue;
             };
