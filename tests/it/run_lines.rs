@@ -1400,7 +1400,7 @@ async fn lines_that_double_a_file_end_at_a_limit() {
 #[test(multi_thread)]
 async fn entries_count_against_the_limit_of_what_lines_write() {
     let bench = Bench::new().await;
-    // Less than half a MiB is left after these, which is 1,873 entries.
+    // Less than half a MiB is left after these, which is 936 entries.
     let joined = |sources: usize, target: usize| {
         let sources = vec!["a"; sources].join("+");
         format!("RUN copy /b {sources} c{target}\n")
@@ -1418,13 +1418,13 @@ async fn entries_count_against_the_limit_of_what_lines_write() {
     let copied = ["u", "v", "w"].map(|to| format!("COPY --from=0 C:/t C:/{to}\n"));
     for (lines, line) in [
         (files(2000), 37),
-        (files(1000) + "RUN xcopy /e /i /q C:\\t C:\\u", 38),
+        (files(600) + "RUN xcopy /e /i /q C:\\t C:\\u", 38),
         (
-            files(600) + &format!("FROM {BASE}\n") + &copied.concat(),
+            files(300) + &format!("FROM {BASE}\n") + &copied.concat(),
             41,
         ),
     ] {
         let failure = bench.refused(&lines).on_line(line);
-        failure.names(&["a million files and folders"]);
+        failure.names(&["half a million files and folders"]);
     }
 }

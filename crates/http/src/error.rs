@@ -349,7 +349,7 @@ impl HttpError {
                 "if it is a CA, put its certificate into DIR/{host}/ca.crt and add --certs-dir DIR"
             )),
             Self::Certificate { host, problem } if is_of_old_version(problem) => Some(format!(
-                "make one of version 3 with the name of {host}: openssl req -x509 -newkey rsa:2048 -nodes -keyout NAME.key -out NAME.crt -subj /CN=NAME -addext subjectAltName=DNS:NAME"
+                "make one of version 3 with the name of {host}: openssl req -x509 -newkey rsa:2048 -nodes -keyout NAME.key -out NAME.crt -subj /CN=NAME -addext subjectAltName=DNS:NAME (or IP:ADDRESS)"
             )),
             Self::Certificate { host, .. } => Some(format!(
                 "trust its CA, or the certificate itself, with --ca-file FILE, or allow an unverified certificate with --insecure-registry {host}"

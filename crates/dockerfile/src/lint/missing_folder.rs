@@ -1,6 +1,7 @@
 //! Downloads, archives and logs into a folder of the drive's root that no line makes, in images whose
 //! folders are known.
 
+use super::entrypoint::has_extension;
 use super::reference::Platform;
 use super::stage::{LintStep, Stage};
 use super::words::{LintCommand, NextOperator, Word, program_name};
@@ -21,6 +22,11 @@ const MAKERS: [&str; 19] = [
 /// Programs of Windows that make no folders at the root.
 const SYSTEM_PROGRAMS: [&str; 5] = [
     "curl.exe", "powershell.exe", "cmd.exe", "setx.exe", "reg.exe",
+];
+
+/// Extensions of files that a copy does not unpack.
+const FILE_EXTENSIONS: [&str; 9] = [
+    "bat", "cab", "cmd", "exe", "msi", "msu", "ps1", "reg", "zip",
 ];
 
 /// Reports a folder of a download, of `tar -C` or of a log of Windows Installer that does not exist.
@@ -199,8 +205,10 @@ fn fills_root(step: &LintStep<'_>) -> bool {
     if !(step.is("COPY") || step.is("ADD")) {
         return false;
     }
-    let mut words = step.lower_text().split([' ', '\t', '"', ',', ']']);
-    let target = words.rfind(|word| !word.is_empty()).unwrap_or_default();
+    let words = step.lower_text().split([' ', '\t', '"', ',', '[', ']']);
+    let mut words = words.filter(|word| !word.is_empty());
+    let target = words.next_back().unwrap_or_default();
     let inside = target.strip_prefix("c:").unwrap_or(target);
-    inside.trim_matches(['/', '\\', '.']).is_empty()
+    let brings_files = words.all(|source| has_extension(source, &FILE_EXTENSIONS));
+    inside.trim_matches(['/', '\\', '.']).is_empty() && !brings_files
 }

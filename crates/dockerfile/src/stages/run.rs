@@ -53,7 +53,7 @@ const LONGEST: u64 = 1 << 20;
 pub(super) const MOST_WRITTEN: u64 = 256 << 20;
 
 /// Number of bytes that a file or folder counts for, besides its content.
-pub(super) const ENTRY_SIZE: usize = 256;
+pub(super) const ENTRY_SIZE: usize = 512;
 
 /// What to do about a here-document that requires Windows.
 pub(super) const AS_ONE_LINE: &str = "write the commands as one RUN with && or ;";
@@ -408,7 +408,7 @@ impl RunState<'_> {
         self.written += bytes as u64;
         if self.written > MOST_WRITTEN {
             let why = format!(
-                "with {path} the RUN lines write more than 256 MiB or a million files and folders"
+                "with {path} the RUN lines write more than 256 MiB or half a million files and folders"
             );
             return Err(ScriptError::unclear(why).help("COPY large files and folders"));
         }

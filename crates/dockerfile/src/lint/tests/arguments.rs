@@ -188,10 +188,16 @@ fn programs_refuse_arguments_that_they_do_not_know() {
 
 #[test]
 fn windows_installer_makes_no_folder_and_takes_no_spaces() {
-    let table = [(
-        r"RUN msiexec /i a.msi /qn /l*v C:\logs\a.log",
-        r"RUN mkdir C:\logs && msiexec /i a.msi /qn /l*v C:\logs\a.log",
-    )];
+    let table = [
+        (
+            r"RUN msiexec /i a.msi /qn /l*v C:\logs\a.log",
+            r"RUN mkdir C:\logs && msiexec /i a.msi /qn /l*v C:\logs\a.log",
+        ),
+        (
+            "COPY a.msi C:/\nRUN msiexec /i C:\\a.msi /qn /l*v C:\\logs\\a.log",
+            "COPY data C:/\nRUN msiexec /i C:\\a.msi /qn /l*v C:\\logs\\a.log",
+        ),
+    ];
     pairs(CORE, "failing-run", &table);
     let base = core_powershell();
     let log = [(

@@ -119,7 +119,7 @@ impl<'a> Evaluation<'a> {
         self.written += (entries * ENTRY_SIZE) as u64;
         if self.written > MOST_WRITTEN {
             let problem =
-                "RUN and COPY --from write more than 256 MiB or a million files and folders";
+                "RUN and COPY --from write more than 256 MiB or half a million files and folders";
             return Err(problem.to_owned().into());
         }
         Ok(())
