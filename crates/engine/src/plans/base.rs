@@ -144,20 +144,20 @@ impl PlannedBase {
 
     /// Returns true if it may have what layers on it keep only if it is read: its history names a
     /// command that makes such things, or fewer layers than there are.
-    pub(super) fn may_have(&self, kept: BaseMetadata) -> bool {
+    pub(super) fn may_have(&self, metadata: BaseMetadata) -> bool {
         let config = self.image.config();
         let steps = config.history.iter().filter(|step| !step.empty_layer);
-        steps.count() < config.rootfs.diff_ids.len() || self.names(kept)
+        steps.count() < config.rootfs.diff_ids.len() || self.names(metadata)
     }
 
     /// Returns true if its history names a command for it.
-    pub(super) fn names(&self, kept: BaseMetadata) -> bool {
+    pub(super) fn names(&self, metadata: BaseMetadata) -> bool {
         let history = self.image.config().history.iter();
         let mut steps = history.filter(|step| !step.empty_layer);
         steps.any(|step| {
             step.created_by
                 .as_deref()
-                .is_some_and(|text| kept.is_in(text))
+                .is_some_and(|text| metadata.is_in(text))
         })
     }
 
@@ -271,7 +271,7 @@ mod tests {
     fn a_base_is_read_if_its_history_says_so_or_not_enough() {
         const WINDOWS: (&str, bool) = ("Apply image 10.0.17763.973", true);
         let found = |base: &PlannedBase| {
-            [BaseMetadata::Files, BaseMetadata::Keys].map(|kept| base.may_have(kept))
+            [BaseMetadata::Files, BaseMetadata::Keys].map(|metadata| base.may_have(metadata))
         };
         for (step, expected) in [
             (("COPY dir /app # buildkit", true), [false, false]),
