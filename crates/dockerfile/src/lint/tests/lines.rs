@@ -50,7 +50,8 @@ fn lines_are_counted_as_the_author_sees_them() {
         found(source),
         [
             // The escape character is not the backtick.
-            "5 invalid-instruction", "9 reg-add-force", "10 requires-buildkit", "13 reg-add-force"
+            "5 invalid-instruction", "9 reg-add-force", "10 requires-buildkit",
+            "10 eaten-backslash", "13 reg-add-force"
         ]
     );
 }

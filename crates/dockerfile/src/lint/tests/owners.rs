@@ -277,7 +277,8 @@ fn a_program_that_is_not_there_is_not_put_in_exec_form() {
         found.map(|it| it.fix).collect()
     };
     assert_eq!(fixes("CMD tail -f /dev/null"), [None::<String>]);
-    assert_eq!(fixes("CMD C:\\Program Files\\a.exe -f"), [None::<String>]);
+    // `C:\Program` may be a batch file.
+    assert!(fixes("CMD C:\\Program Files\\a.exe -f").is_empty());
     let exec_form = "CMD [\"C:/a.exe\", \"-f\"]".to_owned();
     assert_eq!(fixes("CMD C:/a.exe -f"), [Some(exec_form)]);
 }
