@@ -26,8 +26,8 @@ impl ImageState for Unknown {
         Presence::Absent
     }
 
-    fn user_variable(&self, _: &ImagePath, _: &str) -> Option<RegistryData> {
-        None
+    fn user_variable(&self, _: &ImagePath, _: &str) -> Lookup<RegistryData> {
+        Presence::Absent
     }
 
     fn value(&self, _: &KeyPath, _: &str) -> Lookup<RegistryData> {
