@@ -50,6 +50,7 @@ mod secrets;
 mod services;
 mod shell;
 mod shells;
+mod single_quotes;
 mod spaces;
 mod stage;
 mod stage_names;

@@ -11,8 +11,8 @@ use super::{
     cmd_lines, comments, copied_files, copies, effects, entrypoint, environment, escapes,
     exec_form, exit_codes, healthcheck, iis, installers, instructions, joined, line_effects,
     line_end, nano, newer_powershell, packages, powershell_output, programs, prompts, quotes,
-    registry, repository, secrets, services, shells, spaces, tls, unix, unix_paths, usage, user,
-    variables, volume,
+    registry, repository, secrets, services, shells, single_quotes, spaces, tls, unix, unix_paths,
+    usage, user, variables, volume,
 };
 
 /// A rule. The names are part of the command line's contract.
@@ -215,7 +215,7 @@ pub static RULES: [Rule; 74] = rules![
     /// cmd takes a digit before > for a stream
     Error "redirected-digit" None Step(cmd_lines::check_digit);
     /// In cmd single quotes are ordinary characters
-    Error "single-quotes-under-cmd" None Step(shells::check_single_quotes);
+    Error "single-quotes-under-cmd" None Step(single_quotes::check);
     /// A path or name with spaces requires quotes
     Error "unquoted-spaces" None Step(spaces::check);
     /// cmd removes the first and the last quote of a line that begins with one
