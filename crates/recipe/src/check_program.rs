@@ -312,3 +312,6 @@ fn is_program(name: &str) -> bool {
             .any(|own| extension.eq_ignore_ascii_case(own))
     })
 }
+
+#[cfg(test)]
+mod tests;

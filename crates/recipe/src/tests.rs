@@ -6,14 +6,13 @@ use wincimg_registry::Root;
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
-use crate::toml_error::{EXAMPLES, example};
 
-fn recipe(text: &str) -> Result<Recipe, Problem> {
+pub(super) fn recipe(text: &str) -> Result<Recipe, Problem> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     Recipe::from_text("recipe.toml", text.to_owned(), &folder)
 }
 
-fn base() -> PlanBase {
+pub(super) fn base() -> PlanBase {
     PlanBase {
         name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
         digest: format!("sha256:{}", "a".repeat(64)),
@@ -23,7 +22,7 @@ fn base() -> PlanBase {
     }
 }
 
-fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, Problem> {
+pub(super) fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, Problem> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let settings = RecipeInputs {
         values: &values.iter().map(owned).collect(),
@@ -33,14 +32,14 @@ fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, Problem> 
 }
 
 /// The shim's file.
-const SHIM: &str = "\n[[files]]\nembedded = 'shim'\nto = 'C:\\wincimg\\shim.exe'\n";
+pub(super) const SHIM: &str = "\n[[files]]\nembedded = 'shim'\nto = 'C:\\wincimg\\shim.exe'\n";
 
 pub(super) fn plan(body: &str) -> Result<Plan, Problem> {
     let recipe = recipe(&format!("name = \"app\"\nbase = \"nanoserver\"\n{body}"))?;
     plan_with(&recipe, &[])
 }
 
-fn problem(body: &str) -> String {
+pub(super) fn problem(body: &str) -> String {
     plan(body).unwrap_err().to_string()
 }
 
@@ -102,21 +101,6 @@ fn the_pause_plan_says_everything_about_its_image() {
 }
 
 #[test]
-fn the_examples_for_mistakes_are_right() {
-    for line in EXAMPLES {
-        let (key, _) = line.split_once(" = ").unwrap();
-        assert_eq!(example(key), Some(line));
-        let own = match key {
-            "name" => "base = \"nanoserver\"",
-            "base" | "base_image" => "name = \"app\"",
-            _ => "name = \"app\"\nbase = \"nanoserver\"",
-        };
-        let read = recipe(&format!("{own}\n{line}\n"));
-        assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
-    }
-}
-
-#[test]
 fn equal_inputs_make_equal_plans() {
     let pause = Recipe::find("pause").unwrap();
     let plan = plan_with(&pause, &[]).unwrap();
@@ -127,357 +111,8 @@ fn equal_inputs_make_equal_plans() {
     assert_eq!(other.shutdown_timeout, Some(31));
 }
 
-#[test]
-fn unknown_keys_are_refused_with_their_place() {
-    let below = "name = \"x\"\nbase = \"y\"\n[[files]]\nfrom = \"a\"\n  too = \"b\"";
-    for (text, expected) in [
-        (
-            "name = \"x\"\nbase = \"y\"\nfiels = 1\n",
-            "recipe.toml:3:1: unknown field `fiels`",
-        ),
-        (below, "recipe.toml:5:3: "),
-        ("name = \"x\"", "missing field `base`"),
-        ("name = \"Über\"\nbase = \"y\"", "recipe.toml:1:8: "),
-    ] {
-        let error = recipe(text).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
-}
-
-#[test]
-fn a_slip_is_shown_in_its_line_with_what_was_meant() {
-    for (line, problem, mark, hint) in [
-        (
-            "fiels = 1",
-            "unknown field `fiels`",
-            "  3 | fiels = 1\n    | ^^^^^",
-            "did you mean `files`?",
-        ),
-        (
-            "[variables.port]\ntype = \"integr\"",
-            "unknown variant `integr`",
-            "  4 | type = \"integr\"\n    |        ^^^^^^^^",
-            "did you mean `integer`?",
-        ),
-        (
-            "[variables.port]\ndefualt = 1",
-            "unknown field `defualt`",
-            "  4 | defualt = 1\n    | ^^^^^^^",
-            "did you mean `default`?",
-        ),
-        (
-            "user = nanouser",
-            "the string nanouser has no quotes",
-            "  3 | user = nanouser\n    |        ^^^^^^^^",
-            "quote it: user = \"nanouser\"",
-        ),
-        (
-            "user = ContainerUser # who",
-            "the string ContainerUser has no quotes",
-            "  3 | user = ContainerUser # who\n    |        ^^^^^^^^^^^^^",
-            "quote it: user = \"ContainerUser\"",
-        ),
-        (
-            "[variables.go]\ndefault = 1.26 # a flavour",
-            "invalid type: floating point `1.26`",
-            "  4 | default = 1.26 # a flavour\n    |           ^^^^",
-            "quote it: default = \"1.26\"",
-        ),
-    ] {
-        let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{line}\n")).unwrap_err();
-        assert!(error.to_string().contains(problem), "{line}: {error}");
-        let excerpt = error.diagnosis().excerpt.map(|it| it.to_string());
-        assert_eq!(excerpt.as_deref(), Some(mark), "{line}");
-        assert_eq!(error.diagnosis().hint.as_deref(), Some(hint), "{line}");
-    }
-    let error = recipe("name = \"x\"\nbase = nanoserver\n").unwrap_err();
-    let expected = "recipe.toml:2:8: the string nanoserver has no quotes";
-    assert_eq!(error.to_string(), expected);
-}
-
-#[test]
-fn a_key_below_the_wrong_table_is_one_to_move() {
-    let file = "[[files]]\ncontent = ''\nto = '/a'\n";
-    for (body, problem, help) in [
-        (
-            format!("{file}entrypoint = ['a.exe']"),
-            "6:1: unknown field `entrypoint`",
-            "for the image's entrypoint, move the line above the first [table]",
-        ),
-        (
-            format!("{file}logs = ['C:\\a.log']"),
-            "6:1: unknown field `logs`",
-            "for the image's logs, move the line above the first [table]",
-        ),
-        (
-            "[env] # of the shop\nA = '1'\npath = { append = ['C:\\jdk\\bin'] }".to_owned(),
-            "invalid type: map",
-            "for the image's path, move the line above the first [table]",
-        ),
-        (
-            "[registry]\nkey = 'HKLM\\SOFTWARE\\X'".to_owned(),
-            "3:1: invalid type: map",
-            "write [[registry]]: each is an entry of a list",
-        ),
-        (
-            "[iis.sites]\nname = 'a'".to_owned(),
-            "3:1: invalid type: map",
-            "write [[iis.sites]]: each is an entry of a list",
-        ),
-        (
-            "[[run]]\ncommand = \"msiexec /i x\" # quiet".to_owned(),
-            "4:11: invalid type: string",
-            "write it like this: shell = \"msiexec /i x\"",
-        ),
-    ] {
-        let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{body}\n")).unwrap_err();
-        assert!(error.to_string().contains(problem), "{body}: {error}");
-        assert_eq!(hint(&error), help, "{body}");
-    }
-    let warnings = |body: &str| plan(body).unwrap().warnings;
-    assert_eq!(
-        warnings("[env]\nA = '1'\nuser = \"ContainerUser\"\n[labels]\ncmd = 'serve'"),
-        [
-            "recipe.toml:5: user is a variable here: for the image's user, move the line above the first [table]",
-            "recipe.toml:7: cmd is a label here: for the image's cmd, move the line above the first [table]",
-        ]
-    );
-    for meant in [
-        "env = { user = 'a' }",
-        "[env]\nUSER = 'a'\nname = 'b'\n\"cmd\" = 'c'",
-        "user = 'ContainerUser'\n[env]\nuser = 'a'",
-        "[labels]\nauthor = 'a'\ndescription = 'b'",
-    ] {
-        assert!(warnings(meant).is_empty(), "{meant}");
-    }
-}
-
-#[test]
-fn an_error_of_the_base_is_placed() {
-    let recipe = recipe("name = \"x\"\nbase = \"nanoserver:1\"\n").unwrap();
-    let error = recipe.base_error(&Problem::request("base/name", "no base").hint("write x"));
-    assert_eq!(error.to_string(), "recipe.toml:2:8: no base");
-    let diagnosis = error.diagnosis();
-    assert_eq!(diagnosis.code, "base/name");
-    assert_eq!(diagnosis.hint.as_deref(), Some("write x"));
-}
-
-#[test]
-fn a_setting_is_shown_as_it_was_typed() {
-    let recipe =
-        recipe("name = \"x\"\nbase = \"nanoserver\"\n[variables.port]\ntype = \"integer\"\n");
-    let recipe = recipe.unwrap();
-    let shown = |name, value| {
-        let error = plan_with(&recipe, &[(name, value)]).unwrap_err();
-        let diagnosis = error.diagnosis();
-        (diagnosis.excerpt.unwrap().to_string(), diagnosis.hint)
-    };
-    let (excerpt, hint) = shown("prot", "secret");
-    assert_eq!(excerpt, "  --set prot=…\n        ^^^^");
-    assert_eq!(hint.as_deref(), Some("did you mean \"port\"?"));
-    let (excerpt, _) = shown("port", "80\n80");
-    assert_eq!(excerpt, "  --set port=80\\n80\n             ^^^^^^");
-}
-
-#[test]
-fn a_path_with_escapes_is_shown_in_single_quotes() {
-    for (line, text) in [
-        (r#"entrypoint = ["C:\new\run.exe"]"#, r"C:\new\run.exe"),
-        (r#"working_dir = "C:\app\x" # as "usual""#, r"C:\app\x"),
-        (r#"volumes = ["C:/a", "C:\Users\me"]"#, r"C:\Users\me"),
-        (r#"env = { A = "50\%" }"#, r"50\%"),
-    ] {
-        let shown = hint(&plan(line).unwrap_err());
-        assert_eq!(shown, format!("write it in single quotes: '{text}'"));
-    }
-    let quoted = plan(r#"working_dir = "C:\it's""#).unwrap_err();
-    let example = r"write paths in single quotes: 'C:\app'";
-    assert_eq!(hint(&quoted), example);
-    for right in [
-        r"env = { A = 'C:\temp', B = '''C:\new''' }",
-        r#"env = { A = """C:\temp""" } # "C:\temp""#,
-        r#"env = { A = "C:\\temp", B = "C:/temp", "C:\temp" = "x" }"#,
-        r#"env = { A = "c:\n", B = "c:\n  d: 1", C = "key:\nvalue", D = "a:\tb" }"#,
-        r#"labels = { a = "c:\nd" }"#,
-        "[[files]]\ncontent = \"c:\\nd: 1\"\nto = '/a'",
-    ] {
-        plan(right).unwrap();
-    }
-}
-
-fn hint(error: &Problem) -> String {
+pub(super) fn hint(error: &Problem) -> String {
     error.diagnosis().hint.unwrap()
-}
-
-#[test]
-fn a_program_that_no_file_adds_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let app = folder.path().join("app");
-    std::fs::create_dir_all(app.join("bin")).unwrap();
-    for file in ["server.exe", "bin/Tool.exe", "notes.txt"] {
-        std::fs::write(app.join(file), "x").unwrap();
-    }
-    let set = |from: &str, program: &str| {
-        let values = [("program", program), ("base", from)];
-        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Recipe::find("app").unwrap().plan(
-            base(),
-            WindowsVersion::new(17763, 973),
-            &RecipeInputs {
-                values: &values.into_iter().collect(),
-                context: folder.path(),
-            },
-        )
-    };
-    let error = set("nanoserver", "sevrer.exe").unwrap_err();
-    let problem = "program \"sevrer.exe\" not found in ";
-    assert!(error.to_string().contains(problem), "{error}");
-    let excerpt = error.diagnosis().excerpt.unwrap().to_string();
-    assert!(excerpt.contains("entrypoint = "), "{excerpt}");
-    assert_eq!(hint(&error), "did you mean \"server.exe\"?");
-    let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
-    let programs = "the folder has these programs: Tool.exe";
-    assert_eq!(hint(&error), programs);
-    for (program, problem, help) in [
-        (
-            r"app\server.exe",
-            r#"program "app\server.exe" not found in "#,
-            "did you mean \"server.exe\"?",
-        ),
-        (
-            "",
-            r#"program "C:\app" is a folder"#,
-            "the folder has these programs: server.exe",
-        ),
-        ("bin", r#"program "C:\app\bin" is a folder"#, programs),
-    ] {
-        let error = set("nanoserver", program).unwrap_err();
-        assert!(error.to_string().contains(problem), "{error}");
-        assert_eq!(hint(&error), help);
-    }
-    for (program, problem) in [
-        (".", r#"program "C:\app" is a folder"#),
-        (r"..\x.exe", r#"invalid name ".." in "C:\app\..\x.exe": "#),
-        (r"C:\x.exe", r#"invalid name "C:" in "C:\app\C:\x.exe": "#),
-    ] {
-        let error = set("nanoserver", program).unwrap_err();
-        assert!(error.to_string().contains(problem), "{error}");
-    }
-    for program in [
-        "server.exe", "SERVER.EXE", "server", r"bin\tool.exe", "bin/tool", r".\\server.exe",
-    ] {
-        set("nanoserver", program).unwrap();
-    }
-    set("repo.example/app-base:1", "sevrer.exe").unwrap();
-}
-
-#[test]
-fn a_program_that_a_file_or_the_base_may_be_is_accepted() {
-    let file = |to: &str| format!("[[files]]\ncontent = ''\nto = '{to}'\n");
-    let archive = "[[files]]\nurl = 'https://a.lan/x.zip'\nunpack = true\nto = 'C:\\app'\n";
-    for (program, files) in [
-        (r"C:\app\x", file(r"c:\APP\X.exe")),
-        (r"C:\app\x.exe", file(r"C:\app\x.exe.config")),
-        (r"C:\app\x.exe", file(r"C:\app\bin\y.exe")),
-        (r"C:\x.exe", file(r"C:\y.exe")),
-        (r"C:\Windows\x.exe", file(r"C:\Windows\y.exe")),
-        (
-            r"C:\app\x.exe",
-            format!("{}{archive}", file(r"C:\app\y.exe")),
-        ),
-    ] {
-        plan(&format!("entrypoint = ['{program}']\n{files}")).unwrap();
-    }
-    let refused = plan(&format!(
-        "entrypoint = ['C:\\app\\x.exe']\n{}",
-        file(r"C:\app")
-    ));
-    assert_eq!(
-        hint(&refused.unwrap_err()),
-        r"for a folder, write to = 'C:\app\'"
-    );
-}
-
-#[test]
-fn the_shim_as_entry_point_requires_its_file() {
-    let start = r"entrypoint = ['c:/wincimg/shim.exe', '--', 'C:\app.exe']";
-    let refused = plan(start).unwrap_err();
-    let printed = refused.to_string();
-    assert!(
-        printed.contains(r"no file adds the shim C:\wincimg\shim.exe"),
-        "{printed}"
-    );
-    let entry = r#"add to the recipe: [[files]] embedded = "shim", to = 'C:\wincimg\shim.exe'"#;
-    assert_eq!(hint(&refused), entry);
-    for more in [SHIM, "\n[[run]]\nshell = 'dir'\n"] {
-        plan(&format!("{start}{more}")).unwrap();
-    }
-    let on_own = format!("name = 'x'\nbase = 'repo.example/app-base:1'\n{start}\n");
-    plan_with(&recipe(&on_own).unwrap(), &[]).unwrap();
-}
-
-#[test]
-fn options_that_the_shim_refuses_are_refused() {
-    let started = |words: &str, more: &str| {
-        let entrypoint = format!(r"entrypoint = ['C:\wincimg\shim.exe'{words}]");
-        plan(&format!("{entrypoint}\n{more}{SHIM}"))
-    };
-    for (words, more, problem) in [
-        (
-            r", 'C:\app\y.exe'",
-            "",
-            r"3:15: the shim will not start: unexpected 'C:\app\y.exe'; put -- before the program",
-        ),
-        (
-            ", '--servce', 'a', '--', 'y.exe'",
-            "",
-            "unknown option --servce",
-        ),
-        ("", "cmd = ['y.exe']", "unexpected 'y.exe'"),
-        (
-            ", '--', 'y.exe'",
-            "env = { SHIM_DRAIN = '10s' }",
-            "SHIM_DRAIN takes seconds, not '10s'",
-        ),
-        (
-            ", '--drain', 'x', '--', 'y.exe'",
-            "[[files]]\nlayer = 'a'\ncontent = ''\nto = '/a'\n",
-            "--drain takes seconds",
-        ),
-    ] {
-        let error = started(words, more).unwrap_err().to_string();
-        assert!(error.contains(problem), "{error}");
-    }
-    // The program may be an argument of the container.
-    let open = started(", '--drain', '5', '--'", "").unwrap();
-    assert_eq!(open.shim_warning(), None);
-    let own = PlanBase {
-        container: open.container(),
-        ..base()
-    };
-    let settings = RecipeInputs {
-        values: &std::collections::BTreeMap::new(),
-        context: Path::new("."),
-    };
-    let based = recipe("name = 'x'\nbase = 'nanoserver'\nenv = { SHIM_DRAIN = 'x' }\n").unwrap();
-    let plan = based.plan(own, WindowsVersion::new(17763, 973), &settings);
-    assert!(plan.unwrap().shim_warning().unwrap().contains("SHIM_DRAIN"));
-}
-
-#[test]
-fn a_user_may_be_one_that_the_base_or_a_command_creates() {
-    let refused = plan("user = 'bob'").unwrap_err();
-    assert!(hint(&refused).contains("ContainerUser"));
-    for body in [
-        "user = 'containeradministrator'",
-        r"user = 'NT AUTHORITY\SYSTEM'",
-        r"user = 'CORP\bob'",
-        "user = 'bob'\n[[run]]\nshell = 'net user bob /add'",
-    ] {
-        plan(body).unwrap();
-    }
-    let on_own = "name = 'x'\nbase = 'repo.example/app-base:1'\nuser = 'bob'\n";
-    plan_with(&recipe(on_own).unwrap(), &[]).unwrap();
 }
 
 #[test]
@@ -596,45 +231,6 @@ fn a_description_is_filled_in_before_a_label_takes_it() {
          [variables.port]\ndefault = 80\n",
     );
     assert_eq!(plan.unwrap().labels["d"], "listens on 80");
-}
-
-#[test]
-fn the_shim_finds_the_shutdown_timeout_in_the_images_environment() {
-    let env = |text: &str| plan(text).unwrap().env;
-    let variable = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
-    let given = variable("WINCIMG_STOP_TIMEOUT", "90");
-    assert_eq!(env("shutdown_timeout = 90"), given);
-    let own = "shutdown_timeout = 90\nenv = { wincimg_stop_timeout = \"75\" }";
-    assert_eq!(env(own), variable("wincimg_stop_timeout", "75"));
-    assert_eq!(env(""), [].into());
-}
-
-#[test]
-fn the_shim_finds_the_log_files_in_the_images_environment() {
-    let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'a.exe']";
-    let env = |text: &str| plan(&format!("{shim}\n{text}{SHIM}")).unwrap().env;
-    let variable = |value: &str| [("SHIM_LOG".to_owned(), value.to_owned())].into();
-    let both = r"logs = ['C:\a\*.log', 'C:\b\**\*.txt']";
-    assert_eq!(env(both), variable(r"C:\a\*.log;C:\b\**\*.txt"));
-    assert_eq!(env(r"logs = 'C:\a.log'"), variable(r"C:\a.log"));
-    assert_eq!(env("logs = ''"), [].into());
-    let own = format!("{both}\nenv = {{ SHIM_LOG = 'none' }}");
-    assert_eq!(env(&own), variable("none"));
-    assert!(problem("logs = ['a.log']").contains("invalid log file"));
-    let without = format!("entrypoint = ['a.exe']\n{both}");
-    let refused = plan(&without).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("logs requires the shim as entry point")
-    );
-    let added = r#"and add [[files]] embedded = "shim", to = 'C:\wincimg\shim.exe'"#;
-    assert!(hint(&refused).ends_with(added), "{}", hint(&refused));
-    let with_file = plan(&format!("{without}{SHIM}")).unwrap_err();
-    assert_eq!(
-        hint(&with_file),
-        r"begin entrypoint with 'C:\wincimg\shim.exe'"
-    );
 }
 
 #[test]

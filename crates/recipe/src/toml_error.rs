@@ -267,3 +267,6 @@ fn meant(message: &str) -> Option<String> {
     let (typed, expected) = rest.split_once('`')?;
     closest_match(typed, expected.split('`').skip(1).step_by(2))
 }
+
+#[cfg(test)]
+mod tests;

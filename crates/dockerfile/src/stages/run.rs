@@ -52,6 +52,9 @@ const LONGEST: u64 = 1 << 20;
 /// Maximum number of bytes that the lines of a build write: they are in memory.
 pub(super) const MOST_WRITTEN: u64 = 256 << 20;
 
+/// That limit, for errors.
+pub(super) const WRITTEN_LIMIT: &str = "256 MiB or half a million files and folders";
+
 /// Number of bytes that a file or folder counts for, besides its content.
 pub(super) const ENTRY_SIZE: usize = 512;
 
@@ -407,9 +410,7 @@ impl RunState<'_> {
     fn count_written(&mut self, path: &ImagePath, bytes: usize) -> Result<(), ScriptError> {
         self.written += bytes as u64;
         if self.written > MOST_WRITTEN {
-            let why = format!(
-                "with {path} the RUN lines write more than 256 MiB or half a million files and folders"
-            );
+            let why = format!("with {path} the RUN lines write more than {WRITTEN_LIMIT}");
             return Err(ScriptError::unclear(why).help("COPY large files and folders"));
         }
         Ok(())

@@ -17,7 +17,7 @@ use super::super::copy::Draft;
 use super::super::error::{StepError, Workaround};
 use super::super::files::{Files, Folder, ImageSource, fixed_part};
 use super::super::paths::CopyTarget;
-use super::super::run::{BaseFiles, ENTRY_SIZE, MOST_WRITTEN};
+use super::super::run::{BaseFiles, ENTRY_SIZE, MOST_WRITTEN, WRITTEN_LIMIT};
 use super::super::stage_files::StageSource;
 use super::super::state::StageState;
 use super::super::{copy, download, paths};
@@ -118,9 +118,7 @@ impl<'a> Evaluation<'a> {
     fn count_copied(&mut self, entries: usize) -> Result<(), StepError> {
         self.written += (entries * ENTRY_SIZE) as u64;
         if self.written > MOST_WRITTEN {
-            let problem =
-                "RUN and COPY --from write more than 256 MiB or half a million files and folders";
-            return Err(problem.to_owned().into());
+            return Err(format!("RUN and COPY --from write more than {WRITTEN_LIMIT}").into());
         }
         Ok(())
     }
