@@ -13,7 +13,7 @@ use wincimg_common::files::{LARGEST_TEXT, named_path_hint, read_text};
 use wincimg_recipe::explain_toml_error;
 
 use self::entry::entry;
-use self::order::check_order;
+use self::order::set_levels;
 use self::schema::FleetFile;
 use self::tags::check_tags;
 use super::Fleet;
@@ -81,7 +81,7 @@ impl Fleet {
             entries.push(entry(&file, image, place, folder, &origin)?);
         }
         check_tags(&file, &entries, &origin)?;
-        check_order(&file, &mut entries, &origin)?;
+        set_levels(&file, &mut entries, &origin)?;
         Ok(Self {
             file: origin.name,
             entries,

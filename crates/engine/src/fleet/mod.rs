@@ -14,7 +14,7 @@ mod sync;
 mod tag_contents;
 mod update;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 pub use file::schema;
 pub use prepull::{ExcludedImage, FleetPrepull, PrepullProblem, prepull};
@@ -68,6 +68,8 @@ pub struct FleetEntry {
     pub manifest_format: Option<ManifestFormat>,
     /// Labels of the entries that it is built on or copies files from.
     pub below: Vec<String>,
+    /// Those it is made of have lower ones.
+    pub level: usize,
 }
 
 /// Source of an image.
@@ -114,28 +116,13 @@ impl Fleet {
         self
     }
 
-    /// Places of the images in the order of their builds: those of a level are made of images of the
-    /// levels before.
-    fn levels(&self) -> Vec<Vec<usize>> {
-        let labels: Vec<String> = self.entries.iter().map(FleetEntry::label).collect();
-        let mut levels = Vec::new();
-        let mut waiting: Vec<usize> = (0..labels.len()).collect();
-        while !waiting.is_empty() {
-            let later: HashSet<&String> = waiting.iter().map(|place| &labels[*place]).collect();
-            let waits = |place: &usize| {
-                let mut below = self.entries[*place].below.iter();
-                below.any(|label| later.contains(label))
-            };
-            let (rest, level): (Vec<usize>, Vec<usize>) = waiting.into_iter().partition(waits);
-            if level.is_empty() {
-                // A circle, which no file has.
-                levels.push(rest);
-                break;
-            }
-            levels.push(level);
-            waiting = rest;
+    /// Places of the images in the order of their builds, by level.
+    fn levels(&self) -> impl Iterator<Item = Vec<usize>> {
+        let mut levels: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, entry) in self.entries.iter().enumerate() {
+            levels.entry(entry.level).or_default().push(place);
         }
-        levels
+        levels.into_values()
     }
 }
 
@@ -156,6 +143,7 @@ impl FleetEntry {
             compression,
             manifest_format,
             below: _,
+            level: _,
         } = self;
         let base_registry = base_registry.as_ref().unwrap_or(default_registry);
         let mut flags = vec![("--base-registry", base_registry.to_string())];

@@ -74,6 +74,7 @@ pub(super) fn entry(
         compression,
         manifest_format,
         below,
+        level: 0,
     })
 }
 
