@@ -2,6 +2,7 @@
 
 use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::ImageAction;
+use super::super::script;
 use super::super::tools;
 use super::ast::CommandAst;
 use super::command::check_not_piped;
@@ -41,57 +42,43 @@ const READS_INPUT: &str = "
     out-default start-sleep write-error
 ";
 
+/// Cmdlets with their aliases.
+const ALIASES: &str = "
+    remove-item=rm=ri=del=erase=rd=rmdir move-item=mv=mi=move copy-item=cp=copy=cpi
+    rename-item=ren=rni new-directory=md=mkdir new-item=ni set-itemproperty=sp
+    remove-itemproperty=rp get-itemproperty=gp get-childitem=gci=ls=dir get-item=gi
+    get-content=gc=cat=type add-content=ac set-content=sc invoke-webrequest=iwr=curl=wget
+    invoke-restmethod=irm write-output=echo=write set-location=cd=sl=chdir push-location=pushd
+    pop-location=popd start-sleep=sleep start-process=saps=start invoke-expression=iex
+    import-module=ipmo foreach-object=foreach=% select-object=select select-string=sls
+    get-service=gsv get-command=gcm resolve-path=rvpa stop-service=spsv start-service=sasv
+    where-object=where=? set-variable=sv=set out-host=oh
+";
+
 /// Returns true for a name of the form Verb-Noun with a verb of PowerShell's cmdlets; other names,
 /// such as `redis-server`, are programs.
 pub(super) fn is_cmdlet(name: &str) -> bool {
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
-    name.split_once('-')
-        .is_some_and(|(verb, noun)| has_word(VERBS, verb) && is_word(noun))
+    script::is_cmdlet(name)
+        && name
+            .split_once('-')
+            .is_some_and(|(verb, _)| has_word(VERBS, verb))
 }
 
 impl Shell<'_, '_> {
     /// Resolves an alias.
     pub(super) fn alias(&self, name: &str) -> String {
-        let full = match name {
-            "rm" | "ri" | "del" | "erase" | "rd" | "rmdir" => "remove-item",
-            "mv" | "mi" | "move" => "move-item",
-            "cp" | "copy" | "cpi" => "copy-item",
-            "ren" | "rni" => "rename-item",
-            "md" | "mkdir" => "new-directory",
-            "ni" => "new-item",
-            "sp" => "set-itemproperty",
-            "rp" => "remove-itemproperty",
-            "gp" => "get-itemproperty",
-            "gci" | "ls" | "dir" => "get-childitem",
-            "gi" => "get-item",
-            "gc" | "cat" | "type" => "get-content",
-            "ac" => "add-content",
-            "sc" | "curl" | "wget" if self.is_core => name,
-            "sc" => "set-content",
-            "iwr" | "curl" | "wget" => "invoke-webrequest",
-            "irm" => "invoke-restmethod",
-            "echo" | "write" => "write-output",
-            "cd" | "sl" | "chdir" => "set-location",
-            "pushd" => "push-location",
-            "popd" => "pop-location",
-            "sleep" => "start-sleep",
-            "saps" | "start" => "start-process",
-            "iex" => "invoke-expression",
-            "ipmo" => "import-module",
-            "foreach" | "%" => "foreach-object",
-            "select" => "select-object",
-            "sls" => "select-string",
-            "gsv" => "get-service",
-            "gcm" => "get-command",
-            "rvpa" => "resolve-path",
-            "spsv" => "stop-service",
-            "sasv" => "start-service",
-            "where" | "?" => "where-object",
-            "sv" | "set" => "set-variable",
-            "oh" => "out-host",
-            other => other,
-        };
-        full.to_owned()
+        if self.is_core && matches!(name, "sc" | "curl" | "wget") {
+            return name.to_owned();
+        }
+        let mut cmdlets = ALIASES.split_ascii_whitespace();
+        let full = cmdlets.find_map(|entry| {
+            let (full, aliases) = entry.split_once('=')?;
+            aliases
+                .split('=')
+                .any(|alias| alias == name)
+                .then_some(full)
+        });
+        full.unwrap_or(name).to_owned()
     }
 
     pub(super) fn cmdlet(

@@ -257,13 +257,8 @@ impl Shell<'_, '_> {
 
 /// Formats a value as lines.
 fn lines(value: &PsValue, ends: bool) -> Result<String> {
-    let items = match value {
-        PsValue::List(items) => items.clone(),
-        PsValue::Null => Vec::new(),
-        one => vec![one.clone()],
-    };
     let mut text = String::new();
-    for item in items {
+    for item in value.clone().items() {
         match &item {
             PsValue::Text(_) | PsValue::Number(_) | PsValue::Bool(_) => {}
             PsValue::Null => continue,

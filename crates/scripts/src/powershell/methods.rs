@@ -37,14 +37,10 @@ fn member(of: PsValue, name: &str, is_static: bool) -> Result<PsValue> {
         }
         (PsValue::Null, "fullname") => Ok(PsValue::Null),
         (PsValue::Text(text), "path") => Ok(PsValue::Text(text.clone())),
-        (PsValue::Text(text), "length") => {
-            let length = i64::try_from(text.encode_utf16().count()).unwrap_or(i64::MAX);
-            Ok(PsValue::Number(length))
-        }
+        (PsValue::Text(text), "length") => Ok(PsValue::count(text.encode_utf16().count())),
         (PsValue::List(items), "count" | "length") => {
             of.check_known()?;
-            let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
-            Ok(PsValue::Number(count))
+            Ok(PsValue::count(items.len()))
         }
         (_, name) => Err(unclear(&format!("member {name}"))),
     }
@@ -60,9 +56,7 @@ pub(super) fn entry<'a>(entries: &'a [(String, PsValue)], name: &str) -> Option<
 pub(super) fn table_member(entries: &[(String, PsValue)], name: &str) -> Result<PsValue> {
     match (entry(entries, name), name) {
         (Some(value), _) => Ok(value.clone()),
-        (None, "count") => Ok(PsValue::Number(
-            i64::try_from(entries.len()).unwrap_or(i64::MAX),
-        )),
+        (None, "count") => Ok(PsValue::count(entries.len())),
         // The order of keys depends on the hashes that .NET computes.
         (None, "keys" | "values") => Ok(PsValue::opaque(format!(
             "the {name} of a hashtable are used"
@@ -374,22 +368,17 @@ fn text_method(text: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue>
         .map(PsValue::text)
         .collect::<Result<_, _>>()?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_trimmed = |c: char| match words.first() {
+        Some(characters) => characters.contains(c),
+        None => c.is_whitespace(),
+    };
     match (name, words.as_slice()) {
         ("tolower" | "tolowerinvariant", []) => Ok(PsValue::Text(text.to_lowercase())),
         ("toupper" | "toupperinvariant", []) => Ok(PsValue::Text(text.to_uppercase())),
         ("tostring", []) => Ok(PsValue::text_value(text)),
-        ("trim", []) => Ok(PsValue::text_value(text.trim())),
-        ("trim", [characters]) => Ok(PsValue::text_value(
-            text.trim_matches(|c| characters.contains(c)),
-        )),
-        ("trimend", [characters]) => Ok(PsValue::text_value(
-            text.trim_end_matches(|c| characters.contains(c)),
-        )),
-        ("trimstart", [characters]) => Ok(PsValue::text_value(
-            text.trim_start_matches(|c| characters.contains(c)),
-        )),
-        ("trimend", []) => Ok(PsValue::text_value(text.trim_end())),
-        ("trimstart", []) => Ok(PsValue::text_value(text.trim_start())),
+        ("trim", [] | [_]) => Ok(PsValue::text_value(text.trim_matches(is_trimmed))),
+        ("trimend", [] | [_]) => Ok(PsValue::text_value(text.trim_end_matches(is_trimmed))),
+        ("trimstart", [] | [_]) => Ok(PsValue::text_value(text.trim_start_matches(is_trimmed))),
         ("replace", [from, to]) if !from.is_empty() => limited_text(text.replace(from, to)),
         ("startswith", [with]) => Ok(PsValue::Bool(text.starts_with(with))),
         ("endswith", [with]) => Ok(PsValue::Bool(text.ends_with(with))),

@@ -81,27 +81,27 @@ fn run_process(machine: &mut Process<'_>, arguments: &[TracedText], is_core: boo
     let (mut is_file, mut loads_profiles) = (false, true);
     while let Some(argument) = arguments.get(at) {
         at += 1;
-        match ProcessOption::parse(argument.as_str())? {
+        match process_option(argument.as_str())? {
             None => {
                 at -= 1;
                 is_file = is_core;
                 break;
             }
-            Some(ProcessOption::Command) => break,
-            Some(ProcessOption::File) => {
+            Some("command") => break,
+            Some("file") => {
                 is_file = true;
                 break;
             }
-            Some(ProcessOption::Policy) => {
+            Some("executionpolicy" | "ep") => {
                 if let Some(policy) = arguments.get(at) {
                     let policy = Some(policy.as_str().to_owned());
                     machine.variables.set(POLICY, policy);
                 }
                 at += 1;
             }
-            Some(ProcessOption::NoProfile) => loads_profiles = false,
-            Some(ProcessOption::Switch) => {}
-            Some(ProcessOption::Value) => at += 1,
+            Some("noprofile") => loads_profiles = false,
+            Some("windowstyle" | "inputformat" | "if") => at += 1,
+            Some(_) => {}
         }
     }
     if loads_profiles {
@@ -148,47 +148,39 @@ fn check_has_no_profile(machine: &Process<'_>, is_core: bool) -> Result<()> {
     Ok(())
 }
 
-/// An option of the program.
-enum ProcessOption {
-    Command,
-    File,
-    Policy,
-    NoProfile,
-    /// Another one without a value.
-    Switch,
-    /// Another one with a value.
-    Value,
-}
+/// Options of the program, each with the length of its shortest form.
+const OPTIONS: [(&str, usize); 12] = [
+    ("command", 1),
+    ("executionpolicy", 2),
+    ("ep", 2),
+    ("noprofile", 3),
+    ("nologo", 3),
+    ("noninteractive", 4),
+    ("sta", 3),
+    ("mta", 3),
+    ("windowstyle", 1),
+    ("inputformat", 3),
+    ("if", 2),
+    ("file", 1),
+];
 
-impl ProcessOption {
-    /// Reads an argument; `None` if it begins the command.
-    fn parse(argument: &str) -> Result<Option<Self>> {
-        let lower = argument.to_ascii_lowercase();
-        // What cannot be an option begins the command: a path that starts with a slash.
-        let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
-        let Some(option) = lower
-            .strip_prefix(|c: char| c == '/' || is_dash(c))
-            .filter(|name| !name.is_empty())
-            .filter(|name| !(lower.starts_with('/') && is_path(name)))
-        else {
-            return Ok(None);
-        };
-        let is = |name: &str, least: usize| name.starts_with(option) && option.len() >= least;
-        Ok(Some(if is("command", 1) {
-            Self::Command
-        } else if is("executionpolicy", 2) || option == "ep" {
-            Self::Policy
-        } else if is("noprofile", 3) {
-            Self::NoProfile
-        } else if is("nologo", 3) || is("noninteractive", 4) || matches!(option, "sta" | "mta") {
-            Self::Switch
-        } else if is("windowstyle", 1) || is("inputformat", 3) || option == "if" {
-            Self::Value
-        } else if is("file", 1) {
-            Self::File
-        } else {
-            return error::option(argument);
-        }))
+/// The whole name of the option that an argument is; `None` if it begins the command.
+fn process_option(argument: &str) -> Result<Option<&'static str>> {
+    let lower = argument.to_ascii_lowercase();
+    // What cannot be an option begins the command: a path that starts with a slash.
+    let is_path = |name: &&str| name.contains(['.', '/', '\\', ' ', ';']);
+    let Some(option) = lower
+        .strip_prefix(|c: char| c == '/' || is_dash(c))
+        .filter(|name| !name.is_empty())
+        .filter(|name| !(lower.starts_with('/') && is_path(name)))
+    else {
+        return Ok(None);
+    };
+    let is_meant =
+        |(name, least): &&(&str, usize)| name.starts_with(option) && option.len() >= *least;
+    match OPTIONS.iter().find(is_meant) {
+        Some((name, _)) => Ok(Some(name)),
+        None => error::option(argument),
     }
 }
 

@@ -64,6 +64,11 @@ impl PsValue {
         Self::Text(text.into())
     }
 
+    /// A number of things.
+    pub(super) fn count(number: usize) -> Self {
+        Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
     /// Error for the use of what the process of `Start-Process` says about itself.
     pub(super) fn process_used() -> ScriptError {
         ScriptError::windows("the process of Start-Process is used")
@@ -195,14 +200,7 @@ impl PsValue {
 
     /// Returns true if the value, or one inside it, passes a test.
     pub(super) fn has(&self, test: &dyn Fn(&Self) -> bool) -> bool {
-        test(self)
-            || match self {
-                Self::List(items) => items.iter().any(|item| item.has(test)),
-                Self::Table(entries) | Self::Object(entries) => {
-                    entries.iter().any(|(_, item)| item.has(test))
-                }
-                _ => false,
-            }
+        test(self) || self.inner().into_iter().any(|item| item.has(test))
     }
 
     fn inner(&self) -> Vec<&Self> {

@@ -10,6 +10,8 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
 use super::super::process::{LINK, PathState, Process};
 
+use DescriptorEdit::{Deny, Grant, Inheritance, Owner, Remove, Reset};
+
 /// Reads an operand of the option before it.
 type ReadOperand = fn(&str) -> Result<DescriptorEdit>;
 
@@ -73,11 +75,11 @@ impl Options {
             operand = match lower.as_str() {
                 "/grant" => Some(|word| grant(word, false)),
                 "/grant:r" => Some(|word| grant(word, true)),
-                "/deny" => Some(|word| Ok(DescriptorEdit::Deny(account_rights(word)?))),
+                "/deny" => Some(|word| Ok(Deny(account_rights(word)?))),
                 "/remove" => Some(|word| removal(word, RemovedEntries::All)),
                 "/remove:g" => Some(|word| removal(word, RemovedEntries::Granted)),
                 "/remove:d" => Some(|word| removal(word, RemovedEntries::Denied)),
-                "/setowner" => Some(|word| Ok(DescriptorEdit::Owner(account(word)?))),
+                "/setowner" => Some(|word| Ok(Owner(account(word)?))),
                 _ => {
                     options.switch(&lower)?;
                     None
@@ -91,14 +93,13 @@ impl Options {
     }
 
     fn switch(&mut self, switch: &str) -> Result<()> {
-        let inheritance = |mode| DescriptorEdit::Inheritance(mode);
         match switch {
             "/t" => self.each_inside = true,
             "/q" | "/c" => {}
-            "/reset" => self.edits.push(DescriptorEdit::Reset),
-            "/inheritance:e" => self.edits.push(inheritance(InheritanceMode::Enable)),
-            "/inheritance:d" => self.edits.push(inheritance(InheritanceMode::Copy)),
-            "/inheritance:r" => self.edits.push(inheritance(InheritanceMode::Remove)),
+            "/reset" => self.edits.push(Reset),
+            "/inheritance:e" => self.edits.push(Inheritance(InheritanceMode::Enable)),
+            "/inheritance:d" => self.edits.push(Inheritance(InheritanceMode::Copy)),
+            "/inheritance:r" => self.edits.push(Inheritance(InheritanceMode::Remove)),
             _ => return error::option(switch),
         }
         Ok(())
@@ -110,21 +111,20 @@ impl Options {
             Err(ScriptError::unclear(why.to_owned()).help("run icacls once for each change"))
         };
         let all = &self.edits;
-        let takes_all =
-            |it: &DescriptorEdit| matches!(it, DescriptorEdit::Reset | DescriptorEdit::Owner(_));
+        let takes_all = |it: &DescriptorEdit| matches!(it, Reset | Owner(_));
         if all.len() > 1 && all.iter().any(takes_all) {
             return refused("/reset and /setowner are supported only by themselves");
         }
         let is_kept = |it: &DescriptorEdit| {
             matches!(
                 it,
-                DescriptorEdit::Inheritance(InheritanceMode::Enable | InheritanceMode::Copy)
+                Inheritance(InheritanceMode::Enable | InheritanceMode::Copy)
             )
         };
         let is_plain = |it: &DescriptorEdit| {
             matches!(
                 it,
-                DescriptorEdit::Grant {
+                Grant {
                     replaces: false,
                     ..
                 }
@@ -134,10 +134,8 @@ impl Options {
             return refused("it is unclear whether inheritance changes before or after the rest");
         }
         let account = |it: &DescriptorEdit| match it {
-            DescriptorEdit::Grant { rights, .. } | DescriptorEdit::Deny(rights) => {
-                Some(rights.account.sid())
-            }
-            DescriptorEdit::Remove { account, .. } => Some(account.sid()),
+            Grant { rights, .. } | Deny(rights) => Some(rights.account.sid()),
+            Remove { account, .. } => Some(account.sid()),
             _ => None,
         };
         for (place, one) in all.iter().enumerate() {
@@ -155,9 +153,7 @@ impl Options {
     /// Returns true if rights leave out what they are set on (`IO`).
     fn is_for_content_only(&self) -> bool {
         self.edits.iter().any(|it| match it {
-            DescriptorEdit::Grant { rights, .. } | DescriptorEdit::Deny(rights) => {
-                rights.inherit_only
-            }
+            Grant { rights, .. } | Deny(rights) => rights.inherit_only,
             _ => false,
         })
     }
@@ -165,12 +161,12 @@ impl Options {
 
 fn grant(word: &str, replaces: bool) -> Result<DescriptorEdit> {
     let rights = account_rights(word)?;
-    Ok(DescriptorEdit::Grant { rights, replaces })
+    Ok(Grant { rights, replaces })
 }
 
 fn removal(word: &str, entries: RemovedEntries) -> Result<DescriptorEdit> {
     let account = account(word)?;
-    Ok(DescriptorEdit::Remove { account, entries })
+    Ok(Remove { account, entries })
 }
 
 /// Reads `account:rights`.
