@@ -456,6 +456,21 @@ impl<'a> Process<'a> {
         Ok(Some(found))
     }
 
+    /// The paths of a state.
+    pub(super) fn with_state(
+        &self,
+        paths: impl IntoIterator<Item = ImagePath>,
+        is_wanted: impl Fn(PathState) -> bool,
+    ) -> Result<Vec<ImagePath>> {
+        let mut found = Vec::new();
+        for path in paths {
+            if is_wanted(self.path_state(&path)?) {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
     /// Files in a folder and below it that match one of the patterns, each folder before those in it,
     /// except those with one of these attributes; `None` if a download decides.
     pub(super) fn files_below(
@@ -476,17 +491,10 @@ impl<'a> Process<'a> {
                 let Some(matching) = matching else {
                     return Ok(None);
                 };
-                for path in matching {
-                    if self.path_state(&path)? == PathState::File {
-                        files.push(path);
-                    }
-                }
+                files.extend(self.with_state(matching, |state| state == PathState::File)?);
             }
-            for path in all.into_iter().rev() {
-                if self.path_state(&path)? == PathState::Folder {
-                    pending.push(path);
-                }
-            }
+            let folders = all.into_iter().rev();
+            pending.extend(self.with_state(folders, |state| state == PathState::Folder)?);
         }
         Ok(Some(files))
     }

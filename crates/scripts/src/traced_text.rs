@@ -107,3 +107,16 @@ impl TracedText {
             .collect()
     }
 }
+
+/// The parts of a text between dividers outside quotes, without empty ones; quotes are kept.
+pub(super) fn split_unquoted(
+    text: &str,
+    is_divider: impl Fn(char) -> bool,
+) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let parts = text.split(move |c: char| {
+        is_quoted ^= c == '"';
+        !is_quoted && is_divider(c)
+    });
+    parts.filter(|part| !part.is_empty())
+}

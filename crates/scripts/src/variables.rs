@@ -1,15 +1,13 @@
 //! Environment variables of a RUN line's process.
 
-use wincimg_registry::{KeyPath, RegistryEdit, TypedData};
+use wincimg_registry::{RegistryEdit, TypedData};
 use wincimg_windows::path::ImagePath;
-use wincimg_windows::variables::{filled_in, fixed_variable, is_unrecorded_variable};
+use wincimg_windows::variables::{
+    environment_key, filled_in, fixed_variable, is_unrecorded_variable,
+};
 
 use super::error::ScriptError;
 use super::image::{ImageAction, ImageState, Lookup};
-
-/// Registry key of the machine's variables.
-pub(super) const MACHINE: &str =
-    r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
 
 /// Returns true if a user of an image has all rights; without a name it is the default user.
 pub fn is_administrator(user: &str) -> bool {
@@ -165,10 +163,7 @@ pub(super) fn changed_variable(action: &ImageAction) -> Option<&str> {
         ImageAction::UserVariable { name, .. } => Some(name),
         ImageAction::Registry(
             RegistryEdit::SetValue { key, name, .. } | RegistryEdit::DeleteValue { key, name },
-        ) => MACHINE
-            .parse::<KeyPath>()
-            .is_ok_and(|machine| machine == *key)
-            .then_some(name),
+        ) => (*key == environment_key()).then_some(name),
         _ => None,
     }
 }
@@ -188,11 +183,10 @@ pub(super) fn unknown_variable(name: &str, written: &str) -> ScriptError {
 
 /// Variable of the machine from the registry, with Windows' own variables expanded.
 pub(super) fn machine_variable(name: &str, image: &dyn ImageState) -> Lookup<String> {
-    let Ok(key) = MACHINE.parse::<KeyPath>() else {
-        return Lookup::Unknown;
-    };
-    image.value(&key, name).and_then(|data| match data.typed() {
-        TypedData::Text(text) => filled_in(&text, &[]).map_or(Lookup::Unknown, Lookup::Present),
-        _ => Lookup::Unknown,
-    })
+    image
+        .value(&environment_key(), name)
+        .and_then(|data| match data.typed() {
+            TypedData::Text(text) => filled_in(&text, &[]).map_or(Lookup::Unknown, Lookup::Present),
+            _ => Lookup::Unknown,
+        })
 }

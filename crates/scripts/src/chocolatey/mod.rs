@@ -13,6 +13,7 @@ use std::iter;
 use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{RegistryData, TypedData};
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::variables::environment_key;
 
 use self::command_line::{InstallCommand, InstallOptions, is_id, unquoted};
 use self::nuspec::Nuspec;
@@ -24,7 +25,6 @@ use super::image::{
 use super::powershell;
 use super::process::{PathState, Process};
 use super::tools;
-use super::variables::MACHINE;
 
 /// Chocolatey's folder.
 pub(super) const ROOT: &str = r"C:\ProgramData\chocolatey";
@@ -464,8 +464,7 @@ pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()>
     if folder.contains(';') {
         return error::unclear(format!("{} is not one folder", QuotedText(folder)));
     }
-    let key = Process::parse_key(MACHINE)?;
-    let before = match machine.image.value(&key, "Path") {
+    let before = match machine.image.value(&environment_key(), "Path") {
         Lookup::Present(data) => match data.typed() {
             TypedData::Text(text) => text,
             _ => return error::unclear("PATH is not text"),

@@ -7,7 +7,7 @@ use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{PathState, is_nul, is_same};
 use super::super::tools;
-use super::super::traced_text::TracedText;
+use super::super::traced_text::{TracedText, split_unquoted};
 use super::Cmd;
 use super::batch::BatchFile;
 use super::parse::is_delimiter;
@@ -126,18 +126,8 @@ fn split_switches(word: &str) -> Option<(String, Vec<String>)> {
 
 /// Splits at cmd's delimiters outside quotes; quotes are kept.
 pub(super) fn split(text: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for c in text.chars() {
-        quoted ^= c == '"';
-        if !quoted && is_delimiter(c) {
-            words.push(String::new());
-        } else if let Some(word) = words.last_mut() {
-            word.push(c);
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    let words = split_unquoted(text, is_delimiter);
+    words.map(str::to_owned).collect()
 }
 
 impl Cmd<'_, '_> {

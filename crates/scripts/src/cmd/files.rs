@@ -165,12 +165,9 @@ impl Cmd<'_, '_> {
         else {
             return Ok(None);
         };
-        let mut files = Vec::new();
-        for path in paths {
-            if self.machine.path_state(&path)? != PathState::Folder {
-                files.push(path);
-            }
-        }
+        let files = self
+            .machine
+            .with_state(paths, |state| state != PathState::Folder)?;
         Ok(Some(files))
     }
 

@@ -106,11 +106,9 @@ impl Cmd<'_, '_> {
                 continue;
             }
             let all = self.machine.glob(&folder, "*", Wildcards::Cmd, except)?;
-            for path in all.unwrap_or_default() {
-                if self.machine.path_state(&path)? == PathState::Folder {
-                    pending.push(path);
-                }
-            }
+            let all = all.unwrap_or_default();
+            let is_folder = |state| state == PathState::Folder;
+            pending.extend(self.machine.with_state(all, is_folder)?);
         }
         Ok(false)
     }

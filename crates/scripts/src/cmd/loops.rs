@@ -179,13 +179,9 @@ impl Cmd<'_, '_> {
         else {
             return error::later(UNKNOWN_FILES);
         };
-        let mut values = Vec::new();
-        for path in paths {
-            if self.machine.path_state(&path)? == wanted {
-                values.push(format!("{prefix}{}", path.name()));
-            }
-        }
-        Ok(values)
+        let paths = self.machine.with_state(paths, |state| state == wanted)?;
+        let values = paths.iter().map(|path| format!("{prefix}{}", path.name()));
+        Ok(values.collect())
     }
 
     /// Numbers of `for /l %i in (start,step,end)`.

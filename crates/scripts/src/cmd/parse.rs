@@ -110,6 +110,13 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode> {
     }
 }
 
+/// Operators between commands of a sequence, of lower precedence first.
+const OPERATORS: [(&str, fn(Vec<CmdNode>) -> CmdNode); 3] = [
+    ("||", CmdNode::Or),
+    ("&&", CmdNode::And),
+    ("|", CmdNode::Pipe),
+];
+
 /// Returns the only node, or a node of several.
 fn one_or(mut nodes: Vec<CmdNode>, several: fn(Vec<CmdNode>) -> CmdNode) -> CmdNode {
     match nodes.len() {
@@ -182,7 +189,7 @@ impl Parser {
 
     /// Parses commands of one line separated by `&`, the operator of lowest precedence.
     fn sequence(&mut self, in_block: bool) -> Result<CmdNode> {
-        let mut nodes = vec![self.or(in_block)?];
+        let mut nodes = vec![self.joined(0, in_block)?];
         while self.peek() == Some('&') {
             self.at += 1;
             self.skip(|c| is_delimiter(c) || c == '\r');
@@ -190,7 +197,7 @@ impl Parser {
             if self.is_line_end(in_block) {
                 break;
             }
-            nodes.push(self.or(in_block)?);
+            nodes.push(self.joined(0, in_block)?);
         }
         Ok(one_or(nodes, CmdNode::Sequence))
     }
@@ -202,31 +209,25 @@ impl Parser {
         }
     }
 
-    fn or(&mut self, in_block: bool) -> Result<CmdNode> {
-        let mut nodes = vec![self.and(in_block)?];
-        while self.peek() == Some('|') && self.ahead(1) == Some('|') {
-            self.at += 2;
-            nodes.push(self.and(in_block)?);
+    /// Parses commands joined by the operators of a level and above.
+    fn joined(&mut self, level: usize, in_block: bool) -> Result<CmdNode> {
+        let Some((operator, several)) = OPERATORS.get(level) else {
+            return self.command(in_block);
+        };
+        let mut nodes = vec![self.joined(level + 1, in_block)?];
+        while self.eat_operator(operator) {
+            nodes.push(self.joined(level + 1, in_block)?);
         }
-        Ok(one_or(nodes, CmdNode::Or))
+        Ok(one_or(nodes, *several))
     }
 
-    fn and(&mut self, in_block: bool) -> Result<CmdNode> {
-        let mut nodes = vec![self.pipe(in_block)?];
-        while self.peek() == Some('&') && self.ahead(1) == Some('&') {
-            self.at += 2;
-            nodes.push(self.pipe(in_block)?);
-        }
-        Ok(one_or(nodes, CmdNode::And))
-    }
-
-    fn pipe(&mut self, in_block: bool) -> Result<CmdNode> {
-        let mut nodes = vec![self.command(in_block)?];
-        while self.peek() == Some('|') && self.ahead(1) != Some('|') {
-            self.at += 1;
-            nodes.push(self.command(in_block)?);
-        }
-        Ok(one_or(nodes, CmdNode::Pipe))
+    /// Skips an operator, unless its last sign is repeated.
+    fn eat_operator(&mut self, operator: &str) -> bool {
+        let (sign, length) = (operator.chars().next(), operator.len());
+        let is_here = (0..length).all(|by| self.ahead(by) == sign)
+            && (length > 1 || self.ahead(length) != sign);
+        self.at += if is_here { length } else { 0 };
+        is_here
     }
 
     fn command(&mut self, in_block: bool) -> Result<CmdNode> {

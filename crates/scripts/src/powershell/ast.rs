@@ -160,6 +160,16 @@ pub(super) enum Argument {
     Splat(String),
 }
 
+impl Argument {
+    pub(super) fn value(&self) -> Option<&Expression> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Parameter { value, .. } => value.as_ref(),
+            Self::Splat(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// To a file; `*` is stream 0.

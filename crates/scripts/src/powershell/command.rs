@@ -11,7 +11,6 @@ use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
 use super::chocolatey::FUNCTIONS;
 use super::cmdlets::is_cmdlet;
-use super::content::WriteMode;
 use super::eval::{ErrorAction, Shell};
 use super::has_word;
 use super::script_file::is_script;
@@ -220,7 +219,7 @@ impl Shell<'_, '_> {
     /// Records an error of a command, or returns it if it ends the script.
     pub(super) fn handle_error(&mut self, action: ErrorAction, error: ScriptError) -> Result<()> {
         self.record_error(action, error)?;
-        self.command_status.is_ok = false;
+        self.command_status.has_failed = true;
         Ok(())
     }
 
@@ -319,11 +318,11 @@ impl Shell<'_, '_> {
         self.command_status
             .left_out
             .clone_from(&self.machine.skipped);
-        self.left_out.program.clone_from(&self.machine.skipped);
+        self.skipped_program.clone_from(&self.machine.skipped);
         self.machine.skipped = self.machine.skipped.take().or(outer);
         let code = done.map_err(|error| self.halfway(error, changes))?;
         self.last_exit = Some(code);
-        self.command_status.is_ok = code == 0;
+        self.command_status.has_failed = code != 0;
         if code == 0 {
             self.machine.error = before;
         } else {
@@ -405,11 +404,7 @@ impl Shell<'_, '_> {
                 return error::unclear("redirecting errors to a file is not supported");
             }
             let output = std::mem::replace(&mut value, PsValue::Null);
-            let mode = WriteMode {
-                appends: *append,
-                is_forced: false,
-            };
-            let done = self.out_file(&file.text()?, &output, mode, None);
+            let done = self.out_file(&file.text()?, &output, (*append, false), None);
             // PowerShell opens the file first, and does nothing if that fails.
             done.map_err(|error| self.halfway(error, changes))?;
         }

@@ -24,14 +24,6 @@ const GET: ParameterSet =
 /// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;
 
-/// How a cmdlet writes to an existing file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WriteMode {
-    pub(super) appends: bool,
-    /// True if it writes to a read-only file.
-    pub(super) is_forced: bool,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     /// Non-ASCII characters depend on the language of Windows.
@@ -78,14 +70,14 @@ impl Encoding {
 }
 
 impl Shell<'_, '_> {
+    /// Writes a text, or appends it; by force, also to a read-only file.
     fn write_text(
         &mut self,
         file: &str,
         text: &str,
         encoding: Encoding,
-        mode: WriteMode,
+        (appends, is_forced): (bool, bool),
     ) -> Result<()> {
-        let appends = mode.appends;
         let Drive::File(file) = self.drive(file)? else {
             return error::unclear("it does not write to a file");
         };
@@ -100,7 +92,7 @@ impl Shell<'_, '_> {
             .help("put the part that reads the file in parentheses"));
         }
         self.machine.ensure_parent(&path, false)?;
-        if !mode.is_forced {
+        if !is_forced {
             let checked = self.machine.check_attributes(&path, READ_ONLY);
             checked.map_err(|error| error.help("add -Force"))?;
         }
@@ -161,11 +153,7 @@ impl Shell<'_, '_> {
             return error::unclear("appending with an encoding is not supported");
         }
         let text = lines(&value, !given.has("nonewline"))?;
-        let mode = WriteMode {
-            appends,
-            is_forced: given.has("force"),
-        };
-        self.write_text(&file, &text, encoding, mode)
+        self.write_text(&file, &text, encoding, (appends, given.has("force")))
     }
 
     pub(super) fn out_file_cmdlet(
@@ -189,20 +177,17 @@ impl Shell<'_, '_> {
             return error::option("-NoNewline");
         }
         let encoding = given.text("encoding")?;
-        let mode = WriteMode {
-            appends: given.has("append"),
-            is_forced: given.has("force"),
-        };
+        let mode = (given.has("append"), given.has("force"));
         let done = self.out_file(&file, &value, mode, encoding.as_deref());
         done.map_err(|error| error.ending(Ends::Statement))
     }
 
-    /// Writes output to a file as `>` and `Out-File` do.
+    /// Writes output to a file as `>` and `Out-File` do, with the mode of `write_text`.
     pub(super) fn out_file(
         &mut self,
         file: &str,
         value: &PsValue,
-        mode: WriteMode,
+        mode: (bool, bool),
         name: Option<&str>,
     ) -> Result<()> {
         let encoding = Encoding::named(name, self.is_core, Encoding::Utf16)?;

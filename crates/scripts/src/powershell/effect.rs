@@ -208,14 +208,8 @@ impl EffectWriter {
     /// A command that only prints: only the scripts in its text matter.
     fn message(&mut self, command: &CommandAst) -> String {
         let mut scripts = Vec::new();
-        for argument in &command.arguments {
-            match argument {
-                Argument::Value(value)
-                | Argument::Parameter {
-                    value: Some(value), ..
-                } => self.scripts(value, &mut scripts),
-                _ => {}
-            }
+        for value in command.arguments.iter().filter_map(Argument::value) {
+            self.scripts(value, &mut scripts);
         }
         node("message", &scripts)
     }

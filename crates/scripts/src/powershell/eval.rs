@@ -36,7 +36,10 @@ pub(super) struct Shell<'m, 'a> {
     /// Success of the current command so far, which its pipeline makes `$?`.
     pub(super) command_status: Status,
     pub(super) last_exit: Option<i32>,
-    pub(super) left_out: SkippedPrograms,
+    /// The last program without effect that was left out: `$LASTEXITCODE` is that of its success.
+    pub(super) skipped_program: Option<String>,
+    /// True where the failure of a command that was left out would fail the build.
+    pub(super) is_success_assumed: bool,
     /// True if the script has loaded the types that unpack zip files.
     pub(super) has_zip: bool,
     /// Pending `break`, `continue` or `return`.
@@ -56,15 +59,6 @@ pub(super) struct Shell<'m, 'a> {
     pub(super) pipeline_length: usize,
     /// Files that the current pipelines read.
     pub(super) read_files: Vec<ImagePath>,
-}
-
-/// Programs without effect that were left out: what Windows says of them is unknown.
-#[derive(Debug, Default)]
-pub(super) struct SkippedPrograms {
-    /// The last program: `$LASTEXITCODE` is that of its success.
-    pub(super) program: Option<String>,
-    /// True where a failure would fail the build.
-    pub(super) is_success_assumed: bool,
 }
 
 /// Handling of a cmdlet's failure.
@@ -93,7 +87,8 @@ impl<'m, 'a> Shell<'m, 'a> {
             status: Status::default(),
             command_status: Status::default(),
             last_exit: None,
-            left_out: SkippedPrograms::default(),
+            skipped_program: None,
+            is_success_assumed: false,
             has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
@@ -229,9 +224,9 @@ impl Shell<'_, '_> {
         is_check: bool,
         run: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        let outer = std::mem::replace(&mut self.left_out.is_success_assumed, is_check);
+        let outer = std::mem::replace(&mut self.is_success_assumed, is_check);
         let value = run(self);
-        self.left_out.is_success_assumed = outer;
+        self.is_success_assumed = outer;
         value
     }
 

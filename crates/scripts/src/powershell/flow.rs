@@ -92,7 +92,7 @@ impl Shell<'_, '_> {
 
     pub(super) fn exit(&mut self, code: Option<&Expression>) -> Result<PsValue> {
         let code = match code {
-            None if self.status.is_ok => 0,
+            None if !self.status.has_failed => 0,
             None => return error::unclear("the exit code after a failed command is unknown"),
             Some(code) => {
                 let value = self.assuming_success(true, |shell| shell.expression(code))?;
@@ -188,7 +188,10 @@ impl Shell<'_, '_> {
             return Err(error.ending(Ends::Statement));
         }
         self.record_error(self.on_error(), error)?;
-        self.status = Status::failed();
+        self.status = Status {
+            has_failed: true,
+            left_out: None,
+        };
         Ok(())
     }
 

@@ -90,17 +90,14 @@ impl Shell<'_, '_> {
     pub(super) fn is_new_on_iis(&self, command: &CommandAst) -> bool {
         let mut parameter = "path";
         command.arguments.iter().any(|argument| {
-            let value = match argument {
-                Argument::Parameter { name, value, .. } => {
-                    if !matches!(name.as_str(), "force" | "f") {
-                        parameter = name.as_str();
-                    }
-                    value.as_ref()
-                }
-                Argument::Value(value) => Some(value),
-                Argument::Splat(_) => None,
+            if let Argument::Parameter { name, .. } = argument
+                && !matches!(name.as_str(), "force" | "f")
+            {
+                parameter = name.as_str();
+            }
+            let Some(value) = argument.value() else {
+                return false;
             };
-            let Some(value) = value else { return false };
             let is_path = "path".starts_with(std::mem::replace(&mut parameter, "path"));
             let text = match value {
                 Expression::Text(text) | Expression::Word(text) => text.clone(),

@@ -34,14 +34,27 @@ impl Parser<'_> {
     /// Parses the `( …; …; … )` of a `for`.
     fn steps(&mut self, parts: &mut Vec<Expression>) -> Result<()> {
         self.require("(")?;
+        self.parts_up_to(")", &[";"], |parser| {
+            let step = parser.deeper(Self::statement)?;
+            parts.push(Expression::Group(Box::new(step)));
+            Ok(())
+        })
+    }
+
+    /// Parses parts up to a closing sign, whatever divides them.
+    fn parts_up_to(
+        &mut self,
+        close: &str,
+        dividers: &[&str],
+        mut read: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         loop {
             self.skip_lines()?;
-            if self.eat(")") {
+            if self.eat(close) {
                 return Ok(());
             }
-            if !self.eat(";") {
-                let step = self.deeper(Self::statement)?;
-                parts.push(Expression::Group(Box::new(step)));
+            if !dividers.iter().any(|divider| self.eat(divider)) {
+                read(self)?;
             }
         }
     }
@@ -53,29 +66,18 @@ impl Parser<'_> {
             self.skip_lines()?;
         }
         self.next();
-        loop {
-            self.skip_lines()?;
-            if self.eat("}") {
-                return Ok(());
-            }
-            if !self.eat(";") {
-                parts.push(self.argument()?);
-                parts.push(self.script_block()?);
-            }
-        }
+        self.parts_up_to("}", &[";"], |parser| {
+            parts.extend([parser.argument()?, parser.script_block()?]);
+            Ok(())
+        })
     }
 
     /// Parses `( [type] $name = default, … )`.
     fn declarations(&mut self, parts: &mut Vec<Expression>) -> Result<()> {
         self.require("(")?;
-        loop {
-            self.skip_lines()?;
-            if self.eat(")") {
-                return Ok(());
-            }
-            if !self.eat(",") && !self.eat("=") {
-                parts.push(self.comma_ended()?);
-            }
-        }
+        self.parts_up_to(")", &[",", "="], |parser| {
+            parts.push(parser.comma_ended()?);
+            Ok(())
+        })
     }
 }

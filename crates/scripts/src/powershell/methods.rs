@@ -208,12 +208,7 @@ impl Shell<'_, '_> {
     fn environment_call(&mut self, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         match (name, arguments) {
             ("setenvironmentvariable", [variable, value]) => {
-                let value = (*value != PsValue::Null)
-                    .then(|| value.text())
-                    .transpose()?;
-                let value = value.filter(|value| !value.is_empty());
-                self.machine.variables.set(&variable.text()?, value);
-                Ok(PsValue::Null)
+                self.set_machine_variable(variable, value, &PsValue::text_value("process"))
             }
             ("setenvironmentvariable", [variable, value, target]) => {
                 self.set_machine_variable(variable, value, target)
@@ -265,10 +260,8 @@ impl Shell<'_, '_> {
         let name = variable.text()?;
         let target = target.text()?.to_lowercase();
         // An empty text removes the variable.
-        let text = || -> Result<Option<String>> {
-            Ok(Some(value.text()?).filter(|text| !text.is_empty()))
-        };
-        let data = || -> Result<_> { Ok(text()?.as_deref().map(RegistryData::sz)) };
+        let text = || Ok::<_, ScriptError>(Some(value.text()?).filter(|text| !text.is_empty()));
+        let data = || Ok::<_, ScriptError>(text()?.as_deref().map(RegistryData::sz));
         match target.as_str() {
             "machine" | "2" => tools::set_machine_variable(self.machine, &name, data()?)?,
             "process" | "0" => self.machine.variables.set(&name, text()?),

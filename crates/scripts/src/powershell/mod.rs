@@ -9,7 +9,6 @@ mod chocolatey;
 mod cmdlets;
 mod command;
 mod content;
-mod cursor;
 mod drive;
 pub(super) mod effect;
 mod eval;
@@ -203,7 +202,7 @@ fn run_script(machine: &mut Process<'_>, script: &TracedText, is_core: bool) -> 
         if shell.exit.is_none() && shell.status.left_out.is_some() {
             shell.machine.skipped = shell.status.left_out;
         }
-        Ok(shell.exit.unwrap_or(i32::from(!shell.status.is_ok)))
+        Ok(shell.exit.unwrap_or(i32::from(shell.status.has_failed)))
     })
 }
 

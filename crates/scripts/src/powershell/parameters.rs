@@ -237,15 +237,8 @@ impl CommandAst {
         let PsValue::Text(text) = value else {
             return Ok(());
         };
-        let is_bare = self.arguments.iter().any(|argument| match argument {
-            Argument::Value(value)
-            | Argument::Parameter {
-                value: Some(value), ..
-            } => {
-                matches!(value, Expression::Word(word) if word == text)
-            }
-            _ => false,
-        });
+        let mut values = self.arguments.iter().filter_map(Argument::value);
+        let is_bare = values.any(|it| matches!(it, Expression::Word(word) if word == text));
         if is_bare {
             value.check_literal()
         } else {

@@ -389,7 +389,7 @@ impl Shell<'_, '_> {
         let (exit, flow) = (inner.exit, inner.flow);
         let (variables, types, functions) = (inner.variables, inner.types, inner.functions);
         (self.last_exit, self.has_zip) = (inner.last_exit, inner.has_zip);
-        self.left_out.program = inner.left_out.program;
+        self.skipped_program = inner.skipped_program;
         file.locate_recorded(self.machine, before);
         let value = done.map_err(|error| file.locate(error))?;
         file.check_end(flow)?;
@@ -423,7 +423,7 @@ impl Shell<'_, '_> {
     /// Records the exit code of a script file.
     fn end_script(&mut self, code: i32, file: &ScriptFile, command: &CommandAst) {
         self.last_exit = Some(code);
-        self.command_status.is_ok = code == 0;
+        self.command_status.has_failed = code != 0;
         if code != 0 {
             let at = self.position(command.at);
             self.machine.set_exit_code(code, file.path.name(), at);

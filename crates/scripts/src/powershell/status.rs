@@ -8,34 +8,18 @@ use super::eval::Shell;
 use super::value::PsValue;
 
 /// Success of a command or statement.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Status {
-    pub(super) is_ok: bool,
+    pub(super) has_failed: bool,
     /// A command without effect that was left out: its success is known only on Windows.
     pub(super) left_out: Option<String>,
 }
 
-impl Default for Status {
-    fn default() -> Self {
-        Self {
-            is_ok: true,
-            left_out: None,
-        }
-    }
-}
-
 impl Status {
-    pub(super) fn failed() -> Self {
-        Self {
-            is_ok: false,
-            left_out: None,
-        }
-    }
-
     /// The success of two commands of a pipeline, which fails if either fails.
     fn and(self, next: Self) -> Self {
         Self {
-            is_ok: self.is_ok && next.is_ok,
+            has_failed: self.has_failed || next.has_failed,
             left_out: self.left_out.or(next.left_out),
         }
     }

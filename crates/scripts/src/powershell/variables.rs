@@ -238,16 +238,16 @@ impl Shell<'_, '_> {
             "false" => PsValue::Bool(false),
             "null" => PsValue::Null,
             "?" | "lastexitcode"
-                if !self.left_out.is_success_assumed
+                if !self.is_success_assumed
                     && let Some(what) = if name == "?" {
                         &self.status.left_out
                     } else {
-                        &self.left_out.program
+                        &self.skipped_program
                     } =>
             {
                 PsValue::Opaque(Process::depends_on(what))
             }
-            "?" => PsValue::Bool(self.status.is_ok),
+            "?" => PsValue::Bool(!self.status.has_failed),
             "pwd" => PsValue::Text(self.machine.folder.to_string()),
             "psitem" => self.variables.get("_").cloned().unwrap_or(PsValue::Null),
             "lastexitcode" => match self.last_exit {

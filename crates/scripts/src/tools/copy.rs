@@ -10,6 +10,7 @@ use super::super::process::{
     HIDDEN_OR_SYSTEM, PathState, Paths, Process, READ_ONLY, Wildcards, access_denied,
     is_everything, is_within,
 };
+use super::super::traced_text::split_unquoted;
 use super::robocopy::Selection;
 
 /// Options of `xcopy` that do not change the copied files.
@@ -19,17 +20,11 @@ const XCOPY_IGNORED: [&str; 13] = [
 
 /// The arguments of `xcopy`, which takes no backslash for an escape: `"C:\d\"` is `C:\d\`.
 pub(super) fn words(text: &str) -> Result<Vec<String>> {
-    let mut is_quoted = false;
-    let words = text.split(|c: char| {
-        is_quoted ^= c == '"';
-        !is_quoted && matches!(c, ' ' | '\t')
-    });
-    let words = words.filter(|word| !word.is_empty());
-    let words = words.map(|word| word.replace('"', "")).collect();
-    if is_quoted {
+    if text.matches('"').count() % 2 == 1 {
         return error::unclear("a quote is not closed");
     }
-    Ok(words)
+    let words = split_unquoted(text, |c| matches!(c, ' ' | '\t'));
+    Ok(words.map(|word| word.replace('"', "")).collect())
 }
 
 /// What a program copies.

@@ -4,7 +4,6 @@ mod archives;
 mod certutil;
 mod copy;
 mod curl;
-mod hashes;
 mod icacls;
 mod msiexec;
 mod options;
@@ -14,9 +13,8 @@ mod search;
 pub(super) mod services;
 
 pub(super) use archives::unpack_zip;
-pub(super) use certutil::add as add_certificate;
+pub(super) use certutil::{add as add_certificate, algorithm, digest, find_digest, hash_file};
 pub(super) use curl::download;
-pub(super) use hashes::{algorithm, digest, find_digest, hash_file};
 pub(super) use msiexec::{HANDLE, RESTART};
 pub(super) use reg::is_present;
 pub(super) use search::{Starter, is_in_working_folder};
@@ -28,6 +26,7 @@ use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::argv;
 use wincimg_windows::quoting::cmd::is_built_in;
+use wincimg_windows::variables::environment_key;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::image::{
@@ -35,7 +34,6 @@ use super::image::{
 };
 use super::process::{PathState, Process};
 use super::traced_text::TracedText;
-use super::variables::MACHINE;
 use super::{chocolatey, cmd, powershell};
 
 /// Folder of the programs of Windows.
@@ -556,7 +554,7 @@ pub(super) fn set_machine_variable(
     name: &str,
     data: Option<RegistryData>,
 ) -> Result<()> {
-    let key = Process::parse_key(MACHINE)?;
+    let key = environment_key();
     let name = name.to_owned();
     machine.edit(match data {
         Some(data) => RegistryEdit::SetValue { key, name, data },

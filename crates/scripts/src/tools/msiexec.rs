@@ -3,6 +3,7 @@
 use super::super::error::{self, Result, ScriptError, ScriptErrorKind};
 use super::super::image::{EntryKind, ImageAction, InstallAction, Lookup};
 use super::super::process::Process;
+use super::super::traced_text::split_unquoted;
 use wincimg_windows::path::ImagePath;
 
 /// Hint for an exit code that the line has to handle: a container needs no restart.
@@ -278,15 +279,7 @@ pub(super) fn words(line: &str, place: &str) -> Result<Vec<String>> {
 /// The right spelling of a property with a space whose quotes are around the name, too.
 pub(super) fn quoted_property(line: &str) -> Option<String> {
     let mut is_value = false;
-    let mut rest = line.trim_start();
-    while !rest.is_empty() {
-        let mut quoted = false;
-        let end = rest.find(|c: char| {
-            quoted ^= c == '"';
-            c.is_whitespace() && !quoted
-        });
-        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after.trim_start();
+    for word in split_unquoted(line, char::is_whitespace) {
         let inside = word
             .strip_prefix('"')
             .and_then(|word| word.strip_suffix('"'));
