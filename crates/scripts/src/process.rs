@@ -177,12 +177,6 @@ impl<'a> Process<'a> {
         result
     }
 
-    /// Keeps the variables and the working folder for `endlocal`.
-    pub(super) fn begin_scope(&mut self) {
-        self.scopes
-            .push((self.variables.clone(), self.folder.clone()));
-    }
-
     /// Ends all but the first `count` scopes. A working folder that changed since is refused.
     pub(super) fn end_scopes(&mut self, count: usize) -> Result<()> {
         while self.scopes.len() > count
@@ -599,6 +593,14 @@ pub(super) fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
 /// Returns true if two paths are the same to Windows.
 pub(super) fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
     one.strip_prefix(other).is_some_and(<[String]>::is_empty)
+}
+
+/// Refuses a path with one of these wildcards.
+pub(super) fn check_no_wildcards(path: &str, wildcards: &[char]) -> Result<()> {
+    if path.contains(wildcards) {
+        return error::unclear("wildcards are not supported here");
+    }
+    Ok(())
 }
 
 /// Returns true for the NUL device.

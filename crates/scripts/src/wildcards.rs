@@ -69,21 +69,12 @@ fn expression(pattern: &str) -> Vec<Sign> {
     let trimmed = pattern.trim_end_matches(['.', ' ']);
     let mut signs: Vec<Sign> = Vec::new();
     for c in trimmed.to_lowercase().chars() {
-        let before = signs.last_mut();
-        let sign = match (c, before) {
-            ('*' | '?', Some(before)) => {
-                if *before == Sign::Character('.') {
-                    *before = Sign::Dot;
-                }
-                c
-            }
-            ('.', Some(before)) if *before == Sign::Star => {
-                *before = Sign::StarBeforeDot;
-                c
-            }
-            _ => c,
-        };
-        signs.push(match sign {
+        match (c, signs.last_mut()) {
+            ('*' | '?', Some(before)) if *before == Sign::Character('.') => *before = Sign::Dot,
+            ('.', Some(before)) if *before == Sign::Star => *before = Sign::StarBeforeDot,
+            _ => {}
+        }
+        signs.push(match c {
             '*' => Sign::Star,
             '?' => Sign::Question,
             c => Sign::Character(c),

@@ -5,7 +5,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
-use super::super::process::{PathState, is_nul, is_same};
+use super::super::process::{PathState, check_no_wildcards, is_nul, is_same};
 use super::super::tools;
 use super::super::traced_text::{TracedText, split_unquoted};
 use super::Cmd;
@@ -43,7 +43,7 @@ impl Words {
                 words.switches.extend(switches);
             } else {
                 words.operands.push(word.replace('"', ""));
-                if has_unquoted_slash(&word) {
+                if word.split('"').step_by(2).any(|part| part.contains('/')) {
                     words.slash.get_or_insert(word);
                 }
             }
@@ -99,10 +99,6 @@ impl Words {
     pub(super) fn has(&self, switch: &str) -> bool {
         self.switches.iter().any(|other| other == switch)
     }
-}
-
-fn has_unquoted_slash(word: &str) -> bool {
-    word.split('"').step_by(2).any(|part| part.contains('/'))
 }
 
 /// Splits `C:\x/s/q` into a path and its switches.
@@ -199,7 +195,8 @@ impl Cmd<'_, '_> {
             [option] if option.eq_ignore_ascii_case("enableextensions") => {}
             _ => return error::unclear("delayed expansion is not supported"),
         }
-        self.machine.begin_scope();
+        let scope = (self.machine.variables.clone(), self.machine.folder.clone());
+        self.machine.scopes.push(scope);
         Ok(0)
     }
 
@@ -238,9 +235,7 @@ impl Cmd<'_, '_> {
             if is_nul(operand) {
                 continue;
             }
-            if operand.contains(['*', '?']) {
-                return error::unclear("wildcards are not supported here");
-            }
+            check_no_wildcards(operand, &['*', '?'])?;
             let path = self.machine.path(operand)?;
             match self.machine.path_state(&path)? {
                 PathState::File => {}

@@ -5,8 +5,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{
-    HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied, is_everything,
-    is_nul, is_same, is_within,
+    HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied,
+    check_no_wildcards, is_everything, is_nul, is_same, is_within,
 };
 use super::Cmd;
 use super::builtins::Words;
@@ -19,9 +19,7 @@ impl Cmd<'_, '_> {
         }
         let mut code = i32::from(words.operands.is_empty());
         for operand in &words.operands {
-            if operand.contains(['*', '?']) {
-                return error::unclear("wildcards are not supported here");
-            }
+            check_no_wildcards(operand, &['*', '?'])?;
             let path = self.machine.path(operand)?;
             match self.machine.link(&path) {
                 Some(EntryKind::Folder) if !words.has("/s") => {

@@ -2,9 +2,9 @@
 
 use super::super::error::{self, Ends, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
-use super::super::process::{PathState, READ_ONLY, is_same};
+use super::super::process::{PathState, READ_ONLY, check_no_wildcards, is_same};
 use super::ast::CommandAst;
-use super::drive::{Drive, path_of};
+use super::drive::path_of;
 use super::eval::Shell;
 use super::parameters::ParameterSet;
 use super::value::PsValue;
@@ -78,12 +78,8 @@ impl Shell<'_, '_> {
         encoding: Encoding,
         (appends, is_forced): (bool, bool),
     ) -> Result<()> {
-        let Drive::File(file) = self.drive(file)? else {
-            return error::unclear("it does not write to a file");
-        };
-        if file.contains(['*', '?', '[']) {
-            return error::unclear("wildcards are not supported here");
-        }
+        let file = self.file_path(file, "it does not write to a file")?;
+        check_no_wildcards(&file, &['*', '?', '['])?;
         let path = self.machine.file_path(&file)?;
         if self.read_files.iter().any(|read| is_same(read, &path)) {
             return Err(ScriptError::refused(format!(
@@ -203,9 +199,7 @@ impl Shell<'_, '_> {
     pub(super) fn get_content(&mut self, command: &CommandAst) -> Result<PsValue> {
         let given = self.bind_parameters(command, &GET)?;
         let file = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
-        let Drive::File(file) = self.drive(&file)? else {
-            return error::unclear("it does not read a file");
-        };
+        let file = self.file_path(&file, "it does not read a file")?;
         let path = self.machine.path(&file)?;
         self.read_files.push(path.clone());
         let content = match self.machine.path_state(&path)? {

@@ -22,6 +22,14 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// The path of a file or folder; the error says why another drive is refused.
+    pub(super) fn file_path(&self, path: &str, refused: &str) -> Result<String> {
+        match self.drive(path)? {
+            Drive::File(path) => Ok(path),
+            _ => error::unclear(refused),
+        }
+    }
+
     /// Replaces `~` at the beginning of a cmdlet's path, quoted or not, by the home folder.
     pub(super) fn with_home(&self, path: String) -> Result<String> {
         let Some(rest) = path
@@ -42,21 +50,24 @@ impl Shell<'_, '_> {
 
 fn drive_of(path: &str) -> Result<Drive> {
     let lower = path.to_lowercase();
-    let after = |prefix: &str| path[prefix.len()..].to_owned();
-    for prefix in ["registry::", "microsoft.powershell.core\\registry::"] {
+    let drives: [(&str, fn(String) -> Drive); 3] = [
+        ("registry::", Drive::Registry),
+        ("microsoft.powershell.core\\registry::", Drive::Registry),
+        ("iis:", Drive::Iis),
+    ];
+    for (prefix, drive) in drives {
         if lower.starts_with(prefix) {
-            return Ok(Drive::Registry(after(prefix)));
+            return Ok(drive(path[prefix.len()..].to_owned()));
         }
     }
     if lower.starts_with("hklm:") || lower.starts_with("hkcu:") {
         return Ok(Drive::Registry(path.to_owned()));
     }
-    if lower.starts_with("iis:") {
-        return Ok(Drive::Iis(after("iis:")));
-    }
     if lower.starts_with("env:") {
         return Ok(Drive::Environment(
-            after("env:").trim_start_matches(['\\', '/']).to_owned(),
+            path["env:".len()..]
+                .trim_start_matches(['\\', '/'])
+                .to_owned(),
         ));
     }
     match lower.split_once(':') {

@@ -113,7 +113,9 @@ impl Shell<'_, '_> {
             }
             match self.statement(statement) {
                 Ok(value) => {
-                    self.set_status_after(statement);
+                    if self.succeeds(statement) {
+                        self.status = Status::default();
+                    }
                     out.extend(value.items());
                 }
                 Err(error) => self.end_statement(error)?,
@@ -169,7 +171,12 @@ impl Shell<'_, '_> {
                 self.functions.insert(name.clone(), function);
                 Ok(PsValue::Null)
             }
-            Statement::Flow { flow, value } => self.begin_flow(*flow, value.as_deref()),
+            Statement::Flow { flow, value } => {
+                let value = value.as_ref().map(|value| self.statement(value));
+                let value = value.transpose()?.unwrap_or(PsValue::Null);
+                self.flow = Some(*flow);
+                Ok(value)
+            }
             Statement::Throw { at } => {
                 let error = ScriptError::fails("the script throws an error").ending(Ends::Throw);
                 Err(error.in_command("throw", place(at)))

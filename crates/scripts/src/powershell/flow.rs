@@ -61,17 +61,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Begins a `break`, `continue` or `return`, which may have a value.
-    pub(super) fn begin_flow(
-        &mut self,
-        flow: ControlFlow,
-        value: Option<&Statement>,
-    ) -> Result<PsValue> {
-        let value = value.map_or(Ok(PsValue::Null), |value| self.statement(value))?;
-        self.flow = Some(flow);
-        Ok(value)
-    }
-
     pub(super) fn for_each(&mut self, each: &ForEach) -> Result<PsValue> {
         let place = self.position(each.at);
         let items = self.statement(&each.items)?;

@@ -7,8 +7,8 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction};
 use super::super::process::{
-    HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied, is_like,
-    is_same, is_within,
+    HIDDEN, HIDDEN_OR_SYSTEM, PathState, Paths, READ_ONLY, Wildcards, access_denied,
+    check_no_wildcards, is_like, is_same, is_within,
 };
 use super::ast::CommandAst;
 use super::drive::{Drive, TWO_PATHS, path_of};
@@ -219,9 +219,10 @@ impl Shell<'_, '_> {
             return error::option("-Container:$false");
         }
         let (sources, wild) = Self::sources(&given, input)?;
-        let Drive::File(destination) = self.drive(&given.required("destination")?)? else {
-            return error::unclear("the destination is not a folder");
-        };
+        let destination = self.file_path(
+            &given.required("destination")?,
+            "the destination is not a folder",
+        )?;
         let mode = TransferMode {
             is_move,
             is_forced: given.has("force"),
@@ -233,9 +234,7 @@ impl Shell<'_, '_> {
             is_folder: destination.ends_with(['\\', '/']),
         };
         for source in sources {
-            let Drive::File(source) = self.drive(&source)? else {
-                return error::unclear("only files are supported");
-            };
+            let source = self.file_path(&source, "only files are supported")?;
             let Some(paths) = self.resolved(&source, wild, mode.is_forced)? else {
                 self.unclear(self.folder_of(&source)?, to.path.clone(), is_move)?;
                 continue;
@@ -365,12 +364,8 @@ impl Shell<'_, '_> {
             },
             (None, None) => return error::unclear("no path given"),
         };
-        let Drive::File(source) = self.drive(&source)? else {
-            return error::unclear("it does not rename a file");
-        };
-        if source.contains(['*', '?', '[']) {
-            return error::unclear("wildcards are not supported here");
-        }
+        let source = self.file_path(&source, "it does not rename a file")?;
+        check_no_wildcards(&source, &['*', '?', '['])?;
         let from = self.machine.path(&source)?;
         let name = given.required("newname")?;
         let folder = from.parent();

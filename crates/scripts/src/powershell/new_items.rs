@@ -49,9 +49,7 @@ impl Shell<'_, '_> {
                 Some(folder) => format!(r"{}\{name}", folder.trim_end_matches(['\\', '/'])),
             },
         };
-        let Drive::File(link) = self.drive(&link)? else {
-            return error::unclear("it does not link a file");
-        };
+        let link = self.file_path(&link, "it does not link a file")?;
         if given.has("force") || target.get(1..3) != Some(":\\") {
             return error::unclear(
                 "only links without -Force and with an absolute target, as in C:\\x, are supported",

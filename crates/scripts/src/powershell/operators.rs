@@ -175,15 +175,24 @@ fn arithmetic(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue
 
 fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
     let wanted = operator.ends_with("eq");
-    let (digest, text) = match (left, right) {
+    let is_equal = match (left, right) {
         (PsValue::Digest(path, algorithm), other) | (other, PsValue::Digest(path, algorithm)) => {
-            ((path, algorithm), other)
+            if operator.starts_with('c') {
+                return error::unclear("case-sensitive comparison of digests is not supported");
+            }
+            let digest = tools::digest(other.text()?.trim(), algorithm);
+            return Ok(PsValue::Matches {
+                path,
+                algorithm,
+                digest: digest.map_err(|error| error.ending(Ends::Script))?,
+                if_equal: wanted,
+            });
         }
         (PsValue::List(_), _) => return error::unclear("comparing a list is not supported"),
-        (PsValue::Null, PsValue::Null) => return Ok(PsValue::Bool(wanted)),
+        (PsValue::Null, PsValue::Null) => true,
         (PsValue::Null, other) | (other, PsValue::Null) => {
             other.check_known()?;
-            return Ok(PsValue::Bool(!wanted));
+            false
         }
         (PsValue::Number(left), right) => {
             right.check_known()?;
@@ -192,32 +201,13 @@ fn equal(operator: &str, left: PsValue, right: PsValue) -> Result<PsValue> {
                 PsValue::Text(text) => integer(text)?,
                 right => right.number(),
             };
-            return Ok(PsValue::Bool((right == Some(left)) == wanted));
+            right == Some(left)
         }
-        (PsValue::Bool(left), right) => {
-            return Ok(PsValue::Bool((left == right.to_bool()?) == wanted));
-        }
-        (left, right) => {
-            let (left, right) = (left.text()?, right.text()?);
-            let equal = if operator.starts_with('c') {
-                left == right
-            } else {
-                same(&left, &right)
-            };
-            return Ok(PsValue::Bool(equal == wanted));
-        }
+        (PsValue::Bool(left), right) => left == right.to_bool()?,
+        (left, right) if operator.starts_with('c') => left.text()? == right.text()?,
+        (left, right) => same(&left.text()?, &right.text()?),
     };
-    if operator.starts_with('c') {
-        return error::unclear("case-sensitive comparison of digests is not supported");
-    }
-    let (path, algorithm) = digest;
-    Ok(PsValue::Matches {
-        path,
-        algorithm,
-        digest: tools::digest(text.text()?.trim(), algorithm)
-            .map_err(|error| error.ending(Ends::Script))?,
-        if_equal: wanted,
-    })
+    Ok(PsValue::Bool(is_equal == wanted))
 }
 
 fn order(operator: &str, left: &PsValue, right: &PsValue) -> Result<PsValue> {

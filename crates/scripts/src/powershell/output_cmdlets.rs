@@ -1,8 +1,9 @@
 //! Cmdlets that filter a pipeline, and cmdlets that only print.
 
 use super::super::error::{self, Result, ScriptError};
+use super::super::process::{PathState, check_no_wildcards};
 use super::ast::CommandAst;
-use super::drive::{Drive, TWO_PATHS, path_of};
+use super::drive::{TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
 use super::value::PsValue;
@@ -167,15 +168,11 @@ impl Shell<'_, '_> {
         let takes = ParameterSet("[path] literalpath=pspath=lp");
         let given = self.bind_parameters(command, &takes)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no path given"))?;
-        let Drive::File(path) = self.drive(&path)? else {
-            return error::unclear("it does not resolve a file path");
-        };
-        if path.contains(['*', '?', '[']) {
-            return error::unclear("wildcards are not supported here");
-        }
+        let path = self.file_path(&path, "it does not resolve a file path")?;
+        check_no_wildcards(&path, &['*', '?', '['])?;
         let path = self.machine.path(&path)?;
         match self.machine.path_state(&path)? {
-            super::super::process::PathState::Absent => error::fails(format!("{path} not found")),
+            PathState::Absent => error::fails(format!("{path} not found")),
             _ => Ok(PsValue::Text(path.to_string())),
         }
     }

@@ -43,13 +43,6 @@ impl ParameterSet {
         })
     }
 
-    /// The names of the parameters that take values.
-    pub(super) fn values(&self) -> impl Iterator<Item = &'static str> {
-        let values = self.entries();
-        let values = values.filter(|(_, kind)| *kind == ParameterKind::Value);
-        values.map(|(entry, _)| own_name(entry))
-    }
-
     /// The parameters whose names can be left out, in order.
     fn positions(&self) -> impl Iterator<Item = &'static str> {
         let words = self.0.split_ascii_whitespace();
@@ -223,7 +216,7 @@ impl Shell<'_, '_> {
         takes: &ParameterSet,
     ) -> Result<Vec<Statement>> {
         let given = self.bind_parameters(command, takes)?;
-        match takes.values().next().and_then(|name| given.value(name)) {
+        match takes.positions().next().and_then(|name| given.value(name)) {
             Some(PsValue::Block(statements)) => Ok(statements.clone()),
             _ => error::unclear("expected a script block"),
         }

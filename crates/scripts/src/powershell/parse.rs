@@ -346,7 +346,8 @@ impl Parser<'_> {
             return self.loose_statement(keyword, at);
         }
         if STATEMENTS.contains(&keyword.as_str())
-            && (keyword != "foreach" || self.is_loop(keyword.len()))
+            // Without a bracket it is the alias of the cmdlet.
+            && (keyword != "foreach" || self.rest()[keyword.len()..].trim_start().starts_with('('))
         {
             self.at += keyword.len();
             return self.keyword_statement(&keyword, at);
@@ -427,11 +428,6 @@ impl Parser<'_> {
 
     fn ends_statement(&self) -> bool {
         self.peek().is_none_or(|c| ";\n})".contains(c))
-    }
-
-    /// Returns true if `foreach` is the loop and not the alias of the cmdlet.
-    fn is_loop(&self, length: usize) -> bool {
-        self.rest()[length..].trim_start().starts_with('(')
     }
 
     /// Parses the `( … )` of a condition or loop.

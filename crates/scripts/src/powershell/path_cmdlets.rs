@@ -52,9 +52,7 @@ impl Shell<'_, '_> {
     pub(super) fn set_location(&mut self, command: &CommandAst, pushes: bool) -> Result<()> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no folder given"))?;
-        let Drive::File(path) = self.drive(&path)? else {
-            return error::unclear("the destination is not a folder");
-        };
+        let path = self.file_path(&path, "the destination is not a folder")?;
         let path = self.machine.path(&path)?;
         if !self.machine.has_folder(&path)? {
             return error::fails(format!("folder {path} not found"));

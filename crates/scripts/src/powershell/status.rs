@@ -40,16 +40,9 @@ impl Shell<'_, '_> {
         done.map(|value| (value, status))
     }
 
-    /// Sets `$?` after a statement of a block.
-    pub(super) fn set_status_after(&mut self, statement: &Statement) {
-        if self.succeeds(statement) {
-            self.status = Status::default();
-        }
-    }
-
     /// Returns true for an expression, or its assignment. PowerShell 7 looks into parentheses: those
     /// around a command leave `$?` as it is.
-    fn succeeds(&self, statement: &Statement) -> bool {
+    pub(super) fn succeeds(&self, statement: &Statement) -> bool {
         if let Statement::Assign(assignment) = statement {
             return self.succeeds(&assignment.value);
         }

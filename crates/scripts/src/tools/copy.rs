@@ -104,10 +104,6 @@ fn asks_for_folder() -> ScriptError {
     ScriptError::unclear("without /i it asks whether the destination is a folder")
 }
 
-fn asks_to_overwrite(path: &ImagePath) -> ScriptError {
-    ScriptError::unclear(format!("without /y it asks whether to overwrite {path}")).help("add /y")
-}
-
 /// Reads the switches in lower case, and the source and the destination.
 pub(super) fn read(
     words: &[String],
@@ -229,7 +225,8 @@ pub(super) fn copy_to(
     }
     if let Some(kept) = kept_file(machine, &from, &to, mode)? {
         if mode.asks {
-            return Err(asks_to_overwrite(&kept));
+            let why = format!("without /y it asks whether to overwrite {kept}");
+            return Err(ScriptError::unclear(why).help("add /y"));
         }
         return Ok(machine.fail(4, access_denied(&kept)));
     }

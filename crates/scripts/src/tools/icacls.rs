@@ -8,7 +8,7 @@ use wincimg_windows::access::{
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::ImageAction;
-use super::super::process::{LINK, PathState, Process};
+use super::super::process::{LINK, PathState, Process, check_no_wildcards};
 
 use DescriptorEdit::{Deny, Grant, Inheritance, Owner, Remove, Reset};
 
@@ -29,9 +29,7 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     if rest.is_empty() {
         return Ok(0);
     }
-    if path.contains(['*', '?']) {
-        return error::unclear("wildcards are not supported here");
-    }
+    check_no_wildcards(path, &['*', '?'])?;
     let path = machine.path(path)?;
     let is_file = match machine.path_state(&path)? {
         PathState::Absent => return Ok(2),
