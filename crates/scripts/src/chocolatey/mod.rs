@@ -381,7 +381,7 @@ fn run_script(
         }
         let outer = machine.package_code.replace(0);
         let of_runner = runner_variables(nuspec, &folder, &script, options);
-        let code = powershell::run_script_file(machine, &script, &of_runner);
+        let code = powershell::run_script_file(machine, &script, &[], &of_runner, false);
         let own = std::mem::replace(&mut machine.package_code, outer);
         Ok((code?, own.unwrap_or_default()))
     })?;

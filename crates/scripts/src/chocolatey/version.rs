@@ -37,14 +37,14 @@ impl Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        let labels = || match (&self.label, &other.label) {
-            (None, None) => Ordering::Equal,
-            // A prerelease is before its release.
-            (None, Some(_)) => Ordering::Greater,
-            (Some(_), None) => Ordering::Less,
-            (Some(own), Some(other)) => labels_in_order(own, other),
+        // A prerelease is before its release, and in a label, numbers are before words.
+        let key = |version: &Self| {
+            let label = version.label.as_deref();
+            let parts = label.unwrap_or_default().split('.');
+            let parts = parts.map(|part| part.parse::<u64>().map_err(|_| part.to_owned()));
+            (version.numbers, label.is_none(), parts.collect::<Vec<_>>())
         };
-        self.numbers.cmp(&other.numbers).then_with(labels)
+        key(self).cmp(&key(other))
     }
 }
 
@@ -52,17 +52,6 @@ impl PartialOrd for Version {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-/// Compares labels part by part: numbers are before words.
-fn labels_in_order(one: &str, other: &str) -> Ordering {
-    let parts = |text: &str| -> Vec<Result<u64, String>> {
-        let parts = text.split('.');
-        parts
-            .map(|part| part.parse().map_err(|_| part.to_owned()))
-            .collect()
-    };
-    parts(one).cmp(&parts(other))
 }
 
 /// The versions that a dependency accepts.

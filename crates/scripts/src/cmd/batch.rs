@@ -68,7 +68,13 @@ impl BatchFile {
             };
             match machine.entry(&path) {
                 Lookup::Present(EntryKind::File(())) | Lookup::Deferred(PendingDownload) => {
-                    return Ok(is_batch(&file).then(|| Self::new(path, name, rest)));
+                    let all = rest.trim_start_matches(parse::is_delimiter).trim_end();
+                    return Ok(is_batch(&file).then(|| Self {
+                        path,
+                        called: name.to_owned(),
+                        arguments: super::builtins::split(rest),
+                        all: all.to_owned(),
+                    }));
                 }
                 Lookup::Unknown if is_batch(name) => {
                     return error::unknown(format!("whether the image has {path} is unknown"));
@@ -77,16 +83,6 @@ impl BatchFile {
             }
         }
         Ok(None)
-    }
-
-    fn new(path: ImagePath, name: &str, rest: &str) -> Self {
-        let all = rest.trim_start_matches(parse::is_delimiter).trim_end();
-        Self {
-            path,
-            called: name.to_owned(),
-            arguments: super::builtins::split(rest),
-            all: all.to_owned(),
-        }
     }
 
     /// Runs it in the process of the caller, which sees its variables and working folder.

@@ -9,7 +9,7 @@ use super::command::check_not_piped;
 use super::eval::Shell;
 use super::has_word;
 use super::parameters::ParameterSet;
-use super::value::PsValue;
+use super::value::{Input, PsValue};
 use super::variables;
 
 const MESSAGE: ParameterSet = ParameterSet(
@@ -85,7 +85,7 @@ impl Shell<'_, '_> {
         &mut self,
         name: &str,
         command: &CommandAst,
-        input: Option<PsValue>,
+        input: Input,
     ) -> Result<PsValue> {
         if name == "invoke-expression" {
             return self.run_time_script(command, input.as_ref());
@@ -129,12 +129,7 @@ impl Shell<'_, '_> {
     }
 
     /// Runs a cmdlet without output.
-    fn silent_cmdlet(
-        &mut self,
-        name: &str,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<()> {
+    fn silent_cmdlet(&mut self, name: &str, command: &CommandAst, input: Input) -> Result<()> {
         match name {
             "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
             "remove-item" => self.remove_item(command, input),
@@ -187,7 +182,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn write_output(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
+    fn write_output(&mut self, command: &CommandAst, input: Input) -> Result<PsValue> {
         let given = self.bind_parameters(command, &MESSAGE)?;
         match given.value("object").or(given.value("inputobject")) {
             Some(value) => {
@@ -237,7 +232,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn foreach_object(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
+    fn foreach_object(&mut self, command: &CommandAst, input: Input) -> Result<PsValue> {
         let takes = ParameterSet("[process] ...");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);

@@ -14,7 +14,7 @@ use super::cmdlets::is_cmdlet;
 use super::eval::{ErrorAction, Shell};
 use super::has_word;
 use super::script_file::is_script;
-use super::value::PsValue;
+use super::value::{Input, PsValue};
 
 impl Shell<'_, '_> {
     pub(super) fn pipeline(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
@@ -25,7 +25,7 @@ impl Shell<'_, '_> {
     }
 
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
-        let mut input: Option<PsValue> = None;
+        let mut input: Input = None;
         let mut status = None;
         let mut filters = self.filters_of_listing(pipeline);
         let mut listed = None;
@@ -115,7 +115,7 @@ impl Shell<'_, '_> {
             && listed.clone().items().iter().all(is_file)
     }
 
-    fn command(&mut self, command: &CommandAst, input: Option<PsValue>) -> Result<PsValue> {
+    fn command(&mut self, command: &CommandAst, input: Input) -> Result<PsValue> {
         self.machine.step()?;
         let at = self.position(command.at);
         let name = self
@@ -148,12 +148,7 @@ impl Shell<'_, '_> {
         done.map_err(|error| error.in_command(&name, at))
     }
 
-    fn named_command(
-        &mut self,
-        name: &str,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    fn named_command(&mut self, name: &str, command: &CommandAst, input: Input) -> Result<PsValue> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         let changes = self.machine.changes;

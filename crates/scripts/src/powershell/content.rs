@@ -7,7 +7,7 @@ use super::ast::CommandAst;
 use super::drive::path_of;
 use super::eval::Shell;
 use super::parameters::ParameterSet;
-use super::value::PsValue;
+use super::value::{Input, PsValue};
 
 const CONTENT: ParameterSet = ParameterSet(
     "[path] literalpath=pspath=lp [value] encoding force? nonewline? passthru! filter! exclude!",
@@ -128,7 +128,7 @@ impl Shell<'_, '_> {
     pub(super) fn set_content(
         &mut self,
         command: &CommandAst,
-        input: Option<PsValue>,
+        input: Input,
         appends: bool,
     ) -> Result<()> {
         let given = self.bind_parameters(command, &CONTENT)?;
@@ -152,11 +152,7 @@ impl Shell<'_, '_> {
         self.write_text(&file, &text, encoding, (appends, given.has("force")))
     }
 
-    pub(super) fn out_file_cmdlet(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<()> {
+    pub(super) fn out_file_cmdlet(&mut self, command: &CommandAst, input: Input) -> Result<()> {
         let given = self.bind_parameters(command, &OUT_FILE)?;
         let file = match given.text("filepath")? {
             Some(file) => file,

@@ -383,7 +383,9 @@ impl EffectWriter {
         if self.drops_quotes || text.starts_with(['/', '-']) {
             text = strip_redundant_quotes(&text);
         }
-        if is_on_a_drive(&text) && text.ends_with('\\') {
+        let has_drive = matches!(text.as_bytes(), [drive, b':', b'\\', ..]
+            if drive.is_ascii_alphabetic());
+        if has_drive && text.ends_with('\\') {
             let end = text.trim_end_matches('\\').len();
             text.truncate(end + 1);
         }
@@ -512,11 +514,4 @@ fn strip_redundant_quotes(text: &str) -> String {
     } else {
         text.to_owned()
     }
-}
-
-/// Returns true for a path with a drive.
-fn is_on_a_drive(text: &str) -> bool {
-    let mut characters = text.chars();
-    characters.next().is_some_and(|c| c.is_ascii_alphabetic())
-        && characters.as_str().starts_with(":\\")
 }

@@ -15,7 +15,7 @@ use super::drive::{Drive, TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::{BoundParameters, ParameterSet};
 use super::registry;
-use super::value::PsValue;
+use super::value::{Input, PsValue};
 
 const REMOVE: ParameterSet =
     ParameterSet("[path] literalpath=pspath=lp recurse? force? confirm=cf? filter! credential!");
@@ -50,7 +50,7 @@ struct TransferMode {
 
 impl Shell<'_, '_> {
     /// Paths given by name, position or pipeline, and whether they may have wildcards.
-    fn sources(given: &BoundParameters, input: Option<PsValue>) -> Result<(Vec<String>, bool)> {
+    fn sources(given: &BoundParameters, input: Input) -> Result<(Vec<String>, bool)> {
         let is_given = given.value("path").or(given.value("literalpath")).is_some();
         if is_given && input.is_some() {
             return error::unclear(TWO_PATHS);
@@ -92,11 +92,7 @@ impl Shell<'_, '_> {
         wild && source.contains(['*', '?', '['])
     }
 
-    pub(super) fn remove_item(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<()> {
+    pub(super) fn remove_item(&mut self, command: &CommandAst, input: Input) -> Result<()> {
         let on_error = self.error_action(command)?;
         let given = self.bind_parameters(command, &REMOVE)?;
         let (sources, wild) = Self::sources(&given, input)?;
@@ -204,7 +200,7 @@ impl Shell<'_, '_> {
     pub(super) fn transfer_item(
         &mut self,
         command: &CommandAst,
-        input: Option<PsValue>,
+        input: Input,
         is_move: bool,
     ) -> Result<()> {
         let on_error = self.error_action(command)?;
@@ -348,11 +344,7 @@ impl Shell<'_, '_> {
         self.apply(ImageAction::Unclear(to))
     }
 
-    pub(super) fn rename_item(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<()> {
+    pub(super) fn rename_item(&mut self, command: &CommandAst, input: Input) -> Result<()> {
         let given = self.bind_parameters(command, &RENAME)?;
         let source = match (path_of(&given)?, input) {
             (Some(path), None) => path,

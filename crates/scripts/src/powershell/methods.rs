@@ -8,6 +8,7 @@ use super::super::process::{PathState, READ_ONLY, resolve_file};
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
+use super::has_word;
 use super::operators;
 use super::output_cmdlets::item_member;
 use super::value::{PsValue, limited_text};
@@ -404,8 +405,7 @@ fn substring(text: &str, start: &str, length: Option<&str>) -> Result<PsValue> {
 
 /// Returns true for `adddays` and the like.
 fn is_time(name: &str) -> bool {
-    matches!(
-        name.strip_prefix("add"),
-        Some("days" | "hours" | "minutes" | "seconds" | "milliseconds" | "months" | "years")
-    )
+    const UNITS: &str = "days hours minutes seconds milliseconds months years";
+    name.strip_prefix("add")
+        .is_some_and(|unit| has_word(UNITS, unit))
 }

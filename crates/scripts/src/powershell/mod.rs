@@ -38,6 +38,7 @@ mod words;
 use std::sync::Arc;
 
 use eval::Shell;
+pub(super) use script_file::run as run_script_file;
 use wincimg_windows::quoting::powershell::is_dash;
 
 use super::error::{self, Result, ScriptError, ScriptErrorKind};
@@ -108,7 +109,10 @@ fn run_process(machine: &mut Process<'_>, arguments: &[TracedText], is_core: boo
     }
     let rest = arguments.get(at..).unwrap_or_default();
     if is_file {
-        return run_file(machine, rest, is_core);
+        let Some((name, arguments)) = rest.split_first() else {
+            return error::unclear("-File has no script");
+        };
+        return run_script_file(machine, name.as_str(), arguments, &[], is_core);
     }
     let mut script = TracedText::default();
     for (index, argument) in rest.iter().enumerate() {
@@ -214,22 +218,4 @@ fn ended(machine: &mut Process<'_>, error: ScriptError, is_core: bool) -> Result
     let name = if is_core { "pwsh" } else { "powershell" };
     machine.error = Some(error.in_command(name, usize::MAX));
     Ok(1)
-}
-
-/// Runs a script file of Windows PowerShell without arguments, which sees variables of its caller, and
-/// returns its exit code.
-pub(super) fn run_script_file(
-    machine: &mut Process<'_>,
-    name: &str,
-    of_caller: &[(&str, String)],
-) -> Result<i32> {
-    script_file::run(machine, name, &[], of_caller, false)
-}
-
-/// Runs a script file: its name, and its arguments.
-fn run_file(machine: &mut Process<'_>, words: &[TracedText], is_core: bool) -> Result<i32> {
-    let Some((name, arguments)) = words.split_first() else {
-        return error::unclear("-File has no script");
-    };
-    script_file::run(machine, name.as_str(), arguments, &[], is_core)
 }

@@ -6,7 +6,7 @@ use super::ast::CommandAst;
 use super::drive::{TWO_PATHS, path_of};
 use super::eval::{ErrorAction, Shell};
 use super::parameters::ParameterSet;
-use super::value::PsValue;
+use super::value::{Input, PsValue};
 
 const SELECT_OBJECT: ParameterSet =
     ParameterSet("[property] expandproperty first last skip unique? excludeproperty! skiplast!");
@@ -61,11 +61,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::opaque(format!("the output of {name} is used")))
     }
 
-    pub(super) fn select_object(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    pub(super) fn select_object(&mut self, command: &CommandAst, input: Input) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SELECT_OBJECT)?;
         let input = input.unwrap_or(PsValue::Null);
         if let Err(error) = input.check_known() {
@@ -108,11 +104,7 @@ impl Shell<'_, '_> {
     }
 
     /// `Where-Object { … }`
-    pub(super) fn where_object(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    pub(super) fn where_object(&mut self, command: &CommandAst, input: Input) -> Result<PsValue> {
         let takes = ParameterSet("[filterscript] ...");
         let statements = self.bind_block(command, &takes)?;
         let input = input.unwrap_or(PsValue::Null);
@@ -130,11 +122,7 @@ impl Shell<'_, '_> {
         Ok(PsValue::from_items(out))
     }
 
-    pub(super) fn split_path(
-        &mut self,
-        command: &CommandAst,
-        input: Option<PsValue>,
-    ) -> Result<PsValue> {
+    pub(super) fn split_path(&mut self, command: &CommandAst, input: Input) -> Result<PsValue> {
         let given = self.bind_parameters(command, &SPLIT)?;
         let text = match (path_of(&given)?, input) {
             (Some(path), None) => path,

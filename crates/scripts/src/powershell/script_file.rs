@@ -47,7 +47,7 @@ pub(super) fn is_module(name: &str) -> bool {
 
 /// Runs a script file as `-File` does, and returns its exit code. It sees variables of a caller, whose
 /// names are in lower case.
-pub(super) fn run(
+pub(in super::super) fn run(
     machine: &mut Process<'_>,
     name: &str,
     arguments: &[TracedText],

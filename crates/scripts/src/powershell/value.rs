@@ -22,6 +22,9 @@ pub(super) fn limited_text(text: String) -> Result<PsValue> {
     Ok(PsValue::Text(text))
 }
 
+/// What a command gets through its pipeline; `None` at the beginning.
+pub(super) type Input = Option<PsValue>;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PsValue {
     Null,

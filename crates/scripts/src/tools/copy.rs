@@ -49,13 +49,15 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     let (switches, [from, to]) = read(words, |switch| XCOPY_IGNORED.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
     let is_deep = has("/e") || has("/s");
+    let is_answered = matches!(machine.variable("COPYCMD"), Lookup::Present(options)
+        if options.to_ascii_lowercase().contains("/y"));
     let all = Selection::default();
     let mode = CopyMode {
         with_empty: has("/e"),
         selection: &all,
         except: if has("/h") { 0 } else { HIDDEN_OR_SYSTEM },
         denied: if has("/r") { 0 } else { READ_ONLY },
-        asks: has("/-y") || !has("/y") && !is_answered(machine),
+        asks: has("/-y") || !has("/y") && !is_answered,
     };
     let target = machine.path(to)?;
     let is_folder = match machine.path_state(&target)? {
@@ -89,14 +91,6 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
             (true, _) => error::unclear("wildcards with /s or /e are not supported"),
             (false, pattern) => matching_into(machine, &folder, pattern, &target, mode),
         },
-    }
-}
-
-/// Returns true if the variable `COPYCMD` has `/y`.
-fn is_answered(machine: &Process<'_>) -> bool {
-    match machine.variable("COPYCMD") {
-        Lookup::Present(options) => options.to_ascii_lowercase().contains("/y"),
-        Lookup::Absent | Lookup::Deferred(PendingDownload) | Lookup::Unknown => false,
     }
 }
 
