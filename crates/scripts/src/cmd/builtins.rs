@@ -33,11 +33,8 @@ impl Words {
             slash: None,
         };
         for word in split(rest) {
-            if let Some(switches) = word.strip_prefix('/') {
-                let switches = switches.split('/');
-                words
-                    .switches
-                    .extend(switches.map(|switch| format!("/{}", switch.to_ascii_lowercase())));
+            if word.starts_with('/') {
+                words.switches.extend(switches_in(&word));
             } else if let Some((operand, switches)) = split_switches(&word) {
                 words.operands.push(operand);
                 words.switches.extend(switches);
@@ -86,11 +83,8 @@ impl Words {
 
     /// Refuses switches other than these.
     pub(super) fn allow_only(&self, known: &[&str]) -> Result<()> {
-        match self
-            .switches
-            .iter()
-            .find(|switch| !known.contains(&switch.as_str()))
-        {
+        let mut switches = self.switches.iter();
+        match switches.find(|switch| !known.contains(&switch.as_str())) {
             None => Ok(()),
             Some(switch) => error::option(switch),
         }
@@ -103,21 +97,19 @@ impl Words {
 
 /// Splits `C:\x/s/q` into a path and its switches.
 fn split_switches(word: &str) -> Option<(String, Vec<String>)> {
-    if word.contains('"') {
-        return None;
-    }
-    let (operand, rest) = word.split_once('/')?;
-    let switches: Vec<&str> = rest.split('/').collect();
-    let are_switches = switches
-        .iter()
-        .all(|switch| switch.len() == 1 && switch.chars().all(|c| c.is_ascii_alphabetic()));
-    (are_switches && operand.contains('\\')).then(|| {
-        let switches = switches
-            .iter()
-            .map(|switch| format!("/{}", switch.to_ascii_lowercase()))
-            .collect();
-        (operand.to_owned(), switches)
-    })
+    let (operand, _) = word.split_once('/')?;
+    let switches = switches_in(&word[operand.len()..]);
+    let is_switch = |it: &String| it.len() == 2 && it.ends_with(|c: char| c.is_ascii_alphabetic());
+    let are_switches = switches.iter().all(is_switch);
+    (are_switches && operand.contains('\\') && !word.contains('"'))
+        .then(|| (operand.to_owned(), switches))
+}
+
+/// The switches of `/s/q` in lower case.
+pub(in super::super) fn switches_in(word: &str) -> Vec<String> {
+    let names = word.split('/').skip(1);
+    let switches = names.map(|name| format!("/{}", name.to_ascii_lowercase()));
+    switches.collect()
 }
 
 /// Splits at cmd's delimiters outside quotes; quotes are kept.
@@ -361,22 +353,19 @@ impl Cmd<'_, '_> {
         let words = split(rest.as_str());
         let is_option = |word: &&String| word.starts_with('/') || word.starts_with('"');
         let count = words.iter().take_while(is_option).count();
-        let waits = words[..count]
+        let options: Vec<String> = words[..count]
             .iter()
-            .any(|word| matches!(word.to_ascii_lowercase().as_str(), "/w" | "/wait"));
+            .map(|word| word.to_ascii_lowercase())
+            .collect();
+        let waits = options.iter().any(|it| it == "/w" || it == "/wait");
+        let is_plain = |it: &String| matches!(it.as_str(), "/w" | "/wait" | "/b" | "\"\"");
         let program = words.get(count).cloned().unwrap_or_default();
         let shell = tools::program_name(&program);
         let runs_here = matches!(
             shell.as_str(),
             "cmd" | "powershell" | "pwsh" | "msiexec" | "xcopy" | "robocopy" | "reg"
         );
-        let plain = words[..count].iter().all(|word| {
-            matches!(
-                word.to_ascii_lowercase().as_str(),
-                "/w" | "/wait" | "/b" | "\"\""
-            )
-        });
-        if !runs_here || !plain {
+        if !runs_here || !options.iter().all(is_plain) {
             let is_program = |word: &&String| !word.starts_with('/') && *word != "\"\"";
             let program = words.iter().find(is_program).map_or("", String::as_str);
             let why = format!(

@@ -16,18 +16,15 @@ pub(super) fn expand(machine: &Process<'_>, line: &TracedText) -> Result<TracedT
     while let Some(start) = text[from..].find('%').map(|at| from + at) {
         out.append(&line.part(from..start));
         let end = text[start + 1..].find('%').map(|at| start + 1 + at);
-        let value = match end {
-            Some(end) => value(machine, &text[start + 1..end])
-                .map_err(|error| error.at_position(line.origin(start)))?,
-            None => None,
-        };
-        match (value, end) {
+        let origin = line.origin(start);
+        let value = end.map_or(Ok(None), |end| value(machine, &text[start + 1..end]));
+        match (value.map_err(|error| error.at_position(origin))?, end) {
             (Some(value), Some(end)) => {
-                out.append(&TracedText::from_one(&value, line.origin(start)));
+                out.append(&TracedText::from_one(&value, origin));
                 from = end + 1;
             }
             _ => {
-                out.push('%', line.origin(start));
+                out.push('%', origin);
                 from = start + 1;
             }
         }
@@ -45,6 +42,11 @@ pub(super) fn check_length(line: &TracedText) -> Result<()> {
     Ok(())
 }
 
+/// Variables of cmd itself whose values only Windows knows.
+const OF_WINDOWS: [&str; 6] = [
+    "DATE", "TIME", "RANDOM", "CMDCMDLINE", "CMDEXTVERSION", "HIGHESTNUMANODENUMBER",
+];
+
 /// Value of the text between two percent signs, if the variable exists.
 pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String>> {
     let (name, modifier) = match inside.split_once(':') {
@@ -61,12 +63,7 @@ pub(super) fn value(machine: &Process<'_>, inside: &str) -> Result<Option<String
             "PROMPT" => "$P$G".to_owned(),
             // No command of the line has run yet.
             "ERRORLEVEL" => "0".to_owned(),
-            "DATE"
-            | "TIME"
-            | "RANDOM"
-            | "CMDCMDLINE"
-            | "CMDEXTVERSION"
-            | "HIGHESTNUMANODENUMBER" => {
+            upper if OF_WINDOWS.contains(&upper) => {
                 return error::windows(format!("the value of %{name}% is known only on Windows"));
             }
             _ => return Ok(None),

@@ -18,6 +18,7 @@ use std::iter;
 
 pub(super) use batch::is_batch;
 use batch::{BatchEnd, BatchFile};
+pub(super) use builtins::switches_in;
 use parse::{CmdNode, SimpleCommand, Test};
 use wincimg_common::untrusted::QuotedText;
 use wincimg_windows::path::ImagePath;
@@ -432,12 +433,11 @@ impl Cmd<'_, '_> {
 
     /// Refuses a command with unknown output if that is redirected to a file.
     fn check_output_discarded(&self) -> Result<()> {
-        match self.output {
-            None => Ok(()),
-            Some(_) => {
-                error::windows("its output is written to a file and is known only after running it")
-            }
+        if self.output.is_some() {
+            let why = "its output is written to a file and is known only after running it";
+            return error::windows(why);
         }
+        Ok(())
     }
 
     fn write_output(&mut self, text: &str) -> Result<()> {
@@ -474,25 +474,16 @@ fn check_program_name(name: &str, line: &TracedText) -> Result<()> {
 fn command_name(text: &TracedText) -> (String, TracedText) {
     let text = text.trim_start(&[' ', '\t', ',', ';', '=', '@']);
     let line = text.as_str();
-    let letters = line
-        .find(|c: char| !c.is_ascii_alphabetic())
-        .unwrap_or(line.len());
-    let ends_a_builtin = line[letters..]
-        .chars()
-        .next()
-        .is_none_or(|c| " \t,;=./\\:+[(\"".contains(c));
-    let word = &line[..letters];
-    let is_path = line[letters..].starts_with(['.', ':', '\\'])
-        && line[letters..]
-            .chars()
-            .nth(1)
-            .is_some_and(char::is_alphanumeric)
-        && !matches!(
-            word.to_ascii_lowercase().as_str(),
-            "echo" | "cd" | "chdir" | "goto" | "call"
-        );
+    let letters = line.find(|c: char| !c.is_ascii_alphabetic());
+    let (word, after) = line.split_at(letters.unwrap_or(line.len()));
+    let mut next = after.chars();
+    let ends_a_builtin = next.next().is_none_or(|c| " \t,;=./\\:+[(\"".contains(c));
+    let lower = word.to_ascii_lowercase();
+    let is_path = after.starts_with(['.', ':', '\\'])
+        && next.next().is_some_and(char::is_alphanumeric)
+        && !matches!(lower.as_str(), "echo" | "cd" | "chdir" | "goto" | "call");
     if ends_a_builtin && !is_path && quoting::is_built_in(word) {
-        return (word.to_owned(), text.from(letters));
+        return (word.to_owned(), text.from(word.len()));
     }
     text.split_word(parse::is_delimiter)
 }

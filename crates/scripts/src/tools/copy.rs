@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use wincimg_windows::path::ImagePath;
 
+use super::super::cmd::switches_in;
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::{
@@ -105,10 +106,7 @@ pub(super) fn read(
 ) -> Result<(Vec<String>, [&str; 2])> {
     let (switches, operands): (Vec<&String>, Vec<&String>) =
         words.iter().partition(|word| word.starts_with('/'));
-    let names = switches.iter().flat_map(|word| word[1..].split('/'));
-    let switches: Vec<String> = names
-        .map(|name| format!("/{}", name.to_ascii_lowercase()))
-        .collect();
+    let switches: Vec<String> = switches.iter().flat_map(|it| switches_in(it)).collect();
     if let Some(other) = switches.iter().find(|switch| !is_known(switch)) {
         return error::option(other);
     }
