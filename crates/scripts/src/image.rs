@@ -19,6 +19,15 @@ pub struct PendingDownload;
 /// Result of a lookup in an image.
 pub type Lookup<T> = Presence<T, PendingDownload>;
 
+/// Returns true if something exists; an error that says why where that is unknown.
+pub(super) fn exists<T>(found: &Lookup<T>, unknown: &str) -> Result<bool, ScriptError> {
+    match found {
+        Lookup::Present(_) => Ok(true),
+        Lookup::Absent => Ok(false),
+        Lookup::Deferred(PendingDownload) | Lookup::Unknown => Err(ScriptError::unknown(unknown)),
+    }
+}
+
 /// Kind of a path. Links are not followed; their targets are unknown.
 pub type EntryKind = FileKind<(), Infallible>;
 

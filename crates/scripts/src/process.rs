@@ -414,6 +414,14 @@ impl<'a> Process<'a> {
         })
     }
 
+    /// Resolves a path of PowerShell without wildcards.
+    pub(super) fn only_path(&self, text: &str) -> Result<ImagePath> {
+        match self.paths(text, Wildcards::PowerShell)? {
+            Paths::One(path) => Ok(path),
+            Paths::Pattern { .. } => error::unclear("wildcards are not supported here"),
+        }
+    }
+
     /// Finds the paths that match a pattern of one or more names, except those with one of these
     /// attributes; `None` if a download decides.
     pub(super) fn glob(

@@ -1,7 +1,7 @@
 //! Conditions of `if`.
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Lookup, PendingDownload};
+use super::super::image::exists;
 use super::super::process::{PathState, Paths, Wildcards, is_everything, is_nul};
 use super::Cmd;
 use super::parse::Test;
@@ -16,18 +16,12 @@ impl Cmd<'_, '_> {
             }
             Test::Defined(name) => {
                 let name = self.filled(name)?;
-                match self.machine.variable(name.as_str()) {
-                    Lookup::Present(_) => Ok(true),
-                    // cmd sets it.
-                    Lookup::Absent => Ok(name.as_str().eq_ignore_ascii_case("PROMPT")),
-                    Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
-                        Err(ScriptError::unknown(format!(
-                            "whether the variable {} is set is unknown",
-                            name.as_str()
-                        ))
-                        .in_command("if defined", name.origin(0)))
-                    }
-                }
+                let (text, at) = (name.as_str(), name.origin(0));
+                let unknown = format!("whether the variable {text} is set is unknown");
+                let is_set = exists(&self.machine.variable(text), &unknown);
+                let is_set = is_set.map_err(|error| error.in_command("if defined", at))?;
+                // cmd sets it.
+                Ok(is_set || text.eq_ignore_ascii_case("PROMPT"))
             }
             Test::ErrorLevel(number) => {
                 // Before a command of a batch file fails it is 0.

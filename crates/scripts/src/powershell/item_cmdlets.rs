@@ -439,9 +439,7 @@ impl Shell<'_, '_> {
         if included.iter().any(|pattern| pattern.contains(['[', '`'])) {
             return error::unclear("only the wildcards * and ? are supported");
         }
-        let Paths::One(top) = self.machine.paths(source, Wildcards::PowerShell)? else {
-            return error::unclear("wildcards are not supported here");
-        };
+        let top = self.machine.only_path(source)?;
         if self.machine.path_state(&top)? == PathState::Absent {
             return error::fails(format!("{top} not found"));
         }

@@ -5,7 +5,7 @@ use wincimg_registry::{KeyMode, RegistryData, RegistryEdit};
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{EntryKind, ImageAction, Lookup, PendingDownload};
 use super::super::process::PathState;
-use super::super::tools::{is_present, make_link};
+use super::super::tools::make_link;
 use super::ast::CommandAst;
 use super::drive::Drive;
 use super::eval::Shell;
@@ -146,11 +146,11 @@ impl Shell<'_, '_> {
     fn make_key(&mut self, path: &str, given: &BoundParameters) -> Result<()> {
         let key = super::registry::key(path)?;
         let forced = given.has("force");
-        let mode = match (is_present(&self.machine.image.key(&key)), forced) {
-            (Some(false), _) => KeyMode::Merge,
-            (Some(true) | None, true) => KeyMode::Replace,
-            (Some(true), false) => return error::fails(format!("{key} already exists")),
-            (None, false) => return error::unknown(format!("it fails if the base has {key}")),
+        let mode = match (self.machine.image.key(&key), forced) {
+            (Lookup::Absent, _) => KeyMode::Merge,
+            (_, true) => KeyMode::Replace,
+            (Lookup::Present(()), false) => return error::fails(format!("{key} already exists")),
+            (_, false) => return error::unknown(format!("it fails if the base has {key}")),
         };
         if !forced {
             super::registry::check_parent_exists(self.machine, &key)?;

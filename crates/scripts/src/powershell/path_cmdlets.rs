@@ -1,7 +1,7 @@
 //! Cmdlets that read files and paths: downloads, archives, tests.
 
 use super::super::error::{self, Ends, Result, ScriptError};
-use super::super::image::{EntryKind, Lookup, PendingDownload};
+use super::super::image::{EntryKind, Lookup, PendingDownload, exists};
 use super::super::process::{HIDDEN, PathState, Paths, Wildcards};
 use super::super::tools::{self, QUOTE};
 use super::ast::{Argument, CommandAst, Expression};
@@ -39,9 +39,7 @@ impl Shell<'_, '_> {
         let given = self.bind_parameters(command, &LOCATION)?;
         let path = path_of(&given)?.ok_or_else(|| ScriptError::unclear("no file given"))?;
         let path = self.with_home(path)?;
-        let Paths::One(path) = self.machine.paths(&path, Wildcards::PowerShell)? else {
-            return error::unclear("wildcards are not supported here");
-        };
+        let path = self.machine.only_path(&path)?;
         match self.machine.path_state(&path)? {
             PathState::File | PathState::Deferred => Ok(()),
             PathState::Folder => error::unclear(format!("{path} is a folder")),
@@ -205,12 +203,7 @@ impl Shell<'_, '_> {
         let kind = given.text("pathtype")?.map(|kind| kind.to_lowercase());
         let found = match self.drive(&path)? {
             Drive::File(path) => {
-                let now = match self.machine.paths(&path, Wildcards::PowerShell)? {
-                    Paths::One(path) => self.machine.path_state(&path)?,
-                    Paths::Pattern { .. } => {
-                        return error::unclear("wildcards are not supported here");
-                    }
-                };
+                let now = self.machine.path_state(&self.machine.only_path(&path)?)?;
                 match (now, kind.as_deref()) {
                     (PathState::Deferred, _) => return error::unread_file(),
                     (PathState::Absent, _) => false,
@@ -222,19 +215,13 @@ impl Shell<'_, '_> {
             }
             Drive::Registry(path) => {
                 let key = super::registry::key(&path)?;
-                tools::is_present(&self.machine.image.key(&key)).ok_or_else(|| {
-                    ScriptError::unknown(format!("whether the base has {key} is unknown"))
-                })?
+                let unknown = format!("whether the base has {key} is unknown");
+                exists(&self.machine.image.key(&key), &unknown)?
             }
-            Drive::Environment(name) => match self.machine.variable(&name) {
-                Lookup::Present(_) => true,
-                Lookup::Absent => false,
-                Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
-                    return error::unknown(format!(
-                        "whether the variable {name} is set is unknown"
-                    ));
-                }
-            },
+            Drive::Environment(name) => {
+                let unknown = format!("whether the variable {name} is set is unknown");
+                exists(&self.machine.variable(&name), &unknown)?
+            }
             Drive::Iis(_) => return error::unclear("IIS: is not supported here"),
         };
         Ok(PsValue::Bool(found))

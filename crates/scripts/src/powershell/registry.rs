@@ -5,9 +5,9 @@ use wincimg_windows::service::StartType;
 use wincimg_windows::variables::filled_in;
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{ImageAction, Lookup, PendingDownload};
+use super::super::image::{ImageAction, Lookup, PendingDownload, exists};
 use super::super::process::Process;
-use super::super::tools::{is_present, services};
+use super::super::tools::services;
 use super::ast::CommandAst;
 use super::drive::{Drive, path_of};
 use super::eval::Shell;
@@ -49,11 +49,11 @@ pub(super) fn check_parent_exists(machine: &Process<'_>, key: &KeyPath) -> Resul
 }
 
 pub(super) fn check_key_exists(machine: &Process<'_>, key: &KeyPath) -> Result<()> {
-    match is_present(&machine.image.key(key)) {
-        Some(true) => Ok(()),
-        Some(false) => error::fails(format!("{key} not found")),
-        None => error::unknown(format!("it fails unless the base has {key}")),
+    let unknown = format!("it fails unless the base has {key}");
+    if exists(&machine.image.key(key), &unknown)? {
+        return Ok(());
     }
+    error::fails(format!("{key} not found"))
 }
 
 impl Shell<'_, '_> {
@@ -112,13 +112,11 @@ impl Shell<'_, '_> {
         };
         let key = key(&path)?;
         let name = given.required("name")?;
-        match is_present(&self.machine.image.value(&key, &name)) {
-            Some(true) => self.machine.edit(RegistryEdit::DeleteValue { key, name }),
-            Some(false) => error::fails(format!("{key} has no value {name:?}")),
-            None => error::unknown(format!(
-                "it fails unless {key} in the base has the value {name:?}"
-            )),
+        let unknown = format!("it fails unless {key} in the base has the value {name:?}");
+        if !exists(&self.machine.image.value(&key, &name), &unknown)? {
+            return error::fails(format!("{key} has no value {name:?}"));
         }
+        self.machine.edit(RegistryEdit::DeleteValue { key, name })
     }
 
     pub(super) fn get_property(&mut self, command: &CommandAst) -> Result<PsValue> {

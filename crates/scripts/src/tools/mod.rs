@@ -16,7 +16,6 @@ pub(super) use archives::unpack_zip;
 pub(super) use certutil::{add as add_certificate, algorithm, digest, find_digest, hash_file};
 pub(super) use curl::download;
 pub(super) use msiexec::{HANDLE, RESTART};
-pub(super) use reg::is_present;
 pub(super) use search::{Starter, is_in_working_folder};
 use search::{
     check_installed, check_not_missing, check_program_exists, check_windows_program, find,

@@ -3,7 +3,7 @@
 use wincimg_registry::{DataType, KeyPath, RegistryData, RegistryEdit, regfile};
 
 use super::super::error::{self, Result, ScriptError};
-use super::super::image::{Lookup, PendingDownload};
+use super::super::image::{Lookup, PendingDownload, exists};
 use super::super::process::Process;
 
 pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
@@ -72,11 +72,11 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns whether the image has the value, or the key, if that is known.
-    fn is_present(&self, machine: &Process<'_>, key: &KeyPath) -> Option<bool> {
+    /// Returns true if the image has the value, or the key.
+    fn exists(&self, machine: &Process<'_>, key: &KeyPath, unknown: &str) -> Result<bool> {
         match &self.value {
-            Some(name) => is_present(&machine.image.value(key, name)),
-            None => is_present(&machine.image.key(key)),
+            Some(name) => exists(&machine.image.value(key, name), unknown),
+            None => exists(&machine.image.key(key), unknown),
         }
     }
 }
@@ -99,18 +99,10 @@ fn add(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     }
     // Without a name it sets the default value.
     let name = options.value.unwrap_or_default();
-    if !options.forced {
-        match machine.image.value(&key, &name) {
-            Lookup::Absent => {}
-            Lookup::Present(_) => {
-                return error::fails(
-                    "the value already exists, and without /f it asks for confirmation",
-                );
-            }
-            Lookup::Unknown | Lookup::Deferred(PendingDownload) => {
-                return error::unknown("without /f it fails if the value exists");
-            }
-        }
+    let unknown = "without /f it fails if the value exists";
+    if !options.forced && exists(&machine.image.value(&key, &name), unknown)? {
+        let why = "the value already exists, and without /f it asks for confirmation";
+        return error::fails(why);
     }
     let separator = options.separator.as_ref();
     if let Some(separator) = separator.filter(|it| it.chars().count() != 1) {
@@ -185,29 +177,15 @@ fn delete(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         return error::fails("without /f it asks for confirmation");
     }
     let key = key(&options.key)?;
-    match options.is_present(machine, &key) {
-        Some(true) => {}
-        Some(false) => return Ok(machine.fail(1, format!("nothing to delete in {key}"))),
-        None => {
-            return error::unknown(format!(
-                "it fails unless {key} in the base has what it deletes"
-            ));
-        }
+    let unknown = format!("it fails unless {key} in the base has what it deletes");
+    if !options.exists(machine, &key, &unknown)? {
+        return Ok(machine.fail(1, format!("nothing to delete in {key}")));
     }
     machine.edit(match options.value {
         Some(name) => RegistryEdit::DeleteValue { key, name },
         None => RegistryEdit::DeleteKey { key },
     })?;
     Ok(0)
-}
-
-/// Returns whether something exists, if that is known.
-pub(in super::super) fn is_present<T>(seen: &Lookup<T>) -> Option<bool> {
-    match seen {
-        Lookup::Present(_) => Some(true),
-        Lookup::Absent => Some(false),
-        Lookup::Deferred(PendingDownload) | Lookup::Unknown => None,
-    }
 }
 
 fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
@@ -239,8 +217,7 @@ fn import(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
 fn query(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let options = Options::read(words)?;
     let key = key(&options.key)?;
-    match options.is_present(machine, &key) {
-        Some(found) => Ok(i32::from(!found)),
-        None => error::unknown(format!("it fails unless the base has {key}")),
-    }
+    let unknown = format!("it fails unless the base has {key}");
+    let found = options.exists(machine, &key, &unknown)?;
+    Ok(i32::from(!found))
 }
