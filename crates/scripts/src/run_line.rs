@@ -1,6 +1,7 @@
 //! A RUN line as a whole.
 
 use wincimg_windows::path::ImagePath;
+use wincimg_windows::quoting::argv;
 
 use super::error::ScriptError;
 use super::image::ImageState;
@@ -50,11 +51,8 @@ pub fn run_line(
             tools::command_line(&mut machine, Starter::Windows, &line)
         }
         RunCommand::Exec(words) => {
-            let words: Vec<TracedText> = words
-                .iter()
-                .map(|word| TracedText::from_one(word, 0))
-                .collect();
-            tools::program(&mut machine, &words)
+            let line = TracedText::from_one(&argv::join(words), 0);
+            tools::command_line(&mut machine, Starter::Daemon, &line)
         }
     };
     match code.map_err(|error| error.at_position(0))? {

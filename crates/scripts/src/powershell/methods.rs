@@ -1,10 +1,11 @@
 //! Supported members and methods.
 
 use wincimg_registry::RegistryData;
+use wincimg_windows::path::ImagePath;
 
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, Lookup, PendingDownload};
-use super::super::process::{PathState, READ_ONLY, resolve_file};
+use super::super::process::{PathState, READ_ONLY, resolve, resolve_file};
 use super::super::tools;
 use super::super::variables::machine_variable;
 use super::eval::Shell;
@@ -160,12 +161,6 @@ impl Shell<'_, '_> {
         self.has_zip |= name.eq_ignore_ascii_case("System.IO.Compression.FileSystem");
     }
 
-    /// Resolves a path as .NET does: against the folder of the process, which `cd` does not change.
-    fn process_path(&self, text: &str) -> Result<String> {
-        let path = super::super::process::resolve(text, &self.process_folder)?;
-        Ok(path.to_string())
-    }
-
     fn static_call(&mut self, of: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         match (of, name, arguments) {
             ("environment", _, _) => self.environment_call(name, arguments),
@@ -180,8 +175,8 @@ impl Shell<'_, '_> {
             )
             .help("put Add-Type -AssemblyName System.IO.Compression.FileSystem before it")),
             ("io.compression.zipfile", "extracttodirectory", [archive, folder]) => {
-                let archive = self.process_path(&archive.text()?)?;
-                let folder = self.process_path(&folder.text()?)?;
+                let [archive, folder] = [archive, folder].map(|it| self.process_path(it));
+                let (archive, folder) = (archive?.to_string(), folder?.to_string());
                 tools::unpack_zip(self.machine, &archive, &folder, false)?;
                 Ok(PsValue::Null)
             }
@@ -224,18 +219,22 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// Resolves a path as .NET does: against the folder of the process, which `cd` does not change.
+    fn process_path(&self, path: &PsValue) -> Result<ImagePath> {
+        resolve(&path.text()?, &self.process_folder)
+    }
+
     fn file_call(&mut self, of: &str, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         let [file, rest @ ..] = arguments else {
             return Err(unclear(&format!("[{of}]::{name}")));
         };
-        let path = |shell: &Self| shell.machine.path(&shell.process_path(&file.text()?)?);
         match (of, name, rest) {
             ("io.directory", "createdirectory", []) => {
-                let path = path(self)?;
+                let path = self.process_path(file)?;
                 self.machine.apply(ImageAction::MakeFolder(path))?;
                 Ok(PsValue::opaque("the result of CreateDirectory is used"))
             }
-            (_, "exists", []) => match self.machine.path_state(&path(self)?)? {
+            (_, "exists", []) => match self.machine.path_state(&self.process_path(file)?)? {
                 PathState::Deferred => error::unread_file(),
                 PathState::Absent => Ok(PsValue::Bool(false)),
                 now => Ok(PsValue::Bool((now == PathState::File) == (of == "io.file"))),

@@ -15,16 +15,6 @@ pub(super) struct Status {
     pub(super) left_out: Option<String>,
 }
 
-impl Status {
-    /// The success of two commands of a pipeline, which fails if either fails.
-    fn and(self, next: Self) -> Self {
-        Self {
-            has_failed: self.has_failed || next.has_failed,
-            left_out: self.left_out.or(next.left_out),
-        }
-    }
-}
-
 impl Shell<'_, '_> {
     /// Runs a command of a pipeline after others. The commands that it runs itself do not decide its
     /// success.
@@ -36,7 +26,12 @@ impl Shell<'_, '_> {
         let outer = std::mem::take(&mut self.command_status);
         let done = run(self);
         let own = std::mem::replace(&mut self.command_status, outer);
-        let status = before.unwrap_or_default().and(own);
+        let before = before.unwrap_or_default();
+        // A pipeline fails if one of its commands fails.
+        let status = Status {
+            has_failed: before.has_failed || own.has_failed,
+            left_out: before.left_out.or(own.left_out),
+        };
         done.map(|value| (value, status))
     }
 

@@ -23,7 +23,6 @@ use search::{
 use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::{RegistryData, RegistryEdit};
 use wincimg_windows::path::ImagePath;
-use wincimg_windows::quoting::argv;
 use wincimg_windows::quoting::cmd::is_built_in;
 use wincimg_windows::variables::environment_key;
 
@@ -142,13 +141,6 @@ pub(super) fn command_line(
         _ => tool(machine, starter, &name, &rest.words(), at),
     }
     .map_err(|error| error.in_command(&name, at))
-}
-
-/// Runs a program with its arguments, as the daemon does for the exec form.
-pub(super) fn program(machine: &mut Process<'_>, words: &[TracedText]) -> Result<i32> {
-    let words: Vec<&str> = words.iter().map(TracedText::as_str).collect();
-    let line = TracedText::from_one(&argv::join(&words), 0);
-    command_line(machine, Starter::Daemon, &line)
 }
 
 /// Runs `cmd` with its command line.
