@@ -325,6 +325,17 @@ impl Parser<'_> {
         word.to_ascii_lowercase()
     }
 
+    /// Skips line ends and one of these keywords, if one is there.
+    fn next_keyword<'w>(&mut self, words: &'w str) -> Result<Option<&'w str>> {
+        let before = self.at;
+        self.skip_lines()?;
+        let keyword = self.keyword();
+        let mut words = words.split_ascii_whitespace();
+        let found = words.find(|word| *word == keyword);
+        self.at = found.map_or(before, |word| self.at + word.len());
+        Ok(found)
+    }
+
     pub(super) fn statement(&mut self) -> Result<Statement> {
         let is_argument = std::mem::replace(&mut self.is_argument, false);
         let statement = self.statement_here();
@@ -450,12 +461,10 @@ impl Parser<'_> {
     fn loop_statement(&mut self, tests_last: bool, at: usize) -> Result<Statement> {
         let (test, body, continues_if) = if tests_last {
             let body = self.block()?;
-            self.skip_lines()?;
-            let word = self.keyword();
-            if !matches!(word.as_str(), "while" | "until") {
+            let Some(word) = self.next_keyword("while until")? else {
+                self.skip_lines()?;
                 return Err(self.expected("while or until"));
-            }
-            self.at += word.len();
+            };
             (self.test()?, body, word == "while")
         } else {
             (self.test()?, self.block()?, true)
@@ -493,11 +502,8 @@ impl Parser<'_> {
             ..Try::default()
         };
         loop {
-            let after = self.at;
-            self.skip_lines()?;
-            match self.keyword().as_str() {
-                "catch" => {
-                    self.at += "catch".len();
+            match self.next_keyword("catch finally")? {
+                Some("catch") => {
                     self.skip_lines()?;
                     while self.peek() == Some('[') {
                         attempt.has_typed_catch = true;
@@ -508,14 +514,8 @@ impl Parser<'_> {
                     }
                     attempt.catches.push(self.block()?);
                 }
-                "finally" => {
-                    self.at += "finally".len();
-                    attempt.finally = self.block()?;
-                }
-                _ => {
-                    self.at = after;
-                    return Ok(Statement::Try(attempt));
-                }
+                Some(_) => attempt.finally = self.block()?,
+                None => return Ok(Statement::Try(attempt)),
             }
         }
     }
@@ -526,19 +526,13 @@ impl Parser<'_> {
         loop {
             let test = self.test()?;
             clauses.push((test, self.block()?));
-            let after = self.at;
-            self.skip_lines()?;
-            match self.keyword().as_str() {
-                "elseif" => self.at += "elseif".len(),
-                "else" => {
-                    self.at += "else".len();
+            match self.next_keyword("elseif else")? {
+                Some("elseif") => {}
+                Some(_) => {
                     otherwise = self.block()?;
                     break;
                 }
-                _ => {
-                    self.at = after;
-                    break;
-                }
+                None => break,
             }
         }
         Ok(Statement::If {
