@@ -389,10 +389,9 @@ impl<'a> Process<'a> {
             Wildcards::Cmd => matches!(c, '*' | '?'),
             Wildcards::PowerShell => matches!(c, '*' | '?' | '[' | ']'),
         };
-        if !text.contains(is_wild) {
+        let Some(wild) = text.find(is_wild) else {
             return self.path(text).map(Paths::One);
-        }
-        let wild = text.find(is_wild).unwrap_or_default();
+        };
         let (folder, pattern) = match text[..wild].rfind(['\\', '/']) {
             Some(at) => (&text[..=at], &text[at + 1..]),
             None => (".", text),

@@ -478,11 +478,8 @@ pub(super) fn add_to_path(machine: &mut Process<'_>, folder: &str) -> Result<()>
     if before.split(';').any(|known| plain(known) == plain(folder)) {
         return Ok(());
     }
-    let after = format!(
-        "{}{}{folder}",
-        before,
-        if before.ends_with(';') { "" } else { ";" }
-    );
+    let divider = if before.ends_with(';') { "" } else { ";" };
+    let after = format!("{before}{divider}{folder}");
     let after = after.trim_start_matches(';');
     if after.len() > LONGEST_PATH {
         return error::unclear("PATH would be too long for Windows");

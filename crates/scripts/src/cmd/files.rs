@@ -211,10 +211,8 @@ impl Cmd<'_, '_> {
                 if is_folder_meant || !self.machine.check_parent_exists(&target)? {
                     return Ok(1);
                 }
-                let is_named = match self.machine.paths(from, Wildcards::Cmd)? {
-                    Paths::One(path) => path == *file,
-                    Paths::Pattern { .. } => false,
-                };
+                let source = self.machine.paths(from, Wildcards::Cmd)?;
+                let is_named = source == Paths::One(file.clone());
                 if !is_named && !words.has("/b") {
                     return error::unclear(
                         "copy joins the files of a pattern as text, which ends at their first Ctrl+Z; \

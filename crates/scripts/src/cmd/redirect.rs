@@ -28,21 +28,22 @@ impl Cmd<'_, '_> {
         let Some((destination, at)) = self.destination(redirects)? else {
             return run(self);
         };
+        let located = |error: ScriptError| error.at_position(at);
+        let (appends_to, output) = match &destination {
+            None => (None, None),
+            Some((name, append)) => {
+                let appends_to = self.open(name, *append).map_err(located)?;
+                (appends_to, Some(Vec::new()))
+            }
+        };
+        let outer_file = std::mem::replace(&mut self.appends_to, appends_to);
+        let outer = std::mem::replace(&mut self.output, output);
+        let result = run(self);
+        let printed = std::mem::replace(&mut self.output, outer).unwrap_or_default();
+        self.appends_to = outer_file;
         let Some((name, append)) = destination else {
-            let outer = (self.appends_to.take(), self.output.take());
-            let result = run(self);
-            (self.appends_to, self.output) = outer;
             return result;
         };
-        let located = |error: ScriptError| error.at_position(at);
-        let appends_to = self.open(&name, append).map_err(located)?;
-        let outer = (
-            std::mem::replace(&mut self.appends_to, appends_to),
-            self.output.replace(Vec::new()),
-        );
-        let result = run(self);
-        let printed = self.output.take().unwrap_or_default();
-        (self.appends_to, self.output) = outer;
         if result? != 0 {
             return Err(located(ScriptError::unclear(
                 "a command whose output is redirected to a file fails",

@@ -415,23 +415,24 @@ fn text(given: &BoundParameters, name: &str) -> Result<Option<String>> {
     Ok(given.text(name)?.filter(|text| !text.is_empty()))
 }
 
+/// One of two parameters that is not empty.
+fn either(given: &BoundParameters, one: &str, other: &str) -> Result<Option<String>> {
+    match text(given, one)? {
+        Some(text) => Ok(Some(text)),
+        None => text(given, other),
+    }
+}
+
 /// The file of a function that takes only local ones.
 fn local_file(given: &BoundParameters) -> Result<String> {
-    let file = match text(given, "file64")? {
-        Some(file) => Some(file),
-        None => text(given, "file")?,
-    };
+    let file = either(given, "file64", "file")?;
     file.ok_or_else(|| ScriptError::fails("no file given"))
 }
 
 /// The file for 64-bit Windows, with its checksum.
 fn package_file(given: &BoundParameters) -> Result<PackageFile> {
-    let either = |one, other| match text(given, one)? {
-        Some(place) => Ok(Some(place)),
-        None => text(given, other),
-    };
-    let of_32 = either("url", "file")?;
-    let of_64 = either("url64bit", "file64")?;
+    let of_32 = either(given, "url", "file")?;
+    let of_64 = either(given, "url64bit", "file64")?;
     let is_own = of_64.is_some() && of_64 != of_32;
     let Some(place) = of_64.or(of_32) else {
         return error::fails("no URL given");

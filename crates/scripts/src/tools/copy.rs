@@ -31,6 +31,8 @@ pub(super) fn words(text: &str) -> Result<Vec<String>> {
 /// What a program copies.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CopyMode<'a> {
+    /// True if folders are copied with what they have.
+    pub(super) is_deep: bool,
     /// True if folders without files are copied, too.
     pub(super) with_empty: bool,
     pub(super) selection: &'a Selection,
@@ -49,11 +51,11 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
     }
     let (switches, [from, to]) = read(words, |switch| XCOPY_IGNORED.contains(&switch))?;
     let has = |name: &str| switches.iter().any(|switch| switch == name);
-    let is_deep = has("/e") || has("/s");
     let is_answered = matches!(machine.variable("COPYCMD"), Lookup::Present(options)
         if options.to_ascii_lowercase().contains("/y"));
     let all = Selection::default();
     let mode = CopyMode {
+        is_deep: has("/e") || has("/s"),
         with_empty: has("/e"),
         selection: &all,
         except: if has("/h") { 0 } else { HIDDEN_OR_SYSTEM },
@@ -80,14 +82,14 @@ pub(super) fn xcopy(machine: &mut Process<'_>, words: &[String]) -> Result<i32> 
                 error::unclear("it asks whether the destination is a file or a folder")
             }
             PathState::Folder if !is_folder && !has("/i") => Err(asks_for_folder()),
-            PathState::Folder if is_deep => tree_to(machine, path, target, mode),
+            PathState::Folder if mode.is_deep => tree_to(machine, path, target, mode),
             PathState::Folder => matching_into(machine, &path, "*", &target, mode),
         },
         Paths::Pattern { .. } if !is_folder && !has("/i") => Err(asks_for_folder()),
         Paths::Pattern { folder, .. } if matches!(machine.entry(&folder), Lookup::Absent) => {
             Ok(machine.fail(4, format!("folder {folder} not found")))
         }
-        Paths::Pattern { folder, pattern } => match (is_deep, pattern.as_str()) {
+        Paths::Pattern { folder, pattern } => match (mode.is_deep, pattern.as_str()) {
             (true, "*" | "*.*") => tree_to(machine, folder, target, mode),
             (true, _) => error::unclear("wildcards with /s or /e are not supported"),
             (false, pattern) => matching_into(machine, &folder, pattern, &target, mode),

@@ -66,8 +66,8 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         PathState::Folder => {}
     }
     let is_mirror = has("/mir");
-    let is_deep = is_mirror || has("/e") || has("/s");
     let mode = CopyMode {
+        is_deep: is_mirror || has("/e") || has("/s"),
         with_empty: is_mirror || has("/e"),
         selection: &selection,
         except: if has("/xj") { LINK } else { 0 },
@@ -75,16 +75,16 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
         asks: false,
     };
     let code = if selection.is_all() {
-        code_after_copy(machine, &from, &to, is_deep, is_mirror, mode)?
+        code_after_copy(machine, &from, &to, is_mirror, mode)?
     } else if is_mirror {
         return error::unclear("/MIR is not supported with names");
-    } else if is_selection_known(machine, &from, &to, is_deep, mode)? {
+    } else if is_selection_known(machine, &from, &to, mode)? {
         1
     } else {
         machine.apply(ImageAction::Unclear(to))?;
         return Ok(1);
     };
-    if is_deep {
+    if mode.is_deep {
         tree_to(machine, from, to, mode)?;
     } else {
         files_into(machine, &from, "*", &to, mode)?;
@@ -102,12 +102,11 @@ fn code_after_copy(
     machine: &mut Process<'_>,
     from: &ImagePath,
     to: &ImagePath,
-    is_deep: bool,
     is_mirror: bool,
     mode: CopyMode<'_>,
 ) -> Result<i32> {
     let mut seen = Comparison::default();
-    compare(machine, from, to, is_deep, mode, &mut seen)?;
+    compare(machine, from, to, mode, &mut seen)?;
     if !seen.has_new && seen.has_both {
         return error::unclear(format!(
             "whether it copies the files that {to} has depends on their times, and its exit code on that"
@@ -125,7 +124,6 @@ fn is_selection_known(
     machine: &mut Process<'_>,
     from: &ImagePath,
     to: &ImagePath,
-    is_deep: bool,
     mode: CopyMode<'_>,
 ) -> Result<bool> {
     let is_new = match machine.path_state(to)? {
@@ -146,7 +144,7 @@ fn is_selection_known(
     for file in &all {
         let inside = file.strip_prefix(from).unwrap_or_default();
         let (name, folders) = (file.name(), inside.len().saturating_sub(1));
-        let mut is_selected = selection.has(name, false)? && (is_deep || folders == 0);
+        let mut is_selected = selection.has(name, false)? && (mode.is_deep || folders == 0);
         for folder in &inside[..folders] {
             is_selected &= selection.has(folder, true)?;
         }
@@ -239,7 +237,6 @@ fn compare(
     machine: &mut Process<'_>,
     from: &ImagePath,
     to: &ImagePath,
-    is_deep: bool,
     mode: CopyMode<'_>,
     seen: &mut Comparison,
 ) -> Result<()> {
@@ -277,11 +274,11 @@ fn compare(
         let is_folder = machine.path_state(&path)? == PathState::Folder;
         if !has(&existing, name) {
             seen.has_new |=
-                !is_folder || is_deep && (mode.with_empty || machine.may_have_files(&path)?);
+                !is_folder || mode.is_deep && (mode.with_empty || machine.may_have_files(&path)?);
         } else if !is_folder {
             seen.has_both = true;
-        } else if is_deep {
-            compare(machine, &path, &to.join(name)?, is_deep, mode, seen)?;
+        } else if mode.is_deep {
+            compare(machine, &path, &to.join(name)?, mode, seen)?;
         }
     }
     Ok(())
