@@ -8,6 +8,7 @@ use super::ast::CommandAst;
 use super::command::check_not_piped;
 use super::eval::Shell;
 use super::has_word;
+use super::iis;
 use super::parameters::ParameterSet;
 use super::value::{Input, PsValue};
 use super::variables;
@@ -99,8 +100,9 @@ impl Shell<'_, '_> {
         if !has_word(READS_INPUT, name) {
             check_not_piped(input.as_ref(), "this cmdlet")?;
         }
-        if let Some(takes) = super::iis::parameters_of(name) {
-            return self.iis_cmdlet(name, takes, command);
+        if let Some(takes) = iis::parameters_of(name) {
+            let given = self.bind_parameters(command, takes)?;
+            return self.iis(name, command, iis::parameters(command, &given)?);
         }
         match name {
             "select-object" => self.select_object(command, input),

@@ -286,11 +286,15 @@ impl Shell<'_, '_> {
 
     /// Runs a program with the command line that PowerShell builds.
     fn native(&mut self, name: &str, command: &CommandAst) -> Result<PsValue> {
-        if super::super::cmd::is_batch(name) || tools::is_in_working_folder(self.machine, name) {
+        let is_batch = super::super::cmd::is_batch(name);
+        if is_batch || tools::is_in_working_folder(self.machine, name) {
             check_has_folder(name)?;
         }
+        let program = tools::program_name(name);
+        // These get their arguments from every version as from the old ones.
+        let is_old = is_batch || has_word("cmd cscript wscript", &program);
         let mut words = self.words(command)?;
-        if self.is_core && !has_old_arguments(name) && words.iter().any(|word| is_escaped(word)) {
+        if self.is_core && !is_old && words.iter().any(|word| is_escaped(word)) {
             let why = "PowerShell 7.3 passes on empty arguments and escapes quotes, earlier versions \
                        do not";
             return error::unclear(why);
@@ -298,7 +302,7 @@ impl Shell<'_, '_> {
         // It leaves out empty arguments.
         words.retain(|word| !word.is_empty());
         words.insert(0, name.to_owned());
-        if tools::program_name(name) == "msiexec" && self.pipeline_length < 2 {
+        if program == "msiexec" && self.pipeline_length < 2 {
             let why = "PowerShell does not wait for it, and the build may end before it";
             let help = "use Start-Process msiexec -Wait -ArgumentList …";
             return Err(ScriptError::refused(why).help(help));
@@ -451,12 +455,6 @@ pub(super) fn check_not_piped(input: Option<&PsValue>, to: &str) -> Result<()> {
         None => Ok(()),
         Some(_) => error::unclear(format!("piping output to {to} is not supported")),
     }
-}
-
-/// Returns true for a program that gets its arguments from every version as from the old ones.
-fn has_old_arguments(name: &str) -> bool {
-    let program = tools::program_name(name);
-    super::super::cmd::is_batch(name) || has_word("cmd cscript wscript", &program)
 }
 
 /// Returns true for an argument that the versions of PowerShell 7 pass on in two ways.

@@ -195,7 +195,13 @@ impl Shell<'_, '_> {
         otherwise: &[Statement],
     ) -> Result<PsValue> {
         for (test, body) in clauses {
-            let fails = |statements| self.always_fails(statements) || exits_with_last(statements);
+            let exits_with_last = |statement: &Statement| {
+                matches!(statement, Statement::Exit { code: Some(Expression::Variable(name)), .. }
+                    if name == "lastexitcode")
+            };
+            let fails = |statements: &[Statement]| {
+                self.always_fails(statements) || statements.iter().any(exits_with_last)
+            };
             let is_check = clauses.len() == 1 && (fails(body) || fails(otherwise));
             let value = self.assuming_success(is_check, |shell| shell.tested(test))?;
             let PsValue::Matches {
@@ -432,12 +438,5 @@ pub(super) fn only_prints(statements: &[Statement]) -> bool {
     };
     statements.iter().all(|statement| {
         matches!(statement, Statement::Pipeline(pipeline) if pipeline.elements.iter().all(prints))
-    })
-}
-
-/// Returns true if these statements end the script with the exit code of the last program.
-fn exits_with_last(statements: &[Statement]) -> bool {
-    statements.iter().any(|statement| {
-        matches!(statement, Statement::Exit { code: Some(Expression::Variable(name)), .. } if name == "lastexitcode")
     })
 }

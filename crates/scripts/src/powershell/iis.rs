@@ -56,17 +56,7 @@ pub(super) fn parameters_of(name: &str) -> Option<&'static ParameterSet> {
 }
 
 impl Shell<'_, '_> {
-    pub(super) fn iis_cmdlet(
-        &mut self,
-        name: &str,
-        takes: &ParameterSet,
-        command: &CommandAst,
-    ) -> Result<PsValue> {
-        let given = self.bind_parameters(command, takes)?;
-        self.iis(name, command, parameters(command, &given)?)
-    }
-
-    fn iis(
+    pub(super) fn iis(
         &mut self,
         name: &str,
         command: &CommandAst,
@@ -159,7 +149,7 @@ impl Shell<'_, '_> {
     }
 }
 
-fn parameters(
+pub(super) fn parameters(
     command: &CommandAst,
     given: &BoundParameters,
 ) -> Result<Vec<(String, ParameterValue)>> {

@@ -99,7 +99,19 @@ impl Shell<'_, '_> {
         for source in sources {
             match self.drive(&source)? {
                 Drive::File(path) => self.remove_files(&path, wild, &given, on_error)?,
-                Drive::Registry(path) => self.remove_key(&path, &given, on_error)?,
+                Drive::Registry(path) => {
+                    let key = registry::key(&path)?;
+                    let found = registry::check_key_exists(self.machine, &key);
+                    if found.is_err() {
+                        self.handle_result(on_error, found)?;
+                        continue;
+                    }
+                    if !given.has("recurse") {
+                        let why = "without -Recurse it asks before it deletes a key with subkeys";
+                        return error::unclear(why);
+                    }
+                    self.machine.edit(RegistryEdit::DeleteKey { key })?;
+                }
                 Drive::Environment(name) => self.machine.variables.set(&name, None),
                 Drive::Iis(path) => {
                     let done = self.iis_removal(&path, &given);
@@ -171,23 +183,6 @@ impl Shell<'_, '_> {
             ),
             None => self.apply(ImageAction::Unclear(path)),
         }
-    }
-
-    fn remove_key(
-        &mut self,
-        path: &str,
-        given: &BoundParameters,
-        on_error: ErrorAction,
-    ) -> Result<()> {
-        let key = registry::key(path)?;
-        let found = registry::check_key_exists(self.machine, &key);
-        if found.is_err() {
-            return self.handle_result(on_error, found);
-        }
-        if !given.has("recurse") {
-            return error::unclear("without -Recurse it asks before it deletes a key with subkeys");
-        }
-        self.machine.edit(RegistryEdit::DeleteKey { key })
     }
 
     fn folder_of(&self, source: &str) -> Result<ImagePath> {

@@ -403,7 +403,12 @@ impl Shell<'_, '_> {
         }
         // Without exit, it succeeds whatever its last command does.
         if let Some(code) = exit {
-            self.end_script(code, &file, command);
+            self.last_exit = Some(code);
+            self.command_status.has_failed = code != 0;
+            if code != 0 {
+                let at = self.position(command.at);
+                self.machine.set_exit_code(code, file.path.name(), at);
+            }
         }
         Ok(value)
     }
@@ -418,16 +423,6 @@ impl Shell<'_, '_> {
             Argument::Splat(_) => Err(unsupported_arguments()),
         });
         arguments.collect()
-    }
-
-    /// Records the exit code of a script file.
-    fn end_script(&mut self, code: i32, file: &ScriptFile, command: &CommandAst) {
-        self.last_exit = Some(code);
-        self.command_status.has_failed = code != 0;
-        if code != 0 {
-            let at = self.position(command.at);
-            self.machine.set_exit_code(code, file.path.name(), at);
-        }
     }
 
     /// Imports a module that only defines functions. They see the variables of `RUN`, which are global,

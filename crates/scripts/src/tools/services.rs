@@ -32,7 +32,13 @@ pub(super) fn sc(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
             };
             service.settings.description = Some(setting(description)?);
         }
-        "delete" => return delete(machine, name, rest),
+        "delete" => {
+            // Microsoft's Dockerfile of the pause image's base has -f, which `sc` ignores.
+            if let Some(word) = rest.iter().find(|word| *word != "-f") {
+                return error::unclear(format!("unsupported argument {}", QuotedText(word)));
+            }
+            return machine.finish(ImageAction::DeleteService(service.name));
+        }
         "failure" => service.on_failure = Some(failure(rest)?),
         "failureflag" => match rest {
             [flag] if flag == "1" => service.fails_on_error = true,
@@ -98,15 +104,6 @@ fn option<'a>(word: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result
         joined.to_owned()
     };
     Ok((option.to_ascii_lowercase(), value))
-}
-
-/// Runs `sc delete`.
-fn delete(machine: &mut Process<'_>, name: &str, rest: &[String]) -> Result<i32> {
-    // Microsoft's Dockerfile of the pause image's base has -f, which `sc` ignores.
-    if let Some(word) = rest.iter().find(|word| *word != "-f") {
-        return error::unclear(format!("unsupported argument {}", QuotedText(word)));
-    }
-    machine.finish(ImageAction::DeleteService(setting(name)?))
 }
 
 /// Reads the options of `sc failure`.
