@@ -18,6 +18,7 @@ const TAKES_PATHS: [&str; 12] = [
 ];
 
 /// Words of a built-in command: switches in lower case, operands without quotes.
+#[derive(Default)]
 pub(super) struct Words {
     pub(super) switches: Vec<String>,
     pub(super) operands: Vec<String>,
@@ -27,11 +28,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn parse(rest: &str) -> Self {
-        let mut words = Self {
-            switches: Vec::new(),
-            operands: Vec::new(),
-            slash: None,
-        };
+        let mut words = Self::default();
         for word in split(rest) {
             if word.starts_with('/') {
                 words.switches.extend(switches_in(&word));

@@ -14,6 +14,7 @@ use super::cmdlets::is_cmdlet;
 use super::eval::{ErrorAction, Shell};
 use super::has_word;
 use super::script_file::is_script;
+use super::status::Status;
 use super::value::{Input, PsValue};
 
 impl Shell<'_, '_> {
@@ -26,7 +27,7 @@ impl Shell<'_, '_> {
 
     fn elements(&mut self, pipeline: &Pipeline) -> Result<PsValue> {
         let mut input: Input = None;
-        let mut status = None;
+        let mut status: Option<Status> = None;
         let mut filters = self.filters_of_listing(pipeline);
         let mut listed = None;
         self.pipeline_length = pipeline.elements.len();
@@ -41,9 +42,12 @@ impl Shell<'_, '_> {
                     }
                 }
                 Element::Command(command) => {
-                    let run = |shell: &mut Self| shell.command(command, input);
-                    let (value, after) = self.in_pipeline(status.take(), run)?;
-                    status = Some(after);
+                    // The commands that it runs itself do not decide its success.
+                    let outer = std::mem::take(&mut self.command_status);
+                    let done = self.command(command, input);
+                    let own = std::mem::replace(&mut self.command_status, outer);
+                    let value = done?;
+                    status = Some(status.unwrap_or_default().and(own));
                     if listed.is_none() && self.lists_all_first(command, &value) {
                         filters = None;
                     }

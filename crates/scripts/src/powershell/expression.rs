@@ -348,27 +348,22 @@ impl Parser<'_> {
 
     fn table(&mut self) -> Result<Expression> {
         let mut entries = Vec::new();
-        loop {
-            self.skip_lines()?;
-            while self.eat(";") {
-                self.skip_lines()?;
-            }
-            if self.eat("}") {
-                return Ok(Expression::Table(entries));
-            }
-            let key = match self.peek() {
-                Some(c) if is_quote(c) => self.string()?,
-                Some(c) if is_name(c) => Expression::Text(self.take_while(is_name).to_owned()),
+        self.parts_up_to("}", &[";"], |parser| {
+            let key = match parser.peek() {
+                Some(c) if is_quote(c) => parser.string()?,
+                Some(c) if is_name(c) => Expression::Text(parser.take_while(is_name).to_owned()),
                 Some('$' | '(') => {
-                    self.refuse(self.expected("a name"));
-                    self.primary()?
+                    parser.refuse(parser.expected("a name"));
+                    parser.primary()?
                 }
-                _ => return Err(self.expected("a name")),
+                _ => return Err(parser.expected("a name")),
             };
-            self.skip_lines()?;
-            self.require("=")?;
-            self.skip_lines()?;
-            entries.push((key, self.deeper(Self::statement)?));
-        }
+            parser.skip_lines()?;
+            parser.require("=")?;
+            parser.skip_lines()?;
+            entries.push((key, parser.deeper(Self::statement)?));
+            Ok(())
+        })?;
+        Ok(Expression::Table(entries))
     }
 }

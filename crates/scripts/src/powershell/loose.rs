@@ -42,7 +42,7 @@ impl Parser<'_> {
     }
 
     /// Parses parts up to a closing sign, whatever divides them.
-    fn parts_up_to(
+    pub(super) fn parts_up_to(
         &mut self,
         close: &str,
         dividers: &[&str],

@@ -26,6 +26,7 @@ const STATEMENTS: [&str; 11] = [
 const KEYWORDS: [&str; 5] = ["class", "data", "enum", "until", "using"];
 
 /// A script that is parsed from its start.
+#[derive(Default)]
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -102,12 +103,7 @@ impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
-            at: 0,
-            depth: 0,
-            commands: 0,
-            is_argument: false,
-            fails_at_chains: false,
-            unsupported: None,
+            ..Self::default()
         }
     }
 

@@ -205,10 +205,7 @@ impl Parser<'_> {
                 }
                 (Some(digit), Some('>')) if digit.is_ascii_digit() => {
                     self.next();
-                    digit
-                        .to_digit(10)
-                        .and_then(|digit| u8::try_from(digit).ok())
-                        .unwrap_or(1)
+                    u8::try_from(digit).map_or(1, |digit| digit - b'0')
                 }
                 _ => return Ok(redirects),
             };

@@ -15,26 +15,17 @@ pub(super) struct Status {
     pub(super) left_out: Option<String>,
 }
 
-impl Shell<'_, '_> {
-    /// Runs a command of a pipeline after others. The commands that it runs itself do not decide its
-    /// success.
-    pub(super) fn in_pipeline<T>(
-        &mut self,
-        before: Option<Status>,
-        run: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<(T, Status)> {
-        let outer = std::mem::take(&mut self.command_status);
-        let done = run(self);
-        let own = std::mem::replace(&mut self.command_status, outer);
-        let before = before.unwrap_or_default();
-        // A pipeline fails if one of its commands fails.
-        let status = Status {
-            has_failed: before.has_failed || own.has_failed,
-            left_out: before.left_out.or(own.left_out),
-        };
-        done.map(|value| (value, status))
+impl Status {
+    /// The success of two commands of a pipeline, which fails if either fails.
+    pub(super) fn and(self, next: Self) -> Self {
+        Self {
+            has_failed: self.has_failed || next.has_failed,
+            left_out: self.left_out.or(next.left_out),
+        }
     }
+}
 
+impl Shell<'_, '_> {
     /// Returns true for an expression, or its assignment. PowerShell 7 looks into parentheses: those
     /// around a command leave `$?` as it is.
     pub(super) fn succeeds(&self, statement: &Statement) -> bool {
