@@ -204,7 +204,9 @@ impl Shell<'_, '_> {
     fn environment_call(&mut self, name: &str, arguments: &[PsValue]) -> Result<PsValue> {
         match (name, arguments) {
             ("setenvironmentvariable", [variable, value]) => {
-                self.set_machine_variable(variable, value, &PsValue::text_value("process"))
+                let value = Some(value.text()?).filter(|value| !value.is_empty());
+                self.machine.variables.set(&variable.text()?, value);
+                Ok(PsValue::Null)
             }
             ("setenvironmentvariable", [variable, value, target]) => {
                 self.set_machine_variable(variable, value, target)
