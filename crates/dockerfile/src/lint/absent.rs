@@ -1,11 +1,7 @@
 //! Programs that no base of Microsoft has, before anything in the file can have brought them.
 
-use super::entrypoint::has_extension;
-use super::reference::{Platform, Reference};
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{LintCommand, NextOperator, Word, script_of};
-use super::{Finding, LintFile, Severity};
+use super::prelude::*;
+use super::words::script_of;
 
 /// Images without tools for development, and whether they run .NET.
 const BASES: [(&str, bool); 11] = [

@@ -1,8 +1,6 @@
 //! Recipe keys that replace commands of a Dockerfile that require Windows.
 
-use super::reference::Platform;
-use super::stage::Stage;
-use super::words::LintCommand;
+use super::prelude::*;
 
 /// A key of a recipe that replaces commands.
 #[derive(Debug, Clone, PartialEq, Eq)]

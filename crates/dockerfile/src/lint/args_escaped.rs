@@ -6,9 +6,7 @@
 use wincimg_windows::quoting::argv::ArgvParser;
 use wincimg_windows::quoting::{argv, exec_form};
 
-use super::Finding;
-use super::entrypoint::has_extension;
-use super::stage::Stage;
+use super::prelude::*;
 
 pub(super) fn check(stage: &Stage<'_>) -> Option<Finding> {
     let last = |keyword| stage.all(keyword).next_back();

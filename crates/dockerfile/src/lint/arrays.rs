@@ -2,10 +2,8 @@
 
 use wincimg_windows::quoting::{Escape, exec_form};
 
-use super::entrypoint::has_extension;
-use super::stage::{LintStep, Stage};
+use super::prelude::*;
 use super::words::has_drive;
-use super::{Edit, Finding};
 
 /// Reports arrays that are not valid JSON, so that they are read as plain text, and those with
 /// control characters in a path.

@@ -6,11 +6,9 @@ use wincimg_windows::update::{Update, UpdateKind, Updates};
 use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{compat, release};
 
-use super::correction::Edit;
 use super::environment::split_name;
-use super::reference::{Reference, SERVER_2016, SERVER_2022, TagVersion};
-use super::stage::Stage;
-use super::{ContainsAny, Finding, LintFile, Severity};
+use super::prelude::*;
+use super::reference::{SERVER_2016, SERVER_2022, TagVersion};
 use crate::source::Instruction;
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {

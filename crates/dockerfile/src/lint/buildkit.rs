@@ -1,8 +1,6 @@
 //! What only BuildKit builds.
 
-use super::reference::Platform;
-use super::stage::{Stage, StageBaseRef};
-use super::{Finding, LintFile, Severity};
+use super::prelude::*;
 use crate::source::Instruction;
 
 /// Returns true if a file has a `# syntax` directive.

@@ -1,9 +1,7 @@
 //! Commands of cmd under PowerShell: aliases of cmdlets with other parameters, and missing ones.
 
+use super::prelude::*;
 use super::shells::is_read_by_powershell;
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word};
-use super::{Edit, Finding};
 
 /// Commands of cmd that are aliases in PowerShell, their cmdlets, and switches of cmd.
 const SWITCHES: [(&[&str], &str, &[&str]); 6] = [

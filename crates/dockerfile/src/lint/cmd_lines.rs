@@ -1,9 +1,6 @@
 //! What cmd makes of the operators of a line.
 
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, NextOperator};
-use super::{ContainsAny, Finding};
+use super::prelude::*;
 
 /// True if commands with the grammar of cmd are read by it.
 fn reads_cmd(step: &LintStep<'_>) -> bool {

@@ -1,11 +1,7 @@
 //! Comments at the end of a line, where Docker and cmd have none.
 
-use super::Finding;
-use super::evaluation::EvaluatedStep;
-use super::shell::BaseShell;
+use super::prelude::*;
 use super::shells::is_known_cmdlet;
-use super::words::{Grammar, Word};
-use crate::instruction::InstructionKind;
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let instruction = it.step.instruction;

@@ -3,12 +3,9 @@
 use wincimg_scripts::script::{is_command_option, is_file_option};
 use wincimg_windows::quoting::Escape;
 
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
 use super::missing_folder::{WINDOWS_FOLDERS, has_only_windows, names};
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::words::{Grammar, LintCommand, LintScript, Word, script_of};
-use super::{ContainsAny, Edit, Finding, LintFile};
+use super::prelude::*;
+use super::words::script_of;
 use crate::instruction::CopyInstruction;
 
 /// Extensions of files, which no folder of a context has.

@@ -3,15 +3,12 @@
 use wincimg_layer::dockerignore::FILE_NAME;
 use wincimg_windows::quoting::exec_form;
 
-use super::Finding;
 use super::arrays::with_slashes;
 use super::buildkit::requires_buildkit;
 use super::comments::is_commented;
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
-use super::stage::{LintStep, Stage};
-use super::words::{file_name, has_drive};
-use crate::instruction::{CopyInstruction, InstructionKind};
+use super::prelude::*;
+use super::words::has_drive;
+use crate::instruction::CopyInstruction;
 use crate::stages::{copy_target, count_matches, is_excluded, source_path};
 
 /// Reports sources outside of the context.

@@ -4,14 +4,11 @@
 use serde_json::Value;
 use wincimg_windows::quoting::Escape;
 
-use super::correction::Edit;
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
 use super::instructions::is_inherited;
+use super::prelude::*;
 use super::variables::dollar_names;
-use super::{ContainsAny, Finding, Severity};
 use crate::expand::Lexer;
-use crate::instruction::{CopyInstruction, InstructionKind};
+use crate::instruction::CopyInstruction;
 use crate::source::HereDocument;
 
 /// The here-documents that the parser expands, with their copy.

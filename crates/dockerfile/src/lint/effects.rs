@@ -1,13 +1,8 @@
 //! `RUN` lines whose failure or effect is lost.
 
-use super::entrypoint::has_extension;
 use super::evaluation::is_template;
-use super::reference::{Reference, SERVER_2016};
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, LintScript, NextOperator, file_name};
-use super::{ContainsAny, Finding, Severity};
+use super::prelude::*;
+use super::reference::SERVER_2016;
 
 const STOP: &str = "$ErrorActionPreference = 'Stop'";
 

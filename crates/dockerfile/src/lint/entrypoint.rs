@@ -9,11 +9,9 @@ use wincimg_windows::quoting::{argv, cmd, exec_form, powershell};
 
 use super::arrays::{mended_backslashes, unquoted_array, with_plain_quotes};
 use super::exec_form::BATCH_FILES;
-use super::shell::BaseShell;
+use super::prelude::*;
 use super::shells::check_cmdlets;
-use super::stage::{LintStep, Stage};
-use super::words::{file_name, program_name};
-use super::{Finding, LintFile, LintFinding, args_escaped};
+use super::{LintFinding, args_escaped};
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Finding> {
     let misread = findings.iter().filter(|finding| {
@@ -211,12 +209,6 @@ fn is_batch_file_of_npm(stage: &Stage<'_>, text: &str) -> bool {
 fn is_of_npm(word: &str) -> bool {
     let is_level = matches!(word, "silent" | "error" | "warn" | "verbose" | "silly");
     word.starts_with('-') || is_level || matches!(word, "npm" | "install" | "i" | ".")
-}
-
-/// Returns true if a file name ends in one of these extensions, in any case.
-pub(super) fn has_extension(file: &str, extensions: &[&str]) -> bool {
-    let found = file.rsplit_once('.').map(|(_, extension)| extension);
-    found.is_some_and(|found| extensions.iter().any(|it| found.eq_ignore_ascii_case(it)))
 }
 
 /// Program and arguments, if the shell only starts it.

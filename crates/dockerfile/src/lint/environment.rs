@@ -1,16 +1,8 @@
 //! Variables of Windows in instructions: `ENV PATH` with `%PATH%`, which only cmd expands.
 
-use super::correction::Correction;
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
 use super::instructions::is_inherited;
-use super::reference::Platform;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::statements::PowerShellStatement;
-use super::words::{Word, has_drive};
-use super::{ContainsAny, Finding, Severity};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
+use super::words::has_drive;
 use crate::source::Instruction;
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {

@@ -5,12 +5,9 @@ use wincimg_recipe::check_absolute;
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
-use super::correction::{Correction, Edit};
-use super::evaluation::EvaluatedStep;
 use super::instructions::expanded_texts;
-use super::stage::{LintStep, Stage};
-use super::{Finding, LintFile, documents, environment, line_end};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
+use super::{documents, environment, line_end};
 use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 use crate::stages::{StageState, image_path, source_path};
 

@@ -10,13 +10,12 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
 use super::packages::{CopiedFiles, CopiedPackages};
-use super::reference::Platform;
+use super::prelude::*;
 use super::rule::{Check, RULES};
-use super::stage::{LintStep, Stage, StageBaseRef};
 use super::volume::DeclaredVolume;
-use super::{ContainsAny, Edit, Finding, Findings, LintFile, Severity, escapes, rule};
+use super::{Findings, escapes, rule};
 use crate::expand::{ExpandedWord, Lexer};
-use crate::instruction::{CopyInstruction, InstructionKind, ParsedInstruction};
+use crate::instruction::{CopyInstruction, ParsedInstruction};
 use crate::source::Instruction;
 use crate::stages::{HOST_PORT, StageState, copy_target, script_error};
 

@@ -4,16 +4,11 @@ use wincimg_recipe::CommandForm;
 use wincimg_scripts::script::is_file_option;
 use wincimg_windows::quoting::cmd;
 
+use super::args_escaped;
 use super::buildkit::requires_buildkit;
-use super::entrypoint::has_extension;
 use super::environment::shell_variables;
-use super::evaluation::EvaluatedStep;
-use super::reference::Reference;
+use super::prelude::*;
 use super::shells::is_known_cmdlet;
-use super::stage::Stage;
-use super::words::{file_name, program_name};
-use super::{ContainsAny, Finding, Severity, args_escaped};
-use crate::instruction::InstructionKind;
 
 /// Commands that are batch files, which Windows finds only with their extension.
 pub(super) const BATCH_FILES: [&str; 22] = [

@@ -2,12 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::entrypoint::has_extension;
 use super::installers;
-use super::stage::{LintStep, Stage};
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
-use super::{ContainsAny, Finding, LintFile, Severity};
+use super::prelude::*;
 use wincimg_windows::quoting::cmd::is_built_in;
 
 /// Programs whose failure leaves an image without its contents.

@@ -1,9 +1,7 @@
 //! Features of Windows under the names of the other tool, or without what they require, and updates of
 //! Windows.
 
-use super::stage::{LintStep, Stage};
-use super::words::{LintCommand, NextOperator};
-use super::{ContainsAny, Finding};
+use super::prelude::*;
 
 /// Reports a command that does not enable its feature or install its update.
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {

@@ -1,10 +1,7 @@
 //! `HEALTHCHECK` that cannot fail, or whose options are a part of its command.
 
-use super::Finding;
 use super::effects::is_shell;
-use super::entrypoint::has_extension;
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, NextOperator};
+use super::prelude::*;
 
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let command = step.instruction.health_command();

@@ -1,8 +1,6 @@
 //! IIS settings with a file extension without its dot, which match nothing.
 
-use super::Finding;
-use super::correction::Edit;
-use super::stage::{LintStep, Stage};
+use super::prelude::*;
 
 const ATTRIBUTE: &str = "fileextension";
 

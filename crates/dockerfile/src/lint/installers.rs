@@ -1,11 +1,7 @@
 //! Installers that PowerShell starts and does not wait for.
 
-use super::entrypoint::has_extension;
+use super::prelude::*;
 use super::prompts::is_known_installer;
-use super::stage::{LintStep, Stage};
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word, file_name, program_name};
-use super::{ContainsAny, Finding, Severity};
 
 /// Reports installers that PowerShell starts and does not wait for.
 pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {

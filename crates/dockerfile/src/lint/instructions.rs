@@ -2,13 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, NextOperator, Word};
-use super::{ContainsAny, Edit, Finding, Severity, documents, environment};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
+use super::{documents, environment};
 
 /// Texts of an instruction in which Docker expands variables, in order.
 pub(super) fn expanded_texts(kind: &InstructionKind) -> Vec<&str> {

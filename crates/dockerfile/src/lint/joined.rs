@@ -2,12 +2,7 @@
 
 use wincimg_scripts::script::is_command_option;
 
-use super::Finding;
-use super::entrypoint::has_extension;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::statements::outside_quotes;
-use super::words::program_name;
+use super::prelude::*;
 
 /// Verbs of cmdlets, which names of packages do not begin with.
 const VERBS: [&str; 24] = [

@@ -1,16 +1,11 @@
 //! Effects that end with their `RUN`: the next one is a process of its own.
 
 use super::effects::is_shell;
-use super::entrypoint::has_extension;
 use super::environment::split_name;
 use super::powershell_output::unused_answer;
-use super::reference::Platform;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, assigned_variable};
-use super::statements::PowerShellStatement;
+use super::prelude::*;
+use super::stage::assigned_variable;
 use super::variables::is_assigned;
-use super::words::{Grammar, LintCommand, NextOperator, program_name};
-use super::{ContainsAny, Finding, Severity};
 
 /// Batch files and scripts that only set variables.
 const ENVIRONMENTS: [&str; 9] = [

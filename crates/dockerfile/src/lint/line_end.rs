@@ -2,10 +2,7 @@
 
 use wincimg_windows::quoting::{Escape, argv, powershell};
 
-use super::Finding;
-use super::correction::Correction;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
+use super::prelude::*;
 use crate::source::{Dockerfile, Instruction, LineContinuation, begins_instruction};
 
 /// Instructions whose arguments are paths, and the least number of them.

@@ -1,11 +1,7 @@
 //! Downloads, archives and logs into a folder of the drive's root that no line makes, in images whose
 //! folders are known.
 
-use super::entrypoint::has_extension;
-use super::reference::Platform;
-use super::stage::{LintStep, Stage};
-use super::words::{LintCommand, NextOperator, Word, program_name};
-use super::{ContainsAny, Finding, Severity};
+use super::prelude::*;
 
 /// Folders at the root of Windows' own images.
 pub(super) const WINDOWS_FOLDERS: [&str; 9] = [

@@ -39,6 +39,7 @@ mod nano;
 mod newer_powershell;
 mod packages;
 mod powershell_output;
+mod prelude;
 mod programs;
 mod prompts;
 mod quotes;

@@ -2,13 +2,8 @@
 
 use std::iter;
 
-use super::correction::Correction;
-use super::entrypoint::has_extension;
 use super::missing_folder::output;
-use super::reference::Reference;
-use super::stage::{LintStep, StageBaseRef};
-use super::words::{LintCommand, Word, program_name};
-use super::{ContainsAny, Finding, LintFile, Severity};
+use super::prelude::*;
 use crate::source::Instruction;
 
 /// Programs of Server Core that Nano Server lacks, with alternatives.

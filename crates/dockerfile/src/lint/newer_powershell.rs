@@ -1,10 +1,6 @@
 //! What PowerShell 7 has and Windows PowerShell, which is 5.1, has not, and the reverse.
 
-use super::reference::Reference;
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::statements::outside_quotes;
-use super::words::{Grammar, LintCommand, Word};
-use super::{ContainsAny, Finding};
+use super::prelude::*;
 
 /// Cmdlets, and parameters that Windows PowerShell refuses.
 const PARAMETERS: [(&[&str], &[&str]); 5] = [

@@ -16,9 +16,7 @@ use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{InstallAction, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::evaluation::EvaluatedStep;
-use super::{Finding, LintFile};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
 use crate::stages::{KnownPackages, context_file, copy_target, script_error, source_path};
 
 /// What a `COPY` fills, and its sources in the context.

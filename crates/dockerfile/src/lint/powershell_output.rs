@@ -1,11 +1,7 @@
 //! Output of PowerShell that no program reads: in an encoding of its own, or only printed.
 
-use super::entrypoint::has_extension;
+use super::prelude::*;
 use super::shells::is_reread;
-use super::stage::{LintStep, Stage};
-use super::statements::{PowerShellStatement, outside_quotes};
-use super::words::{Grammar, LintScript, file_name};
-use super::{ContainsAny, Finding};
 
 /// Files that programs other than PowerShell read.
 const FILES: [&str; 10] = [

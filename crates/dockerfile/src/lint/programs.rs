@@ -1,11 +1,8 @@
 //! Programs that a published base image does not have, or not on its PATH.
 
-use super::entrypoint::has_extension;
-use super::reference::{Reference, SERVER_2016};
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word, file_name, program_name};
-use super::{ContainsAny, Finding, LintFile, absent, features};
+use super::prelude::*;
+use super::reference::SERVER_2016;
+use super::{absent, features};
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = linted.windows_stages().flat_map(check_stage).collect();

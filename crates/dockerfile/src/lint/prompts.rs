@@ -1,10 +1,6 @@
 //! Commands that ask, which a build cannot answer.
 
-use super::entrypoint::has_extension;
-use super::stage::{LintStep, Stage};
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word, file_name};
-use super::{ContainsAny, Finding};
+use super::prelude::*;
 
 /// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {

@@ -14,10 +14,8 @@ mod powershell;
 pub(super) use cmd::{is_stripped, takes_value};
 use powershell::ScriptInterpretation;
 
-use super::Finding;
-use super::correction::{Edit, replaced};
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
+use super::correction::replaced;
+use super::prelude::*;
 
 /// The rule for a PowerShell below another shell.
 const NESTED_SHELL: &str = "quotes-in-nested-shell";

@@ -9,11 +9,7 @@ use change::{Change, Tool};
 use wincimg_windows::quoting::exec_form;
 use wincimg_windows::shutdown::ShutdownValue;
 
-use super::correction::{Correction, Edit};
-use super::reference::Platform;
-use super::stage::{LintStep, StageBaseRef};
-use super::words::{LintCommand, Word};
-use super::{Finding, LintFile};
+use super::prelude::*;
 
 const PAIR: &str = "shutdown-pair";
 

@@ -6,10 +6,9 @@ use wincimg_common::diagnose::closest_match;
 use wincimg_windows::compat::accepted_builds;
 use wincimg_windows::release;
 
-use super::reference::{Platform, Reference, SERVER_2019, SERVER_2022, WINDOWS_SERVER};
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage, StageBaseRef};
-use super::{ContainsAny, Edit, Finding, LintFile, Severity, stage_names};
+use super::prelude::*;
+use super::reference::{SERVER_2019, SERVER_2022, WINDOWS_SERVER};
+use super::stage_names;
 
 /// Repositories of Microsoft under `windows/`.
 const WINDOWS_REPOSITORIES: [&str; 7] = [

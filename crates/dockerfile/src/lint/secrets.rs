@@ -2,11 +2,8 @@
 
 use std::{iter, ptr};
 
-use super::evaluation::EvaluatedStep;
-use super::stage::{LintStep, StageBaseRef};
+use super::prelude::*;
 use super::words::has_drive;
-use super::{ContainsAny, Finding};
-use crate::instruction::InstructionKind;
 
 /// Ends of names, without separators, of secrets that people choose.
 const PASSWORDS: [&str; 3] = ["password", "passwd", "pword"];

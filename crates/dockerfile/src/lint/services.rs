@@ -2,12 +2,8 @@
 
 use std::cell::LazyCell;
 
-use super::Finding;
 use super::effects::is_shell;
-use super::entrypoint::has_extension;
-use super::reference::Reference;
-use super::stage::{LintStep, Stage};
-use super::words::{LintCommand, program_name};
+use super::prelude::*;
 
 /// Reports `ServiceMonitor` with arguments that it does not take, or where it is not.
 pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {

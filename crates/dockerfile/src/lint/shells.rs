@@ -3,15 +3,10 @@
 use wincimg_scripts::script;
 
 use super::args_escaped::is_command_line;
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::statements::{PowerShellStatement, outside_quotes};
+use super::builtins;
+use super::prelude::*;
 use super::variables::dollar_names;
-use super::words::{Grammar, LintCommand, LintScript, NextOperator, script_of};
-use super::{ContainsAny, Finding, builtins};
-use crate::instruction::InstructionKind;
+use super::words::script_of;
 
 /// Verbs of cmdlets that no program's name begins with.
 const VERBS: [&str; 42] = [
@@ -394,7 +389,7 @@ pub(super) fn check_shell(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let InstructionKind::Shell(words) = it.kind else {
         return None;
     };
-    let program = super::words::program_name(&words[0]);
+    let program = program_name(&words[0]);
     let has = |names: &[&str]| {
         let mut options = words[1..].iter();
         options.any(|word| names.contains(&word.to_ascii_lowercase().as_str()))

@@ -1,11 +1,7 @@
 //! Single quotes, which cmd passes on as ordinary characters.
 
-use super::Finding;
-use super::entrypoint::has_extension;
-use super::shell::BaseShell;
+use super::prelude::*;
 use super::shells::{is_cut_at_call, is_known_cmdlet, is_program_file, is_shell};
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, LintScript, NextOperator, Word};
 
 /// Reports single quotes around words with spaces, which cmd passes on.
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {

@@ -1,11 +1,8 @@
 //! Paths and names with spaces that no quotes keep together.
 
-use super::Finding;
+use super::prelude::*;
 use super::quotes::is_stripped;
-use super::shell::BaseShell;
 use super::shells::{is_file, is_reread, is_shell};
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word, program_name};
 
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let is_read = |it: &&LintCommand| it.grammar != Grammar::Exec && !is_shell(it.program());

@@ -2,9 +2,7 @@
 
 use wincimg_common::diagnose::closest_match;
 
-use super::reference::Platform;
-use super::stage::LintStep;
-use super::{Edit, Finding, LintFile, Severity};
+use super::prelude::*;
 use crate::instruction::CopyInstruction;
 
 const RULE: &str = "unknown-stage";

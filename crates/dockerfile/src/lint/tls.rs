@@ -1,10 +1,7 @@
 //! Downloads of Windows PowerShell in images of Server 2016, which offers servers only TLS 1.0.
 
+use super::prelude::*;
 use super::reference::SERVER_2016;
-use super::stage::Stage;
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintScript};
-use super::{ContainsAny, Finding};
 
 /// Hosts that refuse TLS 1.0 and 1.1.
 const HOSTS: [&str; 9] = [

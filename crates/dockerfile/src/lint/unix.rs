@@ -5,14 +5,8 @@ mod contents;
 use contents::StageContents;
 
 use super::builtins::alias_finding;
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
-use super::reference::Reference;
-use super::shell::BaseShell;
-use super::stage::{LintStep, Stage};
-use super::words::{Grammar, LintCommand, Word, program_name};
-use super::{ContainsAny, Edit, Finding, arrays, instructions, missing_folder};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
+use super::{arrays, instructions, missing_folder};
 use crate::source::Dockerfile;
 
 /// Programs that only Linux has.

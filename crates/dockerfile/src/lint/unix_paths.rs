@@ -1,13 +1,7 @@
 //! Paths of Linux: `/dev/null`, `~` for the home folder, and `./program` under cmd.
 
-use super::Finding;
-use super::entrypoint::has_extension;
-use super::evaluation::EvaluatedStep;
-use super::shell::BaseShell;
+use super::prelude::*;
 use super::shells::{is_known_cmdlet, is_read_by_powershell};
-use super::stage::LintStep;
-use super::words::{Grammar, LintCommand, Word};
-use crate::instruction::InstructionKind;
 
 const NULL: &str = "/dev/null";
 

@@ -16,15 +16,12 @@ pub(super) use folders::folders;
 pub(super) use syntax::program_in_quotes;
 
 use super::cmd_lines::redirects_tag;
-use super::entrypoint::has_extension;
 use super::evaluation::is_template;
 use super::missing_folder::has_only_windows;
-use super::shell::BaseShell;
+use super::prelude::*;
 use super::shells::is_read_by_powershell;
-use super::stage::{LintStep, Stage};
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, NextOperator, Word, file_of, program_name};
-use super::{ContainsAny, Finding, LintFile, LintFinding, Severity, features};
+use super::words::file_of;
+use super::{LintFinding, features};
 
 pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Finding> {
     let known = findings.iter().filter(|it| it.rule == "failing-run");

@@ -5,12 +5,7 @@ use std::collections::HashMap;
 
 use wincimg_windows::account::is_known_account;
 
-use super::evaluation::EvaluatedStep;
-use super::reference::Reference;
-use super::stage::{LintStep, Stage};
-use super::words::{LintCommand, NextOperator, Word};
-use super::{ContainsAny, Finding, LintFile, Severity};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
 use crate::source::Dockerfile;
 
 /// Parts of a line that may create accounts that it does not name.

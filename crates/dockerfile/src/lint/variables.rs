@@ -3,16 +3,11 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 
-use super::entrypoint::has_extension;
 use super::environment::{cmd_variables, powershell_variables, shell_variables, split_name};
-use super::evaluation::EvaluatedStep;
-use super::shell::BaseShell;
+use super::prelude::*;
 use super::shells::{check_cmdlets, is_behind_script, is_file, is_read_by_powershell, is_shell};
-use super::stage::LintStep;
-use super::statements::PowerShellStatement;
-use super::words::{Grammar, LintCommand, Word, file_of, program_name};
-use super::{ContainsAny, Finding};
-use crate::instruction::{InstructionKind, ParsedInstruction};
+use super::words::file_of;
+use crate::instruction::ParsedInstruction;
 use crate::stages::StageState;
 
 /// Variables that Windows sets.

@@ -4,12 +4,9 @@ use std::slice;
 
 use wincimg_windows::path::ImagePath;
 
-use super::evaluation::{EvaluatedStep, may_remove};
+use super::evaluation::may_remove;
 use super::packages::CopiedFiles;
-use super::stage::LintStep;
-use super::words::{LintCommand, Word, file_name};
-use super::{Finding, Severity};
-use crate::instruction::InstructionKind;
+use super::prelude::*;
 use crate::stages::{StageState, image_path};
 
 pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {

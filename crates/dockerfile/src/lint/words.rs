@@ -36,6 +36,12 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit(['\\', '/']).next().unwrap_or_default()
 }
 
+/// Returns true if a file name ends in one of these extensions, in any case.
+pub(super) fn has_extension(file: &str, extensions: &[&str]) -> bool {
+    let found = file.rsplit_once('.').map(|(_, extension)| extension);
+    found.is_some_and(|found| extensions.iter().any(|it| found.eq_ignore_ascii_case(it)))
+}
+
 /// Returns true for a path that begins with a drive.
 pub(super) fn has_drive(path: &str) -> bool {
     let mut start = path.chars();

@@ -7,11 +7,7 @@ use wincimg_windows::quoting::powershell;
 
 use super::line::{SourceLine, Word};
 use super::{edited, finding, line_wrap};
-use crate::lint::Finding;
-use crate::lint::correction::Edit;
-use crate::lint::entrypoint::has_extension;
-use crate::lint::stage::LintStep;
-use crate::lint::words::program_name;
+use crate::lint::prelude::*;
 
 const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
     them instead of one; write a plain \"";

@@ -10,12 +10,9 @@ use wincimg_windows::quoting::{argv, cmd as windows_cmd, exec_form, powershell};
 
 use super::line::SourceLine;
 use super::{NESTED_SHELL, cmd, is_template};
-use crate::lint::entrypoint::has_extension;
 use crate::lint::environment::cmd_variables;
-use crate::lint::stage::LintStep;
+use crate::lint::prelude::*;
 use crate::lint::variables::dollar_names;
-use crate::lint::words::program_name;
-use crate::lint::{BaseShell, Finding};
 use crate::source::json_array;
 
 const MESSAGE: &str = "the daemon escapes the quotes of HEALTHCHECK CMD, and the program gets them \

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::line::SourceLine;
-use crate::lint::Finding;
-use crate::lint::stage::LintStep;
+use crate::lint::prelude::*;
 
 const MESSAGE: &str = "PowerShell drops the quotes of this JSON from its own command line; write \\\", \
     and \\\\\\\" in an argument of a program, from which Windows PowerShell drops them again";

@@ -9,11 +9,8 @@ use wincimg_windows::quoting::powershell;
 
 use super::line::SourceLine;
 use super::{cmd, edited, finding, json};
-use crate::lint::Finding;
-use crate::lint::correction::Edit;
 use crate::lint::environment::shell_variables;
-use crate::lint::stage::LintStep;
-use crate::lint::words::program_name;
+use crate::lint::prelude::*;
 
 pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
     runs the script without them; write \\\"";

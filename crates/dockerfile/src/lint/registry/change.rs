@@ -1,6 +1,6 @@
 //! Registry values that commands set, with `reg` or a cmdlet.
 
-use crate::lint::words::{LintCommand, Word};
+use crate::lint::prelude::*;
 
 /// A command that sets a registry value.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! What the instructions of a stage may have brought from Linux.
 
-use crate::lint::stage::LintStep;
-use crate::lint::words::file_name;
-use crate::lint::{ContainsAny, missing_folder};
+use crate::lint::missing_folder;
+use crate::lint::prelude::*;
 
 /// Parts of a text that says that programs of Linux are installed.
 const PORTS: [&str; 13] = [

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use crate::lint::reference::{Reference, SERVER_2016, SERVER_2019};
-use crate::lint::stage::{LintStep, Stage};
-use crate::lint::words::{LintCommand, NextOperator};
-use crate::lint::{ContainsAny, Finding, features};
+use crate::lint::features;
+use crate::lint::prelude::*;
+use crate::lint::reference::{SERVER_2016, SERVER_2019};
 
 /// Parts of a file, in lower case, that ask for another version.
 const VERSIONS: [&str; 2] = ["chocolateyversion", "1.4.0"];

@@ -1,9 +1,6 @@
 //! Cmdlets that no module has.
 
-use crate::lint::reference::Reference;
-use crate::lint::stage::{LintStep, Stage};
-use crate::lint::words::LintCommand;
-use crate::lint::{ContainsAny, Finding};
+use crate::lint::prelude::*;
 
 /// Cmdlets that scripts use often, and all that differ from one of these in a single letter.
 const CMDLETS: &str = "Add-Content Add-LocalGroupMember Add-Type Add-WindowsFeature \

@@ -3,11 +3,8 @@
 use wincimg_scripts::script;
 
 use super::syntax::is_plain;
-use crate::lint::ContainsAny;
+use crate::lint::prelude::*;
 use crate::lint::shells::{behind_parentheses, is_reread};
-use crate::lint::stage::LintStep;
-use crate::lint::statements::{PowerShellStatement, outside_quotes};
-use crate::lint::words::LintScript;
 
 const COMPARES: &str =
     "= assigns, and < and > redirect: PowerShell compares with -eq, -ne, -lt and -gt";

@@ -1,8 +1,6 @@
 //! Downloads of `curl` that it does not save.
 
-use crate::lint::entrypoint::has_extension;
-use crate::lint::stage::LintStep;
-use crate::lint::words::{LintCommand, NextOperator};
+use crate::lint::prelude::*;
 
 /// Extensions of files that nobody reads in a log.
 const FILE_EXTENSIONS: [&str; 10] = [

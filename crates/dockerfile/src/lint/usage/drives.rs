@@ -1,9 +1,7 @@
 //! Paths on a drive that a build does not have.
 
-use crate::lint::ContainsAny;
 use crate::lint::missing_folder::{has_only_windows, output};
-use crate::lint::stage::{LintStep, Stage};
-use crate::lint::words::{Grammar, LintCommand, NextOperator, Word};
+use crate::lint::prelude::*;
 
 /// Parts of a text, in lower case, that may bring a drive.
 const DRIVE_SOURCES: [&str; 14] = [

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use wincimg_windows::quoting::Escape;
 
 use crate::lint::copied_files::with_slashes;
-use crate::lint::stage::{LintStep, Stage};
-use crate::lint::words::{LintCommand, has_drive};
+use crate::lint::prelude::*;
+use crate::lint::words::has_drive;
 
 /// Options of `Copy-Item` that do not change what it copies.
 const HARMLESS: [&str; 8] = [

@@ -1,9 +1,7 @@
 //! Parameters that no version of a cmdlet has.
 
-use crate::lint::stage::LintStep;
+use crate::lint::prelude::*;
 use crate::lint::unix::COMMON;
-use crate::lint::words::{LintCommand, Word};
-use crate::lint::{ContainsAny, Finding};
 
 /// Cmdlets and their aliases, with the parameters of Windows PowerShell and PowerShell 7, their aliases,
 /// and those of the providers for files and the registry.

@@ -2,13 +2,8 @@
 
 use super::{conditions, values};
 use crate::lint::cmd_lines::has_tag;
-use crate::lint::entrypoint::has_extension;
-use crate::lint::shell::BaseShell;
+use crate::lint::prelude::*;
 use crate::lint::shells::behind_parentheses;
-use crate::lint::stage::LintStep;
-use crate::lint::statements::{PowerShellStatement, outside_quotes};
-use crate::lint::words::{LintCommand, Word};
-use crate::lint::{ContainsAny, Finding};
 
 /// Position of an error in a script of PowerShell, and a message.
 pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {

@@ -2,11 +2,7 @@
 
 use wincimg_scripts::script::is_cmdlet;
 
-use crate::lint::ContainsAny;
-use crate::lint::entrypoint::has_extension;
-use crate::lint::stage::LintStep;
-use crate::lint::statements::PowerShellStatement;
-use crate::lint::words::{Grammar, LintCommand, NextOperator, Word};
+use crate::lint::prelude::*;
 
 /// Types of the registry without the `REG_` that `reg` requires, and with names that it does not have.
 const TYPES: [&str; 14] = [

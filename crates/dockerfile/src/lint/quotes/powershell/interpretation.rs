@@ -4,12 +4,9 @@ use wincimg_scripts::script;
 use wincimg_scripts::script::ParsedScript;
 use wincimg_windows::quoting::powershell;
 
-use crate::lint::correction::Edit;
-use crate::lint::entrypoint::has_extension;
+use crate::lint::prelude::*;
 use crate::lint::quotes::line::{QuotedSpan, SourceLine};
 use crate::lint::quotes::line_wrap;
-use crate::lint::stage::LintStep;
-use crate::lint::words::program_name;
 
 /// A script as PowerShell gets it and as it was intended.
 pub(in crate::lint::quotes) struct ScriptInterpretation<'a> {
