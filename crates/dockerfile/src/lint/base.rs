@@ -312,8 +312,7 @@ fn default_edit<'a>(
         Some(rest) => rest.split_once('}')?,
         None => split_name(rest),
     };
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !is_name || suffix.contains('$') {
+    if !name.has_only("_") || suffix.contains('$') {
         return None;
     }
     let value = image.strip_prefix(prefix)?.strip_suffix(suffix)?;

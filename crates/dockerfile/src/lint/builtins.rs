@@ -163,9 +163,7 @@ fn missing_message(step: &LintStep<'_>, command: &LintCommand) -> Option<String>
         return Some(message.to_owned());
     }
     let is_block = match name.as_str() {
-        "if" => ["exist", "not", "errorlevel", "defined", "/i"]
-            .iter()
-            .any(|it| first.eq_ignore_ascii_case(it)),
+        "if" => first.is_any_of(&["exist", "not", "errorlevel", "defined", "/i"]),
         "for" => first.starts_with('%') || first.starts_with('/'),
         "exit" => first.eq_ignore_ascii_case("/b"),
         _ => false,

@@ -92,7 +92,7 @@ fn shows_tag(text: &str) -> bool {
         before.split_whitespace().count() == 1
             && tag.starts_with(|c: char| c.is_ascii_alphabetic())
             && !tag.ends_with(' ')
-            && name.chars().all(|c| c.is_ascii_alphanumeric())
+            && name.has_only("")
             && !name.eq_ignore_ascii_case("nul")
     })
 }

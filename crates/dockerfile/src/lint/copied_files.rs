@@ -284,10 +284,8 @@ fn without_dot(path: &str) -> &str {
 /// stage names the path's first folder at the root.
 fn working_folder_of(stage: &Stage<'_>, path: &str) -> Option<String> {
     let path = without_dot(path).to_ascii_lowercase();
-    let first = path.split(['/', '\\']).next().filter(|first| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-        !first.is_empty() && first.chars().all(is_plain)
-    })?;
+    let first = path.split(['/', '\\']).next();
+    let first = first.filter(|first| !first.is_empty() && first.has_only("-_"))?;
     let of_windows = ["windows", "users", "inetpub", "programdata", "temp"];
     if of_windows.contains(&first) {
         return None;

@@ -77,8 +77,7 @@ fn check_registry(it: &EvaluatedStep<'_>) -> Option<Finding> {
 /// Position and value of a change to the machine's PATH.
 fn machine_path(step: &LintStep<'_>) -> Option<(usize, String)> {
     let of_cmd = step.commands().iter().find_map(|command| {
-        let is_option = |word: &&Word| word.value.starts_with(['/', '-']);
-        let mut operands = command.arguments().iter().filter(|word| !is_option(word));
+        let mut operands = command.arguments().iter().filter(|word| !word.is_option());
         let is_path = operands.next()?.eq_ignore_case("path");
         let value = operands.next()?.value.clone();
         let is_setx = command.grammar.may_be_cmd() && command.program() == "setx";
@@ -280,12 +279,11 @@ pub(super) fn shell_variables(text: &str) -> impl Iterator<Item = &str> {
 
 /// Names of variables in the syntax of cmd.
 pub(super) fn cmd_variables(text: &str) -> impl Iterator<Item = &str> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')');
     let parts: Vec<&str> = text.split('%').collect();
     let is_last = parts.len() - 1;
     let names = parts.into_iter().enumerate().filter(move |(index, name)| {
         let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        *index > 0 && *index < is_last && begins && name.chars().all(is_name)
+        *index > 0 && *index < is_last && begins && name.has_only("_()")
     });
     names.map(|(_, name)| name)
 }
@@ -343,8 +341,7 @@ pub(super) fn path(instruction: &Instruction) -> Option<(&str, bool)> {
 fn variable(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once('%')?;
     let (name, _) = rest.split_once('%')?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')');
-    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+    (!name.is_empty() && name.has_only("_()")).then_some(name)
 }
 
 /// Equivalent change of the machine's PATH, if it certainly works: as an administrator, under cmd.

@@ -243,10 +243,7 @@ const WORKFLOW_CONTEXTS: [&str; 7] = [
 fn is_of_workflow(text: &str) -> bool {
     text.match_indices("{{").all(|(at, _)| {
         let inside = text[at + 2..].trim_start();
-        let is_known = WORKFLOW_CONTEXTS
-            .iter()
-            .any(|name| inside.starts_with(name));
-        text[..at].ends_with('$') && is_known
+        text[..at].ends_with('$') && inside.starts_with_any(&WORKFLOW_CONTEXTS)
     })
 }
 

@@ -30,10 +30,8 @@ const WEB_FEATURES: [&str; 55] = [
 /// Reports a misspelt feature of IIS.
 fn misspelt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     // Other names, such as those of computers and files.
-    let has_others = command.any(|it| {
-        let options = ["-comp", "-cn", "-log", "-vhd", "-so", "-conf", "-cred"];
-        options.iter().any(|option| it.starts_with(option))
-    });
+    let has_others = command
+        .any(|it| it.starts_with_any(&["-comp", "-cn", "-log", "-vhd", "-so", "-conf", "-cred"]));
     let is_install = matches!(
         command.program(),
         "install-windowsfeature" | "add-windowsfeature"
@@ -46,9 +44,7 @@ fn misspelt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     let (name, meant) = names.find_map(|name| {
         let lower = name.to_ascii_lowercase();
         let feature = lower.strip_prefix("web-")?;
-        let is_known = WEB_FEATURES
-            .iter()
-            .any(|it| it.eq_ignore_ascii_case(feature));
+        let is_known = feature.is_any_of(&WEB_FEATURES);
         let distance = |it: &str| strsim::osa_distance(&it.to_ascii_lowercase(), feature);
         let near = WEB_FEATURES
             .iter()
@@ -227,11 +223,8 @@ fn names_in(word: &str) -> impl Iterator<Item = &str> {
     };
     list.split(',')
         .map(|name| name.trim_matches(['"', '\'', '@', '(', ')', ' ']))
-        .filter(|name| {
-            // Others are paths and variables.
-            let mut letters = name.chars();
-            letters.all(|c| c.is_ascii_alphanumeric() || c == '-')
-        })
+        // Others are paths and variables.
+        .filter(|name| name.has_only("-"))
 }
 
 /// Returns true for a name, in lower case, that only the other tool knows.

@@ -37,10 +37,9 @@ fn ignores_status(command: &LintCommand) -> bool {
     // Those with a value of their own may write the status, or read further options.
     let is_open = |word: &str| {
         let short = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
-        let is_long = |name: &&str| word.starts_with(name);
         let long = ["--fail", "--write-out", "--config", "--output", "--next"];
         short.is_some_and(|short| short.contains(['f', 'w', 'K', 'o', ':']))
-            || long.iter().any(is_long)
+            || word.starts_with_any(&long)
             || word.contains("://") && !word.starts_with("http")
     };
     is_curl && !is_read && !arguments.is_empty() && !values.any(is_open)
@@ -95,12 +94,10 @@ fn never_fails(step: &LintStep<'_>, command: &str) -> Option<&'static str> {
     if fails {
         return None;
     }
-    if [
+    let ends = [
         "|| exit 0", "||exit 0", "|| exit /b 0", "|| true", "|| ver", "; exit 0", "& exit 0",
-    ]
-    .iter()
-    .any(|end| compact.ends_with(end) && exits <= 1)
-    {
+    ];
+    if compact.ends_with_any(&ends) && exits <= 1 {
         return Some("it always ends with exit code 0");
     }
     if compact.contains("catch") && compact.contains("try") && !compact.contains("finally") {

@@ -320,8 +320,7 @@ fn substitution(text: &str) -> Option<&str> {
     let written = &text[text.find("$(")?..];
     let written = &written[..=written.find(')')?];
     let name = &written["$(".len()..written.len() - 1];
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (!name.is_empty() && name.chars().all(is_of_name)).then_some(written)
+    (!name.is_empty() && name.has_only("._-")).then_some(written)
 }
 
 /// Returns true for a value that `setx` writes into the registry, from which Windows expands it.
@@ -344,10 +343,9 @@ fn check_argument(step: &LintStep<'_>) -> Option<Finding> {
     let (Some(name), Some(value), None) = (words.next(), words.next(), words.next()) else {
         return None;
     };
-    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     // The = before a space belongs to the default.
     let name = name.strip_suffix('=').unwrap_or(name);
-    if name.is_empty() || !is_name(name) || value.contains('=') || text.contains('#') {
+    if name.is_empty() || !name.has_only("_") || value.contains('=') || text.contains('#') {
         return None;
     }
     // Names are in capitals; a value is not.
@@ -515,8 +513,8 @@ fn swallowed_variable<'a>(step: &LintStep<'a>) -> Option<(usize, &'a str)> {
         None => next[0],
     };
     let is_pair = name.len() < next[0].len() || next.len() == 2 && name.contains('_');
-    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_name =
+        name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_') && name.has_only("_");
     (is_pair && is_name).then_some((first + 1, name))
 }
 

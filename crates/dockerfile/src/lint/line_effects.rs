@@ -120,9 +120,7 @@ fn is_preference(first: &str, second: &str) -> bool {
 /// Returns true for a cmdlet whose item is a variable, as in `Set-Item env:NAME`.
 fn names_variable(command: &LintCommand) -> bool {
     let first = command.word(1);
-    let is_option = ["-path", "-literalpath"]
-        .iter()
-        .any(|it| first.eq_ignore_ascii_case(it));
+    let is_option = first.is_any_of(&["-path", "-literalpath"]);
     let item = if is_option { command.word(2) } else { first };
     let drive = item.get(..4);
     command.grammar.is_powershell() && drive.is_some_and(|it| it.eq_ignore_ascii_case("env:"))

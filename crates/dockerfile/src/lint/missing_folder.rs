@@ -139,8 +139,7 @@ fn root_folder(path: &str, is_folder: bool) -> Option<String> {
         None if is_folder => (inside, ""),
         parts => parts?,
     };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
-    let is_literal = folder.chars().all(is_plain) && !folder.is_empty() && !folder.starts_with('.');
+    let is_literal = folder.has_only("-_. ") && !folder.is_empty() && !folder.starts_with('.');
     let is_inside = is_folder || !file.is_empty();
     (is_literal && is_inside && !WINDOWS_FOLDERS.contains(&folder)).then(|| folder.to_owned())
 }
@@ -162,11 +161,7 @@ pub(super) fn names(text: &str, folder: &str) -> bool {
 
 /// True if a line, in lower case, may make folders and programs that it does not name.
 pub(super) fn may_make(text: &str) -> bool {
-    let is_of_system = |at: usize| {
-        SYSTEM_PROGRAMS
-            .iter()
-            .any(|it| text[..at + 4].ends_with(it))
-    };
+    let is_of_system = |at: usize| text[..at + 4].ends_with_any(&SYSTEM_PROGRAMS);
     MAKERS
         .iter()
         .filter(|part| text.contains(**part))

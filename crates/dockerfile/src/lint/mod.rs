@@ -94,15 +94,46 @@ use wincimg_windows::version::WindowsVersion;
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::BuildArguments;
 
-/// A text that is searched for several others.
-trait ContainsAny {
-    /// Returns true if it contains one of them.
+/// Questions that most rules ask of a text.
+trait TextExt {
+    /// Returns true if it contains one of these.
     fn contains_any(&self, parts: &[&str]) -> bool;
+    /// Returns true if it begins with one of these.
+    fn starts_with_any(&self, parts: &[&str]) -> bool;
+    /// Returns true if it ends with one of these.
+    fn ends_with_any(&self, parts: &[&str]) -> bool;
+    /// Returns true if it is one of these in any case.
+    fn is_any_of(&self, names: &[&str]) -> bool;
+    /// Returns true if it has only letters and digits of ASCII and these characters.
+    fn has_only(&self, others: &str) -> bool;
+    /// Returns true if it is such a text and begins with a letter.
+    fn is_name(&self, others: &str) -> bool;
 }
 
-impl ContainsAny for str {
+impl TextExt for str {
     fn contains_any(&self, parts: &[&str]) -> bool {
         parts.iter().any(|part| self.contains(part))
+    }
+
+    fn starts_with_any(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.starts_with(part))
+    }
+
+    fn ends_with_any(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.ends_with(part))
+    }
+
+    fn is_any_of(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.eq_ignore_ascii_case(name))
+    }
+
+    fn has_only(&self, others: &str) -> bool {
+        self.chars()
+            .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+    }
+
+    fn is_name(&self, others: &str) -> bool {
+        self.starts_with(|c: char| c.is_ascii_alphabetic()) && self.has_only(others)
     }
 }
 

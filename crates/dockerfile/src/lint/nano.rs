@@ -329,7 +329,7 @@ fn is_for_administrator(command: &LintCommand) -> bool {
 /// A file or folder that a command makes or changes where only administrators may write.
 fn protected_target(command: &LintCommand) -> Option<&Word> {
     let arguments = command.arguments();
-    let is_operand = |word: &&Word| !word.value.starts_with(['/', '-']);
+    let is_operand = |word: &&Word| !word.is_option();
     let after = |is_option: &dyn Fn(&str) -> bool| {
         let at = arguments.iter().position(|word| is_option(&word.value))?;
         arguments.get(at + 1)

@@ -156,9 +156,8 @@ fn missing_in_core(step: &LintStep<'_>) -> Option<(usize, String)> {
             return Some((word.start(), "-Encoding Byte".to_owned(), "-AsByteStream"));
         }
         let name = command.word(0);
-        let is_named = |it: &&str| name.eq_ignore_ascii_case(it);
         let mut removed = REMOVED.iter();
-        let (_, instead) = removed.find(|(names, _)| names.iter().any(is_named))?;
+        let (_, instead) = removed.find(|(names, _)| name.is_any_of(names))?;
         Some((command.start(), name.to_owned(), *instead))
     })?;
     let text = step.lower_full_text();
@@ -172,10 +171,8 @@ fn third_path(command: &LintCommand) -> Option<(usize, &'static str)> {
     // Options with values, variables that may be empty, and several values.
     let is_open = |word: &Word| {
         let text = word.value.as_str();
-        let is_option = text.starts_with('-')
-            && !["-path", "-childpath", "-resolve"]
-                .iter()
-                .any(|it| word.eq_ignore_case(it));
+        let is_option =
+            text.starts_with('-') && !text.is_any_of(&["-path", "-childpath", "-resolve"]);
         is_option || text.contains_any(&["%", "`", "@", "!", "#", ";", "|", "&", "(", "{", "}"])
     };
     if command.program() != "join-path" || words.iter().any(is_open) {

@@ -103,12 +103,8 @@ pub(super) fn unused_answer(step: &LintStep<'_>) -> Option<usize> {
 /// Returns true for a request whose answer is only printed.
 fn is_unused_request(statement: &PowerShellStatement) -> bool {
     let lower = &statement.lower;
-    let is_request = ["invoke-webrequest ", "iwr "]
-        .iter()
-        .any(|name| lower.starts_with(name));
+    let is_request = lower.starts_with_any(&["invoke-webrequest ", "iwr "]);
     let is_used = statement.text.contains(['|', '>', '@', '(', '%'])
-        || ["-o", "-method", "-body", "-session", "-infile", "-me"]
-            .iter()
-            .any(|part| lower.contains(&format!(" {part}")));
+        || lower.contains_any(&[" -o", " -me", " -body", " -session", " -infile"]);
     is_request && statement.depth == 0 && lower.contains("http") && !is_used
 }

@@ -9,5 +9,5 @@ pub(super) use super::statements::{PowerShellStatement, outside_quotes};
 pub(super) use super::words::{
     Grammar, LintCommand, LintScript, NextOperator, Word, file_name, has_extension, program_name,
 };
-pub(super) use super::{ContainsAny, Finding, LintFile, Severity};
+pub(super) use super::{Finding, LintFile, Severity, TextExt};
 pub(super) use crate::instruction::InstructionKind;

@@ -22,8 +22,7 @@ fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
     if reference.build() == Some(SERVER_2016) && (is_base || reference.is_of_microsoft()) {
         found.extend(check_downloaders(stage));
     }
-    let mut ends = SERVER_CORE.iter();
-    if ends.any(|end| reference.repository.ends_with(end)) {
+    if reference.repository.ends_with_any(&SERVER_CORE) {
         found.extend(check_winget(stage, reference));
     }
     if is_base {

@@ -344,9 +344,7 @@ fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &Word) -> bool {
         .trim_end_matches(['"', '\''])
         .ends_with(['\\', '/', ':', '.']);
     let is_base = stage.reference().is_some() && stage.knows_environment;
-    let is_plain = below
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let is_plain = below.has_only("-_.");
     // Folders of Windows, and those that a program of an earlier line may make.
     let of_windows = ["windows", "users", "inetpub", "programdata", "temp"];
     if is_folder || !is_base || !is_plain || of_windows.contains(&below) {

@@ -6,7 +6,7 @@ use wincimg_windows::release;
 use wincimg_windows::update::{Update, Updates};
 use wincimg_windows::version::WindowsVersion;
 
-use super::ContainsAny;
+use super::TextExt;
 use super::shell::BaseShell;
 
 /// Parts of an image reference.
@@ -299,10 +299,8 @@ impl Reference {
     /// Returns true for Windows' own base images, whose tags are plain versions. A mirror keeps the
     /// end of the name.
     pub(super) fn is_windows_base(&self) -> bool {
-        ["windows/nanoserver", "windows/servercore", "windows/server"]
-            .iter()
-            .any(|name| self.repository.ends_with(name))
-            || self.repository == WINDOWS
+        let names = ["windows/nanoserver", "windows/servercore", "windows/server"];
+        self.repository.ends_with_any(&names) || self.repository == WINDOWS
     }
 
     /// Returns true for bases of Windows that set no variables and no working directory, also those

@@ -322,20 +322,12 @@ fn lone_ampersand(statement: &PowerShellStatement) -> Option<usize> {
     let text = statement.text.as_str();
     let pair = text.split_once(" & ");
     let (first, second) = pair.or_else(|| Some((text.strip_suffix(" &")?, "")))?;
-    let is_name = |word: &str| {
-        word.starts_with(|c: char| c.is_ascii_alphabetic())
-            && word
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-            && !KEYWORDS.contains(&word.to_ascii_lowercase().as_str())
-    };
+    let is_name = |word: &str| word.is_name("-_.") && !word.is_any_of(&KEYWORDS);
     let is_path =
         |word: &str| word.starts_with(['.', '\\']) || matches!(word.get(1..3), Some(":\\" | ":/"));
     let name = |text: &str| {
-        let mut words = text.split(' ');
-        words
-            .next()
-            .is_some_and(|word| is_name(word) || is_path(word))
+        let word = text.split(' ').next();
+        word.is_some_and(|word| is_name(word) || is_path(word))
     };
     // Anything that quotes, escapes or continues is for the reader of PowerShell.
     let is_plain = !first.contains(['"', '\'', '`', '#', '$', '=', '(', '|', '{', ','])

@@ -180,7 +180,7 @@ fn cut_script<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a W
     }
     let mut words = command.arguments().iter();
     let written = |word: &Word| step.instruction.part(word.range.clone());
-    let first = words.find(|word| !word.value.starts_with(['-', '/']))?;
+    let first = words.find(|word| !word.is_option())?;
     let rest = words.map(written).chain([written(first)]);
     let quotes: usize = rest.map(|text| text.matches('\'').count()).sum();
     (written(first).starts_with('\'') && quotes % 2 == 1).then_some(first)

@@ -13,7 +13,7 @@ use super::user::RunNames;
 use super::variables::SetVariables;
 use super::volume::RunFiles;
 use super::words::{LintCommand, LintScript, StepScripts, program_name};
-use super::{ContainsAny, Edit, Finding, LintOptions, line_effects, missing_folder, usage};
+use super::{Edit, Finding, LintOptions, TextExt, line_effects, missing_folder, usage};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
 use crate::stages::{BuildArguments, StageState};
@@ -448,8 +448,7 @@ impl<'a> Stage<'a> {
 pub(super) fn assigned_variable(instruction: &Instruction) -> Option<&str> {
     let (name, _) = instruction.text().strip_prefix('$')?.split_once('=')?;
     let name = name.trim_end();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    (!name.is_empty() && name.chars().all(is_name)).then_some(name)
+    (!name.is_empty() && name.has_only("_")).then_some(name)
 }
 
 /// Words of `SHELL`; those of cmd and PowerShell also if Docker refuses how they are written.
@@ -598,10 +597,7 @@ fn certain_parts(written: &str) -> Option<Reference> {
     if version.contains('/') || !repository.chars().all(is_of_reference) {
         return None;
     }
-    let is_word = |word: &&str| {
-        let mut characters = word.chars();
-        !word.is_empty() && characters.all(|c| c.is_ascii_alphanumeric() || "._".contains(c))
-    };
+    let is_word = |word: &&str| !word.is_empty() && word.has_only("._");
     let tag = version[1..].split('@').next().unwrap_or_default();
     let words: Vec<&str> = tag.split('-').filter(is_word).collect();
     Some(Reference {

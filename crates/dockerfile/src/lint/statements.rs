@@ -1,6 +1,6 @@
 //! Statements of a PowerShell script, with their positions: loose enough for any text.
 
-use super::ContainsAny;
+use super::TextExt;
 use super::words::file_name;
 
 /// A statement, or the part of one between braces.

@@ -328,8 +328,8 @@ fn shell_syntax(written: &str, command: &LintCommand) -> Option<String> {
         ));
     }
     let (name, value) = written.split_once('=')?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_name =
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.has_only("_");
     // Quotes and the values of PowerShell have others.
     let is_plain = !command.words[0].is_quoted
         && value.starts_with(|c: char| c.is_ascii_alphanumeric() || "./\\%".contains(c));
@@ -477,10 +477,7 @@ pub(super) fn check_copy_flags(step: &LintStep<'_>, message: &str) -> Finding {
     // Docker knows the accounts of Windows.
     let owner = step.instruction.flag("chown").unwrap_or_default();
     // A group after a colon, a number or a user of Linux is not one.
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "\\_-.".contains(c);
-    let is_account = owner.starts_with(|c: char| c.is_ascii_alphabetic())
-        && owner.chars().all(is_name)
-        && !is_user_of_linux(&owner.to_ascii_lowercase());
+    let is_account = owner.is_name("\\_-.") && !is_user_of_linux(&owner.to_ascii_lowercase());
     if is_account && step.instruction.flag("chmod").is_none() {
         let message = "wincimg sets no owners, nor does BuildKit outside of Windows: use icacls";
         return step.finding(message).of(rule).warning();

@@ -484,16 +484,12 @@ fn is_path_of_linux(word: &Word) -> bool {
     };
     let path = path.to_ascii_lowercase();
     let name = path.split('/').next().unwrap_or_default();
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     // Attributes and the keys of `dir`, several in one word, and switches of more letters.
     let keys = name.trim_start_matches(['a', 'o', 't']);
     let is_switch = keys.len() < name.len() && keys.chars().all(|c| "-rhsiloadnegcw".contains(c))
         || name.chars().all(|c| "bfqsy".contains(c))
         || matches!(name, "compress" | "exclude" | "noclone" | "sparse");
-    name.len() > 2
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(is_of_name)
-        && !is_switch
+    name.len() > 2 && name.is_name("_-.") && !is_switch
 }
 
 /// Returns true for `copy a to b` of cmd, which joins no files with `+`.

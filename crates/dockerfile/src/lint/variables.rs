@@ -244,11 +244,8 @@ fn delayed_variable<'a>(it: &EvaluatedStep<'a>) -> Option<&'a Word> {
     if step.shell != BaseShell::Cmd || is_open || !lower.contains('!') {
         return None;
     }
-    let shell = step.shell_words(it.state)?;
-    if shell
-        .iter()
-        .any(|word| word.to_ascii_lowercase().starts_with("/v"))
-    {
+    let mut shell = step.shell_words(it.state)?.into_iter();
+    if shell.any(|word| word.starts_with("/v") || word.starts_with("/V")) {
         return None;
     }
     let is_set = |name: &str| {

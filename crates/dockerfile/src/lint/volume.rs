@@ -191,9 +191,8 @@ fn written_words(command: &LintCommand) -> impl Iterator<Item = &Word> {
     let arguments = command.arguments();
     let targets = match command.program() {
         "copy" | "copy-item" | "cp" | "xcopy" => {
-            let is_option = |word: &Word| word.value.starts_with(['-', '/']);
             let named = command.value_of(&["-destination"]);
-            let target = named.or_else(|| arguments.iter().rfind(|word| !is_option(word)));
+            let target = named.or_else(|| arguments.iter().rfind(|word| !word.is_option()));
             target.map(slice::from_ref).unwrap_or_default()
         }
         "new-item" | "ni" if makes_file(command) => arguments,

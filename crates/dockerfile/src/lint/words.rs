@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::TextExt;
 use super::correction::Edit;
 use super::quotes::takes_value;
 use super::shell::BaseShell;
@@ -24,6 +25,16 @@ pub(super) struct Word {
 impl Word {
     pub(super) fn eq_ignore_case(&self, name: &str) -> bool {
         self.value.eq_ignore_ascii_case(name)
+    }
+
+    /// Returns true if it is one of these in any case.
+    pub(super) fn is_any_of(&self, names: &[&str]) -> bool {
+        self.value.is_any_of(names)
+    }
+
+    /// True for an option of a program of Windows or another one.
+    pub(super) fn is_option(&self) -> bool {
+        self.value.starts_with(['/', '-'])
     }
 
     pub(super) fn start(&self) -> usize {
@@ -117,8 +128,7 @@ impl LintCommand {
 
     /// True if it has a word of one of these names, in any case.
     pub(super) fn has(&self, names: &[&str]) -> bool {
-        let is_named = |word: &Word| names.iter().any(|name| word.eq_ignore_case(name));
-        self.words.iter().any(is_named)
+        self.words.iter().any(|word| word.is_any_of(names))
     }
 
     /// True if a test accepts one of the arguments in lower case.
@@ -131,7 +141,7 @@ impl LintCommand {
     pub(super) fn value_of(&self, options: &[&str]) -> Option<&Word> {
         let is_comment = |word: &Word| self.grammar.is_powershell() && word.value.starts_with('#');
         let mut words = self.arguments().iter().take_while(|word| !is_comment(word));
-        words.find(|word| options.iter().any(|it| word.eq_ignore_case(it)))?;
+        words.find(|word| word.is_any_of(options))?;
         words.next()
     }
 
@@ -140,8 +150,7 @@ impl LintCommand {
         if !matches!(self.program(), "start" | "start-process" | "saps") {
             return None;
         }
-        let is_program =
-            |word: &Word| !word.value.is_empty() && !word.value.starts_with(['/', '-']);
+        let is_program = |word: &Word| !word.value.is_empty() && !word.is_option();
         let mut words = self.words.iter().enumerate().skip(1);
         // `start "title" program`
         let (at, _) =
@@ -350,15 +359,10 @@ pub(super) fn script_of(command: &LintCommand) -> Option<(Grammar, &[Word])> {
         _ => return None,
     };
     let arguments = command.words.get(1..)?;
-    let is_command_option = |word: &Word| {
-        ["-command", "-c", "/c", "/k"]
-            .iter()
-            .any(|name| word.eq_ignore_case(name))
-    };
     let mut script = arguments;
     while let [word, rest @ ..] = script {
         let option = word.value.strip_prefix(['-', '/']);
-        let is_command = is_command_option(word);
+        let is_command = word.is_any_of(&["-command", "-c", "/c", "/k"]);
         let has_value = !is_command
             && grammar.is_powershell()
             && option.is_some_and(|option| takes_value(&option.to_ascii_lowercase()));

@@ -263,9 +263,7 @@ pub(super) fn lone_try(step: &LintStep<'_>, script: &LintScript) -> Option<usize
     for statement in &script.statements {
         while let Some(last) = open.pop_if(|it| it.depth >= statement.depth) {
             let is_closed = last.depth == statement.depth
-                && ["catch", "finally"]
-                    .iter()
-                    .any(|it| statement.lower.starts_with(it));
+                && statement.lower.starts_with_any(&["catch", "finally"]);
             if !is_closed {
                 return Some(last.at);
             }

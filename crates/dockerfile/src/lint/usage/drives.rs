@@ -123,7 +123,7 @@ const MISSING: [&str; 8] = [
 fn made(command: &LintCommand) -> impl Iterator<Item = &Word> {
     let arguments = command.arguments();
     let is_cmd = command.grammar == Grammar::Cmd;
-    let is_operand = |word: &&Word| !word.value.starts_with(['/', '-']);
+    let is_operand = |word: &&Word| !word.is_option();
     let makes_link = || command.any(|it| it.contains("link") || it == "junction");
     let target = match command.program() {
         "md" | "mkdir" => arguments.iter().find(is_operand),

@@ -70,11 +70,7 @@ fn option_parts<'a>(
     let written = step.instruction.part(word.range.clone());
     let (option, rest) = written.split_at(written.find('.')?);
     let name = option.strip_prefix('-')?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    (is_name && rest.contains('=')).then_some((word, option, rest))
+    (name.is_name("_-") && rest.contains('=')).then_some((word, option, rest))
 }
 
 /// Reports a here-string with text behind its `@'` or `@\"`.
@@ -415,10 +411,7 @@ fn is_cut_property(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
         return false;
     };
     let name = property.text.split_once('=').map(|(name, _)| name);
-    let is_name = name.is_some_and(|name| {
-        name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    });
+    let is_name = name.is_some_and(|name| name.is_name("_"));
     let has_properties = build.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
     is_name && has_properties && step.instruction.full_text()[..property.at].ends_with(';')
 }

@@ -65,7 +65,7 @@ pub(super) fn refused(step: &LintStep<'_>, command: &LintCommand) -> Option<&'st
             "certutil -addstore takes a store and a file, and fails without one of them: write -addstore \
              Root FILE"
         }
-        "choco" if is_misspelt_install(command.word(1)) => {
+        "choco" if command.word(1).is_any_of(&MISSPELT_INSTALL) => {
             "choco has no such command, and fails: write choco install"
         }
         _ if lacks_license(step, command) => {
@@ -241,12 +241,9 @@ fn grants_by_word(word: &str) -> bool {
 /// True for an account and rights, or a name with a space, behind `/grant` in two words.
 fn splits_grant(command: &LintCommand) -> bool {
     let options = ["/grant", "/grant:r", "/deny"];
-    let is_plain = |word: &str| {
-        let mut letters = word.chars();
-        letters.all(|c| c.is_ascii_alphanumeric() || " \\_-.".contains(c)) && !word.is_empty()
-    };
+    let is_plain = |word: &str| word.has_only(" \\_-.") && !word.is_empty();
     command.words.windows(3).any(|words| {
-        let is_option = options.iter().any(|it| words[0].eq_ignore_case(it));
+        let is_option = words[0].is_any_of(&options);
         let is_next = words[2]
             .value
             .starts_with(|c: char| c.is_ascii_alphabetic());
@@ -309,7 +306,7 @@ fn has_other_identity(word: &str) -> bool {
 /// True for `certutil -addstore` without a store or a file.
 fn lacks_store(step: &LintStep<'_>, command: &LintCommand) -> bool {
     let options = ["-addstore", "-enterprise", "-f", "-user"];
-    let is_known = |word: &&Word| options.iter().any(|it| word.eq_ignore_case(it));
+    let is_known = |word: &&Word| word.is_any_of(&options);
     let is_open = |word: &Word| word.value.starts_with('-') || word.value.contains(['$', '%', '@']);
     let mut others = command.arguments().iter().filter(|word| !is_known(word));
     command.has(&["-addstore"])
@@ -318,13 +315,9 @@ fn lacks_store(step: &LintStep<'_>, command: &LintCommand) -> bool {
         && others.nth(1).is_none()
 }
 
-/// True for a misspelt `install`.
-fn is_misspelt_install(word: &str) -> bool {
-    let misspelt = [
-        "insatll", "instal", "instll", "intall", "isntall", "insall", "installl",
-    ];
-    misspelt.iter().any(|it| word.eq_ignore_ascii_case(it))
-}
+const MISSPELT_INSTALL: [&str; 7] = [
+    "insatll", "instal", "instll", "intall", "isntall", "insall", "installl",
+];
 
 /// True for a silent setup of SQL Server that does not accept its license.
 fn lacks_license(step: &LintStep<'_>, command: &LintCommand) -> bool {
@@ -376,9 +369,7 @@ fn includes_nothing(arguments: &[Word]) -> bool {
     let known = [
         "-path", "-include", "-force", "-file", "-erroraction", "-ea",
     ];
-    let is_known = |word: &Word| {
-        !word.value.starts_with('-') || known.iter().any(|it| word.eq_ignore_case(it))
-    };
+    let is_known = |word: &Word| !word.value.starts_with('-') || word.is_any_of(&known);
     let path = match arguments {
         [option, path, ..] if option.eq_ignore_case("-path") => path,
         [path, ..] => path,
@@ -403,9 +394,7 @@ fn has_third_value(arguments: &[Word]) -> bool {
 /// Returns true for a property of `MSBuild` in quotes whose value has a `;` before a text without `=`.
 fn is_cut_property(word: &Word) -> bool {
     let lower = word.value.to_ascii_lowercase();
-    let is_property = ["/p:", "-p:", "/property:", "-property:"]
-        .iter()
-        .any(|it| lower.starts_with(it));
+    let is_property = lower.starts_with_any(&["/p:", "-p:", "/property:", "-property:"]);
     let is_cut = |part: &str| !part.is_empty() && !part.contains(['=', '$', '%']);
     word.is_quoted
         && is_property
@@ -422,5 +411,5 @@ fn without_comment(arguments: &[Word]) -> &[Word] {
 /// Returns true for one of these arguments without quotes.
 fn has_plain(arguments: &[Word], names: &[&str]) -> bool {
     let mut plain = arguments.iter().filter(|word| !word.is_quoted);
-    plain.any(|word| names.iter().any(|name| word.eq_ignore_case(name)))
+    plain.any(|word| word.is_any_of(names))
 }
