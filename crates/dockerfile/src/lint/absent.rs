@@ -40,12 +40,8 @@ type MissingProgram<'a> = (&'a LintStep<'a>, &'a LintCommand, Lack);
 /// Reports the first program that is missing in each stage.
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut known: Vec<Option<Contents<'_>>> = Vec::with_capacity(linted.stages.len());
-    for stage in &linted.stages {
-        let below = match stage.base {
-            StageBaseRef::Stage(base) => known[base],
-            _ => Contents::of_base(stage),
-        };
+    linted.read_stages(|_, stage, below: Option<Option<Contents<'_>>>| {
+        let below = below.unwrap_or_else(|| Contents::of_base(stage));
         let end = below.map(|below| (below, below.after(stage)));
         if stage.platform == Platform::Windows {
             match &end {
@@ -59,8 +55,8 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                 _ => {}
             }
         }
-        known.push(end.and_then(|(_, end)| end.ok()));
-    }
+        end.and_then(|(_, end)| end.ok())
+    });
     found
 }
 

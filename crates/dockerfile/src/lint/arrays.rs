@@ -141,7 +141,7 @@ pub(super) fn unquoted_array(text: &str) -> Option<Vec<&str>> {
 /// The same words in JSON, unless a single quote is part of one.
 fn quoted_array(words: &[&str]) -> Option<String> {
     let words = words.iter().map(|word| {
-        let inside = word.strip_prefix('\'').and_then(|it| it.strip_suffix('\''));
+        let inside = word.in_quotes('\'');
         let word = inside.unwrap_or(word);
         (!word.contains('\'')).then(|| word.replace("\\\\", "\\"))
     });

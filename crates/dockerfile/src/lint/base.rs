@@ -141,7 +141,7 @@ fn removed_message(name: &str, tag: &str) -> String {
             "Docker Hub has no microsoft/{name}, as Microsoft removed its images from there in 2021, \
              so the pull fails; see whether mcr.microsoft.com has a successor"
         )
-    } else if is_of_hub(name) {
+    } else if !name.contains('/') && !matches!(name, "servercore" | "windows") {
         format!(
             "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; use a tag \
              of mcr.microsoft.com{successor}"
@@ -162,11 +162,6 @@ fn server_2022(reference: &Reference) -> String {
         Some(repository) => format!("{repository}:{tag}"),
         None => tag.to_owned(),
     }
-}
-
-/// Returns true for a repository that Microsoft had on Docker Hub: those were without folders.
-fn is_of_hub(name: &str) -> bool {
-    !name.contains('/') && !matches!(name, "servercore" | "windows")
 }
 
 /// Successor of a repository of Microsoft on Docker Hub, or the one that was meant.

@@ -68,11 +68,7 @@ pub(super) fn parameter_message(command: &LintCommand) -> Option<String> {
 
 /// Reports commands of cmd in a script of PowerShell.
 pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let mut commands = step
-        .commands()
-        .iter()
-        .filter(|it| it.grammar.is_powershell());
-    commands.find_map(|command| {
+    step.of_powershell().find_map(|command| {
         let is_nul = |file: &&Word| {
             let is_plain = !file.is_quoted && file.eq_ignore_case("nul");
             is_plain && is_read_by_powershell(step, file.range.start)
@@ -176,7 +172,7 @@ fn missing_message(step: &LintStep<'_>, command: &LintCommand) -> Option<String>
     }
     // In quotes it is a string, and it may be a function or an alias of the script.
     let is_plain = || {
-        let written = step.instruction.part(word.range.clone());
+        let written = step.part(&word.range);
         written.eq_ignore_ascii_case(&name)
     };
     let is_own = || {

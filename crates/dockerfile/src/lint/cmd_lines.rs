@@ -12,16 +12,15 @@ pub(super) fn check_digit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding>
     if !reads_cmd(step) {
         return None;
     }
-    if let Some((at, digit)) = step.commands().iter().find_map(|it| stream_file(step, it)) {
+    if let Some((at, digit)) = step.find_map(|it| stream_file(step, it)) {
         let message =
             format!("> writes into a file with the name {digit}: write >&{digit} for the stream");
         return Some(step.finding_at(at, message));
     }
     let is_echo = |it: &&LintCommand| {
-        let is_cmd = it.grammar == Grammar::Cmd && !it.files.is_empty();
-        is_cmd && it.program().trim_end_matches(['.', ':', '(']) == "echo"
+        !it.files.is_empty() && it.program().trim_end_matches(['.', ':', '(']) == "echo"
     };
-    step.commands().iter().filter(is_echo).find_map(|command| {
+    step.of_cmd().filter(is_echo).find_map(|command| {
         let start = command.start();
         let (at, digit) = stream_digit(&step.instruction.full_text()[start..])?;
         let message = format!(
@@ -90,7 +89,7 @@ fn shows_tag(text: &str) -> bool {
     parts.is_some_and(|(before, tag)| {
         let name = tag.split(' ').next().unwrap_or_default();
         before.split_whitespace().count() == 1
-            && tag.starts_with(|c: char| c.is_ascii_alphabetic())
+            && tag.starts_with_letter()
             && !tag.ends_with(' ')
             && name.has_only("")
             && !name.eq_ignore_ascii_case("nul")
@@ -143,7 +142,7 @@ pub(super) fn check_exit(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> 
         .iter()
         .filter(|it| it.grammar == Grammar::Cmd);
     scripts.find_map(|script| {
-        let at = early_exit(step.instruction.part(script.range.clone()))?;
+        let at = early_exit(step.part(&script.range))?;
         let message = "cmd ends at this exit, and what follows it never runs";
         Some(step.finding_at(script.range.start + at, message))
     })

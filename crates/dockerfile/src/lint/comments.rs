@@ -36,7 +36,7 @@ pub(super) fn is_commented(text: &str) -> bool {
 /// Returns true for a `#` or `#word`; others, such as `#{name}`, are of templates.
 fn is_comment(word: &Word) -> bool {
     let text = word.value.trim_start_matches('#');
-    let is_word = text.is_empty() || text.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_word = text.is_empty() || text.starts_with_letter();
     word.value.starts_with('#') && is_word && !word.is_quoted
 }
 
@@ -46,7 +46,7 @@ fn check_commands(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if step.shell != BaseShell::Cmd {
         return None;
     }
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         let prints = ["echo", "rem", "git", "findstr", "find", "grep"].contains(&command.program());
         let first = command.word(0);
         let is_powershell = first.starts_with('$') || is_known_cmdlet(first);

@@ -46,8 +46,7 @@ pub(super) fn check_folder(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
         return None;
     }
     let before = stage.before(step);
-    let mut signs = stage.folder_signs().into_iter().flatten();
-    if signs.any(|first| first < before.len())
+    if stage.folder_signs(before.len()) != [false; 2]
         || before.iter().any(|it| names(it.lower_full_text(), name))
     {
         return None;

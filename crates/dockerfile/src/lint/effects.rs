@@ -56,11 +56,7 @@ fn is_bare_preference(text: &str) -> bool {
     let value = text
         .split_once("$erroractionpreference")
         .and_then(|(_, rest)| rest.trim_start().strip_prefix('='));
-    value.is_some_and(|value| {
-        value
-            .trim_start()
-            .starts_with(|c: char| c.is_ascii_alphabetic())
-    })
+    value.is_some_and(|value| value.trim_start().starts_with_letter())
 }
 
 /// Commands that fetch, unpack or install, and whose error must end a build.
@@ -167,7 +163,7 @@ fn check_setx_user(stage: &Stage<'_>) -> impl Iterator<Item = Finding> {
     let earlier = &stage.steps[..last_user.unwrap_or(0)];
     let runs = earlier.iter().filter(|step| step.is("RUN"));
     runs.filter_map(|step| {
-        let command = step.commands().iter().find(|it| it.program() == "setx")?;
+        let command = step.find(|it| it.program() == "setx")?;
         let is_machine = command.has(&["/m", "-m", "/s"])
             || command.words.iter().any(|it| it.value.starts_with('%'));
         let message = "setx without /M sets the variable for the user of the build, and the container \
@@ -329,7 +325,7 @@ impl Stage<'_> {
             self.repository().is_some_and(Reference::has_pwsh)
                 || steps.any(|step| step.lower_text().contains("pwsh"))
         };
-        self.has_pwsh.get_or_init(has_pwsh).then_some("pwsh")
+        self.index.has_pwsh.get_or_init(has_pwsh).then_some("pwsh")
     }
 
     /// True if the base's shell is PowerShell.

@@ -36,7 +36,7 @@ pub(super) fn check(linted: &LintFile<'_>, findings: &[LintFinding]) -> Vec<Find
 fn check_stage(stage: &Stage<'_>, misread: &HashSet<usize>) -> Vec<Finding> {
     let has_program = stage.all("ENTRYPOINT").any(|step| {
         let words = step.instruction.exec_form();
-        words.is_some_and(|words| !is_bare_shell(&words))
+        words.is_some_and(|words| !matches!(words.as_slice(), [program] if is_shell(program)))
     });
     // The words of CMD follow the shell's command, whatever that is.
     let mut entrypoints = stage.all("ENTRYPOINT");
@@ -109,7 +109,9 @@ fn check_broken_json(stage: &Stage<'_>, step: &LintStep<'_>) -> Finding {
     let text = step.instruction.text();
     let argv = mended_backslashes(text).and_then(|text| serde_json::from_str(&text).ok());
     // In exec form a program and its arguments in one word would be a file name.
-    let argv = argv.filter(|argv: &Vec<String>| argv.first().is_some_and(|it| is_file_name(it)));
+    // With a space the name of a program needs an extension.
+    let is_name = |word: &String| !word.contains(' ') || has_extension(word, &["exe"]);
+    let argv = argv.filter(|argv: &Vec<String>| argv.first().is_some_and(is_name));
     let message = if argv.is_some() && text.contains("\\$") {
         "invalid JSON, so the daemon runs this in shell form: omit the \\ before $, which JSON does not \
          know, and double each one of a path"
@@ -128,11 +130,6 @@ fn check_broken_json(stage: &Stage<'_>, step: &LintStep<'_>) -> Finding {
 fn in_exec_form(step: &LintStep<'_>, message: &str, argv: Option<Vec<String>>) -> Finding {
     let rewrite = |argv: Vec<String>| step.file.rewrite(step.instruction, &exec_form(&argv));
     step.finding(message).corrected(argv.map(rewrite))
-}
-
-/// Returns true for a shell without arguments, which reads another one's name as a command.
-fn is_bare_shell(words: &[String]) -> bool {
-    matches!(words, [program] if is_shell(program))
 }
 
 /// Returns true for a program that only prints its version or help: it ends before any event.
@@ -247,9 +244,4 @@ fn program(step: &LintStep<'_>) -> Option<Vec<String>> {
         _ => !file.is_empty() && !cmd::is_built_in(name),
     };
     is_program.then_some(argv)
-}
-
-/// Returns true if a word can be a program's name: with a space it needs an extension.
-fn is_file_name(word: &str) -> bool {
-    !word.contains(' ') || has_extension(word, &["exe"])
 }

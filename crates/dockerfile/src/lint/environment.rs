@@ -16,7 +16,7 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Vec<Finding> {
     let mut parts = value.split([':', '"']);
     let is_for_windows = it.stage.platform == Platform::Windows
         || value.contains(['%', ';'])
-        || parts.any(|part| part.len() == 1 && part.starts_with(|c: char| c.is_ascii_alphabetic()));
+        || parts.any(|part| part.len() == 1 && part.starts_with_letter());
     let joined = joined_folders(value).filter(|_| is_for_windows);
     let joined = joined.map(|part| {
         let message = format!(
@@ -76,7 +76,7 @@ fn check_registry(it: &EvaluatedStep<'_>) -> Option<Finding> {
 
 /// Position and value of a change to the machine's PATH.
 fn machine_path(step: &LintStep<'_>) -> Option<(usize, String)> {
-    let of_cmd = step.commands().iter().find_map(|command| {
+    let of_cmd = step.find_map(|command| {
         let mut operands = command.arguments().iter().filter(|word| !word.is_option());
         let is_path = operands.next()?.eq_ignore_case("path");
         let value = operands.next()?.value.clone();
@@ -241,7 +241,7 @@ fn joined_list(it: &EvaluatedStep<'_>) -> Option<Finding> {
 
 /// Position and a part of a class path of Java with colons between its paths.
 fn class_path(step: &LintStep<'_>) -> Option<(usize, String)> {
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         let is_java = matches!(command.program(), "java" | "javaw" | "javac");
         let options = ["-cp", "-classpath", "--class-path"];
         let list = command.value_of(&options).filter(|_| is_java)?;

@@ -56,7 +56,8 @@ impl EvaluatedStep<'_> {
     }
 }
 
-/// Position of the evaluation.
+/// Position of the evaluation, and what a stage leaves to those that are built on it.
+#[derive(Clone)]
 struct StagePlace {
     /// Stage.
     index: usize,
@@ -67,52 +68,32 @@ struct StagePlace {
     made: Vec<ImagePath>,
 }
 
-/// What a stage leaves to those that are built on it: its state, folders and volumes.
-type StageEnd = (StageState, Vec<ImagePath>, Vec<DeclaredVolume>);
-
 pub(super) fn check(linted: &LintFile<'_>, findings: &mut Findings) {
     let invalid = rule::named(INVALID);
     findings.extend(invalid, check_file(linted));
     let mut names = HashMap::new();
-    // Numbers of stages that are still to be built on each.
-    let mut waiting = vec![0_usize; linted.stages.len()];
-    for stage in &linted.stages {
-        if let StageBaseRef::Stage(base) = stage.base {
-            waiting[base] += 1;
-        }
-    }
-    let mut states: Vec<Option<StageEnd>> = Vec::with_capacity(linted.stages.len());
-    for (index, stage) in linted.stages.iter().enumerate() {
+    linted.read_stages(|index, stage, below: Option<StagePlace>| {
         findings.extend(invalid, check_from(linted, index, &mut names));
-        let below = match stage.base {
-            StageBaseRef::Stage(base) => {
-                waiting[base] -= 1;
-                // The last one takes the state over: copies of a long row would grow quadratically.
-                if waiting[base] == 0 {
-                    states[base].take()
-                } else {
-                    states[base].clone()
-                }
-            }
-            _ => None,
-        };
-        let (state, made, volumes) = match below {
-            Some((state, made, volumes)) => (state.fork_without_arguments(), made, volumes),
-            None => (StageState::unknown(&stage.image), Vec::new(), Vec::new()),
-        };
-        let mut place = StagePlace {
-            index,
-            state,
-            copied: Vec::new(),
-            volumes,
-            made,
+        let mut place = match below {
+            Some(below) => StagePlace {
+                index,
+                state: below.state.fork_without_arguments(),
+                ..below
+            },
+            None => StagePlace {
+                index,
+                state: StageState::unknown(&stage.image),
+                copied: Vec::new(),
+                volumes: Vec::new(),
+                made: Vec::new(),
+            },
         };
         for step in &stage.steps {
             check_step(linted, step, &mut place, findings);
         }
-        let left = (place.state, place.made, place.volumes);
-        states.push((waiting[index] > 0).then_some(left));
-    }
+        place.copied.clear();
+        place
+    });
 }
 
 /// Errors of the file as a whole.

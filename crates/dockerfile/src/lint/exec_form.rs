@@ -270,9 +270,7 @@ fn joined_words(shell: &str, arguments: &[String]) -> Option<String> {
 
 /// Returns true for the path of a script with a space in a folder's name.
 fn is_spaced_path(text: &str) -> bool {
-    let Some((folder, rest)) = text.split_once(' ') else {
-        return false;
-    };
+    let (folder, rest) = text.split_once(' ').unwrap_or_default();
     let name = file_name(folder);
     let is_program = matches!(
         program_name(name).as_str(),

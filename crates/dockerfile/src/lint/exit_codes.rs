@@ -156,28 +156,28 @@ fn compared_code(command: &LintCommand, word: &Word) -> Option<u32> {
 
 /// Position of an `if errorlevel 0` that no other condition follows.
 fn true_errorlevel(step: &LintStep<'_>) -> Option<usize> {
-    let is_true = |it: &&LintCommand| {
+    let command = step.find(|it| {
         it.grammar.may_be_cmd()
             && it.program() == "if"
             && it.word(1).eq_ignore_ascii_case("errorlevel")
             && it.word(2) == "0"
             && !it.word(3).eq_ignore_ascii_case("if")
-    };
-    step.commands().iter().find(is_true).map(LintCommand::start)
+    });
+    command.map(LintCommand::start)
 }
 
 /// Windows PowerShell exits with the result of its last statement.
 fn in_powershell(step: &LintStep<'_>) -> Option<Finding> {
-    let scripts = step.scripts().iter();
-    let mut own = scripts.filter(|script| script.grammar == Grammar::PowerShell);
-    own.find_map(|script| {
+    step.windows_powershell_scripts().find_map(|script| {
         let all = &script.statements;
         let (end, before) = all.split_last()?;
         // What builds on it fails too, but a test may fail alone.
         let is_seen = end.command() != "choco" && is_builder(end);
         let plain = tail(all, |it| is_builder(it) || cleans_up(it));
         let idle = tail(all, cleans_up);
-        let started = last_places(all);
+        // Position of the last statement of each command.
+        let places = all.iter().zip(0..).map(|(it, place)| (it.command(), place));
+        let started: HashMap<&str, usize> = places.collect();
         let is_lost = |next: usize, it: &PowerShellStatement| {
             let is_unseen = !is_seen || is_test(&it.text);
             is_builder(it)
@@ -272,7 +272,7 @@ fn leaves_files<'a>(
         let policies = ["bypass", "unrestricted", "remotesigned"];
         word.starts_with('-')
             || word.starts_with('/') && !word.contains('.')
-            || policies.iter().any(|it| word.eq_ignore_ascii_case(it))
+            || word.is_any_of(&policies)
     };
     let script = arguments.find(|word| !is_option(word));
     script.is_some_and(|word| has_extension(word.trim_matches(['"', '\'']), of_scripts))
@@ -354,12 +354,6 @@ fn target(statement: &PowerShellStatement) -> Option<String> {
     let path = path.trim_matches(['"', '\'', '.', '/']);
     let is_option = word.starts_with(['/', '-', '@']);
     (!is_option && !path.is_empty()).then(|| path.to_owned())
-}
-
-/// Position of the last statement of each command.
-fn last_places(all: &[PowerShellStatement]) -> HashMap<&str, usize> {
-    let commands = all.iter().enumerate();
-    commands.map(|(place, it)| (it.command(), place)).collect()
 }
 
 /// Returns true if a statement from a position on starts what this one installs, and fails without it.

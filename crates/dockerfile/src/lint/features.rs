@@ -5,8 +5,7 @@ use super::prelude::*;
 
 /// Reports a command that does not enable its feature or install its update.
 pub(super) fn check(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let mut commands = step.commands().iter();
-    commands.find_map(|it| {
+    step.find_map(|it| {
         lacks_image(step, it)
             .or_else(|| unknown_option(step, it))
             .or_else(|| check_command(stage, step, it))

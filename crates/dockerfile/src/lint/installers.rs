@@ -22,7 +22,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
     if let Some((at, (severity, message))) = unawaited {
         return Some(step.finding_at(at, message).severity(severity));
     }
-    if let Some(command) = step.commands().iter().find(|it| leaves_its_setup(it)) {
+    if let Some(command) = step.find(|it| leaves_its_setup(it)) {
         let message = "the installer of Visual Studio returns before its setup ends: add --wait";
         return Some(step.finding_at(command.start(), message).warning());
     }
@@ -37,7 +37,9 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
         }
         let message = "start does not wait for the program, which ends with its RUN: add /wait";
         let found = step.finding_at(command.start(), message).warning();
-        (is_last_work(&whole) && starts_program(command)).then_some(found)
+        // What follows it may use the program.
+        let uses = ["ping ", "timeout", "sleep", "taskkill", "tasklist"];
+        (!whole.contains_any(&uses) && starts_program(command)).then_some(found)
     })
 }
 
@@ -52,12 +54,6 @@ fn leaves_its_setup(command: &LintCommand) -> bool {
         && command.has(&["--quiet", "-q", "--passive", "-p"])
         && !command.has(&["--wait", "--layout"])
         && !command.words.iter().any(is_open)
-}
-
-/// Returns true if a line does nothing that may use a program that it started.
-fn is_last_work(line: &str) -> bool {
-    let uses = ["ping ", "timeout", "sleep", "taskkill", "tasklist"];
-    !line.contains_any(&uses)
 }
 
 fn starts_program(command: &LintCommand) -> bool {
@@ -77,9 +73,7 @@ fn is_brought(stage: &Stage<'_>, step: &LintStep<'_>, at: usize, file: &str) -> 
 
 /// Returns true if a script keeps a process that it starts, and does something with it later.
 fn keeps_process(script: &str) -> bool {
-    let Some((before, after)) = script.split_once("start-process") else {
-        return false;
-    };
+    let (before, after) = script.split_once("start-process").unwrap_or_default();
     let name = before.trim_end().strip_suffix('=').map(str::trim_end);
     let name = name.and_then(|before| before.rsplit([' ', ';', '\n', '"']).next());
     let name = name.filter(|name| name.starts_with('$'));

@@ -143,8 +143,7 @@ fn check_unset_in_run(it: &EvaluatedStep<'_>) -> Vec<Finding> {
 /// The first commands of cmd that set variables, by the names of these in lower case.
 fn set_variables<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand> {
     let mut first = HashMap::new();
-    let commands = step.commands().iter();
-    for command in commands.filter(|command| command.grammar == Grammar::Cmd) {
+    for command in step.of_cmd() {
         let mut words = command.arguments().iter().map(|it| it.value.as_str());
         let name = match command.program() {
             "set" => {
@@ -175,9 +174,10 @@ fn expanded_early<'a>(step: &'a LintStep<'_>) -> HashMap<String, &'a LintCommand
         return HashMap::new();
     }
     let mut used = HashSet::new();
-    let commands = step.commands().iter();
-    let commands = commands.filter(|command| command.grammar == Grammar::Cmd);
-    for command in commands.filter(|it| !matches!(it.program(), "setx" | "reg")) {
+    for command in step
+        .of_cmd()
+        .filter(|it| !matches!(it.program(), "setx" | "reg"))
+    {
         for word in &command.words {
             let lower = word.value.to_ascii_lowercase();
             // What follows the last % is not a variable.
@@ -363,8 +363,7 @@ fn check_argument(step: &LintStep<'_>) -> Option<Finding> {
 
 /// Reports `set A = b` of cmd, which sets a variable whose name ends in a space.
 fn check_set(step: &LintStep<'_>) -> Option<Finding> {
-    let mut commands = step.commands().iter();
-    let command = commands.find(|it| {
+    let command = step.find(|it| {
         let [program, name, value, ..] = it.words.as_slice() else {
             return false;
         };
@@ -384,7 +383,7 @@ fn check_set(step: &LintStep<'_>) -> Option<Finding> {
 /// Reports `set A=b && …` of cmd, whose value ends in the space. A list of folders may end in one.
 fn check_set_value(step: &LintStep<'_>) -> Option<Finding> {
     let is_open = |word: &Word| word.is_quoted || word.value.contains([';', '%', '!', '^']);
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         let [_, assigned] = command.words.as_slice() else {
             return None;
         };
@@ -414,7 +413,7 @@ fn check_set_value(step: &LintStep<'_>) -> Option<Finding> {
 /// Reports `echo set A=b > a.cmd`, which writes the space into the value. Options, and lists of
 /// folders with a final `;`, may end in a space.
 fn check_written_value(step: &LintStep<'_>) -> Option<Finding> {
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         let [_, set, assigned] = command.words.as_slice() else {
             return None;
         };

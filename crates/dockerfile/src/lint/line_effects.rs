@@ -101,11 +101,6 @@ impl LineEffect {
             Self::Drive => ("drive", "the RUN that requires it"),
         }
     }
-
-    /// True for an effect that a line may have as its last step and not mean.
-    fn is_minor(self) -> bool {
-        matches!(self, Self::Preference | Self::Module)
-    }
 }
 
 /// Returns true for `$ErrorActionPreference = …`.
@@ -344,11 +339,13 @@ fn effect_finding(
         .iter()
         .any(|word| word.value.to_ascii_lowercase().contains("path"));
     let is_condition = matches!(command.next, NextOperator::Pipe | NextOperator::Or);
+    // A line may have it as its last step and not mean it.
+    let is_minor = matches!(effect, LineEffect::Preference | LineEffect::Module);
     // Other commands, which no operator separates from this one.
     let line = step.line_of(command);
     let last = command.words.last();
     let is_joined = last.is_some_and(|last| step.line_at(last.start()) != line);
-    if is_condition || is_joined || ((is_path || effect.is_minor()) && !is_lost) {
+    if is_condition || is_joined || ((is_path || is_minor) && !is_lost) {
         return None;
     }
     let severity = if effect == LineEffect::Module {
@@ -446,9 +443,7 @@ fn lost_setting(
     // A line that only starts a service says nothing about its start type, except for IIS.
     let is_named = is_only && !step.lower_text().contains("w3svc");
     let lines = stage.until(step).len() - usize::from(is_named);
-    let [starts, installs] = stage
-        .service_signs()
-        .map(|first| first.is_some_and(|first| first < lines));
+    let [starts, installs] = stage.service_signs(lines);
     if starts {
         return None;
     }
@@ -485,9 +480,9 @@ pub(super) fn service_signs(steps: &[LintStep<'_>]) -> [Option<usize>; 2] {
 /// Returns true for `[Environment]::SetEnvironmentVariable(name, value)`, in lower case, without a
 /// target.
 fn sets_process_variable(text: &str) -> bool {
-    let Some((_, arguments)) = text.split_once("]::setenvironmentvariable(") else {
-        return false;
-    };
+    let (_, arguments) = text
+        .split_once("]::setenvironmentvariable(")
+        .unwrap_or_default();
     let is_list = arguments.ends_with(')') && text.starts_with('[');
     let value = arguments.trim_end_matches(')');
     is_list && value.matches(',').count() == 1 && !value.contains('(')

@@ -30,16 +30,14 @@ pub(super) fn find(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if !has_only_windows(stage) {
         return None;
     }
-    let (command, word, folder) = step.commands().iter().find_map(|it| {
+    let (command, word, folder) = step.find_map(|it| {
         let (word, path) = output(it)
             .map(|word| (word, word.value.as_str()))
             .or_else(|| log_file(it))?;
         Some((it, word, root_folder(path, it.program() == "tar")?))
     })?;
     let before = stage.before(step);
-    let [is_filled, may_be_made] = stage
-        .folder_signs()
-        .map(|first| first.is_some_and(|first| first < before.len()));
+    let [is_filled, may_be_made] = stage.folder_signs(before.len());
     let text = &step.lower_full_text()[..command.start()];
     let is_named = |text: &str| names(text, &folder);
     if is_filled

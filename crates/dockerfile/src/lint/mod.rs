@@ -104,6 +104,10 @@ trait TextExt {
     fn ends_with_any(&self, parts: &[&str]) -> bool;
     /// Returns true if it is one of these in any case.
     fn is_any_of(&self, names: &[&str]) -> bool;
+    /// Returns true if it begins with a letter of ASCII.
+    fn starts_with_letter(&self) -> bool;
+    /// The text between two quotes, if it begins and ends with them.
+    fn in_quotes(&self, quote: char) -> Option<&str>;
     /// Returns true if it has only letters and digits of ASCII and these characters.
     fn has_only(&self, others: &str) -> bool;
     /// Returns true if it is such a text and begins with a letter.
@@ -127,13 +131,21 @@ impl TextExt for str {
         names.iter().any(|name| self.eq_ignore_ascii_case(name))
     }
 
+    fn starts_with_letter(&self) -> bool {
+        self.starts_with(|c: char| c.is_ascii_alphabetic())
+    }
+
+    fn in_quotes(&self, quote: char) -> Option<&str> {
+        self.strip_prefix(quote)?.strip_suffix(quote)
+    }
+
     fn has_only(&self, others: &str) -> bool {
         self.chars()
             .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
     }
 
     fn is_name(&self, others: &str) -> bool {
-        self.starts_with(|c: char| c.is_ascii_alphabetic()) && self.has_only(others)
+        self.starts_with_letter() && self.has_only(others)
     }
 }
 
@@ -263,7 +275,6 @@ fn evaluate<T>(source: &str, options: &LintOptions, read: impl FnOnce(&LintFile<
         stages,
         arguments,
         declared: declared_names(&file),
-        created_users: OnceCell::new(),
         rights: OnceCell::new(),
         misplaced_directive: escapes::misplaced_directive(&file),
         has_template_lines: file.lines().any(|it| {
@@ -372,8 +383,6 @@ struct LintFile<'a> {
     arguments: BuildArguments,
     /// Names that an `ARG` or `ENV` declares.
     declared: HashSet<&'a str>,
-    /// Users of Linux that a line may create on Windows.
-    created_users: OnceCell<Vec<&'static str>>,
     rights: OnceCell<FileRights>,
     /// Line, from 0, and character of an escape directive that is too far down.
     misplaced_directive: Option<(usize, Escape)>,
@@ -387,6 +396,35 @@ impl<'a> LintFile<'a> {
     fn windows_stages<'s>(&'s self) -> impl Iterator<Item = &'s Stage<'a>> {
         let stages = self.stages.iter();
         stages.filter(|stage| stage.platform == Platform::Windows)
+    }
+
+    /// Reads the stages from top to bottom, each with what the one that it is built on left. The last of
+    /// several takes that over: copies in a long row would grow quadratically.
+    fn read_stages<'s, T: Clone>(
+        &'s self,
+        mut read: impl FnMut(usize, &'s Stage<'a>, Option<T>) -> T,
+    ) {
+        let base = |stage: &Stage<'_>| match stage.base {
+            StageBaseRef::Stage(base) => Some(base),
+            _ => None,
+        };
+        // Numbers of stages that are still to be built on each.
+        let mut waiting = vec![0_usize; self.stages.len()];
+        for base in self.stages.iter().filter_map(base) {
+            waiting[base] += 1;
+        }
+        let mut left: Vec<Option<T>> = Vec::with_capacity(self.stages.len());
+        for (index, stage) in self.stages.iter().enumerate() {
+            let below = base(stage).and_then(|base| {
+                waiting[base] -= 1;
+                match waiting[base] {
+                    0 => left[base].take(),
+                    _ => left[base].clone(),
+                }
+            });
+            let own = read(index, stage, below);
+            left.push((waiting[index] > 0).then_some(own));
+        }
     }
 
     /// A stage and the stages it is built on, from top to bottom.
@@ -414,13 +452,6 @@ impl<'a> LintFile<'a> {
         };
         let named = earlier.iter().rfind(is_named);
         named.or_else(|| earlier.get(from.parse::<usize>().ok()?))
-    }
-
-    fn created_users(&self) -> &[&'static str] {
-        let users = self
-            .created_users
-            .get_or_init(|| unix::created_users(self.file));
-        users.as_slice()
     }
 
     fn rights(&self) -> &FileRights {

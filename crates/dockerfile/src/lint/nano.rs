@@ -61,11 +61,8 @@ struct NanoState {
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let stages = &linted.stages;
-    let mut known: Vec<NanoState> = Vec::with_capacity(stages.len());
-    for stage in stages {
-        let mut state = match &stage.base {
-            StageBaseRef::Stage(index) => known[*index].clone(),
+    linted.read_stages(|_, stage, below: Option<NanoState>| {
+        let mut state = below.unwrap_or_else(|| match &stage.base {
             StageBaseRef::Image(reference) => NanoState {
                 is_nano: reference.is_nano_server()
                     && (reference.build().is_some() || reference.is_of_microsoft()),
@@ -85,15 +82,15 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
                 for_powershell: for_powershell(reference),
                 ..NanoState::default()
             },
-            StageBaseRef::Scratch | StageBaseRef::Unknown => NanoState::default(),
-        };
+            _ => NanoState::default(),
+        });
         if state.is_nano {
             for step in &stage.steps {
                 state.check_step(step, &mut found);
             }
         }
-        known.push(state);
-    }
+        state
+    });
     found
 }
 

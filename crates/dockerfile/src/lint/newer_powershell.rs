@@ -88,14 +88,12 @@ fn missing_in_windows(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, 
     let of_cmdlet = |command: &LintCommand| {
         let name = command.word(0);
         let name = NEWER.iter().find(|it| name.eq_ignore_ascii_case(it))?;
-        let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
-            || step.file.mentions(&CMDLET_SOURCES);
+        let is_open = !stage.is_of_microsoft() || step.file.mentions(&CMDLET_SOURCES);
         (!is_open).then_some((command.start(), *name))
     };
     let of_syntax = || {
-        let mut scripts = step.scripts().iter().filter(|it| is_own(it.grammar));
-        scripts.find_map(|script| {
-            let (at, what) = operator(step.instruction.part(script.range.clone()))?;
+        step.windows_powershell_scripts().find_map(|script| {
+            let (at, what) = operator(step.part(&script.range))?;
             Some((script.range.start + at, what))
         })
     };

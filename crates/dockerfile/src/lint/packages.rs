@@ -20,6 +20,7 @@ use super::prelude::*;
 use crate::stages::{KnownPackages, context_file, copy_target, script_error, source_path};
 
 /// What a `COPY` fills, and its sources in the context.
+#[derive(Clone)]
 pub(super) struct CopiedFiles {
     pub(super) target: ImagePath,
     sources: Vec<String>,

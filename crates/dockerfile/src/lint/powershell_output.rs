@@ -15,8 +15,9 @@ const BINARY: [&str; 12] = [
 
 /// Reports files that Windows PowerShell writes as UTF-16.
 pub(super) fn check_encoding(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_reread(step, it);
-    step.scripts().iter().filter(is_own).find_map(|script| {
+    let scripts = step.windows_powershell_scripts();
+    let mut scripts = scripts.filter(|it| !is_reread(step, it));
+    scripts.find_map(|script| {
         let mut all = script.statements.iter();
         let (statement, file) = all.find_map(|it| Some((it, utf16_file(it)?)))?;
         // PowerShell reads it, and may write it in another encoding.

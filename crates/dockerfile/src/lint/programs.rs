@@ -23,7 +23,9 @@ fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
         found.extend(check_downloaders(stage));
     }
     if reference.repository.ends_with_any(&SERVER_CORE) {
-        found.extend(check_winget(stage, reference));
+        let brings = ["winget", "msixbundle", "appinstaller", ".ps1"];
+        let lack = "winget: download the installer, or use another package manager";
+        found.extend(check_absent(stage, "winget", &brings, lack));
     }
     if is_base {
         found.extend(check_dotnet(stage, reference));
@@ -31,7 +33,13 @@ fn check_stage(stage: &Stage<'_>) -> Vec<Finding> {
     }
     found.extend(check_appcmd(stage, reference));
     if features::is_server_core(stage) && !reference.has_iis() {
-        found.extend(check_iis(stage, reference));
+        let brings = [
+            "iis", "web-", "inetsrv", "feature", "path", "dism", ".ps1", ".cmd", ".bat", ".exe",
+            "copy ", "add ", "choco",
+        ];
+        let lack =
+            "IIS, and so no appcmd: use mcr.microsoft.com/windows/servercore/iis, or install it";
+        found.extend(check_absent(stage, "appcmd", &brings, lack));
     }
     found.extend(check_python(stage, reference));
     let is_framework =
@@ -150,7 +158,7 @@ fn fresh_program<'a>(
     may_be_there: &dyn Fn(&[&str]) -> bool,
 ) -> Option<(&'a LintCommand, String)> {
     let mut installed: Vec<&'static [&'static str]> = Vec::new();
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         let count = installed.len();
         installed.extend(brought(command));
         let program = command.program();
@@ -177,7 +185,7 @@ fn fresh_choco<'a>(
     if step.shell != BaseShell::Cmd || text.contains("||") || may_be_there(&["choco"]) {
         return None;
     }
-    let command = step.commands().iter().find(|it| {
+    let command = step.find(|it| {
         it.grammar == Grammar::Cmd
             && it.program() == "choco"
             && is_plain(it)
@@ -210,8 +218,7 @@ fn is_plain(command: &LintCommand) -> bool {
 
 /// First command of an instruction that the shell finds by this name on the PATH.
 fn plain_command<'a>(step: &'a LintStep<'_>, program: &str) -> Option<&'a LintCommand> {
-    let mut commands = step.commands().iter();
-    commands.find(|it| it.program() == program && is_plain(it))
+    step.find(|it| it.program() == program && is_plain(it))
 }
 
 /// Reports PowerShell 7 on a base that does not have it.
@@ -223,7 +230,7 @@ fn check_pwsh(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
         let words = step.instruction.exec_form().filter(|_| step.is("SHELL"));
         let program = words.unwrap_or_default().into_iter().next();
         let is_shell = program.is_some_and(|program| program_name(&program) == "pwsh");
-        let command = step.commands().iter().find(|it| it.program() == "pwsh");
+        let command = step.find(|it| it.program() == "pwsh");
         if (is_shell && !text.contains(":\\")) || command.is_some_and(is_plain) {
             let instead = if reference.is_nano_server() {
                 "copy it from mcr.microsoft.com/powershell, or use that image"
@@ -260,10 +267,7 @@ fn first_without<'a>(
     brings: &[&str],
 ) -> Option<(&'a LintStep<'a>, &'a LintCommand)> {
     let mut steps = stage.steps.iter();
-    let (step, command) = steps.find_map(|step| {
-        let command = step.commands().iter().find(|it| is_meant(it))?;
-        Some((step, command))
-    })?;
+    let (step, command) = steps.find_map(|step| Some((step, step.find(&is_meant)?)))?;
     let own = &step.lower_full_text()[..command.start()];
     let earlier = stage.before(step).iter();
     let mut texts = earlier.map(LintStep::lower_full_text).chain([own]);
@@ -294,15 +298,12 @@ fn check_downloaders(stage: &Stage<'_>) -> Option<Finding> {
     Some(step.finding_at(command.start(), message))
 }
 
-/// Reports `winget`, which is a program of the desktop.
-fn check_winget(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
-    let is_winget = |it: &LintCommand| it.program() == "winget" && is_plain(it);
-    let brings = ["winget", "msixbundle", "appinstaller", ".ps1"];
-    let (step, command) = first_without(stage, is_winget, &brings)?;
-    let message = format!(
-        "{} has no winget: download the installer, or use another package manager",
-        reference.repository
-    );
+/// Reports a program that the base does not have, unless one of these parts of a text before it may bring
+/// it.
+fn check_absent(stage: &Stage<'_>, program: &str, brings: &[&str], lack: &str) -> Option<Finding> {
+    let is_meant = |it: &LintCommand| it.program() == program && is_plain(it);
+    let (step, command) = first_without(stage, is_meant, brings)?;
+    let message = format!("{} has no {lack}", stage.reference()?.repository);
     Some(step.finding_at(command.start(), message))
 }
 
@@ -328,21 +329,6 @@ fn check_appcmd(stage: &Stage<'_>, reference: &Reference) -> Vec<Finding> {
         Some(step.finding_at(command.start(), message))
     });
     found.collect()
-}
-
-/// Reports `appcmd` on a base without IIS, of which no line says anything.
-fn check_iis(stage: &Stage<'_>, reference: &Reference) -> Option<Finding> {
-    let is_appcmd = |it: &LintCommand| it.program() == "appcmd" && is_plain(it);
-    let brings = [
-        "iis", "web-", "inetsrv", "feature", "path", "dism", ".ps1", ".cmd", ".bat", ".exe",
-        "copy ", "add ", "choco",
-    ];
-    let (step, command) = first_without(stage, is_appcmd, &brings)?;
-    let message = format!(
-        "{} has no IIS, and so no appcmd: use mcr.microsoft.com/windows/servercore/iis, or install it",
-        reference.repository
-    );
-    Some(step.finding_at(command.start(), message))
 }
 
 /// Reports `python3` on the official image, which for Windows has only `python`.

@@ -5,7 +5,7 @@ use super::prelude::*;
 /// Reports commands that ask, which a build cannot answer.
 pub(super) fn check_prompt(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     let text = step.lower_text();
-    let of_command = step.commands().iter().find_map(|command| {
+    let of_command = step.find_map(|command| {
         let is_cut = step.is_cut(command);
         let is_choco = command.program() == "choco";
         if command.has_input || is_cut && is_choco && text.contains(" -y") {
@@ -321,7 +321,7 @@ fn xcopy_question(
     if command.has(&["/i"]) || may_exist(stage, step, target) {
         return None;
     }
-    let source = step.instruction.part(source.range.clone());
+    let source = step.part(&source.range);
     let is_folder = command.has(&["/e", "/s"])
         || source.contains(['*', '?'])
         || source.trim_end_matches(['"', '\'']).ends_with(['\\', '/']);
@@ -337,7 +337,7 @@ fn xcopy_question(
 
 /// Returns true if the target of an `xcopy` may exist by then, or is written as a folder.
 fn may_exist(stage: &Stage<'_>, step: &LintStep<'_>, target: &Word) -> bool {
-    let written = step.instruction.part(target.range.clone());
+    let written = step.part(&target.range);
     let path = target.value.replace('/', "\\").to_ascii_lowercase();
     let below = path.strip_prefix("c:\\").unwrap_or(&path);
     let is_folder = written

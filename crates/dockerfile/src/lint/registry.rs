@@ -87,95 +87,42 @@ struct ShutdownAssignment<'a> {
     position: usize,
 }
 
-/// Registry values that exist at a position of the file, keys and names in lower case. A stage
-/// inherits the values of its base stages: the stages are visited as a tree, and a stage's
-/// additions are removed after it, because copies would grow quadratically.
-#[derive(Debug, Default)]
-struct Values {
+/// What the lines of a stage, and of those that it is built on, set so far.
+#[derive(Debug, Clone, Default)]
+struct StageValues<'a> {
+    /// Keys and names in lower case.
     there: HashSet<(String, String)>,
-    /// In insertion order.
-    added: Vec<(String, String)>,
-}
-
-impl Values {
-    /// Returns true if the value is new.
-    fn insert(&mut self, value: (String, String)) -> bool {
-        let is_new = self.there.insert(value.clone());
-        if is_new {
-            self.added.push(value);
-        }
-        is_new
-    }
-
-    fn truncate(&mut self, length: usize) {
-        for value in self.added.drain(length..) {
-            self.there.remove(&value);
-        }
-    }
-}
-
-/// Next step of the visit.
-enum VisitStep {
-    Stage(usize),
-    /// Number of values before a stage.
-    Leave(usize),
+    times: Vec<ShutdownAssignment<'a>>,
 }
 
 pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let stages = &linted.stages;
-    let mut above: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
-    let mut next = Vec::new();
-    for (index, stage) in stages.iter().enumerate().rev() {
-        match stage.base {
-            StageBaseRef::Stage(base) => above[base].push(index),
-            _ => next.push(VisitStep::Stage(index)),
-        }
-    }
-    let mut values = Values::default();
-    let mut times: Vec<Vec<ShutdownAssignment<'_>>> = vec![Vec::new(); stages.len()];
-    while let Some(step) = next.pop() {
-        let index = match step {
-            VisitStep::Stage(index) => index,
-            VisitStep::Leave(length) => {
-                values.truncate(length);
-                continue;
-            }
-        };
-        next.push(VisitStep::Leave(values.added.len()));
-        let stage = &stages[index];
-        let mut own = match stage.base {
-            StageBaseRef::Stage(base) => times[base].clone(),
-            _ => Vec::new(),
-        };
-        if stage.platform != Platform::Linux {
-            for step in &stage.steps {
-                for command in step.commands() {
-                    found.extend(check_force(step, command, &mut values));
-                    found.extend(check_type(step, command));
-                    if let Some(new) = assignment(step, command) {
-                        own.retain(|earlier| earlier.time != new.time);
-                        own.push(new);
-                    }
-                }
+    linted.read_stages(|_, stage, below: Option<StageValues<'_>>| {
+        let mut values = below.unwrap_or_default();
+        let steps = stage.steps.iter().filter(|_| !stage.is_linux());
+        for (step, command) in
+            steps.flat_map(|step| step.commands().iter().map(move |it| (step, it)))
+        {
+            found.extend(check_force(step, command, &mut values.there));
+            found.extend(check_type(step, command));
+            if let Some(new) = assignment(step, command) {
+                values.times.retain(|earlier| earlier.time != new.time);
+                values.times.push(new);
             }
         }
         // A stage that others are based on is not published.
-        if above[index].is_empty() {
-            found.extend(check_pair(&own));
+        if !stage.is_base {
+            found.extend(check_pair(&values.times));
         }
-        times[index] = own;
-        next.extend(above[index].iter().copied().map(VisitStep::Stage));
-    }
+        values
+    });
     found
 }
 
 /// Returns true if `reg add` is known to overwrite a value.
-fn overwrites(command: &LintCommand, values: &mut Values) -> bool {
-    let Some(key) = command.words.get(2) else {
-        return false;
-    };
-    let Some(change) = Change::from_command(command) else {
+fn overwrites(command: &LintCommand, there: &mut HashSet<(String, String)>) -> bool {
+    let change = Change::from_command(command);
+    let (Some(key), Some(change)) = (command.words.get(2), change) else {
         return false;
     };
     let key = key.value.to_ascii_lowercase();
@@ -183,16 +130,20 @@ fn overwrites(command: &LintCommand, values: &mut Values) -> bool {
     // Every Windows has this value.
     let is_windows =
         change.name.eq_ignore_case(ShutdownValue::Service.name()) && key.ends_with(r"\control");
-    !values.insert((key, name)) || is_windows
+    !there.insert((key, name)) || is_windows
 }
 
-fn check_force(step: &LintStep<'_>, command: &LintCommand, values: &mut Values) -> Option<Finding> {
+fn check_force(
+    step: &LintStep<'_>,
+    command: &LintCommand,
+    there: &mut HashSet<(String, String)>,
+) -> Option<Finding> {
     let verb = command
         .words
         .get(1)
         .filter(|_| command.program() == "reg")?;
-    let asks = verb.eq_ignore_case("delete")
-        || (verb.eq_ignore_case("add") && overwrites(command, values));
+    let asks =
+        verb.eq_ignore_case("delete") || (verb.eq_ignore_case("add") && overwrites(command, there));
     if !asks || command.has(&["/f", "-f", "/?"]) || command.has_input {
         return None;
     }
@@ -338,7 +289,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Replaces a word and keeps its quotes.
 fn replace(step: &LintStep<'_>, word: &Word, value: &str) -> Edit {
-    let written = step.instruction.part(word.range.clone());
+    let written = step.part(&word.range);
     let is_quote = |c: char| matches!(c, '"' | '\'' | '\\' | '^');
     let opening = written.len() - written.trim_start_matches(is_quote).len();
     let closing = written.len() - written.trim_end_matches(is_quote).len();

@@ -11,8 +11,7 @@ pub(super) fn check_monitor(stage: &Stage<'_>) -> Vec<Finding> {
     let starts = stage.steps.iter().filter(is_start);
     let is_brought = LazyCell::new(|| stage.steps.first().is_some_and(may_bring_monitor));
     let of_commands = starts.filter_map(|step| {
-        let mut commands = step.commands().iter();
-        let command = commands.find(|it| it.program() == "servicemonitor")?;
+        let command = step.find(|it| it.program() == "servicemonitor")?;
         check_command(stage, (step, command), &is_brought)
     });
     let under_monitor = check_command_under_monitor(stage).into_iter();

@@ -19,9 +19,7 @@ const VERBS: [&str; 42] = [
 
 /// Returns true for a name such as `Invoke-WebRequest`.
 pub(super) fn is_known_cmdlet(name: &str) -> bool {
-    let Some((verb, noun)) = name.split_once('-') else {
-        return false;
-    };
+    let (verb, noun) = name.split_once('-').unwrap_or_default();
     let is_noun = noun.len() > 2 && noun.chars().all(|c| c.is_ascii_alphabetic());
     let is_written_as_one = noun.starts_with(|c: char| c.is_ascii_uppercase());
     script::is_cmdlet(name)
@@ -101,7 +99,7 @@ fn cmdlet_message(stage: &Stage<'_>, step: &LintStep<'_>, index: usize) -> Optio
         && !step.is_in_powershell(word.start())
         && !reads_variable(stage, step, command);
     // `[Environment]::Exit(1)`
-    let written = step.instruction.part(word.range.clone());
+    let written = step.part(&word.range);
     let is_call = written.starts_with('[') && written.contains("]::");
     let is_cmdlet = is_known_cmdlet(&word.value)
         || is_behind && is_alias(command)
@@ -236,10 +234,7 @@ pub(super) fn is_behind_script(step: &LintStep<'_>, index: usize) -> bool {
         before.grammar == Grammar::Cmd
             && before.next == NextOperator::Pipe
             && before.program() != "cmd"
-            && !step
-                .instruction
-                .part(words[0].range.clone())
-                .starts_with('"')
+            && !step.part(&words[0].range).starts_with('"')
     })
 }
 
@@ -258,10 +253,10 @@ fn ampersand_behind_script(step: &LintStep<'_>, index: usize) -> Option<&'static
 
 /// Reports `&&` and `||` in Windows PowerShell, which has neither.
 pub(super) fn check_operators(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let is_own = |it: &&LintScript| it.grammar == Grammar::PowerShell && !is_reread(step, it);
-    let mut scripts = step.scripts().iter().filter(is_own);
+    let scripts = step.windows_powershell_scripts();
+    let mut scripts = scripts.filter(|it| !is_reread(step, it));
     scripts.find_map(|script| {
-        let text = step.instruction.part(script.range.clone());
+        let text = step.part(&script.range);
         let found = |it: &PowerShellStatement| Some((lone_ampersand(it)?, it.text.ends_with('&')));
         if let Some((at, is_last)) = script.statements.iter().find_map(found) {
             let cure = if is_last { "omit it" } else { "write ;" };
@@ -426,7 +421,7 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     if step.is_argument {
         return None;
     }
-    if let Some(command) = step.commands().iter().find(|it| is_interactive_cmd(it)) {
+    if let Some(command) = step.find(|it| is_interactive_cmd(it)) {
         let message = "cmd without /C runs no command, and ends at the end of its input: add /C";
         return Some((command.start(), message));
     }
@@ -443,7 +438,7 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     // Within PowerShell a block without quotes is a script.
     let is_text = step.shell == BaseShell::Cmd || step.instruction.exec_form().is_some();
     let is_block = script.is_nested && is_text && !step.is("HEALTHCHECK");
-    let text = step.instruction.part(script.range.clone()).trim();
+    let text = step.part(&script.range).trim();
     let message = "powershell prints a script block and does not run it: omit the braces";
     (is_block && is_one_block(text)).then_some((script.range.start, message))
 }
@@ -492,13 +487,12 @@ pub(super) fn check_semicolons(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Fin
     if step.shell != BaseShell::Cmd {
         return None;
     }
-    let is_read = |it: &&LintCommand| it.grammar == Grammar::Cmd && !is_shell(it.program());
-    let mut commands = step.commands().iter().filter(is_read);
+    let mut commands = step.of_cmd().filter(|it| !is_shell(it.program()));
     commands.find_map(|command| {
         // `a; b` and `a ; b`, where b could be a command.
         let mut pairs = command.words.windows(2).enumerate();
         let separator = pairs.find(|(index, pair)| {
-            let text = step.instruction.part(pair[0].range.clone());
+            let text = step.part(&pair[0].range);
             let ends = text.ends_with(';') && !text.contains('"') && !text.contains('=');
             // A list of folders does not repeat the command.
             let is_same = pair[1].eq_ignore_case(command.word(0));

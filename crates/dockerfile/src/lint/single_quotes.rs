@@ -13,7 +13,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
             double quotes";
         return Some(step.finding_at(script.range.start, message));
     }
-    if let Some(word) = step.commands().iter().find_map(|it| cut_script(step, it)) {
+    if let Some(word) = step.find_map(|it| cut_script(step, it)) {
         let message = "cmd does not know single quotes, and reads the operators of this script \
             itself: write double quotes";
         return Some(step.finding_at(word.start(), message));
@@ -24,7 +24,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if is_call || step.commands().iter().any(|it| is_cut_at_call(step, it)) {
         return None;
     }
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         if let Some(word) = quoted_line_of_batch_file(step, command) {
             let message = "cmd writes the single quotes into the batch file, where they are a part of \
                 the command: omit them";
@@ -44,7 +44,8 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         if let Some((word, message)) = quoted_code(command) {
             return Some(step.finding_at(word.start(), message));
         }
-        if reads_single_quotes(command.program()) {
+        let program = command.program();
+        if is_shell(program) || READ_SINGLE_QUOTES.contains(&program) {
             return None;
         }
         if let Some((word, message)) = quoted_word(command) {
@@ -53,7 +54,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
         let mut words = command.arguments().iter();
         let open = words.find(|word| {
             let value = word.value.as_str();
-            let is_plain = step.instruction.part(word.range.clone()).starts_with('\'');
+            let is_plain = step.part(&word.range).starts_with('\'');
             is_plain && value.starts_with('\'') && !value[1..].contains('\'')
         })?;
         words.find(|word| word.value.ends_with('\''))?;
@@ -73,10 +74,7 @@ const KEEP_SINGLE_QUOTES: [&str; 18] = [
 /// A word in single quotes, which cmd passes on, and what happens to it.
 fn quoted_word(command: &LintCommand) -> Option<(&Word, String)> {
     let is_whole = |word: &Word| {
-        let inside = word
-            .value
-            .strip_prefix('\'')
-            .and_then(|it| it.strip_suffix('\''));
+        let inside = word.value.in_quotes('\'');
         !word.is_quoted && inside.is_some_and(|it| !it.is_empty() && !it.contains(['\'', '"']))
     };
     let (program, arguments) = command.words.split_first()?;
@@ -145,8 +143,8 @@ fn quoted_line_of_batch_file<'a>(
 ) -> Option<&'a Word> {
     let is_batch = |word: &Word| has_extension(&word.value, &["bat", "cmd"]);
     let first = command.words.get(1)?;
-    let is_quoted = step.instruction.part(first.range.clone()).starts_with('\'')
-        && command.words.last()?.value.ends_with('\'');
+    let is_quoted =
+        step.part(&first.range).starts_with('\'') && command.words.last()?.value.ends_with('\'');
     let is_written = command.program() == "echo" && command.files.iter().any(is_batch);
     (command.grammar == Grammar::Cmd && is_quoted && is_written).then_some(first)
 }
@@ -179,7 +177,7 @@ fn cut_script<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'a W
         return None;
     }
     let mut words = command.arguments().iter();
-    let written = |word: &Word| step.instruction.part(word.range.clone());
+    let written = |word: &Word| step.part(&word.range);
     let first = words.find(|word| !word.is_option())?;
     let rest = words.map(written).chain([written(first)]);
     let quotes: usize = rest.map(|text| text.matches('\'').count()).sum();
@@ -194,9 +192,7 @@ fn is_string_script(step: &LintStep<'_>, script: &LintScript) -> bool {
     let joined = step.instruction.full_text();
     let outside = joined[..script.range.start].ends_with('\'');
     let text = &joined[script.range.start..script.range.end];
-    let text = text
-        .strip_prefix('\'')
-        .and_then(|text| text.strip_suffix('\''));
+    let text = text.in_quotes('\'');
     let inside = text.or_else(|| outside.then(|| &joined[script.range.clone()]));
     inside.is_some_and(|inside| {
         let before = &joined[..script.range.start].trim_end_matches('\'');
@@ -212,7 +208,3 @@ fn is_string_script(step: &LintStep<'_>, script: &LintScript) -> bool {
 const READ_SINGLE_QUOTES: [&str; 10] = [
     "for", "appcmd", "echo", "sqlcmd", "wmic", "if", "rem", "mysql", "psql", "git",
 ];
-
-fn reads_single_quotes(program: &str) -> bool {
-    is_shell(program) || READ_SINGLE_QUOTES.contains(&program)
-}

@@ -167,7 +167,7 @@ fn joined_argument<'a>(
     if !is_start || !command.grammar.is_powershell() {
         return None;
     }
-    let written = |word: &Word| step.instruction.part(word.range.clone());
+    let written = |word: &Word| step.part(&word.range);
     let is_list = |word: &Word| {
         let option = word.value.to_ascii_lowercase();
         option == "-args" || option.len() > 1 && "-argumentlist".starts_with(&option)
@@ -207,9 +207,7 @@ fn spaced_property(text: &str) -> Option<&str> {
 
 /// Returns true for one path with a space.
 fn is_spaced_path(text: &str) -> bool {
-    let Some((_, rest)) = text.split_once(' ') else {
-        return false;
-    };
+    let (_, rest) = text.split_once(' ').unwrap_or_default();
     let is_drive = |c: char| c.is_ascii_alphabetic();
     text.starts_with(is_drive)
         && text.get(1..3) == Some(":\\")

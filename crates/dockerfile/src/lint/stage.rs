@@ -12,7 +12,7 @@ use super::statements::PowerShellStatement;
 use super::user::RunNames;
 use super::variables::SetVariables;
 use super::volume::RunFiles;
-use super::words::{LintCommand, LintScript, StepScripts, program_name};
+use super::words::{Grammar, LintCommand, LintScript, StepScripts, program_name};
 use super::{Edit, Finding, LintOptions, TextExt, line_effects, missing_folder, usage};
 use crate::instruction::{InstructionKind, ParsedInstruction};
 use crate::source::{Dockerfile, Instruction};
@@ -42,6 +42,18 @@ pub(super) struct Stage<'a> {
     pub(super) image: String,
     pub(super) platform: Platform,
     pub(super) steps: Vec<LintStep<'a>>,
+    pub(super) index: StageIndex<'a>,
+    /// True if another stage is built on it.
+    pub(super) is_base: bool,
+    /// True if the base's configuration sets no variables and no working directory.
+    pub(super) knows_environment: bool,
+    shell: BaseShell,
+    is_core: bool,
+}
+
+/// What the rules ask of a stage again and again, most of it read when the first one asks.
+#[derive(Debug, Default)]
+pub(super) struct StageIndex<'a> {
     keywords: HashSet<&'a str>,
     /// Positions of its `SHELL` instructions.
     shells: Vec<usize>,
@@ -59,12 +71,6 @@ pub(super) struct Stage<'a> {
     pub(super) has_pwsh: OnceCell<bool>,
     /// Lines from the installer of Chocolatey 2 on, until one may bring another version.
     pub(super) chocolatey: OnceCell<Range<usize>>,
-    /// True if another stage is built on it.
-    pub(super) is_base: bool,
-    /// True if the base's configuration sets no variables and no working directory.
-    pub(super) knows_environment: bool,
-    shell: BaseShell,
-    is_core: bool,
 }
 
 /// An instruction and its shell.
@@ -92,9 +98,47 @@ impl LintStep<'_> {
         &self.scripts_read().commands
     }
 
+    /// Those that cmd reads.
+    pub(super) fn of_cmd(&self) -> impl Iterator<Item = &LintCommand> {
+        let commands = self.commands().iter();
+        commands.filter(|it| it.grammar == Grammar::Cmd)
+    }
+
+    /// Those that PowerShell reads.
+    pub(super) fn of_powershell(&self) -> impl Iterator<Item = &LintCommand> {
+        let commands = self.commands().iter();
+        commands.filter(|it| it.grammar.is_powershell())
+    }
+
+    /// The first of them that a test accepts.
+    pub(super) fn find(&self, is_meant: impl Fn(&LintCommand) -> bool) -> Option<&LintCommand> {
+        self.commands().iter().find(|it| is_meant(it))
+    }
+
+    /// What is first found in one of them.
+    pub(super) fn find_map<'s, T>(
+        &'s self,
+        read: impl FnMut(&'s LintCommand) -> Option<T>,
+    ) -> Option<T> {
+        self.commands().iter().find_map(read)
+    }
+
+    /// A part of the joined text.
+    pub(super) fn part(&self, range: &Range<usize>) -> &str {
+        self.instruction.part(range.clone())
+    }
+
     /// Its scripts, outer before inner.
     pub(super) fn scripts(&self) -> &[LintScript] {
         &self.scripts_read().scripts
+    }
+
+    /// Those of Windows PowerShell.
+    pub(super) fn windows_powershell_scripts(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &LintScript> {
+        let scripts = self.scripts().iter();
+        scripts.filter(|script| script.grammar == Grammar::PowerShell)
     }
 
     /// Its scripts of PowerShell.
@@ -292,13 +336,13 @@ impl<'a> Stage<'a> {
         }
         let is_script = instruction.keyword == "RUN" && self.shell == BaseShell::PowerShell;
         if is_script && let Some(name) = assigned_variable(instruction) {
-            let first = self.assignments.entry(name.to_ascii_lowercase());
+            let first = self.index.assignments.entry(name.to_ascii_lowercase());
             first.or_insert(self.steps.len());
         }
         if instruction.keyword == "SHELL" {
-            self.shells.push(self.steps.len());
+            self.index.shells.push(self.steps.len());
         }
-        self.keywords.insert(&instruction.keyword);
+        self.index.keywords.insert(&instruction.keyword);
         self.steps.push(LintStep {
             file,
             instruction,
@@ -332,6 +376,11 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// True if that is one of Microsoft's.
+    pub(super) fn is_of_microsoft(&self) -> bool {
+        self.reference().is_some_and(Reference::is_of_microsoft)
+    }
+
     /// The repository that it begins with, also if its tag is unknown.
     pub(super) fn repository(&self) -> Option<&Reference> {
         match &self.base {
@@ -351,7 +400,7 @@ impl<'a> Stage<'a> {
 
     /// Returns true if it has an instruction with a keyword.
     pub(super) fn has(&self, keyword: &str) -> bool {
-        self.keywords.contains(keyword)
+        self.index.keywords.contains(keyword)
     }
 
     /// The steps above one of its steps.
@@ -361,42 +410,49 @@ impl<'a> Stage<'a> {
 
     /// Position of the first `RUN` that begins with a variable of PowerShell.
     pub(super) fn assignment(&self, name: &str) -> Option<usize> {
-        self.assignments.get(&name.to_ascii_lowercase()).copied()
+        self.index
+            .assignments
+            .get(&name.to_ascii_lowercase())
+            .copied()
     }
 
     /// The names in its `RUN` lines.
     pub(super) fn run_names(&self) -> &RunNames {
-        self.run_names.get_or_init(|| RunNames::read(&self.steps))
+        let read = || RunNames::read(&self.steps);
+        self.index.run_names.get_or_init(read)
     }
 
     /// The variables of its containers that its lines set.
     pub(super) fn set_variables(&self) -> &SetVariables {
         let read = || SetVariables::read(&self.steps);
-        self.set_variables.get_or_init(read)
+        self.index.set_variables.get_or_init(read)
     }
 
-    /// Positions of the first line that makes a service start with Windows, and of the first that may
-    /// install one.
-    pub(super) fn service_signs(&self) -> [Option<usize>; 2] {
+    /// True if one of its first lines makes a service start with Windows, and if one may install one.
+    pub(super) fn service_signs(&self, lines: usize) -> [bool; 2] {
         let read = || line_effects::service_signs(&self.steps);
-        *self.service_signs.get_or_init(read)
+        let signs = *self.index.service_signs.get_or_init(read);
+        signs.map(|first| first.is_some_and(|first| first < lines))
     }
 
-    /// Positions of the first line that may bring any folder to the root, and of the first that may make
-    /// folders that it does not name.
-    pub(super) fn folder_signs(&self) -> [Option<usize>; 2] {
+    /// True if one of its first lines may bring any folder to the root, and if one may make folders that it
+    /// does not name.
+    pub(super) fn folder_signs(&self, lines: usize) -> [bool; 2] {
         let read = || missing_folder::folder_signs(&self.steps);
-        *self.folder_signs.get_or_init(read)
+        let signs = *self.index.folder_signs.get_or_init(read);
+        signs.map(|first| first.is_some_and(|first| first < lines))
     }
 
     /// Folders that its `WORKDIR` and copies make, each with its first line.
     pub(super) fn folders(&self) -> &HashMap<String, usize> {
-        self.folders.get_or_init(|| usage::folders(&self.steps))
+        let read = || usage::folders(&self.steps);
+        self.index.folders.get_or_init(read)
     }
 
     /// What its `RUN` lines do to files.
     pub(super) fn run_files(&self) -> &RunFiles {
-        self.run_files.get_or_init(|| RunFiles::read(&self.steps))
+        let read = || RunFiles::read(&self.steps);
+        self.index.run_files.get_or_init(read)
     }
 
     /// The steps up to one of its steps, and that one.
@@ -408,7 +464,7 @@ impl<'a> Stage<'a> {
     /// searched for once, as every line may ask.
     pub(super) fn mentions_above(&self, step: &LintStep<'_>, parts: &[&str]) -> bool {
         let place = self.position(step);
-        let mut mentions = self.mentions.borrow_mut();
+        let mut mentions = self.index.mentions.borrow_mut();
         parts.iter().any(|part| {
             let mut steps = self.steps.iter();
             let search = || steps.position(|it| it.lower_full_text().contains(*part));
@@ -420,8 +476,10 @@ impl<'a> Stage<'a> {
     /// Its last `SHELL` above one of its steps.
     pub(super) fn shell_of(&self, step: &LintStep<'_>) -> Option<&LintStep<'a>> {
         let place = self.position(step);
-        let above = self.shells.partition_point(|shell| *shell < place);
-        self.shells[..above].last().map(|shell| &self.steps[*shell])
+        let above = self.index.shells.partition_point(|shell| *shell < place);
+        self.index.shells[..above]
+            .last()
+            .map(|shell| &self.steps[*shell])
     }
 
     /// The steps below one of its steps.
@@ -506,18 +564,7 @@ impl<'a> StageReader<'a> {
             image,
             platform,
             steps: Vec::new(),
-            keywords: HashSet::new(),
-            shells: Vec::new(),
-            mentions: RefCell::default(),
-            assignments: HashMap::new(),
-            run_names: OnceCell::new(),
-            set_variables: OnceCell::new(),
-            service_signs: OnceCell::new(),
-            run_files: OnceCell::new(),
-            folder_signs: OnceCell::new(),
-            folders: OnceCell::new(),
-            has_pwsh: OnceCell::new(),
-            chocolatey: OnceCell::new(),
+            index: StageIndex::default(),
             is_base: false,
             knows_environment,
             shell,

@@ -7,7 +7,6 @@ use contents::StageContents;
 use super::builtins::alias_finding;
 use super::prelude::*;
 use super::{arrays, instructions, missing_folder};
-use crate::source::Dockerfile;
 
 /// Programs that only Linux has.
 const ONLY_LINUX: [&str; 23] = [
@@ -416,7 +415,7 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
         let is_version = is_download && command.words.len() == 2 && command.word(1) == "-V";
         let is_foreign = |option: &&str| {
             let long = option.strip_prefix("--").filter(|_| is_download);
-            let is_long = long.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_alphabetic()));
+            let is_long = long.is_some_and(|it| it.starts_with_letter());
             option.len() > 1 && option.starts_with('-') && !is_parameter(&option[1..], parameters)
                 || is_long
                 || is_version
@@ -452,7 +451,7 @@ fn is_parameter(name: &str, own: &str) -> bool {
     let name = name.split(':').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     // Not an option.
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+    if !name.starts_with_letter() {
         return true;
     }
     let mut all = own.split(' ').chain(COMMON.split(' '));
@@ -477,7 +476,7 @@ pub(super) fn check_copy_flags(step: &LintStep<'_>, message: &str) -> Finding {
     // Docker knows the accounts of Windows.
     let owner = step.instruction.flag("chown").unwrap_or_default();
     // A group after a colon, a number or a user of Linux is not one.
-    let is_account = owner.is_name("\\_-.") && !is_user_of_linux(&owner.to_ascii_lowercase());
+    let is_account = owner.is_name("\\_-.") && !owner.is_any_of(&USERS);
     if is_account && step.instruction.flag("chmod").is_none() {
         let message = "wincimg sets no owners, nor does BuildKit outside of Windows: use icacls";
         return step.finding(message).of(rule).warning();
@@ -498,20 +497,12 @@ pub(super) fn check_copy_flags(step: &LintStep<'_>, message: &str) -> Finding {
 /// Users of Linux.
 const USERS: [&str; 5] = ["root", "nobody", "www-data", "nginx", "daemon"];
 
-fn is_user_of_linux(name: &str) -> bool {
-    USERS.contains(&name)
-}
-
-/// The users of Linux that lines of a file may create on Windows.
-pub(super) fn created_users(file: &Dockerfile<'_>) -> Vec<&'static str> {
-    let lines = file.lower_text().lines();
-    let lines =
-        lines.filter(|line| line.contains("user") && !line.trim_start().starts_with("user"));
-    let lines: Vec<&str> = lines.collect();
-    let users = USERS.into_iter();
-    users
-        .filter(|user| lines.iter().any(|line| line.contains(*user)))
-        .collect()
+/// The users of Linux that lines of a file, in lower case, may create on Windows.
+pub(super) fn created_users(text: &str) -> Vec<&'static str> {
+    let creates = |line: &&str| line.contains("user") && !line.trim_start().starts_with("user");
+    let lines: Vec<&str> = text.lines().filter(creates).collect();
+    let is_created = |user: &&str| lines.iter().any(|line| line.contains(*user));
+    USERS.into_iter().filter(is_created).collect()
 }
 
 /// Reports users and signals that Windows does not have.
@@ -523,11 +514,11 @@ pub(super) fn check_user(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let name = user.text.split(':').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
-    let is_created = || it.linted.created_users().contains(&name.as_str());
+    let is_created = || it.linted.rights().created_users.contains(&name.as_str());
     let message = format!(
         "Windows has no user \"{}\"; use ContainerAdministrator or ContainerUser",
         user.text
     );
-    let is_unknown = is_number || is_user_of_linux(&name) && !is_created();
+    let is_unknown = is_number || USERS.contains(&name.as_str()) && !is_created();
     is_unknown.then(|| it.step.finding(message))
 }

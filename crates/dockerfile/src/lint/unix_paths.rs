@@ -28,7 +28,7 @@ fn is_home(path: &str) -> bool {
 }
 
 fn check_commands(step: &LintStep<'_>) -> Option<Finding> {
-    let (word, message) = step.commands().iter().find_map(|command| {
+    let (word, message) = step.find_map(|command| {
         let null = command.files.iter().find(|word| word.value == NULL);
         let is_own = |word: &Word| {
             command.grammar.is_powershell() && is_read_by_powershell(step, word.start())
@@ -82,7 +82,7 @@ fn cmd_path<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<(&'a Wo
     }
     let program = &command.words[0];
     // In quotes the whole word is the program.
-    let written = step.instruction.part(program.range.clone());
+    let written = step.part(&program.range);
     if written.starts_with("./") || written.starts_with("../") {
         let message = "cmd reads / as the start of a switch and runs the program \".\": write \\";
         return Some((program, message));

@@ -53,7 +53,7 @@ fn check_run(
     step: &LintStep<'_>,
     known: &HashSet<usize>,
 ) -> Option<Finding> {
-    let of_command = step.commands().iter().find_map(|command| {
+    let of_command = step.find_map(|command| {
         let message = problem(step, command)?;
         let may_work =
             is_for_firewall(command) || opens_slashed_package(command) || replaces_pip(command);
@@ -179,7 +179,7 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
 
 /// A `tar` of Windows that is to read its input and reads a tape, and a message.
 fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
-    let command = step.commands().iter().find(|it| reads_tape(it))?;
+    let command = step.find(|it| reads_tape(it))?;
     // Others read their input.
     let others = [
         "git", "msys", "cygwin", "mingw", "busybox", "scoop", "choco", "tar.exe", "tape", "path",
@@ -223,9 +223,8 @@ fn lacks_do(step: &LintStep<'_>, command: &LintCommand) -> bool {
         return false;
     }
     let text = &step.lower_full_text()[command.start()..];
-    let Some(list) = text.split_once(" in ").map(|(_, list)| list.trim_start()) else {
-        return false;
-    };
+    let (_, list) = text.split_once(" in ").unwrap_or_default();
+    let list = list.trim_start();
     let (mut depth, mut quote) = (0_usize, None);
     for (at, c) in list.char_indices() {
         match c {
@@ -235,7 +234,7 @@ fn lacks_do(step: &LintStep<'_>, command: &LintCommand) -> bool {
             '(' => depth += 1,
             ')' if depth == 1 => {
                 let rest = list[at + 1..].trim_start();
-                let is_word = rest.starts_with(|c: char| c.is_ascii_alphabetic());
+                let is_word = rest.starts_with_letter();
                 return is_word && !rest.starts_with("do");
             }
             ')' => depth = depth.saturating_sub(1),
@@ -418,19 +417,14 @@ const C_RUNTIME_PROGRAMS: [&str; 7] = [
 /// Position of a folder in quotes whose last backslash escapes the closing one, and a message.
 fn escaped_quote(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let is_read = |it: &&LintCommand| {
-        it.grammar == Grammar::Cmd
-            && step.shell == BaseShell::Cmd
+        step.shell == BaseShell::Cmd
             && C_RUNTIME_PROGRAMS.contains(&it.program())
             // Windows finds programs by a PATH with a quote in it.
             && !(it.program() == "setx" && it.has(&["path"]))
     };
-    let mut words = step
-        .commands()
-        .iter()
-        .filter(is_read)
-        .flat_map(|it| &it.words);
+    let mut words = step.of_cmd().filter(is_read).flat_map(|it| &it.words);
     let word = words.find(|word| {
-        let written = step.instruction.part(word.range.clone());
+        let written = step.part(&word.range);
         let parts: Vec<&str> = written.split('"').collect();
         matches!(parts[..], [before, folder, ""] if !before.ends_with('\\')
             && folder.contains(":\\")
@@ -479,9 +473,11 @@ fn names_path_of_linux(command: &LintCommand) -> bool {
 
 /// True for a path such as `/app/a.txt` without quotes, whose first name is none of cmd's switches.
 fn is_path_of_linux(word: &Word) -> bool {
-    let Some(path) = word.value.strip_prefix('/').filter(|_| !word.is_quoted) else {
-        return false;
-    };
+    let path = word
+        .value
+        .strip_prefix('/')
+        .filter(|_| !word.is_quoted)
+        .unwrap_or_default();
     let path = path.to_ascii_lowercase();
     let name = path.split('/').next().unwrap_or_default();
     // Attributes and the keys of `dir`, several in one word, and switches of more letters.
@@ -511,7 +507,7 @@ fn split_element<'a>(step: &LintStep<'_>, command: &'a LintCommand) -> Option<&'
         && is_read_by_powershell(step, command.start());
     let mut words = command.words.iter().filter(|_| is_own);
     words.find(|word| {
-        let written = step.instruction.part(word.range.clone());
+        let written = step.part(&word.range);
         let is_element =
             written.starts_with("/+") || written.starts_with("/-") || written.starts_with("-+");
         let is_plain = !written.contains(['"', '`', '$', '{', '@']);
@@ -549,26 +545,17 @@ fn starts_title(command: &LintCommand) -> bool {
         && words.all(|word| is_option(&word))
 }
 
-/// Message about parameters of `Start-Process` that exclude each other.
+/// Message about parameters of `Start-Process` that exclude each other, or name one file for the output
+/// and the errors.
 fn excluded_parameter(command: &LintCommand) -> Option<&'static str> {
-    if excludes_verb(command) {
-        return Some(
-            "-Verb starts a program through the shell, and Start-Process refuses it together with \
-             -NoNewWindow, -Credential and redirections: omit -Verb",
-        );
+    if !command.grammar.is_powershell() {
+        return None;
     }
-    if hides_window(command) {
-        return Some(
-            "Start-Process refuses -WindowStyle together with -NoNewWindow: omit one of them",
-        );
-    }
-    writes_one_file(command)
-        .then_some("Start-Process refuses the same file for the output and the errors: name two")
-}
-
-/// Returns true for parameters of both sets of `Start-Process`.
-fn excludes_verb(command: &LintCommand) -> bool {
-    let of_other = [
+    let has = |name: &str| {
+        let mut words = command.arguments().iter();
+        words.any(|word| !word.is_quoted && word.eq_ignore_case(name))
+    };
+    let of_other_set = [
         "-nonewwindow",
         "-credential",
         "-loaduserprofile",
@@ -577,37 +564,34 @@ fn excludes_verb(command: &LintCommand) -> bool {
         "-redirectstandardoutput",
         "-redirectstandarderror",
     ];
-    let mut words = command.arguments().iter().filter(|word| !word.is_quoted);
-    command.grammar.is_powershell()
-        && words.clone().any(|word| word.eq_ignore_case("-verb"))
-        && words.any(|word| of_other.iter().any(|it| word.eq_ignore_case(it)))
-}
-
-/// Returns true for both parameters about the window of a process.
-fn hides_window(command: &LintCommand) -> bool {
-    let given = |name: &str| {
-        let mut words = command.arguments().iter();
-        words.any(|word| !word.is_quoted && word.eq_ignore_case(name))
-    };
-    command.grammar.is_powershell() && given("-nonewwindow") && given("-windowstyle")
-}
-
-/// Returns true for a process whose output and errors go to one file.
-fn writes_one_file(command: &LintCommand) -> bool {
+    if has("-verb") && of_other_set.into_iter().any(has) {
+        return Some(
+            "-Verb starts a program through the shell, and Start-Process refuses it together with \
+             -NoNewWindow, -Credential and redirections: omit -Verb",
+        );
+    }
+    if has("-nonewwindow") && has("-windowstyle") {
+        return Some(
+            "Start-Process refuses -WindowStyle together with -NoNewWindow: omit one of them",
+        );
+    }
     let options = ["-redirectstandardoutput", "-redirectstandarderror"];
     let [output, errors] = options.map(|it| command.value_of(&[it]));
-    let pair = output
-        .zip(errors)
-        .filter(|_| command.grammar.is_powershell());
-    pair.is_some_and(|(output, errors)| output.eq_ignore_case(&errors.value))
+    output?
+        .eq_ignore_case(&errors?.value)
+        .then_some("Start-Process refuses the same file for the output and the errors: name two")
+}
+
+/// The words of an `if` from its test on, in lower case.
+fn condition(command: &LintCommand) -> impl Iterator<Item = String> {
+    let words = command.arguments().iter();
+    let words = words.map(|word| word.value.to_ascii_lowercase());
+    words.skip_while(|word| matches!(word.as_str(), "/i" | "not"))
 }
 
 /// Returns true for an `if` that ends after its condition.
 fn is_condition_only(command: &LintCommand) -> bool {
-    let words = command.arguments().iter();
-    let mut words = words
-        .map(|word| word.value.to_ascii_lowercase())
-        .skip_while(|word| matches!(word.as_str(), "/i" | "not"));
+    let mut words = condition(command);
     let first = words.next();
     let count = match first.as_deref() {
         Some("exist" | "defined" | "errorlevel" | "cmdextversion") => 1,
@@ -623,10 +607,7 @@ fn is_condition_only(command: &LintCommand) -> bool {
 
 /// Message about an `if` of cmd in the syntax of another shell.
 fn condition_of_other_shell(command: &LintCommand) -> Option<&'static str> {
-    let words = command.arguments().iter();
-    let mut words = words
-        .map(|word| word.value.to_ascii_lowercase())
-        .skip_while(|word| matches!(word.as_str(), "/i" | "not"));
+    let mut words = condition(command);
     let [first, second, third] = [(); 3].map(|()| words.next().unwrap_or_default());
     let is_compared = second.starts_with("==")
         || ["equ", "neq", "lss", "leq", "gtr", "geq"].contains(&second.as_str());
@@ -646,9 +627,7 @@ fn condition_of_other_shell(command: &LintCommand) -> Option<&'static str> {
 /// Returns true for `reg add SOFTWARE\Name` and `reg add HKLM/SOFTWARE`.
 fn lacks_root(command: &LintCommand) -> bool {
     let key = command.word(2);
-    let Some((root, _)) = key.split_once(['\\', '/']) else {
-        return false;
-    };
+    let (root, _) = key.split_once(['\\', '/']).unwrap_or_default();
     let is_slashed = key[root.len()..].starts_with('/');
     let root = root.to_ascii_lowercase();
     let is_root = matches!(root.as_str(), "hklm" | "hkcu" | "hkcr" | "hku" | "hkcc")

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use wincimg_windows::account::is_known_account;
 
 use super::prelude::*;
+use super::unix;
 use crate::source::Dockerfile;
 
 /// Parts of a line that may create accounts that it does not name.
@@ -90,7 +91,7 @@ pub(super) fn check_rights(
     let is_open = LazyCell::new(|| {
         step.lower_text().contains_any(&CONDITIONS) || linted.rights().changes_folders
     });
-    let (command, severity, what) = step.commands().iter().find_map(|command| {
+    let (command, severity, what) = step.find_map(|command| {
         if let Some(severity) = of_administrator(command) {
             return Some((command, severity, command.program().to_owned()));
         }
@@ -112,6 +113,8 @@ pub(super) struct FileRights {
     pub(super) names_administrators: bool,
     /// True if one may change the rights of a folder.
     changes_folders: bool,
+    /// Users of Linux that one may create on Windows.
+    pub(super) created_users: Vec<&'static str>,
 }
 
 impl FileRights {
@@ -120,6 +123,7 @@ impl FileRights {
         Self {
             names_administrators: text.contains("administrators"),
             changes_folders: text.contains_any(&RIGHTS_COMMANDS),
+            created_users: unix::created_users(text),
         }
     }
 }
@@ -152,8 +156,7 @@ fn made_folder<'a>(stage: &Stage<'_>, command: &'a LintCommand) -> Option<&'a Wo
         NextOperator::Or | NextOperator::Pipe => false,
     };
     let makes = ends_line && matches!(command.program(), "md" | "mkdir");
-    let is_of_microsoft = || stage.reference().is_some_and(Reference::is_of_microsoft);
-    if !makes || !is_of_microsoft() {
+    if !makes || !stage.is_of_microsoft() {
         return None;
     }
     command.arguments().iter().find(|word| {

@@ -38,15 +38,11 @@ pub(super) fn check(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if step.instruction.looks_like_json() && step.instruction.exec_form().is_none() {
         return None;
     }
-    if let Some((at, message)) = literal_text(it) {
-        return Some(step.finding_at(at, message));
-    }
-    if let Some((at, message)) = file_argument(step) {
-        return Some(step.finding_at(at, message));
-    }
-    let mut commands = step.commands().iter();
-    if let Some(found) = commands.find_map(|it| doubled_dollar(step, it)) {
-        return Some(found);
+    let found = literal_text(it)
+        .or_else(|| file_argument(step))
+        .or_else(|| step.find_map(|it| doubled_dollar(step, it)));
+    if found.is_some() {
+        return found;
     }
     let lower = step.lower_full_text();
     let reads_dollar = lower.contains("bash");
@@ -197,30 +193,23 @@ fn shows_variable(step: &LintStep<'_>, command: &LintCommand) -> bool {
         && !step.instruction.text().contains(['>', '|'])
 }
 
-/// Position of a variable that stays as it is written, and the reason.
-fn literal_text(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
+/// Reports a variable that stays as it is written.
+fn literal_text(it: &EvaluatedStep<'_>) -> Option<Finding> {
     let step = it.step;
-    let is_cmd = |it: &&LintCommand| {
-        it.grammar == Grammar::Cmd
-            && step.shell == BaseShell::Cmd
-            && it.program() != "echo"
-            && !is_shell(it.program())
+    let is_own = |it: &&LintCommand| {
+        step.shell == BaseShell::Cmd && it.program() != "echo" && !is_shell(it.program())
     };
-    let mut words = step
-        .commands()
-        .iter()
-        .filter(is_cmd)
-        .flat_map(|it| &it.words);
+    let mut words = step.of_cmd().filter(is_own).flat_map(|it| &it.words);
     let folder = words.find(|word| word.value.to_ascii_lowercase().starts_with("%~dp0"));
     if let Some(word) = folder {
         let message =
             "%~dp0 is the folder of a batch file, and stays as it is written: write the folder";
-        return Some((word.start(), message));
+        return Some(step.finding_at(word.start(), message));
     }
     if let Some(word) = delayed_variable(it) {
         let message = "cmd expands !NAME! only with /V:ON, and it stays as it is written: begin the line with \
             cmd /V:ON /C";
-        return Some((word.start(), message));
+        return Some(step.finding_at(word.start(), message));
     }
     step.powershell_scripts().find_map(|script| {
         let mut statements = script.statements.iter();
@@ -230,7 +219,7 @@ fn literal_text(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
             ($env:NAME + '…')";
         // A PowerShell around it expands its own string first.
         let is_own = !script.is_nested || step.shell != BaseShell::PowerShell;
-        (is_own && is_read_by_powershell(step, at)).then_some((at, message))
+        (is_own && is_read_by_powershell(step, at)).then(|| step.finding_at(at, message))
     })
 }
 
@@ -252,9 +241,7 @@ fn delayed_variable<'a>(it: &EvaluatedStep<'a>) -> Option<&'a Word> {
         let own = name.to_ascii_lowercase();
         is_of_windows(&own) || lower.contains(&format!("{own}=")) || it.state.declares(name)
     };
-    let is_read =
-        |command: &&LintCommand| command.grammar == Grammar::Cmd && !is_shell(command.program());
-    let commands = step.commands().iter().filter(is_read);
+    let commands = step.of_cmd().filter(|it| !is_shell(it.program()));
     let mut words = commands.flat_map(|command| &command.words);
     words.find(|word| {
         let parts: Vec<&str> = word.value.split('!').collect();
@@ -264,14 +251,12 @@ fn delayed_variable<'a>(it: &EvaluatedStep<'a>) -> Option<&'a Word> {
     })
 }
 
-/// Position of a variable among the arguments of `powershell -File` in cmd, and a message.
-fn file_argument(step: &LintStep<'_>) -> Option<(usize, String)> {
+/// Reports a variable among the arguments of `powershell -File` in cmd.
+fn file_argument(step: &LintStep<'_>) -> Option<Finding> {
     let is_own = |it: &&LintCommand| {
-        it.grammar == Grammar::Cmd
-            && step.shell == BaseShell::Cmd
-            && matches!(it.program(), "powershell" | "pwsh")
+        step.shell == BaseShell::Cmd && matches!(it.program(), "powershell" | "pwsh")
     };
-    step.commands().iter().filter(is_own).find_map(|command| {
+    step.of_cmd().filter(is_own).find_map(|command| {
         let mut words = file_of(command)?.iter();
         let (word, name) =
             words.find_map(|word| Some((word, powershell_variables(&word.value).next()?)))?;
@@ -279,7 +264,7 @@ fn file_argument(step: &LintStep<'_>) -> Option<(usize, String)> {
             "-File does not run its arguments as a script, and $env:{name} stays as it is written: write \
              %{name}%"
         );
-        Some((word.start(), message))
+        Some(step.finding_at(word.start(), message))
     })
 }
 
@@ -296,7 +281,7 @@ fn doubled_dollar(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding>
     let words = command.words.iter().filter(|_| is_own);
     let mut words = words.take_while(|word| word.value != "--%" && !word.value.starts_with('#'));
     let word = words.find(|word| {
-        let written = step.instruction.part(word.range.clone());
+        let written = step.part(&word.range);
         let at = word.start();
         let scripts = step.powershell_scripts();
         let mut scripts = scripts.filter(|script| script.range.contains(&at));
@@ -515,8 +500,7 @@ fn read_variables<'a>(step: &'a LintStep<'_>) -> impl Iterator<Item = (usize, &'
     let lower = step.lower_full_text();
     // A test or an assignment knows what to do without the variable.
     let is_tested = lower.contains_any(&["if ", "set "]);
-    let is_of_cmd = move |it: &&LintCommand| it.grammar == Grammar::Cmd && !is_tested;
-    let commands = step.commands().iter().filter(is_of_cmd);
+    let commands = step.of_cmd().filter(move |_| !is_tested);
     let of_cmd = commands.flat_map(|it| &it.words).flat_map(|word| {
         let names = cmd_variables(&word.value);
         names.map(move |name| (word.start(), name))
@@ -594,9 +578,7 @@ pub(super) fn is_assigned(script: &str, name: &str) -> bool {
 
 /// Returns true for a method, or a property that is set, and not for an extension.
 fn is_member(after: &str) -> bool {
-    let Some(member) = after.strip_prefix('.') else {
-        return false;
-    };
+    let member = after.strip_prefix('.').unwrap_or_default();
     let rest = member.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
     rest.len() < member.len() && rest.trim_start().starts_with(['=', '('])
 }

@@ -104,7 +104,7 @@ fn check_run(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if it.volumes.is_empty() {
         return None;
     }
-    let volume = it.step.commands().iter().find_map(|command| {
+    let volume = it.step.find_map(|command| {
         let arguments = command.arguments().iter();
         let arguments = arguments.filter(|_| WRITERS.contains(&command.program()));
         let mut targets = command.files.iter().chain(arguments);

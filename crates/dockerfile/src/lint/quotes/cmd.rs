@@ -196,9 +196,7 @@ pub(super) fn check(step: &LintStep<'_>) -> Option<Finding> {
 /// them.
 pub(in crate::lint) fn is_stripped(text: &str) -> bool {
     let quoted = text.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-    let Some((path, after)) = quoted else {
-        return false;
-    };
+    let (path, after) = quoted.unwrap_or_default();
     let is_program = matches!(path.get(1..3), Some(":\\" | ":/"))
         && !path.contains(['%', '\'', '&', '|'])
         && has_extension(path, &["exe", "cmd", "bat", "com"]);

@@ -35,6 +35,16 @@ pub(super) struct QuotedSpan {
     pub(super) has_literal: bool,
 }
 
+impl QuotedSpan {
+    pub(super) fn new(open: Quote, close: Quote) -> Self {
+        Self {
+            open,
+            close,
+            has_literal: false,
+        }
+    }
+}
+
 impl SourceLine {
     pub(super) fn new(text: &str) -> Self {
         Self {
@@ -150,11 +160,7 @@ impl SourceLine {
                 [open, close] if open.backslashes == 0 => {
                     let after = self.text[close.at + 1..].chars().next();
                     let ends = after.is_none_or(|c| c.is_whitespace() || ";,)|}".contains(c));
-                    (close.backslashes % 2 == 0 || ends).then_some(QuotedSpan {
-                        open,
-                        close,
-                        has_literal: false,
-                    })
+                    (close.backslashes % 2 == 0 || ends).then_some(QuotedSpan::new(open, close))
                 }
                 _ => None,
             })

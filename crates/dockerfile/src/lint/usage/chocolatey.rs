@@ -49,9 +49,11 @@ const COPIES: [&str; 5] = ["choco", "cinst.", "clist.", "cuninst.", "cup."];
 
 /// Reports a command of Chocolatey 1 behind the installer of the newest version.
 pub(super) fn removed_command(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let mut commands = step.commands().iter();
-    let (command, (name, instead)) = commands.find_map(|it| Some((it, removed(it)?)))?;
-    let lines = stage.chocolatey.get_or_init(|| lines_with_newest(stage));
+    let (command, (name, instead)) = step.find_map(|it| Some((it, removed(it)?)))?;
+    let lines = stage
+        .index
+        .chocolatey
+        .get_or_init(|| lines_with_newest(stage));
     let own = &step.lower_full_text()[..command.start()];
     let line = step.line();
     let is_installed =
@@ -83,7 +85,7 @@ fn lines_with_newest(stage: &Stage<'_>) -> Range<usize> {
     let Some(first) = steps.find(|it| installer(it.lower_full_text()).is_some()) else {
         return 0..0;
     };
-    let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
+    let is_open = !stage.is_of_microsoft()
         || first.file.mentions(&VERSIONS)
         || first.file.mentions(&COMMAND_SOURCES);
     let mut others = stage.steps.iter().filter(|it| !it.is("RUN"));

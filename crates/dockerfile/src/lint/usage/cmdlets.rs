@@ -38,8 +38,7 @@ const UNCERTAIN: [&str; 10] = [
 
 /// Reports a cmdlet whose name differs in one letter from a common one, and one that IIS lacks.
 pub(super) fn unknown(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
-    let mut commands = step.commands().iter();
-    let (at, written, meant) = commands.find_map(|command| {
+    let (at, written, meant) = step.find_map(|command| {
         let assigned = command.assigned();
         unknown_in(assigned.as_ref().unwrap_or(command))
     })?;
@@ -48,7 +47,7 @@ pub(super) fn unknown(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding>
         let text = text.replace("import-module webadmin", "");
         text.contains_any(&UNCERTAIN)
     };
-    let is_open = !stage.reference().is_some_and(Reference::is_of_microsoft)
+    let is_open = !stage.is_of_microsoft()
         || opens(step)
         || stage.shell_of(step).is_some_and(opens)
         || step.file.mentions(&CMDLET_SOURCES);

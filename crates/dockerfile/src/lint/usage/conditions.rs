@@ -55,7 +55,7 @@ pub(super) fn error(step: &LintStep<'_>, statement: &PowerShellStatement) -> Opt
     if has_condition && has_operator(block) {
         return Some("this condition ends at its ), which is a syntax error: put the whole in ( )");
     }
-    block.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(
+    block.starts_with_letter().then_some(
         "PowerShell requires a block in this statement, and the line is a syntax error: write { … }",
     )
 }
@@ -193,7 +193,7 @@ fn has_operator(text: &str) -> bool {
 /// True for `Verb-Noun` and what follows it.
 fn names_cmdlet(text: &str) -> bool {
     let word = text.split([' ', ')']).next().unwrap_or_default();
-    script::is_cmdlet(word) && word.starts_with(|c: char| c.is_ascii_alphabetic())
+    script::is_cmdlet(word) && word.starts_with_letter()
 }
 
 /// True for a cmdlet after `-not` or `!`.
@@ -228,9 +228,9 @@ fn plain_word(condition: &str) -> Option<&'static str> {
 
 /// True for a variable to which `=` gives a literal, or that `<`, `!=` or `>` of a number follows.
 fn assigns_literal(text: &str) -> bool {
-    let Some(rest) = behind_variable(text).map(str::trim_start) else {
-        return false;
-    };
+    let rest = behind_variable(text)
+        .map(str::trim_start)
+        .unwrap_or_default();
     // PowerShell has none of them.
     if rest.starts_with('<') || rest.starts_with("!=") {
         return true;
@@ -246,8 +246,7 @@ fn assigns_literal(text: &str) -> bool {
         return is_number(value.strip_prefix('=').unwrap_or(value));
     }
     let value = value.trim();
-    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    let text = inside('\'').or_else(|| inside('"'));
+    let text = value.in_quotes('\'').or_else(|| value.in_quotes('"'));
     let lower = value.to_ascii_lowercase();
     is_number(value)
         || text.is_some_and(|it| !it.contains(['\'', '"']))
@@ -256,7 +255,7 @@ fn assigns_literal(text: &str) -> bool {
 
 /// Position of a `try` that neither `catch` nor `finally` follows.
 pub(super) fn lone_try(step: &LintStep<'_>, script: &LintScript) -> Option<usize> {
-    if is_reread(step, script) || !is_plain(step.instruction.part(script.range.clone())) {
+    if is_reread(step, script) || !is_plain(step.part(&script.range)) {
         return None;
     }
     let mut open: Vec<&PowerShellStatement> = Vec::new();

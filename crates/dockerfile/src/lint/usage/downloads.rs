@@ -9,7 +9,7 @@ const FILE_EXTENSIONS: [&str; 10] = [
 
 /// Position of a `curl` that gets a file and saves nothing of it, and a message.
 pub(super) fn lost(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
-    step.commands().iter().find_map(|command| {
+    step.find_map(|command| {
         let message = lost_file(command)?;
         Some((command.start(), message))
     })
@@ -69,9 +69,7 @@ fn has(word: &str, short: &str, long: &[&str]) -> bool {
 
 /// True for an address that answers with another one.
 fn redirects(url: &str) -> bool {
-    let Some((_, address)) = url.split_once("://") else {
-        return false;
-    };
+    let (_, address) = url.split_once("://").unwrap_or_default();
     let mut parts = address.split('/');
     match parts.next() {
         Some("aka.ms") => true,

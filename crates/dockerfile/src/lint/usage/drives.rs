@@ -54,8 +54,7 @@ const LOADING: [&str; 8] = [
 /// Position of a path of `IIS:` that nothing in its line loads the module for, and a message.
 pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let is_on_drive = |it: &str| it.starts_with("iis:\\") || it.starts_with("iis:/");
-    let mut commands = step.commands().iter();
-    let command = commands.find(|it| {
+    let command = step.find(|it| {
         it.grammar.is_powershell() && ITEM_CMDLETS.contains(&it.program()) && it.any(is_on_drive)
     })?;
     let start = command.start();
@@ -70,8 +69,7 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     let is_module = |it: &LintCommand| it.program() == "import-module" && own.len() < before.len();
     let mut commands = step.commands().iter();
     let shell = stage.shell_of(step);
-    let image = stage.reference();
-    let is_open = image.is_none_or(|image| !image.is_of_microsoft())
+    let is_open = !stage.is_of_microsoft()
         || has_error_action(command)
         || own.contains_any(&CONDITIONS)
         || own.contains_any(&LOADING)
@@ -96,8 +94,7 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
         let parts = path.and_then(|it| it.value.split_once(":\\"));
         parts.is_some_and(|(drive, _)| MISSING.iter().any(|it| drive.eq_ignore_ascii_case(it)))
     };
-    let mut commands = step.commands().iter();
-    let command = commands.find(|it| {
+    let command = step.find(|it| {
         it.grammar.is_powershell() && ITEM_CMDLETS.contains(&it.program()) && is_missing(it)
     })?;
     let brings = |text: &str| text.contains_any(&["psdrive", "ndr ", "mount", "profile", ".ps1"]);

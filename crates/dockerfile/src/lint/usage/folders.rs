@@ -19,8 +19,7 @@ pub(super) fn without_files(
     stage: &Stage<'_>,
     step: &LintStep<'_>,
 ) -> Option<(usize, &'static str)> {
-    let mut commands = step.commands().iter();
-    let command = commands.find(|command| {
+    let command = step.find(|command| {
         let source = copied_item(command).map(folder_name);
         let first = source.and_then(|source| stage.folders().get(&source));
         first.is_some_and(|line| *line < step.line()) && !step.is_cut(command)

@@ -122,8 +122,7 @@ const PARAMETER_SOURCES: [&str; 13] = [
 
 /// Reports a parameter that the cmdlet does not have.
 pub(super) fn unknown(step: &LintStep<'_>) -> Option<Finding> {
-    let mut commands = step.commands().iter();
-    let (cmdlet, option, meant) = commands.find_map(unknown_in)?;
+    let (cmdlet, option, meant) = step.find_map(unknown_in)?;
     if step.lower_full_text().contains_any(&PARAMETER_SOURCES) {
         return None;
     }
@@ -166,9 +165,7 @@ fn unknown_in(command: &LintCommand) -> Option<(&Word, &Word, Option<&'static st
 
 /// True for a parameter that none of these begins with, and for one that stands for two.
 fn is_unknown(word: &str, own: &str) -> bool {
-    let Some(option) = word.strip_prefix('-') else {
-        return false;
-    };
+    let option = word.strip_prefix('-').unwrap_or_default();
     let name = option.split(':').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic());

@@ -23,7 +23,7 @@ pub(super) fn error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     };
     of_statement.or_else(of_try).or_else(|| {
         scripts.find_map(|script| {
-            let text = step.instruction.part(script.range.clone());
+            let text = step.part(&script.range);
             if let Some(at) = open_quote(text) {
                 let message = "a single quote stays open, which is a syntax error: write it twice within a \
                     text";
@@ -67,7 +67,7 @@ fn option_parts<'a>(
     step: &'a LintStep<'_>,
     word: &'a Word,
 ) -> Option<(&'a Word, &'a str, &'a str)> {
-    let written = step.instruction.part(word.range.clone());
+    let written = step.part(&word.range);
     let (option, rest) = written.split_at(written.find('.')?);
     let name = option.strip_prefix('-')?;
     (name.is_name("_-") && rest.contains('=')).then_some((word, option, rest))
@@ -78,7 +78,7 @@ pub(super) fn here_string(step: &LintStep<'_>) -> Option<Finding> {
     let message = "Docker joins the lines, and a here-string of PowerShell in one line is a syntax error: \
         write ('first line', 'second line')";
     step.powershell_scripts().find_map(|script| {
-        let text = step.instruction.part(script.range.clone());
+        let text = step.part(&script.range);
         let (at, _) = outside_quotes(text).find(|(at, c)| {
             let (before, after) = (&text[..*at], &text[at + c.len_utf8()..]);
             let behind = after
@@ -375,69 +375,55 @@ fn open_quote(text: &str) -> Option<usize> {
     is_open.then(|| quotes.next_back()).flatten()
 }
 
-/// Message about the second of two statements, if it was meant for the first.
+/// Message about a `;` at which PowerShell ends the first of two statements by mistake.
 fn cut_list(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> Option<&'static str> {
-    if is_cut_path(step, pair) {
+    let [first, second] = pair else { return None };
+    if !step.instruction.full_text()[..second.at].ends_with(';') {
+        return None;
+    }
+    if is_cut_path(first, second) {
         return Some(
             "PowerShell ends the command at this ; and runs the folder behind it, which fails: put the \
              list in quotes",
         );
     }
-    let is_optional = |it: &PowerShellStatement| {
-        matches!(it.keyword(), "includerecommended" | "includeoptional")
-            && step.instruction.full_text()[..it.at].ends_with(';')
-    };
-    if is_optional(&pair[1]) {
+    if matches!(second.keyword(), "includerecommended" | "includeoptional") {
         return Some(
             "PowerShell ends the command at this ; and runs the word behind it, which fails: put the \
              argument in quotes",
         );
     }
-    if is_cut_class_path(step, pair) {
+    if is_cut_class_path(first, second) {
         return Some(
             "PowerShell ends the command at this ; and runs the file behind it, which fails: put the class \
              path in quotes",
         );
     }
-    is_cut_property(step, pair).then_some(
+    let name = second.text.split_once('=').map(|(name, _)| name);
+    let is_property = name.is_some_and(|name| name.is_name("_"))
+        && first.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
+    is_property.then_some(
         "PowerShell ends the command at this ; and runs the property behind it, which fails: put the \
          properties in quotes, as in '/p:A=1;B=2'",
     )
 }
 
-/// Returns true if the second of two statements is a property of `MSBuild`.
-fn is_cut_property(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
-    let [build, property] = pair else {
-        return false;
-    };
-    let name = property.text.split_once('=').map(|(name, _)| name);
-    let is_name = name.is_some_and(|name| name.is_name("_"));
-    let has_properties = build.contains_any(&["/p:", "-p:", "/property:", "-property:"]);
-    is_name && has_properties && step.instruction.full_text()[..property.at].ends_with(';')
-}
-
 /// Returns true if the second of two statements is an entry of the class path of the first.
-fn is_cut_class_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
-    let [java, entry] = pair else { return false };
+fn is_cut_class_path(java: &PowerShellStatement, entry: &PowerShellStatement) -> bool {
     let option = java.lower.split_whitespace().nth_back(1);
     let file = entry.lower.split_whitespace().next().unwrap_or_default();
     matches!(option, Some("-cp" | "-classpath" | "--class-path"))
         && (has_extension(file, &["jar"]) || file.ends_with('*'))
         && !java.text.contains(['"', '\'', '#'])
-        && step.instruction.full_text()[..entry.at].ends_with(';')
 }
 
-/// Returns true if the second of two statements is a folder of a list that was meant for the first.
-fn is_cut_path(step: &LintStep<'_>, pair: &[PowerShellStatement]) -> bool {
-    let [list, folder] = pair else { return false };
+/// Returns true if the second of two statements is a folder of the PATH in the first.
+fn is_cut_path(list: &PowerShellStatement, folder: &PowerShellStatement) -> bool {
     let path = folder.text.as_str();
     let has_drive = path.get(1..3).is_some_and(|it| matches!(it, ":\\" | ":/"));
-    let is_folder = has_drive
+    has_drive
         && !path.contains([' ', '"', '\''])
-        && !has_extension(path, &["exe", "ps1", "cmd", "bat"]);
-    // `SHELL` has statements before it that end in `;`.
-    is_folder
+        && !has_extension(path, &["exe", "ps1", "cmd", "bat"])
         && list.contains("$env:path")
         && !list.text.contains(['"', '\''])
-        && step.instruction.full_text()[..folder.at].ends_with(';')
 }

@@ -139,7 +139,7 @@ fn refused_in_powershell(
 fn unknown_to_windows(step: &LintStep<'_>, command: &LintCommand) -> Option<&'static str> {
     let message = match command.program() {
         "set-service" | "new-service"
-            if has_value(command, &["-startuptype"], is_other_type_of_start) =>
+            if has_value(command, &["-startuptype"], |it| OTHER_STARTS.contains(&it)) =>
         {
             "the start types of PowerShell are Automatic, Manual and Disabled"
         }
@@ -169,8 +169,7 @@ fn is_other_action(word: &str) -> bool {
 pub(super) fn refused_by_setting(statement: &PowerShellStatement) -> Option<&'static str> {
     let (name, value) = statement.lower.split_once('=')?;
     let (name, value) = (name.trim_end(), value.trim());
-    let inside = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    let text = inside('\'').or_else(|| inside('"'));
+    let text = value.in_quotes('\'').or_else(|| value.in_quotes('"'));
     let bare = "PowerShell takes this word for a command, and fails: put it in single quotes";
     if matches!(
         name,
@@ -217,19 +216,14 @@ fn has_other_start(command: &LintCommand) -> bool {
     changes && has_value(command, &["start="], |it| others.contains(&it))
 }
 
-/// True for a start type, in lower case, that no Windows PowerShell has.
-fn is_other_type_of_start(name: &str) -> bool {
-    matches!(
-        name,
-        "delayed" | "delayedauto" | "delayed-auto" | "delayedstart" | "demand" | "enabled"
-    )
-}
+/// Start types, in lower case, that no Windows PowerShell has.
+const OTHER_STARTS: [&str; 6] = [
+    "delayed", "delayedauto", "delayed-auto", "delayedstart", "demand", "enabled",
+];
 
 /// True for an account, in lower case, with a word in place of the letters of its rights.
 fn grants_by_word(word: &str) -> bool {
-    let Some((account, rights)) = word.rsplit_once(':') else {
-        return false;
-    };
+    let (account, rights) = word.rsplit_once(':').unwrap_or_default();
     // Drives, options and variables have a colon as well.
     let is_account = account.len() > 1 && !account.starts_with('/') && !account.contains('$');
     // No right has these letters.
@@ -244,9 +238,7 @@ fn splits_grant(command: &LintCommand) -> bool {
     let is_plain = |word: &str| word.has_only(" \\_-.") && !word.is_empty();
     command.words.windows(3).any(|words| {
         let is_option = words[0].is_any_of(&options);
-        let is_next = words[2]
-            .value
-            .starts_with(|c: char| c.is_ascii_alphabetic());
+        let is_next = words[2].value.starts_with_letter();
         is_option && is_plain(&words[1].value) && is_next
     })
 }

@@ -405,9 +405,7 @@ fn is_dropped_again(line: &SourceLine, part: QuotedSpan) -> bool {
 /// added to a list: they mean the same without the double quotes.
 fn is_whole_text(line: &SourceLine, part: QuotedSpan) -> bool {
     let (before, inside, after) = line.around(part);
-    let Some(before) = before.strip_suffix('\'') else {
-        return false;
-    };
+    let before = before.strip_suffix('\'').unwrap_or_default();
     let mut words = last_statement(before).split_whitespace();
     let command = words.next().unwrap_or_default().to_ascii_lowercase();
     let parameter = words.next_back().unwrap_or_default().to_ascii_lowercase();
@@ -478,11 +476,7 @@ fn inner_parts(line: &SourceLine, all: &[QuotedSpan]) -> Option<Vec<QuotedSpan>>
                 let after = line.text[close.at + 1..].chars().next()?;
                 let opens = before.is_whitespace() || "(=,{:[".contains(before);
                 let closes = after.is_whitespace() || ";,)|}\".]".contains(after);
-                (opens && closes && open.backslashes == 0).then_some(QuotedSpan {
-                    open,
-                    close,
-                    has_literal: false,
-                })
+                (opens && closes && open.backslashes == 0).then_some(QuotedSpan::new(open, close))
             }
             _ => None,
         })
