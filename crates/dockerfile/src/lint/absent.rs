@@ -46,7 +46,7 @@ pub(super) fn check(linted: &LintFile<'_>) -> Vec<Finding> {
         if stage.platform == Platform::Windows {
             match &end {
                 Some((below, Err(Some((step, command, lack))))) => {
-                    found.extend(finding(step, command, (below.reference, *lack)));
+                    found.extend(below.finding(step, command, *lack));
                 }
                 // The stages on a base may bring more.
                 Some((_, Ok(contents))) if !stage.is_base => {
@@ -74,7 +74,7 @@ fn check_start(stage: &Stage<'_>, contents: &Contents<'_>) -> Option<Finding> {
     let step = stage.all(keyword).next_back()?;
     for command in step.commands() {
         if let Some(lack) = contents.lack(command) {
-            return finding(step, command, (contents.reference, lack));
+            return contents.finding(step, command, lack);
         }
         if !is_harmless(command) {
             return None;
@@ -90,37 +90,36 @@ enum Lack {
     Sdk,
 }
 
-fn finding(
-    step: &LintStep<'_>,
-    command: &LintCommand,
-    (reference, lack): (&Reference, Lack),
-) -> Option<Finding> {
-    let (repository, program) = (&reference.repository, command.program());
-    let is_nano = repository.ends_with("nanoserver");
-    let message = match (lack, program) {
-        (Lack::Sdk, _) => format!(
-            "{repository} runs programs of .NET and has no SDK for dotnet {}: use \
-             mcr.microsoft.com/dotnet/sdk",
-            command.word(1)
-        ),
-        // Another rule says it.
-        (_, "choco" | "cinst") if is_nano => return None,
-        (_, "msbuild" | "nuget") if !is_nano => format!(
-            "{repository} has no {program}: use mcr.microsoft.com/dotnet/framework/sdk, or install it"
-        ),
-        _ => {
-            format!("{repository} has no {program}: install it before, or use an image that has it")
-        }
-    };
-    // `wincimg build` installs such a package from its feed.
-    let is_version = |word: &Word| word.value.starts_with("--version");
-    let is_of_feed = program == "choco" && command.words.iter().any(is_version);
-    let severity = Severity::error_if(!is_of_feed);
-    let found = step.finding_at(command.start(), message);
-    Some(found.severity(severity))
-}
-
 impl<'a> Contents<'a> {
+    /// Reports what a command lacks.
+    fn finding(&self, step: &LintStep<'_>, command: &LintCommand, lack: Lack) -> Option<Finding> {
+        let (repository, program) = (&self.reference.repository, command.program());
+        let is_nano = repository.ends_with("nanoserver");
+        let message = match (lack, program) {
+            (Lack::Sdk, _) => format!(
+                "{repository} runs programs of .NET and has no SDK for dotnet {}: use \
+                 mcr.microsoft.com/dotnet/sdk",
+                command.word(1)
+            ),
+            // Another rule says it.
+            (_, "choco" | "cinst") if is_nano => return None,
+            (_, "msbuild" | "nuget") if !is_nano => format!(
+                "{repository} has no {program}: use mcr.microsoft.com/dotnet/framework/sdk, or install it"
+            ),
+            _ => {
+                format!(
+                    "{repository} has no {program}: install it before, or use an image that has it"
+                )
+            }
+        };
+        // `wincimg build` installs such a package from its feed.
+        let is_version = |word: &Word| word.value.starts_with("--version");
+        let is_of_feed = program == "choco" && command.words.iter().any(is_version);
+        let severity = Severity::error_if(!is_of_feed);
+        let found = step.finding_at(command.start(), message);
+        Some(found.severity(severity))
+    }
+
     /// Those of a stage's base, if they are known. A build may override an argument for its name.
     fn of_base(stage: &'a Stage<'_>) -> Option<Self> {
         let reference = stage.reference()?;

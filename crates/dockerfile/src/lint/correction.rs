@@ -53,16 +53,13 @@ impl Edit {
 }
 
 /// A text with other texts in its ranges, which are in order.
-pub(super) fn replaced<'e>(
-    text: &str,
-    edits: impl Iterator<Item = (&'e Range<usize>, &'e str)>,
-) -> String {
+pub(super) fn replaced(text: &str, edits: &[Edit]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    for (range, new) in edits {
-        out.push_str(&text[from..range.start.max(from)]);
-        out.push_str(new);
-        from = range.end.max(from);
+    for edit in edits {
+        out.push_str(&text[from..edit.range.start.max(from)]);
+        out.push_str(&edit.text);
+        from = edit.range.end.max(from);
     }
     out.push_str(&text[from..]);
     out
@@ -84,20 +81,19 @@ impl Dockerfile<'_> {
         if is_document && edits.iter().any(|edit| edit.text.contains('"')) {
             return None;
         }
-        let mut placed: Vec<(usize, Range<usize>, &str)> = edits
-            .iter()
-            .map(|edit| {
-                let (line, range) = instruction.place(&edit.range)?;
-                Some((line, range, edit.text.as_str()))
-            })
-            .collect::<Option<_>>()?;
-        placed.sort_by_key(|(line, range, _)| (*line, range.start));
+        let placed = edits.iter().map(|edit| {
+            let (line, range) = instruction.place(&edit.range)?;
+            Some((line, Edit::new(range, edit.text.as_str())))
+        });
+        let mut placed: Vec<(usize, Edit)> = placed.collect::<Option<_>>()?;
+        placed.sort_by_key(|(line, edit)| (*line, edit.range.start));
         let first = placed.first()?.0;
         let last = placed.last()?.0;
-        let mut placed = placed.iter().peekable();
+        let mut placed = placed.into_iter().peekable();
         let lines = (first..=last).map(|line| {
-            let own = iter::from_fn(|| placed.next_if(|(at, ..)| *at == line));
-            replaced(self.line(line), own.map(|(_, range, text)| (range, *text)))
+            let own = iter::from_fn(|| placed.next_if(|(at, _)| *at == line));
+            let own: Vec<Edit> = own.map(|(_, edit)| edit).collect();
+            replaced(self.line(line), &own)
         });
         let lines: Vec<String> = lines.collect();
         Some(Correction::new((first, last), lines.join("\n")))

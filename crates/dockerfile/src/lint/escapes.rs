@@ -65,11 +65,7 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
     if !is_whole {
         edits.clear();
     }
-    // The parser refuses such a copy with any separators, as one with quoted spaces.
-    let is_copy = matches!(it.kind, InstructionKind::Copy(_));
-    let mut all = texts(it.kind).into_iter();
-    let is_refused = is_copy && all.any(|(text, _)| it.expand(text).is_none());
-    let (text, lost) = example.filter(|_| !is_refused)?;
+    let (text, lost) = example.filter(|_| !is_refused_copy(it))?;
     let shown = |text: &str| {
         let quote = if text.starts_with('"') { "" } else { "\"" };
         format!("{quote}{text}{quote}")
@@ -85,6 +81,13 @@ pub(super) fn check_eaten(it: &EvaluatedStep<'_>) -> Option<Finding> {
          the line # escape=`"
     );
     Some(it.step.edited(message, &edits))
+}
+
+/// True for a copy that the parser refuses with any separators, such as one with quoted spaces.
+fn is_refused_copy(it: &EvaluatedStep<'_>) -> bool {
+    let is_copy = matches!(it.kind, InstructionKind::Copy(_));
+    let mut all = texts(it.kind).into_iter();
+    is_copy && all.any(|(text, _)| it.expand(text).is_none())
 }
 
 /// True if the paths are in an array.

@@ -38,9 +38,7 @@ fn misspelt(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
     if !is_install || has_others {
         return None;
     }
-    let words = command.arguments().iter();
-    let mut names = words.flat_map(|word| names_in(&word.value));
-    let (name, meant) = names.find_map(|name| {
+    let (name, meant) = names_in(command).find_map(|name| {
         let lower = name.to_ascii_lowercase();
         let feature = lower.strip_prefix("web-")?;
         let is_known = feature.is_any_of(&WEB_FEATURES);
@@ -79,11 +77,8 @@ fn check_command(stage: &Stage<'_>, step: &LintStep<'_>, command: &LintCommand) 
     if is_dism && !has("/enable-feature") {
         return None;
     }
-    let words = command.arguments().iter();
-    let names = words.flat_map(|word| names_in(&word.value));
-    let names: Vec<(&str, String)> = names
-        .map(|name| (name, name.to_ascii_lowercase()))
-        .collect();
+    let names = names_in(command).map(|name| (name, name.to_ascii_lowercase()));
+    let names: Vec<(&str, String)> = names.collect();
     if let Some((name, _)) = names.iter().find(|(_, name)| is_of_other(name, is_of_dism)) {
         let message = if is_of_dism {
             format!(
@@ -214,16 +209,19 @@ fn may_have_net_3(stage: &Stage<'_>, step: &LintStep<'_>) -> bool {
     runs_until(stage, step).any(|it| it.lower_text().contains_any(&brings))
 }
 
-/// Names of features in a word of a command.
-fn names_in(word: &str) -> impl Iterator<Item = &str> {
-    let list = match word.split_once(':') {
-        Some((option, list)) if option.starts_with(['/', '-']) => list,
-        _ => word,
-    };
-    list.split(',')
-        .map(|name| name.trim_matches(['"', '\'', '@', '(', ')', ' ']))
-        // Others are paths and variables.
-        .filter(|name| name.has_only("-"))
+/// Names of features among the arguments of a command.
+fn names_in(command: &LintCommand) -> impl Iterator<Item = &str> {
+    let lists = command
+        .arguments()
+        .iter()
+        .map(|word| match word.value.split_once(':') {
+            Some((option, list)) if option.starts_with(['/', '-']) => list,
+            _ => word.value.as_str(),
+        });
+    let names = lists.flat_map(|list| list.split(','));
+    let names = names.map(|name| name.trim_matches(['"', '\'', '@', '(', ')', ' ']));
+    // Others are paths and variables.
+    names.filter(|name| name.has_only("-"))
 }
 
 /// Returns true for a name, in lower case, that only the other tool knows.

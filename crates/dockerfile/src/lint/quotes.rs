@@ -7,14 +7,12 @@
 
 mod cmd;
 mod health;
-mod json;
 mod line;
 mod powershell;
 
 pub(super) use cmd::{is_stripped, takes_value};
 use powershell::ScriptInterpretation;
 
-use super::correction::replaced;
 use super::prelude::*;
 
 /// The rule for a PowerShell below another shell.
@@ -75,12 +73,6 @@ fn check_under_any(step: &LintStep<'_>) -> Vec<Finding> {
         found.extend(findings);
     }
     found
-}
-
-/// Applies edits that are sorted by position.
-fn edited(text: &str, edits: &[Edit]) -> String {
-    let edits = edits.iter();
-    replaced(text, edits.map(|edit| (&edit.range, edit.text.as_str())))
 }
 
 /// A finding, with its correction if that passed the check; edits are of the arguments.

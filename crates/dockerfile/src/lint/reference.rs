@@ -1,5 +1,6 @@
 //! Image references, and what they tell: Windows version, shell and platform.
 
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use wincimg_windows::release;
@@ -30,10 +31,8 @@ pub(super) enum Platform {
 struct PublishedImage {
     repository: &'static str,
     tag: Option<&'static str>,
-    first: u32,
-    last: u32,
-    /// True if the row applies to some builds only.
-    by_build: bool,
+    /// Builds that the row applies to, if not to any.
+    builds: Option<RangeInclusive<u32>>,
     shell: BaseShell,
 }
 
@@ -50,8 +49,7 @@ impl PublishedImage {
         let mut fields = line.split('\t');
         let repository = fields.next()?;
         let tag = fields.next().filter(|tag| *tag != "-");
-        let builds = fields.next()?;
-        let (first, last) = builds.split_once("..").unwrap_or(("", ""));
+        let builds = fields.next()?.split_once("..");
         let shell = match fields.next()? {
             "cmd" => BaseShell::Cmd,
             "powershell" => BaseShell::PowerShell,
@@ -63,9 +61,8 @@ impl PublishedImage {
         Some(Self {
             repository,
             tag,
-            first: first.parse().unwrap_or(0),
-            last: last.parse().unwrap_or(u32::MAX),
-            by_build: builds != "-",
+            builds: builds
+                .map(|(first, last)| first.parse().unwrap_or(0)..=last.parse().unwrap_or(u32::MAX)),
             shell,
         })
     }
@@ -168,14 +165,12 @@ impl Reference {
     pub(super) fn shell(&self, build: Option<u32>) -> BaseShell {
         let build = self.build().or(build);
         let tag = self.tag.as_deref().unwrap_or_default();
-        let row = PUBLISHED
-            .iter()
-            .filter(|row| build.is_some() || !row.is_older_elsewhere());
-        let row = row.into_iter().find(|row| {
-            let fits = || build.is_some_and(|build| (row.first..=row.last).contains(&build));
-            row.is_of(self)
+        let row = PUBLISHED.iter().find(|row| {
+            let fits = |builds: &RangeInclusive<u32>| build.is_some_and(|it| builds.contains(&it));
+            (build.is_some() || !row.is_older_elsewhere())
+                && row.is_of(self)
                 && row.tag.is_none_or(|part| tag.contains(part))
-                && (!row.by_build || fits())
+                && row.builds.as_ref().is_none_or(fits)
         });
         row.map_or(BaseShell::Unknown, |row| row.shell)
     }

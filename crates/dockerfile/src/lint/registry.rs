@@ -187,8 +187,11 @@ fn check_type(step: &LintStep<'_>, command: &LintCommand) -> Option<Finding> {
         // Without a type both write a string; Set-ItemProperty keeps the existing type.
         (None, Tool::Reg | Tool::NewItemProperty) if time == ShutdownValue::Process => {
             let last = change.data.unwrap_or(change.name);
-            let more = [change.tool.type_option(), right];
-            (command.add_after(last, &more), "a string")
+            let option = match change.tool {
+                Tool::Reg => "/t",
+                _ => "-PropertyType",
+            };
+            (command.add_after(last, &[option, right]), "a string")
         }
         (None, _) => return None,
     };

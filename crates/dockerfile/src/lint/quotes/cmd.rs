@@ -6,7 +6,8 @@ use wincimg_windows::quoting::cmd::is_built_in;
 use wincimg_windows::quoting::powershell;
 
 use super::line::{SourceLine, Word};
-use super::{edited, finding, line_wrap};
+use super::{finding, line_wrap};
+use crate::lint::correction::replaced;
 use crate::lint::prelude::*;
 
 const SPLIT: &str = "cmd does not support \\\": the program gets several arguments with quotes in \
@@ -264,7 +265,7 @@ fn find_split(
         // cmd drops the first and last quote of a text that begins with one, so both are doubled.
         line_wrap(&mut edits, text, 0);
     }
-    let after = edited(text, &edits);
+    let after = replaced(text, &edits);
     let arrives = commands(&passed_chars(&after))
         .get(index)
         .is_some_and(|command| values(&command.line) == meant);
@@ -301,7 +302,7 @@ fn find_divided(text: &str, all: &[CmdChar], command: &CmdCommand) -> Option<(us
         .filter(|one| one.is_active && "&|<>".contains(one.character))
         .map(|one| Edit::new(one.at..one.at + 1, format!("^{}", one.character)))
         .collect();
-    let after = edited(text, &edits);
+    let after = replaced(text, &edits);
     let arrives = scripts(&after).any(|(_, line)| {
         line.origin(0) == start && powershell::script(&line.text).starts_with(&meant)
     });

@@ -4,11 +4,13 @@ mod interpretation;
 
 pub(super) use interpretation::ScriptInterpretation;
 use interpretation::literal_start;
+use serde_json::Value;
 use wincimg_scripts::script;
 use wincimg_windows::quoting::powershell;
 
 use super::line::SourceLine;
-use super::{cmd, edited, finding, json};
+use super::{cmd, finding};
+use crate::lint::correction::replaced;
 use crate::lint::environment::shell_variables;
 use crate::lint::prelude::*;
 
@@ -37,7 +39,7 @@ pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
     let text = step.instruction.text();
     let line = SourceLine::new(text);
     let Some((reading, problems)) = ScriptInterpretation::misread(&line, step) else {
-        return Vec::from_iter(json::check(step, &line));
+        return Vec::from_iter(check_json(step, &line));
     };
     if continues_outside(&line) || is_read_alike(&line) {
         return Vec::new();
@@ -50,14 +52,14 @@ pub(super) fn check(step: &LintStep<'_>) -> Vec<Finding> {
             return Finding::new(problem.line, IN_ARGUMENT);
         }
         let arrives = |edits: &[Edit], wanted: &str| {
-            let text = edited(text, edits);
+            let text = replaced(text, edits);
             let script = powershell::script(&text);
             script == wanted || normalize_white_space(&script) == normalize_white_space(wanted)
         };
         let edits = reading.correction(problem, arrives).or_else(|| {
             // Outer quotes keep the white space.
             let edits = reading.wrapped(text);
-            let is_meant = powershell::script(&edited(text, &edits)) == reading.meant;
+            let is_meant = powershell::script(&replaced(text, &edits)) == reading.meant;
             (is_meant && !reading.divides_word(problem)).then_some(edits)
         });
         // With quotes alone, a variable of cmd would be written as it is.
@@ -180,7 +182,7 @@ pub(super) fn check_nested(step: &LintStep<'_>) -> Vec<Finding> {
             break;
         }
         let Some((reading, problems)) = ScriptInterpretation::misread(&script, step) else {
-            found.extend(json::check(step, &script));
+            found.extend(check_json(step, &script));
             continue;
         };
         for problem in problems {
@@ -189,7 +191,7 @@ pub(super) fn check_nested(step: &LintStep<'_>) -> Vec<Finding> {
                 continue;
             }
             let arrives = |edits: &[Edit], wanted: &str| {
-                cmd::scripts(&edited(text, edits))
+                cmd::scripts(&replaced(text, edits))
                     .find(|(other, _)| *other == index)
                     .is_some_and(|(_, line)| {
                         normalize_white_space(&powershell::script(&line.text))
@@ -231,4 +233,36 @@ fn bared_operator(text: &str, start: usize) -> Option<usize> {
 /// Removes the white space that a command line does not keep.
 fn normalize_white_space(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const IN_JSON: &str = "PowerShell drops the quotes of this JSON from its own command line; write \\\", \
+    and \\\\\\\" in an argument of a program, from which Windows PowerShell drops them again";
+
+/// Reports JSON in single quotes that loses its own.
+fn check_json(step: &LintStep<'_>, line: &SourceLine) -> Option<Finding> {
+    let mut from = 0;
+    for text in line.text.split('\'') {
+        let at = from;
+        from += text.len() + 1;
+        // The text before a quote, and that of a script in double quotes, which are other ones.
+        if at == 0 || !loses_quotes(text) {
+            continue;
+        }
+        let position = step.instruction.start() + line.origin(at);
+        return Some(step.finding_at(position, IN_JSON));
+    }
+    None
+}
+
+/// Returns true for a JSON object or list with texts.
+fn loses_quotes(text: &str) -> bool {
+    let text = text.trim();
+    if !text.starts_with(['{', '[']) || !text.contains('"') {
+        return false;
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => !members.is_empty(),
+        Ok(Value::Array(items)) => !items.is_empty(),
+        _ => false,
+    }
 }

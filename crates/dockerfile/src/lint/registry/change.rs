@@ -19,17 +19,6 @@ pub(super) enum Tool {
     SetItemProperty,
 }
 
-impl Tool {
-    /// Option for a value's type.
-    pub(super) fn type_option(self) -> &'static str {
-        match self {
-            Self::Reg => "/t",
-            Self::NewItemProperty => "-PropertyType",
-            Self::SetItemProperty => "-Type",
-        }
-    }
-}
-
 impl<'a> Change<'a> {
     /// Parses the change that a command makes.
     pub(super) fn from_command(command: &'a LintCommand) -> Option<Self> {

@@ -14,10 +14,8 @@ const CONDITIONS: [&str; 5] = ["if ", "if(", "test-path", "try", "function"];
 
 /// Position of a file or folder that a command makes on another drive, and a message.
 pub(super) fn other_drive(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
-    let (command, word) = step
-        .commands()
-        .iter()
-        .find_map(|it| Some((it, made(it).find(|word| is_on_other_drive(word))?)))?;
+    let (command, word) =
+        step.find_map(|it| Some((it, made(it).find(|word| is_on_other_drive(word))?)))?;
     let drive = word.value.get(..2)?.to_ascii_lowercase();
     let own = &step.lower_full_text()[..command.start()];
     let is_open = !has_only_windows(stage)
@@ -54,9 +52,7 @@ const LOADING: [&str; 8] = [
 /// Position of a path of `IIS:` that nothing in its line loads the module for, and a message.
 pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
     let is_on_drive = |it: &str| it.starts_with("iis:\\") || it.starts_with("iis:/");
-    let command = step.find(|it| {
-        it.grammar.is_powershell() && ITEM_CMDLETS.contains(&it.program()) && it.any(is_on_drive)
-    })?;
+    let command = step.find(|it| is_of_items(it) && it.any(is_on_drive))?;
     let start = command.start();
     let before = &step.lower_full_text()[..start];
     // This one has no drive.
@@ -81,6 +77,10 @@ pub(super) fn of_iis(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &
     (!is_open).then_some((start, message))
 }
 
+fn is_of_items(command: &LintCommand) -> bool {
+    command.grammar.is_powershell() && ITEM_CMDLETS.contains(&command.program())
+}
+
 /// True if a command says what an error does.
 fn has_error_action(command: &LintCommand) -> bool {
     command.any(|it| it.starts_with("-ea") || it.starts_with("-erroraction"))
@@ -92,19 +92,16 @@ pub(super) fn of_registry(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usi
         let path = command.value_of(&["-path", "-literalpath"]);
         let path = path.or(command.words.get(1));
         let parts = path.and_then(|it| it.value.split_once(":\\"));
-        parts.is_some_and(|(drive, _)| MISSING.iter().any(|it| drive.eq_ignore_ascii_case(it)))
+        parts.is_some_and(|(drive, _)| drive.is_any_of(&MISSING))
     };
-    let command = step.find(|it| {
-        it.grammar.is_powershell() && ITEM_CMDLETS.contains(&it.program()) && is_missing(it)
-    })?;
+    let command = step.find(|it| is_of_items(it) && is_missing(it))?;
     let brings = |text: &str| text.contains_any(&["psdrive", "ndr ", "mount", "profile", ".ps1"]);
     let own = &step.lower_full_text()[..command.start()];
+    let shell = stage.shell_of(step);
     let is_open = has_error_action(command)
         || own.contains_any(&CONDITIONS)
         || brings(own)
-        || stage
-            .shell_of(step)
-            .is_some_and(|it| brings(it.lower_text()));
+        || shell.is_some_and(|it| brings(it.lower_text()));
     let message = "PowerShell has only the drives HKLM:\\ and HKCU:\\ of the registry: write \
         Registry::HKEY_CLASSES_ROOT\\… and the like";
     (!is_open).then_some((command.start(), message))
