@@ -31,15 +31,15 @@ pub mod cmdlets;
 pub mod config;
 #[cfg(feature = "document")]
 pub mod document;
-mod edits;
-mod files;
 mod settings;
 mod text;
 pub mod web_config;
 
 pub use self::change::{IisChange, IisChangeError, RequiredFolder};
-pub use self::files::{folder_path, schema_files, schema_folder, server_config};
-pub use self::settings::{AppPool, Application, IisSettings, Site};
+pub use self::settings::{
+    AppPool, Application, IisSettings, Site, folder_path, schema_files, schema_folder,
+    server_config,
+};
 pub use self::text::{Attribute, Binding, DocumentName, FileExtension, MimeType, Name, UrlPath};
 
 /// The site that IIS is installed with.

@@ -59,7 +59,7 @@ pub fn app_pools(settings: &IisSettings) -> Vec<AppcmdCall> {
             let attributes = pool.settings.iter();
             line.extend(attributes.map(switch));
             let set = (!pool.settings.is_empty()).then_some(AppcmdCall::Run(line));
-            let variables = calls(&super::edits::environment_edits(pool));
+            let variables = calls(&super::settings::environment_edits(pool));
             std::iter::once(made).chain(set).chain(variables)
         })
         .collect()
