@@ -30,14 +30,11 @@ mod access;
 mod certificates;
 mod check_program;
 mod container;
-mod download;
 mod file;
 mod files;
-mod host_process;
 mod iis;
 mod instruction_values;
 mod instructions;
-mod layer_files;
 mod layers;
 mod packages;
 mod path;
@@ -50,27 +47,28 @@ mod source;
 pub mod starter;
 mod text;
 mod toml_error;
-mod unpack;
 
 pub use certificates::certificates_in_file;
 pub use container::{HEALTH_TIMES, variable};
-pub use download::{LOCK_FILE, PlannedDownload};
 pub use file::{Variable, VariableType, schema};
+pub use files::{PlannedArchive, UnpackOptions};
 pub use instruction_values::{
     KEYWORDS, check_absolute, check_keyword, check_stop_signal, check_trigger, check_volume,
 };
 pub use instructions::{
     CopiedEntry, Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
+    add_entries, add_hives, copy_metadata,
 };
-pub use layer_files::{add_entries, add_hives, copy_metadata};
 pub use packages::{LARGEST_TRANSFORM, PlannedPackage, content_of, leave_out_equal_files};
 pub use path::{path_blame, path_hint};
 pub use plan::{CommandForm, Plan, PlanBase, PlannedCommand};
 pub use recipe::{Recipe, RecipeInputs};
-pub use source::{DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles};
+pub use source::{
+    DownloadRequest, DownloadRequests, FetchedFile, FileSource, ImageFiles, LOCK_FILE,
+    PlannedDownload,
+};
 pub use text::Field;
 pub use toml_error::{TomlError, explain_toml_error};
-pub use unpack::{PlannedArchive, UnpackOptions};
 
 #[cfg(test)]
 mod tests;

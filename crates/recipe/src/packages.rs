@@ -4,7 +4,6 @@
 //! its options first; [`Plan::install_packages`] adds its files and registry edits.
 
 mod base_system;
-mod contents;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -16,10 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Problem, error_chain};
+use wincimg_common::digest::Digest;
 use wincimg_layer::archive::{Archive, Archives};
 use wincimg_layer::{BaseOverlay, ContentSource, DiskSource, Layer, LayerError};
 use wincimg_msi::{
-    InstallOptions, InstallPlan, InstalledSystem, MsiError, Product, TransformPlace,
+    InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError, Product,
+    TransformPlace,
 };
 use wincimg_registry::Presence;
 use wincimg_registry::hive::{FileTime, layer_hives};
@@ -28,11 +29,11 @@ use wincimg_windows::base_contents::BaseContents;
 use wincimg_windows::path::ImagePath;
 
 use self::base_system::BaseSystem;
-pub(super) use self::base_system::HIVES;
-pub use self::contents::{content_of, leave_out_equal_files};
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
 use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries, add_hives};
+
+pub(super) use self::base_system::HIVES;
 
 /// Folder of the installer's own files: cached packages and icons.
 const INSTALLER: &str = r"C:\Windows\Installer";
@@ -549,6 +550,61 @@ fn keep_files(plan: &mut InstallPlan) {
     plan.shortcuts.clear();
     plan.access.clear();
     plan.refused.clear();
+}
+
+/// The source of an installed file; `beside` finds files next to the package.
+pub fn content_of(
+    content: &InstalledContent,
+    package: &PlannedPackage,
+    opened: &Arc<Archive>,
+    beside: &dyn Fn(&str) -> Result<FileSource, String>,
+) -> Result<FileSource, String> {
+    let member = match content {
+        InstalledContent::Package => return Ok(package.file.clone()),
+        InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone().into())),
+        InstalledContent::Beside(path) => return beside(path),
+        InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
+            let opened = beside(cabinet)?.cabinet(&package.archives);
+            let opened = opened.map_err(|error| error_chain(&error))?;
+            opened.and_then(|cabinet| cabinet.member_named(member))
+        }
+        content => opened.installed_member(content),
+    };
+    match member {
+        Some(member) => Ok(FileSource::Member(member)),
+        None => Err(format!("{content} not found in the package")),
+    }
+}
+
+/// Leaves out files that the image has with the same bytes: whatever Windows does, it has them then.
+/// Other files that it has are an error. The contents are those of the plan's files.
+/// <https://learn.microsoft.com/windows/win32/msi/file-versioning-rules>
+pub fn leave_out_equal_files(
+    plan: &mut InstallPlan,
+    contents: &mut Vec<FileSource>,
+    digest: &dyn Fn(&ImagePath) -> Presence<Digest>,
+) -> Result<(), String> {
+    let pairs = plan.files.iter().zip(contents.iter());
+    let replacements: Vec<_> = pairs.filter(|(file, _)| file.is_replacement).collect();
+    let sources = replacements.iter();
+    let sources: Vec<ContentSource> = sources.map(|(_, it)| ContentSource::from(*it)).collect();
+    let digests = ContentSource::digests(&sources).map_err(|error| error_chain(&error))?;
+    for ((file, _), own) in replacements.into_iter().zip(digests) {
+        if digest(&file.path) != Presence::Present(own) {
+            let when = match file.version {
+                Some(_) => "if its version is lower",
+                None => "unless it was changed after its creation",
+            };
+            return Err(format!(
+                "the image has {}, which Windows replaces {when}: only Windows can tell",
+                file.path
+            ));
+        }
+    }
+    let mut files = plan.files.iter();
+    contents.retain(|_| files.next().is_some_and(|file| !file.is_replacement));
+    plan.files.retain(|file| !file.is_replacement);
+    Ok(())
 }
 
 #[cfg(test)]

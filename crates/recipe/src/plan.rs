@@ -20,9 +20,8 @@ use wincimg_windows::service::Service;
 use wincimg_windows::shutdown;
 use wincimg_windows::version::WindowsVersion;
 
-use super::download::PlannedDownload;
 use super::packages::HIVES;
-use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles};
+use super::source::{DownloadRequest, DownloadRequests, FileSource, ImageFiles, PlannedDownload};
 use super::{Instructions, PlannedArchive, PlannedEntry, PlannedLayer};
 
 /// Everything about an image to be made. Equal plans make equal images.

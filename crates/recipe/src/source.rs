@@ -5,17 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use wincimg_common::digest::Digest;
 use wincimg_common::files::SpoolPart;
 use wincimg_common::untrusted::public_url;
-use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{
     Archive, ArchiveError, ArchiveFormat, ArchiveLocation, Archives, Member,
 };
+use wincimg_layer::{ContentSource, DiskSource};
 use wincimg_msi::SetupProgram;
 
-use super::{PlannedArchive, PlannedDownload, PlannedEntry};
+use super::{PlannedArchive, PlannedEntry};
 
 /// Source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,7 +91,7 @@ impl DownloadRequest {
 pub type DownloadRequests = BTreeMap<String, DownloadRequest>;
 
 /// Serializes the size only: the bytes are of no use to a reader.
-fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_size<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     format_args!("{} bytes", bytes.len()).serialize(serializer)
 }
 
@@ -135,7 +135,7 @@ impl fmt::Display for ImageFiles {
 }
 
 impl Serialize for FetchedFile {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.from.serialize(serializer)
     }
 }
@@ -224,11 +224,11 @@ impl FileSource {
     }
 }
 
-fn as_text<S: serde::Serializer>(member: &Member, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: Serializer>(member: &Member, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(member)
 }
 
-fn as_shim<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+fn as_shim<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("shim")
 }
 
@@ -250,6 +250,60 @@ impl fmt::Display for FileSource {
             Self::Image(files) => files.fmt(f),
             Self::Unpacked(file) => file.source.fmt(f),
             Self::Shim => f.write_str("wincimg's shim"),
+        }
+    }
+}
+
+/// Name of the lock file next to a recipe or a Dockerfile.
+pub const LOCK_FILE: &str = "wincimg.lock";
+
+/// A file to download.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedDownload {
+    /// URL.
+    #[serde(serialize_with = "as_public_url")]
+    pub url: String,
+    /// Expected digest, if given; the actual one after the download.
+    pub digest: Option<Digest>,
+    /// Length, if known.
+    pub size: Option<u64>,
+    /// Content, after the download.
+    #[serde(skip)]
+    pub content: Option<SpoolPart>,
+}
+
+/// Plans are printed in logs of CI.
+fn as_public_url<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&public_url(url))
+}
+
+impl PlannedDownload {
+    /// Creates a download of a URL.
+    pub fn at(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            digest: None,
+            size: None,
+            content: None,
+        }
+    }
+
+    /// Sets the downloaded content.
+    pub fn set_content(&mut self, digest: Digest, size: u64, content: SpoolPart) {
+        self.digest = Some(digest);
+        self.size = Some(size);
+        self.content = Some(content);
+    }
+}
+
+impl From<&PlannedDownload> for ContentSource {
+    fn from(download: &PlannedDownload) -> Self {
+        match &download.content {
+            Some(part) => Self::Part(part.clone()),
+            None => Self::NotDownloaded {
+                url: download.url.clone(),
+                size: download.size,
+            },
         }
     }
 }
