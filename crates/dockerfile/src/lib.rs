@@ -40,7 +40,6 @@ mod render;
 mod source;
 pub mod stages;
 mod templates;
-mod view;
 
 pub use context::{ContextContent, ContextEntry};
 pub use names::DockerfileNames;

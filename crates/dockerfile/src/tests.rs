@@ -16,7 +16,7 @@ use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, UnknownBase};
 use wincimg_windows::version::WindowsVersion;
 
 use super::*;
-use crate::view::view;
+use crate::render::view;
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use wincimg_http::DownloadedFile;
-use wincimg_layer::archive::{Archive, ArchiveLocation};
+use wincimg_layer::archive::{Archive, ArchiveFormat, ArchiveLocation, Member, UnpackSelection};
 use wincimg_layer::{ContentSource, DiskSource, EntryContent, Layer, Symlink};
 use wincimg_msi::TransformPlace;
 use wincimg_oci::store::is_local_image;
@@ -21,7 +21,6 @@ use wincimg_registry::regfile::to_utf16;
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::Reason;
-use super::archives::{WholeArchive, whole_archives};
 use super::toml::{key, list, quoted, set_list, set_text, text};
 
 const KEEP: &str = "keep building the Dockerfile";
@@ -502,6 +501,92 @@ fn is_alike(
         (EntryContent::Symlink(link), PlannedContent::Link(own)) => link == own,
         _ => false,
     }
+}
+
+/// An archive whose entries are all in a layer.
+struct WholeArchive {
+    archive: Arc<Archive>,
+    /// Leading components that are left out of its paths.
+    strip: usize,
+    /// Names of the folder that it is unpacked into.
+    to: Vec<String>,
+    /// Its entries in the layer.
+    entries: BTreeSet<String>,
+}
+
+/// Finds the archives, each as often as it was unpacked.
+fn whole_archives(entries: &[PlannedEntry]) -> Vec<WholeArchive> {
+    let mut left: BTreeMap<String, &PlannedEntry> = entries
+        .iter()
+        .map(|entry| (entry.path.key(), entry))
+        .collect();
+    let all = left.clone();
+    let mut found: Vec<WholeArchive> = Vec::new();
+    for entry in entries {
+        let Some(member) = member_of(entry).filter(|_| left.contains_key(&entry.path.key())) else {
+            continue;
+        };
+        if let Some(whole) = whole_archive(entry, member, &all) {
+            left.retain(|path, _| !whole.entries.contains(path));
+            found.push(whole);
+        }
+    }
+    found
+}
+
+fn member_of(entry: &PlannedEntry) -> Option<&Member> {
+    match &entry.content {
+        PlannedContent::File(FileSource::Member(member)) => Some(member),
+        _ => None,
+    }
+}
+
+/// The archive of an entry, if all of it is in the layer.
+fn whole_archive(
+    entry: &PlannedEntry,
+    member: &Member,
+    all: &BTreeMap<String, &PlannedEntry>,
+) -> Option<WholeArchive> {
+    let archive = member.archive();
+    if !matches!(
+        archive.format(),
+        ArchiveFormat::Zip | ArchiveFormat::Tar(_) | ArchiveFormat::SevenZip
+    ) {
+        return None;
+    }
+    let names: Vec<&str> = member.path().split(['/', '\\']).collect();
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter(|it| !matches!(*it, "" | "."))
+        .collect();
+    let path = entry.path.components();
+    (0..names.len()).find_map(|strip| {
+        let (to, inside) = path.split_at_checked(path.len().checked_sub(names.len() - strip)?)?;
+        if inside != &names[strip..] {
+            return None;
+        }
+        let selection = UnpackSelection {
+            strip,
+            ..UnpackSelection::default()
+        };
+        let mut entries = BTreeSet::new();
+        for unpacked in archive.unpack(&selection).ok()? {
+            let names = unpacked.path.split('/').map(str::to_owned);
+            let names: Vec<String> = to.iter().cloned().chain(names).collect();
+            let at = fold(&names.join("/"));
+            let own = &all.get(&at)?.content;
+            if *own != PlannedContent::from(unpacked.content) {
+                return None;
+            }
+            entries.insert(at);
+        }
+        Some(WholeArchive {
+            archive: Arc::clone(archive),
+            strip,
+            to: to.to_vec(),
+            entries,
+        })
+    })
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 //! The recipe is written from the plan of the Dockerfile, not from its text, and is then read
 //! again: if it does not make the same image, the conversion fails.
 
-mod archives;
 mod files;
 mod registry;
-mod search_path;
 mod settings;
 mod toml;
 
@@ -133,7 +131,7 @@ impl Conversion<'_> {
             return self.recipe_of(instructions, None);
         }
         let mut steps = instructions.steps.clone();
-        let path = search_path::take_additions(&mut steps, self.inside);
+        let path = registry::take_additions(&mut steps, self.inside);
         steps.retain(|step| step.layer.is_some());
         let instructions = Instructions {
             steps,
@@ -182,7 +180,7 @@ impl Conversion<'_> {
             );
         }
         if let Some(path) = path {
-            search_path::write(path, &mut out);
+            registry::write_additions(path, &mut out);
         }
         self.container(instructions, &mut out);
         let mut obstacles = Vec::new();

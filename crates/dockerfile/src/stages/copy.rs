@@ -1,21 +1,23 @@
 //! `COPY` and `ADD`: mapping of sources to targets.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use wincimg_common::diagnose::error_chain;
-use wincimg_common::untrusted::UntrustedText;
+use wincimg_common::untrusted::{QuotedText, UntrustedText};
+use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::Whiteout;
 use wincimg_layer::archive::{
     ArchiveError, ArchiveFormat, Archives, UnpackSelection, UnpackedEntry,
 };
 use wincimg_layer::dockerignore::IgnoreRules;
-use wincimg_recipe::{PlannedContent, PlannedEntry};
-use wincimg_registry::Presence;
+use wincimg_recipe::{ImageFiles, PlannedContent, PlannedEntry};
+use wincimg_registry::{Presence, UnknownBase};
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::drive::{PathKind, Tree, kind_of};
-use super::files::{Files, FoundFile};
+use super::files::{ExtractedFiles, Files, FoundFile, ImageSource, fixed_part};
 use super::paths::{self, CopyTarget};
 use super::state::StageState;
 use crate::instruction::CopyInstruction;
@@ -307,6 +309,60 @@ pub(super) fn unpacked(
             archive.unpack(&UnpackSelection::default()).map(Some)
         }
         _ => Ok(None),
+    }
+}
+
+/// A copy from another image.
+pub struct ImageCopy<'a> {
+    image: &'a str,
+    /// Path or pattern in the image.
+    pattern: String,
+    target: CopyTarget,
+}
+
+impl<'a> ImageCopy<'a> {
+    /// Reads the path in the image.
+    pub fn new(files: &'a ImageFiles, target: &ImagePath) -> Result<Self, String> {
+        let pattern = paths::source(&files.from)?;
+        if fixed_part(&pattern).is_empty() {
+            return Err(format!(
+                "{} is the whole drive of {}: specify a folder or file",
+                QuotedText(&files.from),
+                files.image
+            ));
+        }
+        Ok(Self {
+            image: &files.image,
+            pattern,
+            target: CopyTarget {
+                path: target.clone(),
+                is_folder: files.into_folder || target.components().is_empty(),
+            },
+        })
+    }
+
+    /// The path to extract.
+    pub fn required_path(&self) -> &str {
+        fixed_part(&self.pattern)
+    }
+
+    /// The entries that it makes of extracted files.
+    pub fn entries(
+        &self,
+        paths: &BTreeSet<String>,
+        extracted: BTreeMap<String, ExtractedEntry>,
+    ) -> Result<Vec<PlannedEntry>, String> {
+        let mut files = ExtractedFiles::default();
+        files.add(paths, extracted);
+        let source = ImageSource {
+            files: &files,
+            name: self.image,
+            is_windows: true,
+        };
+        let tree = Tree::over(Arc::new(UnknownBase), self.image);
+        let mut draft = Draft::new(&tree, self.target.clone(), IgnoreRules::default());
+        draft.copy(&source, &self.pattern, source.matching(&self.pattern)?)?;
+        Ok(draft.into_entries())
     }
 }
 

@@ -11,7 +11,7 @@ use wincimg_common::untrusted::public_url;
 use wincimg_recipe::{DownloadRequests, PlannedLayer, check_absolute};
 use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
-use wincimg_windows::account::{find_account, missing_account};
+use wincimg_windows::account::{find_account, is_known_account, missing_account};
 use wincimg_windows::path::ImagePath;
 use wincimg_windows::quoting::Escape;
 
@@ -19,9 +19,7 @@ use super::drive::Tree;
 use super::error::{OnWindows, StepError, Workaround};
 use super::segment::StepEngine;
 use super::state::StageState;
-use super::{
-    BuildArguments, EvaluationResult, Inputs, StageBaseImage, StageError, Stages, run, user,
-};
+use super::{BuildArguments, EvaluationResult, Inputs, StageBaseImage, StageError, Stages, run};
 use crate::expand::Lexer;
 use crate::instruction::{InstructionKind, ParsedInstruction, RunInstruction, read_trigger};
 
@@ -414,7 +412,7 @@ fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepE
         let (problem, hint) = missing_account(name);
         is_missing.then(|| StepError::hinted(problem, hint))
     };
-    let error = user::lost_backslash(written, name).or_else(missing);
+    let error = lost_backslash(written, name).or_else(missing);
     error.map_or(Ok(()), Err)
 }
 
@@ -441,4 +439,17 @@ fn check_folders(
         }
     }
     Ok(())
+}
+
+/// Finds what a name lost on its way through the parser.
+fn lost_backslash(written: &str, user: &str) -> Option<StepError> {
+    let written = written.trim();
+    let is_lost = is_known_account(written) && user != written && user == written.replace('\\', "");
+    is_lost.then(|| {
+        let doubled = written.replace('\\', r"\\");
+        StepError::hinted(
+            format!("\\ is the escape character, so the account is {user:?}"),
+            format!("write USER {doubled}, or begin the file with # escape=`"),
+        )
+    })
 }

@@ -3,18 +3,15 @@
 //! Nothing is downloaded here: requests are collected, and the line is evaluated again after the
 //! downloads.
 
-mod access;
 mod archives;
 mod base;
-mod certificates;
 mod changes;
 pub(super) mod downloads;
 mod iis;
 mod install;
 mod keys;
 mod needs_system;
-mod services;
-mod user_variables;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
