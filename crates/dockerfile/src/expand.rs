@@ -217,8 +217,7 @@ impl WordReader<'_> {
         self.depth += 1;
         let value = self.modified()?;
         self.depth -= 1;
-        let left = self.left.checked_sub(value.len());
-        self.left = left.ok_or(TOO_LONG)?;
+        self.left = self.left.checked_sub(value.len()).ok_or(TOO_LONG)?;
         Ok(value)
     }
 
@@ -374,7 +373,6 @@ fn replaced(value: &str, pattern: &str, by: &str, all: bool) -> Result<String, S
     let most = usize::from(!all);
     Ok(regex.replacen(value, most, NoExpand(by)).into_owned())
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

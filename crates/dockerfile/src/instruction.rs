@@ -208,8 +208,7 @@ impl InstructionKind {
         }
         if let Some(trigger) = instruction.trigger() {
             let first = trigger.split_whitespace().next().unwrap_or_default();
-            let is_kept_again = first.eq_ignore_ascii_case("ONBUILD");
-            let keyword = if is_kept_again {
+            let keyword = if first.eq_ignore_ascii_case("ONBUILD") {
                 "ONBUILD"
             } else {
                 instruction.keyword.as_str()
@@ -451,8 +450,7 @@ fn grant_line(owner: &str, target: &str) -> Option<String> {
         ""
     };
     let (path, rights) = (format!("{root}{path}"), format!("{name}:(OI)(CI)M"));
-    let words = ["icacls", path.as_str(), "/grant", rights.as_str()];
-    serde_json::to_string(&words).ok()
+    serde_json::to_string(&["icacls", path.as_str(), "/grant", rights.as_str()]).ok()
 }
 
 /// Arguments as a JSON array, if they are one.
@@ -592,8 +590,7 @@ fn duration(text: &str) -> Option<i64> {
 /// Parses `A=b "C D"=e`, or `A the rest`.
 fn pairs(keyword: &str, text: &str, escape: Escape) -> Result<Vec<(String, String)>, String> {
     let words = words(text, escape);
-    let is_new = words.first().is_some_and(|word| word.contains('='));
-    if !is_new {
+    if !words.first().is_some_and(|word| word.contains('=')) {
         let (name, value) = text.split_once(is_space).ok_or_else(|| {
             format!("{keyword} requires a name and a value: {keyword} NAME=VALUE")
         })?;
@@ -659,7 +656,6 @@ pub(crate) fn words(text: &str, escape: Escape) -> Vec<String> {
     words.extend(word.filter(|word| !word.is_empty()));
     words
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

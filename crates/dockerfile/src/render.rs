@@ -55,8 +55,7 @@ pub(super) fn view(
     let name = base.name.split('@').next().unwrap_or_default();
     let from = format!("{name}@{}", base.digest);
     let own_user = base.user.as_deref();
-    let is_ordinary = |user: &&str| !user.eq_ignore_ascii_case(ADMINISTRATOR);
-    let build_user = own_user.filter(is_ordinary);
+    let build_user = own_user.filter(|user: &&str| !user.eq_ignore_ascii_case(ADMINISTRATOR));
     let own = variable(&base.container.env, VARIABLE);
     let added = plan.path.as_ref().zip(own);
     let path = added.map(|(path, own)| ("PATH".to_owned(), path.apply_to(own)));
@@ -117,9 +116,8 @@ fn copy(paths: impl IntoIterator<Item = [String; 2]>) -> Result<String, Problem>
 }
 
 fn line<T: ToString>(program: &str, arguments: impl IntoIterator<Item = T>) -> Line {
-    let arguments = arguments.into_iter().map(|word| word.to_string());
     std::iter::once(program.to_owned())
-        .chain(arguments)
+        .chain(arguments.into_iter().map(|word| word.to_string()))
         .collect()
 }
 
@@ -199,12 +197,11 @@ fn changes(
 
 fn iis(settings: &IisSettings) -> Result<Value, Problem> {
     let (removals, site) = appcmd::site_config(settings);
-    let app_pool = appcmd::app_pool_settings(settings);
     Ok(json!({
         "app_pools": commands(appcmd::app_pools(settings))?,
         "sites": commands(appcmd::sites(settings))?,
         "physical_path": commands(appcmd::physical_path(settings).map(AppcmdCall::Run))?,
-        "app_pool_settings": commands(app_pool.map(AppcmdCall::Run))?,
+        "app_pool_settings": commands(appcmd::app_pool_settings(settings).map(AppcmdCall::Run))?,
         "config": commands(appcmd::config(settings))?,
         "removals": commands([AppcmdCall::Try(removals)])?,
         "site": commands(site.into_iter().map(AppcmdCall::Run))?,
@@ -268,8 +265,7 @@ fn shell(plan: &Plan) -> Option<Vec<String>> {
 /// Kind of entry point, if it is the shim.
 fn shim(plan: &Plan) -> Result<Value, Problem> {
     let entrypoint = plan.entrypoint.as_deref().unwrap_or_default();
-    let cmd = plan.cmd.as_deref().unwrap_or_default();
-    let shim = detect(entrypoint, cmd, &[]);
+    let shim = detect(entrypoint, plan.cmd.as_deref().unwrap_or_default(), &[]);
     let mode = shim.as_ref().map(|shim| shim.mode);
     let service = shim.and_then(|shim| shim.settings?.service);
     let service = service.as_deref().map(quote::comment).transpose()?;

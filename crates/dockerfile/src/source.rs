@@ -354,8 +354,7 @@ impl Instruction {
 
     /// The parts on its own lines.
     fn own_pieces(&self) -> &[TextSpan] {
-        let inlined = usize::from(self.inlined_to.is_some());
-        &self.pieces[..self.pieces.len() - inlined]
+        &self.pieces[..self.pieces.len() - usize::from(self.inlined_to.is_some())]
     }
 
     /// Returns true if the instruction has a here-document.

@@ -89,10 +89,7 @@ fn level(document: &XmlDocument, above: Option<Vec<Vec<Id>>>) -> Level {
     let root = document.root();
     let whole = document
         .children_named(root, "location")
-        .filter(|location| {
-            let path = document.attribute(*location, "path");
-            matches!(path, None | Some("" | "."))
-        });
+        .filter(|location| matches!(document.attribute(*location, "path"), None | Some("" | ".")));
     Level {
         roots: std::iter::once(root).chain(whole).collect(),
         above,

@@ -112,8 +112,7 @@ impl Recipe {
         let is_plain = !base.contains(['/', ':'])
             && of_base.os_version.is_some()
             && of_base.is_windows_alone();
-        let inherited = of_base.user.as_deref();
-        let found = find_account(&text.value, inherited, &UnknownBase, is_plain);
+        let found = find_account(&text.value, of_base.user.as_deref(), &UnknownBase, is_plain);
         if found.is_ok_and(|found| found == Presence::Absent) {
             let (problem, hint) = missing_account(&text.value);
             return Err(self.error(text, problem).hint(hint));
@@ -380,8 +379,7 @@ impl Plan {
         let user = self.container().user?;
         let name = user.rsplit('\\').next()?;
         let mut of_containers = ["ContainerUser", "ContainerAdministrator"].iter();
-        let is_missing = of_containers.any(|account| name.eq_ignore_ascii_case(account));
-        is_missing.then(|| {
+        of_containers.any(|account| name.eq_ignore_ascii_case(account)).then(|| {
             format!(
                 r"hosts have no user {user}: HostProcess containers run as NT AUTHORITY\SYSTEM, NT AUTHORITY\LocalService, NT AUTHORITY\NetworkService or a local group of the host; change user, or set runAsUserName in each pod"
             )

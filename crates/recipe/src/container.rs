@@ -91,8 +91,7 @@ impl Recipe {
             }
         }
         if let Some(signal) = &file.stop_signal {
-            let checked = check_stop_signal(&signal.value);
-            checked.map_err(|problem| self.error(signal, problem))?;
+            check_stop_signal(&signal.value).map_err(|problem| self.error(signal, problem))?;
             other.insert("StopSignal".to_owned(), json!(signal.value));
         }
         Ok(container)
@@ -238,7 +237,6 @@ fn set_variables<'v>(
         }
     }
 }
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -209,8 +209,7 @@ impl Recipe {
             })?;
             download.digest = Some(digest);
         }
-        let source = FileSource::Download(Box::new(download));
-        Ok((source, name_in(&parsed)))
+        Ok((FileSource::Download(Box::new(download)), name_in(&parsed)))
     }
 
     /// Encodes a text.
@@ -394,8 +393,7 @@ impl UnpackOptions {
             ..UnpackSelection::default()
         })?;
         if self.strip > 0 && entries.is_empty() {
-            let problem = format!("strip = {} leaves no entries", self.strip);
-            return Err(refused(problem));
+            return Err(refused(format!("strip = {} leaves no entries", self.strip)));
         }
         Ok(entries)
     }

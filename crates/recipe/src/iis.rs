@@ -139,9 +139,8 @@ impl Recipe {
         field: Option<Field<T>>,
         default: &str,
     ) -> Result<T, Problem> {
-        let default = || default.parse();
         field
-            .map_or_else(default, |field| Ok(field.value))
+            .map_or_else(|| default.parse(), |field| Ok(field.value))
             .map_err(|problem| self.origin.error_at(0, problem.to_string()))
     }
 }

@@ -357,8 +357,7 @@ fn add_unpacked(layer: &mut Layer, archive: &PlannedArchive) -> Result<(), Layer
         // Before the download, the archive stands for its entries.
         let name = download.url.rsplit('/').next().unwrap_or_default();
         let inside = archive.target.join(name);
-        let inside = inside.unwrap_or(archive.target.clone());
-        if let Some(path) = layer_path(&inside)? {
+        if let Some(path) = layer_path(&inside.unwrap_or(archive.target.clone()))? {
             layer.file(path, &**download);
         }
         return Ok(());
@@ -411,7 +410,6 @@ fn layer_path(path: &ImagePath) -> Result<Option<LayerPath>, LayerError> {
     }
     Ok(Some(LayerPath::try_from(path)?))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -468,8 +468,7 @@ impl PlannedPackage {
             ));
         };
         let all = cabinets_beside(own);
-        let exact = all.iter().find(|it| name_of(it) == Some(path));
-        let found = exact.or_else(|| {
+        let found = all.iter().find(|it| name_of(it) == Some(path)).or_else(|| {
             let mut all = all.iter();
             all.find(|it| name_of(it).is_some_and(|name| eq_ignore_case(name, path)))
         });
@@ -606,7 +605,6 @@ pub fn leave_out_equal_files(
     plan.files.retain(|file| !file.is_replacement);
     Ok(())
 }
-
 #[cfg(test)]
 mod tests {
     use wincimg_msi::Shortcut;

@@ -123,8 +123,7 @@ impl Recipe {
         &self,
         file: &RecipeFile,
     ) -> Result<Option<PathAdditions>, Problem> {
-        let mut variables = file.env.iter();
-        let variable = variables.find(|(name, _)| is_path(name));
+        let variable = file.env.iter().find(|(name, _)| is_path(name));
         let Some(PathEntry(sides)) = &file.path else {
             let Some((_, text)) = variable else {
                 return Ok(None);

@@ -110,11 +110,9 @@ impl PlanBase {
     /// Returns true for one of Microsoft's images of Windows without other programs, by its name
     /// there or in a mirror: at the top of its drive are only the folders of Windows.
     pub(super) fn is_windows_alone(&self) -> bool {
-        let name = self.name.split('@').next().unwrap_or_default();
-        let mut segments = name.rsplit('/');
+        let mut segments = self.name.split('@').next().unwrap_or_default().rsplit('/');
         let last = segments.next().unwrap_or_default();
-        let last = last.split(':').next().unwrap_or_default();
-        match (last, segments.next()) {
+        match (last.split(':').next().unwrap_or_default(), segments.next()) {
             ("nanoserver" | "servercore" | "server", above) => {
                 above.is_none_or(|it| it == "windows")
             }
@@ -372,16 +370,14 @@ pub(super) fn facts<T: fmt::Display>(
     what: &'static str,
     items: impl IntoIterator<Item = T>,
 ) -> impl Iterator<Item = Fact> {
-    let items = items.into_iter();
-    items.map(move |item| (what, item.to_string()))
+    items.into_iter().map(move |item| (what, item.to_string()))
 }
 
 /// `NAME=value`; control characters as in lists, where a backslash is another one.
 fn assignments<'a>(
     pairs: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> impl Iterator<Item = String> {
-    let pairs = pairs.into_iter();
-    pairs.map(|(name, value)| {
+    pairs.into_iter().map(|(name, value)| {
         if value.contains(char::is_control) {
             format!("{name}={value:?}")
         } else {

@@ -475,8 +475,7 @@ impl RecipeOrigin {
     /// An error of the value that keys and numbers lead to: `services.0.name`.
     pub(super) fn error_in(&self, path: &str, problem: impl Into<String>) -> Problem {
         let tree = DeTable::parse(&self.text).map(Spanned::into_inner);
-        let tree = DeValue::Table(tree.unwrap_or_default());
-        let (mut value, mut offset) = (&tree, 0);
+        let (mut value, mut offset) = (&DeValue::Table(tree.unwrap_or_default()), 0);
         for step in path.split('.') {
             let inside = match step.parse::<usize>() {
                 Ok(number) => value.get(number),

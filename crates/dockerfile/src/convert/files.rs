@@ -228,8 +228,7 @@ fn source_keys(
         FileSource::Text(value) => return Ok(format!("content = {}", text(value))),
         FileSource::Bytes(_) if is_user_hive(to) => {
             let why = format!("{to} has the user's variables and the rest of one base's hive");
-            let help = "set the variable for the machine: setx NAME VALUE /M";
-            (why, help)
+            (why, "set the variable for the machine: setx NAME VALUE /M")
         }
         FileSource::Bytes(bytes) => return bytes_of(&to.to_string(), bytes),
         FileSource::Shim => return Ok("embedded = \"shim\"".to_owned()),
@@ -254,8 +253,7 @@ fn source_keys(
         }
         FileSource::Brought(_) | FileSource::Image(_) | FileSource::Unpacked(_) => {
             let why = format!("{to} is {source}, which a recipe does not support");
-            let help = "put the file next to the Dockerfile, and COPY it";
-            (why, help)
+            (why, "put the file next to the Dockerfile, and COPY it")
         }
     };
     Err(Reason::new(why, help))
@@ -264,8 +262,7 @@ fn source_keys(
 /// Returns true for the registry of a user, of which a line changes a few values: as a file of a
 /// recipe it would replace that of any other base.
 fn is_user_hive(path: &ImagePath) -> bool {
-    let names = path.components();
-    names
+    path.components()
         .last()
         .is_some_and(|name| name.eq_ignore_ascii_case("NTUSER.DAT"))
 }
@@ -352,8 +349,7 @@ fn archive_entry(layer: &str, source: &str, whole: &WholeArchive, out: &mut Stri
     if whole.strip > 0 {
         let _ = write!(source, "\nstrip = {}", whole.strip);
     }
-    let to = format!(r"C:\{}", whole.to.join(r"\"));
-    file_entry(layer, &source, &to, out);
+    file_entry(layer, &source, &format!(r"C:\{}", whole.to.join(r"\")), out);
 }
 
 fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {
@@ -588,7 +584,6 @@ fn whole_archive(
         })
     })
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -313,8 +313,7 @@ impl Conversion<'_> {
             values: &BTreeMap::new(),
             context: self.folder,
         };
-        let base = self.plan.base.clone();
-        let made = recipe.plan(base, self.plan.host_build, &settings);
+        let made = recipe.plan(self.plan.base.clone(), self.plan.host_build, &settings);
         let mut made = made.map_err(|error| {
             let reason = Reason {
                 why: error_chain(&error),

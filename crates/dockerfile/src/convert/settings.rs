@@ -142,9 +142,8 @@ pub(super) fn in_recipe(edits: &[ConfigEdit]) -> Vec<ConfigEdit> {
                 entries,
             } if is_empty(collection, edit, &edits[..place]) => {
                 all.extend(entries.iter().map(|entry| {
-                    let entry = collection.clone().with(PathStep::Entry(entry.clone()));
                     with(ConfigChange::Add {
-                        entry,
+                        entry: collection.clone().with(PathStep::Entry(entry.clone())),
                         first: false,
                     })
                 }));
@@ -191,7 +190,6 @@ fn is_above(above: &ElementPath, path: &ElementPath) -> bool {
     let (above, path) = (above.steps(), path.steps());
     above.len() <= path.len() && above.iter().zip(path).all(is_meant)
 }
-
 #[cfg(test)]
 mod tests {
     use wincimg_iis::config::SectionPath;

@@ -52,8 +52,7 @@ pub(super) fn quoted(value: &str) -> String {
         }
         return format!("\"\"\"\n{}\"\"\"", escaped(value, true));
     }
-    let wants_literal = value.contains(['\\', '"']);
-    if wants_literal && !value.contains('\'') && value.chars().all(is_plain) {
+    if value.contains(['\\', '"']) && !value.contains('\'') && value.chars().all(is_plain) {
         return format!("'{value}'");
     }
     format!("\"{}\"", escaped(value, false))
@@ -77,7 +76,6 @@ fn escaped(value: &str, keeps_lines: bool) -> String {
     }
     out
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

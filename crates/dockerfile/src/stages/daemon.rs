@@ -38,8 +38,7 @@ impl Stages {
         let stages = self.needed();
         let stages = stages.filter(|(index, _)| !names_linux(self.base_of(*index)));
         let errors = stages.flat_map(|(index, stage)| {
-            let steps = stage.steps.iter();
-            steps.filter_map(move |step| {
+            stage.steps.iter().filter_map(move |step| {
                 let checked = match &step.kind {
                     InstructionKind::Run(line) => run::check_flags(line, false)
                         .map_err(|error| self.run_error(index, &error))
@@ -57,8 +56,7 @@ impl Stages {
     /// of the instruction.
     pub fn copied_images(&self) -> impl Iterator<Item = (usize, &str)> {
         self.needed().flat_map(move |(index, stage)| {
-            let steps = stage.steps.iter();
-            steps.filter_map(move |step| {
+            stage.steps.iter().filter_map(move |step| {
                 let InstructionKind::Copy(copy) = &step.kind else {
                     return None;
                 };
@@ -110,8 +108,7 @@ impl Stages {
         let rules = match rules.map(|place| context.remove(place)) {
             Some(_) => {
                 let file = self.context.source(FILE_NAME);
-                let text = file.read(LARGEST_TEXT).and_then(text_of);
-                text.map_err(|error| {
+                file.read(LARGEST_TEXT).and_then(text_of).map_err(|error| {
                     let problem = format!("cannot read {}: {error}", file.path.display());
                     StageError::Request(problem, error.diagnosis().hint)
                 })?

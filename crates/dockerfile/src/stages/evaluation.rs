@@ -187,8 +187,7 @@ impl<'a> Evaluation<'a> {
             }
             InstructionKind::Run(line) => {
                 let windows = self.inputs.windows.as_ref();
-                let has_buildkit = windows.is_some_and(|it| it.has_documents);
-                run::check_flags(line, has_buildkit)
+                run::check_flags(line, windows.is_some_and(|it| it.has_documents))
                     .map_err(|error| stages.run_error(state.index, &error))?;
                 self.run(state, step, line)
             }
@@ -242,8 +241,7 @@ impl<'a> Evaluation<'a> {
     ) -> Result<(), StepError> {
         let mut lacking = BTreeSet::new();
         let mut wants = DownloadRequests::new();
-        let program = &line.program;
-        let done = run::execute(self, state, step, program, &mut wants, &mut lacking);
+        let done = run::execute(self, state, step, &line.program, &mut wants, &mut lacking);
         let reason = match &done {
             Err(trouble) if trouble.kind != ScriptErrorKind::Deferred => {
                 self.windows_reason(state, trouble)
@@ -318,8 +316,7 @@ impl<'a> Evaluation<'a> {
         };
         let mut error = self.stages.run_error(state.index, trouble);
         if !may_wait {
-            let is_trigger = state.place.is_none();
-            if is_trigger && trouble.kind.is_for_windows() {
+            if state.place.is_none() && trouble.kind.is_for_windows() {
                 // It is in no segment.
                 error.hint = None;
                 error.on_windows = Some(OnWindows::Trigger);

@@ -399,9 +399,8 @@ impl Files for ImageSource<'_> {
                 break;
             };
             if !inside.contains('\0') {
-                let name = path.rsplit('/').next().unwrap_or_default();
                 all.push(FoundFile {
-                    path: join_path(folder, name),
+                    path: join_path(folder, path.rsplit('/').next().unwrap_or_default()),
                     content: self.content(path, taken)?,
                 });
             }
@@ -522,12 +521,10 @@ impl Files for StageSource<'_> {
             .list_known(&place)
             .map_err(|error| error_chain(&error))?
         {
-            Presence::Present(inside) => {
-                let inside = inside.into_iter();
-                Ok(inside
-                    .map(|(name, kind)| (join_path(folder, &name), kind == PathKind::Folder))
-                    .collect())
-            }
+            Presence::Present(inside) => Ok(inside
+                .into_iter()
+                .map(|(name, kind)| (join_path(folder, &name), kind == PathKind::Folder))
+                .collect()),
             Presence::Absent => Ok(Vec::new()),
             Presence::Unknown => Ok(names_of(self.inside(folder, "")?)),
         }

@@ -272,8 +272,7 @@ impl Stages {
 
     /// Platform of an image that is only a source of files, if `FROM` names one.
     pub fn platform_of(&self, image: &str) -> Option<&str> {
-        let mut stages = self.all.iter();
-        stages.find_map(|stage| match &stage.base {
+        self.all.iter().find_map(|stage| match &stage.base {
             StageBaseImage::Image(name) if name == image => stage.platform.as_deref(),
             _ => None,
         })
@@ -378,13 +377,11 @@ impl Stages {
                 failure.kind = ScriptErrorKind::NeedsLinux;
             }
             if !is_later || failure.kind == ScriptErrorKind::NeedsLinux {
-                let error = self.run_error(index, &failure);
-                errors.push((step.line, self.error(step, error)));
+                errors.push((step.line, self.error(step, self.run_error(index, &failure))));
             }
         }
         errors.sort_by_key(|(line, _)| *line);
-        let errors = errors.into_iter().map(|(_, error)| error);
-        StageError::all(errors.collect()).map_or(Ok(()), Err)
+        StageError::all(errors.into_iter().map(|(_, error)| error).collect()).map_or(Ok(()), Err)
     }
 
     /// Error for a line that requires Windows or Linux on any base.
@@ -395,8 +392,7 @@ impl Stages {
         shell: Option<&[String]>,
         scripts: &BTreeSet<String>,
     ) -> Option<ScriptError> {
-        let feed = self.feed.as_ref();
-        let failure = run::needs_system(&line.program, shell, feed, scripts);
+        let failure = run::needs_system(&line.program, shell, self.feed.as_ref(), scripts);
         let is_of_linux = failure
             .as_ref()
             .is_some_and(|it| it.kind == ScriptErrorKind::NeedsLinux);
@@ -455,8 +451,7 @@ impl Stages {
         }
         let mut later = self.all[index..].iter();
         if let Some(later) = later.position(|stage| stage.name.eq_ignore_ascii_case(from)) {
-            let line = self.all[index + later].from.line;
-            return Err(not_above(from, line, later == 0).into());
+            return Err(not_above(from, self.all[index + later].from.line, later == 0).into());
         }
         if from.parse::<usize>().is_ok() {
             let help = match index {

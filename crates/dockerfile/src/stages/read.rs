@@ -120,8 +120,7 @@ impl Stages {
         let file = Dockerfile::read(&text);
         if let Some((at, problem)) = file.directive_problem {
             let line = text.lines().nth(at).unwrap_or_default();
-            let problem = problem.to_owned();
-            return Err(StageError::at(path, at + 1, line, problem));
+            return Err(StageError::at(path, at + 1, line, problem.to_owned()));
         }
         let mut stages = Self {
             request: request.clone(),
@@ -304,8 +303,7 @@ impl Stages {
             return Err(StageError::Request(problem, Some(hint)));
         }
         let rules = folder.join(FILE_NAME);
-        let root = DiskSource::folder(folder);
-        let place = Folder::new(root, IgnoreRules::default(), rules);
+        let place = Folder::new(DiskSource::folder(folder), IgnoreRules::default(), rules);
         self.all[index].folder = Some(place);
         Ok(())
     }
@@ -385,8 +383,7 @@ impl Stages {
                 continue;
             };
             if image == "scratch" {
-                let problem = "FROM scratch contains no Windows";
-                let error = StepError::hinted(problem, WINDOWS_BASE);
+                let error = StepError::hinted("FROM scratch contains no Windows", WINDOWS_BASE);
                 return Err(self.error(&stage.from, error));
             }
             if stage.is_replaced || stage.platform.is_some() {
@@ -492,10 +489,7 @@ fn context_beside(file: &Path, text: &str) -> Option<Folder> {
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
 /// lock file unless the Dockerfile names it: it says what the first build found.
 fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError> {
-    let failed = |error: Problem| {
-        let hint = error.diagnosis().hint;
-        StageError::Request(error_chain(&error), hint)
-    };
+    let failed = |error: Problem| StageError::Request(error_chain(&error), error.diagnosis().hint);
     if !folder.is_dir() {
         let problem = format!("the context {} is not a folder", folder.display());
         return Err(StageError::Request(problem, None));
@@ -546,7 +540,6 @@ fn image_name(request: &DockerfileRequest) -> String {
     }
     words.join("-")
 }
-
 #[cfg(test)]
 mod tests {
     use std::fs;

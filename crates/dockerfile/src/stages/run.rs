@@ -80,8 +80,7 @@ pub(super) fn check_flags(run: &RunInstruction, has_buildkit: bool) -> Result<()
     };
     let name = flag.split('=').next().unwrap_or_default();
     let mounts: Vec<&str> = run.flags.iter().filter_map(|it| mount_type(it)).collect();
-    let is_secret = mounts.iter().any(|kind| matches!(*kind, "secret" | "ssh"));
-    let help = if is_secret {
+    let help = if mounts.iter().any(|kind| matches!(*kind, "secret" | "ssh")) {
         "do what needs the secret before the build, and COPY only its result"
     } else if mounts.contains(&"bind") {
         "omit the flag, and COPY what it mounts"

@@ -183,8 +183,7 @@ impl StageState {
         let predefined = PREDEFINED.contains(&name);
         let value = given.find(|(known, _)| predefined && known == name);
         let value = value.map(|(_, value)| value.clone());
-        let other_case = || self.variable(name).filter(|_| arguments.ignores_case);
-        value.or_else(other_case)
+        value.or_else(|| self.variable(name).filter(|_| arguments.ignores_case))
     }
 
     /// Returns true if a variable or build argument has this name, with or without a value.
@@ -488,8 +487,7 @@ impl StageState {
         let line = match kind {
             InstructionKind::Cmd(CommandForm::Exec(words)) if !words.is_empty() => {
                 let start = format!("{} ", shell.join(" "));
-                let is_line = matches!(entrypoint, [line] if line.starts_with(&start));
-                return is_line.then_some(
+                return matches!(entrypoint, [line] if line.starts_with(&start)).then_some(
                     "ENTRYPOINT is in shell form, and with a CMD in exec form Docker 19.03 and later \
                      start nothing: write both in exec form",
                 );
@@ -552,8 +550,7 @@ impl StageState {
         check.insert("Test".to_owned(), json!(test));
         // Written in a fixed order, not that of the flags.
         for key in HEALTH_TIMES {
-            let mut times = health.times.iter().rev();
-            if let Some((_, value)) = times.find(|(own, _)| *own == key) {
+            if let Some((_, value)) = health.times.iter().rev().find(|(own, _)| *own == key) {
                 check.insert(key.to_owned(), json!(value));
             }
         }
@@ -623,7 +620,6 @@ fn port_range(text: &str) -> Option<(u16, u16)> {
     let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last).then_some((first, last))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

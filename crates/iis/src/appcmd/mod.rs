@@ -23,11 +23,10 @@ pub enum AppcmdCall {
 /// Arguments of `set vdir` for the site's folder; none if it is the default one of IIS.
 pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
     let path = settings.moved_path()?;
-    let site = format!("{}/", settings.site);
     Some(words([
         "set",
         "vdir",
-        &site,
+        &format!("{}/", settings.site),
         &format!("/physicalPath:{path}"),
     ]))
 }
@@ -56,8 +55,7 @@ pub fn app_pools(settings: &IisSettings) -> Vec<AppcmdCall> {
                 words(["add", "apppool", &format!("/name:{name}")]),
             );
             let mut line = words(["set", "apppool", name]);
-            let attributes = pool.settings.iter();
-            line.extend(attributes.map(switch));
+            line.extend(pool.settings.iter().map(switch));
             let set = (!pool.settings.is_empty()).then_some(AppcmdCall::Run(line));
             let variables = calls(&super::settings::environment_edits(pool));
             std::iter::once(made).chain(set).chain(variables)
@@ -90,8 +88,7 @@ fn site(site: &Site) -> Vec<AppcmdCall> {
         let pool = application.app_pool.iter();
         let pool = pool.map(|pool| format!("/applicationPool:{pool}"));
         let attributes = application.settings.iter();
-        let attributes = attributes.map(switch);
-        let settings: Vec<String> = pool.chain(attributes).collect();
+        let settings: Vec<String> = pool.chain(attributes.map(switch)).collect();
         if !settings.is_empty() {
             calls.push(AppcmdCall::Run(
                 [words(["set", "app", &whole]), settings].concat(),
@@ -121,8 +118,7 @@ fn site(site: &Site) -> Vec<AppcmdCall> {
         name,
         &format!("/bindings:{}", bindings.join(",")),
     ]);
-    let attributes = site.settings.iter();
-    set.extend(attributes.map(switch));
+    set.extend(site.settings.iter().map(switch));
     calls.push(AppcmdCall::Run(set));
     calls
 }

@@ -104,8 +104,7 @@ impl AppcmdArguments {
 
     /// Name of the object: `NAME` or `/site.name:NAME`.
     fn named(&mut self, object: &str) -> Result<String> {
-        let by_switch = self.taken(&format!("{object}.name"));
-        by_switch
+        self.taken(&format!("{object}.name"))
             .or_else(|| self.name.take())
             .ok_or_else(|| IisChangeError::Fails(format!("the name of the {object} is missing")))
     }
@@ -339,8 +338,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> 
     let path = line.needed("path")?;
     let folder = line.taken("physicalPath");
     let mut edits = virtual_directory(&site, &application, &path, folder.as_deref());
-    let at = folder_in(&site, &application, &path);
-    edits.extend(line.changes(&sites(), &at)?);
+    edits.extend(line.changes(&sites(), &folder_in(&site, &application, &path))?);
     Ok(IisChange::new(edits))
 }
 

@@ -76,8 +76,7 @@ fn make(call: CmdletCall<'_>, item: &IisDriveItem, server: &Server) -> Result<Ii
             match kind.as_str() {
                 "application" => new_application(call, server, site, path),
                 "virtualdirectory" => {
-                    let whole = format!("{site}{path}");
-                    let (_, application, folder) = split_folder(&whole, server);
+                    let (_, application, folder) = split_folder(&format!("{site}{path}"), server);
                     new_folder(call, site, &application, &folder)
                 }
                 _ => unclear(format!("the type {kind:?} is not supported")),
@@ -104,8 +103,7 @@ fn make_site(call: CmdletCall<'_>, name: &str, server: &Server) -> Result<IisCha
         folder: Some(&directory),
         app_pool: pool.as_deref(),
     };
-    let needed = required(call, &directory, false);
-    Ok(IisChange::new(site.edits()).with_folder(needed))
+    Ok(IisChange::new(site.edits()).with_folder(required(call, &directory, false)))
 }
 
 fn parse_bindings(value: &ParameterValue) -> Result<Vec<(String, String)>> {

@@ -86,8 +86,7 @@ impl CmdletCall<'_> {
             Some(rest) => match rest.trim_matches('/') {
                 "" | "sites" => None,
                 rest if rest.starts_with("sites/") => {
-                    let start = lower.find("sites/").unwrap_or_default();
-                    location(&path[start + "sites/".len()..])?
+                    location(&path[lower.find("sites/").unwrap_or_default() + "sites/".len()..])?
                 }
                 _ => return unclear(format!("{path} is not supported")),
             },

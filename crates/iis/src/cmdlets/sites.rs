@@ -151,8 +151,7 @@ fn new_iis_site(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
         folder: Some(&path),
         ..NewSite::default()
     };
-    let needed = required(call, &path, false);
-    Ok(IisChange::new(site.edits()).with_folder(needed))
+    Ok(IisChange::new(site.edits()).with_folder(required(call, &path, false)))
 }
 
 /// Adds an application to a site; two cmdlets do.

@@ -182,8 +182,7 @@ impl SectionEditor<'_> {
                 // The entry may lack its removal: the file never ran on this server, or a level
                 // between was cleared.
                 if may_be_inherited(above) {
-                    let level = self.level;
-                    self.remove_inherited(&level.roots, steps, collection, &keys)?;
+                    self.remove_inherited(&self.level.roots, steps, collection, &keys)?;
                 }
                 return Ok(());
             }
@@ -319,8 +318,7 @@ impl SectionEditor<'_> {
     fn clear(&mut self, steps: &[PathStep]) -> Result<(), EditError> {
         if let Some((PathStep::Element(name), outer)) = steps.split_last() {
             let schema = self.schema.walk(self.section, outer)?;
-            let owner = owner(self.section, outer);
-            if let Err(error) = schema.element(&owner, name) {
+            if let Err(error) = schema.element(&owner(self.section, outer), name) {
                 if !schema.has_attribute(name) {
                     return Err(error);
                 }

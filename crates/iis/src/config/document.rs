@@ -107,8 +107,7 @@ impl XmlDocument {
         loop {
             let start = position(reader.buffer_position());
             let event = reader.read_event().map_err(|error| {
-                let at = position(reader.error_position());
-                scan.malformed(at, describe(&error))
+                scan.malformed(position(reader.error_position()), describe(&error))
             })?;
             let range = start..position(reader.buffer_position());
             if matches!(event, Event::Eof) {
@@ -312,8 +311,7 @@ impl XmlDocument {
             && let XmlNode::Raw(text) = &mut nodes[before]
         {
             let line = text.rfind('\n').unwrap_or(text.len());
-            let line = text[..line].strip_suffix('\r').map_or(line, str::len);
-            text.truncate(line);
+            text.truncate(text[..line].strip_suffix('\r').map_or(line, str::len));
         }
         nodes.remove(at);
     }

@@ -279,8 +279,7 @@ fn parts(filter: &str) -> Option<(Vec<FilterPart>, Option<String>)> {
             let is_whole = !parts.is_empty() && is_name(attribute);
             return is_whole.then(|| (parts, Some(attribute.to_owned())));
         }
-        let end = rest.find(['/', '[']).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
+        let (name, after) = rest.split_at(rest.find(['/', '[']).unwrap_or(rest.len()));
         if !is_name(name) {
             return None;
         }
@@ -308,7 +307,6 @@ fn is_name(name: &str) -> bool {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -162,8 +162,7 @@ fn read_path(text: &str) -> Option<ElementPath> {
             steps.push(PathStep::Entry(selector));
             rest = after;
         } else {
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            let (name, after) = rest.split_at(end);
+            let (name, after) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
             if !is_name(name) {
                 return None;
             }
@@ -274,7 +273,6 @@ impl Serialize for ElementPath {
         serializer.collect_str(self)
     }
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -63,10 +63,9 @@ pub struct UnknownName {
 
 impl UnknownName {
     pub(super) fn new(message: String, name: &str, known: Vec<String>) -> Self {
-        let name = name.to_owned();
         Self {
             message,
-            name,
+            name: name.to_owned(),
             known,
         }
     }
@@ -226,8 +225,7 @@ impl ElementSchema {
     }
 
     pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, EditError> {
-        let found = self.elements.get(name);
-        found.ok_or_else(|| {
+        self.elements.get(name).ok_or_else(|| {
             let message = format!("{owner} has no element {name:?}");
             UnknownName::new(message, name, self.elements.keys().cloned().collect()).into()
         })

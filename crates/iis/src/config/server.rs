@@ -126,8 +126,7 @@ impl Server {
         for (_, location) in above {
             if self.section_in(location, section).is_some() {
                 let mode = self.document.attribute(location, "overrideMode");
-                let old = self.document.attribute(location, "allowOverride");
-                is_allowed = match (mode, old) {
+                is_allowed = match (mode, self.document.attribute(location, "allowOverride")) {
                     (Some("Allow"), _) | (_, Some("true")) => true,
                     (Some("Deny"), _) | (_, Some("false")) => false,
                     _ => is_allowed,
@@ -199,8 +198,7 @@ impl Server {
 
     fn declared(&self, section: &SectionPath) -> Result<SectionDeclaration, EditError> {
         let declared = self.sections();
-        let found = declared.iter().find(|(name, _)| name == section.as_str());
-        let Some((_, id)) = found else {
+        let Some((_, id)) = declared.iter().find(|(name, _)| name == section.as_str()) else {
             let name = section.as_str();
             let is_elsewhere = name.contains('/') || self.schema.sections.contains_key(name);
             let message = if is_of_iis(name) {
@@ -507,8 +505,7 @@ impl Server {
             .filter_map(|id| self.document.attribute(id, "id")?.parse::<u32>().ok())
             .max();
         let id = highest.unwrap_or(0).saturating_add(1).to_string();
-        let attributes = site.attributes().chain([("id", id.as_str())]);
-        *entry = ElementPath::default().entry(attributes);
+        *entry = ElementPath::default().entry(site.attributes().chain([("id", id.as_str())]));
         Some(change)
     }
 }

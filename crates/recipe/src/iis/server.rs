@@ -228,8 +228,7 @@ impl Recipe {
         let mut known = BTreeSet::new();
         for SiteEntry { name, .. } in sites {
             if !known.insert(name.value.to_string().to_lowercase()) {
-                let problem = format!("two sites have the name {}", name.value);
-                return Err(self.error(name, problem));
+                return Err(self.error(name, format!("two sites have the name {}", name.value)));
             }
         }
         Ok(())
@@ -295,8 +294,7 @@ impl Recipe {
     ) -> Result<(), Problem> {
         match known.insert(path.as_str().to_lowercase(), path.clone()) {
             Some(other) => {
-                let problem = format!("{other} and {path} are the same path to IIS");
-                Err(self.error(at, problem))
+                Err(self.error(at, format!("{other} and {path} are the same path to IIS")))
             }
             None => Ok(()),
         }
@@ -315,8 +313,7 @@ impl Recipe {
             let attributes = [name, ("image", Some(image)), ("preCondition", condition)];
             addition("system.webServer/globalModules", None, attributes, false)
         });
-        let managed = kind.and(condition);
-        let attributes = [name, ("type", kind), ("preCondition", managed)];
+        let attributes = [name, ("type", kind), ("preCondition", kind.and(condition))];
         let site = entry.site.as_ref();
         let enabled = addition("system.webServer/modules", site, attributes, false);
         Ok(native.into_iter().chain([enabled]).collect())

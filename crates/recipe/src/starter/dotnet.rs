@@ -290,8 +290,7 @@ fn framework(text: &str) -> Option<TargetFramework> {
     let is_number =
         |text: &&str| !text.is_empty() && text.split('.').all(|part| part.parse::<u16>().is_ok());
     let own = plain.strip_prefix("net").filter(|text| text.contains('.'));
-    let core = plain.strip_prefix("netcoreapp").or(own);
-    if let Some(version) = core.filter(is_number) {
+    if let Some(version) = plain.strip_prefix("netcoreapp").or(own).filter(is_number) {
         return Some(TargetFramework {
             version: version.to_owned(),
             is_core: true,
@@ -313,7 +312,6 @@ fn number(version: &str) -> Vec<u16> {
         .map(|part| part.parse().unwrap_or(0))
         .collect()
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -235,8 +235,7 @@ impl<'a> Evaluation<'a> {
             }
         }
         let is_windows = self.stages.platform_of(name).is_none();
-        let known = known.filter(|_| !is_lacking);
-        Ok(known.map(|files| ImageSource {
+        Ok(known.filter(|_| !is_lacking).map(|files| ImageSource {
             files,
             name,
             is_windows,
@@ -325,8 +324,7 @@ impl<'a> Evaluation<'a> {
                 text = state.expand(lexer, &text, &self.stages.arguments)?.text;
             }
             let path = draft.file_target(&document.name)?;
-            let content = PlannedContent::File(FileSource::Text(text.into()));
-            draft.insert(path, content)?;
+            draft.insert(path, PlannedContent::File(FileSource::Text(text.into())))?;
         }
         Ok(())
     }

@@ -63,10 +63,7 @@ impl RunState<'_> {
             let why = format!("cannot unpack {path} of the base");
             return Err(ScriptError::unknown(why).help(UNPACK_BEFOREHAND));
         };
-        let not_one = || {
-            let why = format!("{path} is not an archive");
-            ScriptError::refused(why).help(CORRECT)
-        };
+        let not_one = || ScriptError::refused(format!("{path} is not an archive")).help(CORRECT);
         let PlannedContent::File(source) = &entry.content else {
             return Err(not_one());
         };

@@ -170,8 +170,7 @@ impl RunState<'_> {
     /// Records attributes and permissions that an entry keeps from before this line, if it was not
     /// created by the stage and they are known.
     fn record_kept(&mut self, from: &ImagePath, to: ImagePath, is_moved: bool) {
-        let before = self.changes.kept.get(&from.key()).cloned();
-        let origin = match before {
+        let origin = match self.changes.kept.get(&from.key()).cloned() {
             Some(kept) if kept.is_moved || !is_moved => kept.from,
             Some(_) => return,
             None if self.changes.has(from) => return,

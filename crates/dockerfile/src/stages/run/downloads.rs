@@ -73,8 +73,7 @@ impl RunState<'_> {
         if let Some(download) = self.downloaded(path) {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
             if let (true, Ok(digest)) = (is_strong, expected.parse::<Digest>()) {
-                let url = download.url.clone();
-                self.request(&url, path, true, vec![digest]);
+                self.request(&download.url.clone(), path, true, vec![digest]);
             }
         }
         if self.is_pending_download(path) || self.tree.is_later(path) {
@@ -149,7 +148,6 @@ pub(in crate::stages) fn check(file: &PlannedDownload, expected: &Digest) -> Res
     }
     Err(format!("{} has {found}, expected {expected}", file.url))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

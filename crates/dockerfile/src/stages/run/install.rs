@@ -221,8 +221,7 @@ impl RunState<'_> {
             })
         };
         let contents = plan.files.iter().map(|file| {
-            let content = content_of(&file.source, installed, package, &beside);
-            content.map_err(|why| {
+            content_of(&file.source, installed, package, &beside).map_err(|why| {
                 let unclear = || ScriptError::unclear(why).help(ON_WINDOWS);
                 let mut error = failed.take().unwrap_or_else(unclear);
                 error.why = format!("{}: {}", file.path, error.why);
@@ -277,8 +276,7 @@ fn halfway(mut error: ScriptError) -> ScriptError {
 
 /// Error for a bundle that only Windows can run.
 fn of_bundle(why: String) -> ScriptError {
-    let error = ScriptError::new(ScriptErrorKind::NeedsWindows, why);
-    error.instead(SetupProgram::Burn.help())
+    ScriptError::new(ScriptErrorKind::NeedsWindows, why).instead(SetupProgram::Burn.help())
 }
 
 /// Refuses a plan that is not complete. What is unknown of the base comes first: it may decide which
@@ -351,8 +349,7 @@ impl ImageSystem<'_, '_> {
         plan: &mut InstallPlan,
         contents: &mut Vec<FileSource>,
     ) -> Result<(), ScriptError> {
-        let left_out = leave_out_equal_files(plan, contents, &|path| self.digest(path));
-        left_out.map_err(|why| {
+        leave_out_equal_files(plan, contents, &|path| self.digest(path)).map_err(|why| {
             let error = ScriptError::unclear(why).help(ON_WINDOWS);
             if self.is_unknown.get() {
                 undecided(&error)
@@ -390,8 +387,7 @@ impl InstalledSystem for ImageSystem<'_, '_> {
     }
 
     fn entry(&self, path: &ImagePath) -> Presence<bool> {
-        let found = self.image.entry(path);
-        self.known(found.map(|kind| kind == EntryKind::Folder))
+        self.known(self.image.entry(path).map(|kind| kind == EntryKind::Folder))
     }
 
     fn names(&self, folder: &ImagePath) -> Presence<Vec<String>> {

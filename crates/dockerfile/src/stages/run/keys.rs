@@ -162,8 +162,7 @@ impl<'a> Keys<'a> {
     }
 
     fn of_base(&self, key: &KeyPath) -> Presence<BaseKey> {
-        let base = self.state.tree.base();
-        base.key(key).unwrap_or(Presence::Unknown)
+        self.state.tree.base().key(key).unwrap_or(Presence::Unknown)
     }
 
     pub(super) fn value(&self, key: &KeyPath, name: &str) -> Lookup<RegistryData> {
@@ -240,7 +239,6 @@ pub(super) fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
         && one.components().len() == other.components().len()
         && names.all(|(one, other)| eq_ignore_case(one, other))
 }
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -38,8 +38,7 @@ pub(in crate::stages) fn needs_system(
             has_installer: Cell::new(false),
             packages: None,
         };
-        let result = run_line(command(program, shell), setting, &mut image);
-        let failure = result.err();
+        let failure = run_line(command(program, shell), setting, &mut image).err();
         failure.filter(|it| match it.kind {
             ScriptErrorKind::NeedsWindows | ScriptErrorKind::NeedsLinux => true,
             ScriptErrorKind::NotKnown => image.has_installer.get(),
