@@ -84,6 +84,24 @@ impl IisChange {
         }
     }
 
+    /// Changes to a section: of the location whose `web.config` has them, or at a location of the
+    /// server's configuration.
+    pub(super) fn at(
+        (into, location): (Option<ConfigLocation>, Option<ConfigLocation>),
+        section: &SectionPath,
+        changes: Vec<ConfigChange>,
+    ) -> Self {
+        let edits = changes.into_iter().map(|change| ConfigEdit {
+            section: section.clone(),
+            location: location.clone(),
+            change,
+        });
+        Self {
+            into,
+            ..Self::new(edits.collect())
+        }
+    }
+
     /// The changes, which need this folder.
     pub(super) fn with_folder(self, folder: Option<RequiredFolder>) -> Self {
         Self { folder, ..self }

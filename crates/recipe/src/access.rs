@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_common::diagnose::Problem;
 use wincimg_windows::access::{Access, AccessAccount, AccountError, Grant, Inherit, Rights};
 use wincimg_windows::known_folders::is_known_folder;
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
 use super::{FileSource, Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe};
+use crate::Result;
 
 /// Rights on a file or folder, in addition to its existing ones.
 // Apart from `Access`: layers are the recipe's, and two variables may be the same account.
@@ -33,7 +33,7 @@ pub(super) struct AccessEntry {
 }
 
 impl Recipe {
-    pub(super) fn access(&self, entry: &AccessEntry) -> Result<Access, Problem> {
+    pub(super) fn access(&self, entry: &AccessEntry) -> Result<Access> {
         if entry.path.value.components().is_empty() {
             let problem = "a layer cannot change the rights on the drive itself";
             return Err(self.error(&entry.path, problem));

@@ -17,6 +17,7 @@ use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
 use super::Recipe;
 use super::text::{Text, Texts};
+use crate::Result;
 
 /// All CAs of a machine have a quarter of that.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -53,10 +54,7 @@ pub(super) struct TrustedCertificates {
 }
 
 impl Recipe {
-    pub(super) fn certificates(
-        &self,
-        entry: CertificatesEntry,
-    ) -> Result<TrustedCertificates, Problem> {
+    pub(super) fn certificates(&self, entry: CertificatesEntry) -> Result<TrustedCertificates> {
         let now = Offset::UTC.to_datetime(Timestamp::now());
         let mut trusted = TrustedCertificates::default();
         for (store, texts) in [
@@ -83,7 +81,7 @@ impl Recipe {
         Ok(trusted)
     }
 
-    fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>, Problem> {
+    fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>> {
         let file = self.in_recipe_folder(text)?;
         let bytes = file.read(LARGEST_FILE);
         let bytes = bytes.map_err(|error| self.unreadable(text, &file.path, &error))?;
@@ -95,7 +93,7 @@ impl Recipe {
 }
 
 /// Reads the certificates of a file of this name: PEM, bare base64, DER, or PKCS #7 in either.
-pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Problem> {
+pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>> {
     let refused = |problem: String| Problem::request("recipe/invalid", problem);
     let bytes = without_mark(bytes);
     if let Some((what, hint)) = something_else(&bytes, name) {

@@ -15,6 +15,7 @@ use super::plan::Plan;
 use super::source::FileSource;
 use super::text::Text;
 use super::{PlannedEntry, Recipe};
+use crate::Result;
 
 impl Plan {
     /// The reason why the shim, as its entry point, would refuse to start. A program that is not
@@ -47,7 +48,7 @@ impl Recipe {
         plan: &Plan,
         base: &str,
         entrypoint: Option<&[Text]>,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         let error_at = |place: usize, problem: String| {
             let text = entrypoint.and_then(|words| words.get(place));
             let offset = text.map_or(0, |text| text.offset);
@@ -99,12 +100,7 @@ impl Recipe {
 
     /// Rejects a user that Windows does not have, on a base by short name without other programs.
     /// Commands may create one.
-    pub(super) fn check_user(
-        &self,
-        plan: &Plan,
-        base: &str,
-        user: Option<&Text>,
-    ) -> Result<(), Problem> {
+    pub(super) fn check_user(&self, plan: &Plan, base: &str, user: Option<&Text>) -> Result<()> {
         let Some(text) = user.filter(|_| plan.steps.is_empty()) else {
             return Ok(());
         };
@@ -314,7 +310,7 @@ fn is_program(name: &str) -> bool {
 
 impl Plan {
     /// Rejects a plan that requires Windows on a base without it.
-    pub fn check_base(&self) -> Result<(), Problem> {
+    pub fn check_base(&self) -> Result<()> {
         let refused = |what: &str, reason: &str| {
             let problem =
                 format!("{what} cannot be in an image for HostProcess containers: {reason}");

@@ -8,7 +8,6 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use wincimg_common::diagnose::Problem;
 use wincimg_oci::document::ContainerConfig;
 use wincimg_windows::search_path::VARIABLE;
 
@@ -16,6 +15,7 @@ use super::file::RecipeFile;
 use super::instruction_values::{check_stop_signal, check_trigger, check_volume};
 use super::text::{Text, plain};
 use super::{Plan, Recipe};
+use crate::Result;
 
 /// Fields of a health check in an image configuration, apart from its command, in the order in
 /// which they are written.
@@ -49,11 +49,7 @@ pub(super) struct HealthEntry {
 
 impl Recipe {
     /// The base's container configuration, changed by the keys that only recipes with layers need.
-    pub(super) fn container(
-        &self,
-        plan: &mut Plan,
-        file: &RecipeFile,
-    ) -> Result<ContainerConfig, Problem> {
+    pub(super) fn container(&self, plan: &mut Plan, file: &RecipeFile) -> Result<ContainerConfig> {
         let mut container = plan.base.container.clone();
         for (texts, check) in [
             (&file.volumes, check_volume as fn(&str) -> _),
@@ -97,7 +93,7 @@ impl Recipe {
         Ok(container)
     }
 
-    fn health(&self, entry: &HealthEntry) -> Result<Value, Problem> {
+    fn health(&self, entry: &HealthEntry) -> Result<Value> {
         let words = plain(&entry.test);
         let is_known = match words.first().map(String::as_str) {
             Some("NONE") => words.len() == 1,

@@ -25,6 +25,7 @@ use super::file::FileEntry;
 use super::source::{FileSource, ImageFiles, PlannedDownload};
 use super::text::Text;
 use super::{PlannedEntry, Recipe, RecipeInputs};
+use crate::Result;
 
 /// Destination of a file.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Recipe {
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,
         taken: &mut TakenPaths,
-    ) -> Result<PlannedEntry, Problem> {
+    ) -> Result<PlannedEntry> {
         let planned = self.planned_entry(entry, settings)?;
         let is_file = planned
             .source()
@@ -72,7 +73,7 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,
-    ) -> Result<PlannedEntry, Problem> {
+    ) -> Result<PlannedEntry> {
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 requires url"));
         }
@@ -119,7 +120,7 @@ impl Recipe {
         &self,
         entry: &FileEntry,
         settings: &RecipeInputs<'_>,
-    ) -> Result<(FileSource, Option<String>), Problem> {
+    ) -> Result<(FileSource, Option<String>)> {
         let given = [
             &entry.from, &entry.context, &entry.url, &entry.content, &entry.base64, &entry.embedded,
         ];
@@ -157,7 +158,7 @@ impl Recipe {
     }
 
     /// Files of another image, which are extracted once it is resolved.
-    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedEntry, Problem> {
+    fn of_image(&self, entry: &FileEntry, image: &Text) -> Result<PlannedEntry> {
         let others = [
             &entry.context, &entry.url, &entry.content, &entry.base64, &entry.embedded,
             &entry.unpack,
@@ -193,7 +194,7 @@ impl Recipe {
         &self,
         text: &Text,
         sha256: Option<&Text>,
-    ) -> Result<(FileSource, Option<String>), Problem> {
+    ) -> Result<(FileSource, Option<String>)> {
         let url = &text.value;
         let parsed = download_url(url).map_err(|problem| {
             let shown = Excerpt::from_argument(&without_password(url), 0..0);
@@ -213,7 +214,7 @@ impl Recipe {
     }
 
     /// Encodes a text.
-    fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource, Problem> {
+    fn encoded(&self, text: &str, encoding: Option<&Text>) -> Result<FileSource> {
         match encoding.map(|encoding| (encoding, encoding.value.as_str())) {
             None | Some((_, "utf-8")) => Ok(FileSource::Text(text.into())),
             Some((_, "utf-16")) => Ok(FileSource::Bytes(to_utf16(text).into())),
@@ -229,7 +230,7 @@ impl Recipe {
         &self,
         text: &Text,
         mut source: DiskSource,
-    ) -> Result<(FileSource, Option<String>), Problem> {
+    ) -> Result<(FileSource, Option<String>)> {
         let path = &source.path;
         let metadata = source.metadata();
         let metadata = metadata.map_err(|error| self.unreadable(text, path, &error))?;
@@ -266,7 +267,7 @@ impl Recipe {
     }
 
     /// A file or folder of the context.
-    fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource, Problem> {
+    fn in_context(&self, text: &Text, context: &Path) -> Result<DiskSource> {
         let source = DiskSource::within(context, context.join(self.relative(text)?));
         if let Err(error) = source.metadata()
             && !LeadsOut::is_cause_of(&error)
@@ -286,7 +287,7 @@ impl Recipe {
     }
 
     /// A file or folder relative to the recipe.
-    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource, Problem> {
+    pub(super) fn in_recipe_folder(&self, text: &Text) -> Result<DiskSource> {
         let relative = self.relative(text)?;
         match &self.origin.folder {
             Some(folder) => Ok(DiskSource::within(folder.as_path(), folder.join(relative))),
@@ -295,7 +296,7 @@ impl Recipe {
     }
 
     /// Checks that a relative path stays in its folder.
-    fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path, Problem> {
+    fn relative<'a>(&self, text: &'a Text) -> Result<&'a Path> {
         let path = &text.value;
         let relative = Path::new(path);
         let stays = relative
@@ -431,7 +432,7 @@ impl Recipe {
     pub(super) fn unpack<'e>(
         &self,
         entry: &'e FileEntry,
-    ) -> Result<Option<(&'e Text, UnpackOptions)>, Problem> {
+    ) -> Result<Option<(&'e Text, UnpackOptions)>> {
         let Some(text) = &entry.unpack else {
             return match &entry.strip {
                 Some(text) => Err(self.error(text, "strip requires unpack = true")),

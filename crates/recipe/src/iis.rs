@@ -1,11 +1,13 @@
 //! Settings of a site on IIS as a recipe writes them.
 
+mod monitor;
+mod server;
+
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_common::diagnose::Problem;
 use wincimg_common::document::{Pairs, items};
 use wincimg_iis::document::pool_settings;
 use wincimg_iis::{
@@ -17,9 +19,7 @@ use wincimg_windows::path::ImagePath;
 use self::server::{ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
 use super::text::{Field, Texts};
 use super::{Plan, Recipe};
-
-mod monitor;
-mod server;
+use crate::Result;
 
 /// Settings of IIS: one site's `web.config`, and the server's configuration.
 // Apart from `IisSettings`: the defaults of `path` and `app_pool` are those of the site, and
@@ -103,7 +103,7 @@ pub(super) fn name_pool(plan: &mut Plan) {
 }
 
 impl Recipe {
-    pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings, Problem> {
+    pub(super) fn iis(&self, entry: IisEntry) -> Result<IisSettings> {
         let pool = entry.app_pool.unwrap_or_default();
         self.check_site_names(&entry.sites)?;
         let sites = entry.sites.into_iter().map(|site| self.site(site));
@@ -138,7 +138,7 @@ impl Recipe {
         &self,
         field: Option<Field<T>>,
         default: &str,
-    ) -> Result<T, Problem> {
+    ) -> Result<T> {
         field
             .map_or_else(|| default.parse(), |field| Ok(field.value))
             .map_err(|problem| self.origin.error_at(0, problem.to_string()))

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
-use wincimg_common::diagnose::Problem;
 use wincimg_iis::IisSettings;
 use wincimg_windows::access::AccessChange;
 use wincimg_windows::path::ImagePath;
@@ -17,6 +16,7 @@ use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedPackage, PlannedStep,
     Recipe, RecipeInputs,
 };
+use crate::Result;
 
 /// A separate layer; with `created_by` alone, a history entry without a layer.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ impl Recipe {
         plan: &mut Plan,
         file: &RecipeFile,
         steps: Vec<PlannedStep>,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         let is_unspecified =
             |iis: &IisSettings| iis.server_edits().is_empty() && iis.site_edits().is_empty();
         if !steps.is_empty() && plan.iis.as_ref().is_some_and(is_unspecified) {
@@ -79,7 +79,7 @@ impl Recipe {
         file: &RecipeFile,
         settings: &RecipeInputs<'_>,
         taken: &mut TakenPaths,
-    ) -> Result<Vec<PlannedStep>, Problem> {
+    ) -> Result<Vec<PlannedStep>> {
         let mut layers = self.own_layers(file)?;
         for entry in &file.files {
             if let Some(layer) = layer_of(&mut layers, entry.layer.as_ref()) {
@@ -131,7 +131,7 @@ impl Recipe {
     }
 
     /// The layers with an entry, then those that other entries name.
-    fn own_layers<'f>(&self, file: &'f RecipeFile) -> Result<Vec<NamedLayer<'f>>, Problem> {
+    fn own_layers<'f>(&self, file: &'f RecipeFile) -> Result<Vec<NamedLayer<'f>>> {
         let mut layers = Vec::with_capacity(file.layers.len());
         for entry in &file.layers {
             if let Some(text) = &entry.name
@@ -177,7 +177,7 @@ impl Recipe {
     }
 
     /// The layer with the folders and deletions of its entry.
-    fn own_layer(&self, entry: &LayerEntry) -> Result<PlannedLayer, Problem> {
+    fn own_layer(&self, entry: &LayerEntry) -> Result<PlannedLayer> {
         let mut layer = PlannedLayer::default();
         for (fields, content) in [
             (&entry.deletes, PlannedContent::Deleted),

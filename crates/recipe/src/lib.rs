@@ -70,5 +70,8 @@ pub use source::{
 pub use text::Field;
 pub use toml_error::{TomlError, explain_toml_error};
 
+/// What a recipe gives, or why it cannot.
+type Result<T, E = wincimg_common::diagnose::Problem> = std::result::Result<T, E>;
+
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,7 @@ use self::base_system::BaseSystem;
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
 use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries, add_hives};
+use crate::Result;
 
 pub(super) use self::base_system::HIVES;
 
@@ -125,10 +126,7 @@ impl std::fmt::Display for PlannedPackage {
 }
 
 impl Recipe {
-    pub(super) fn package(
-        &self,
-        spanned: &Spanned<PackageEntry>,
-    ) -> Result<PlannedPackage, Problem> {
+    pub(super) fn package(&self, spanned: &Spanned<PackageEntry>) -> Result<PlannedPackage> {
         let entry = spanned.get_ref();
         for (key, texts, property) in [
             ("features", &entry.features, "ADDLOCAL"),
@@ -187,7 +185,7 @@ impl Recipe {
     }
 
     /// The files of transforms, and the names of all: an embedded one is a name with a colon.
-    fn transforms(&self, texts: &[Text]) -> Result<(Vec<FileSource>, Vec<String>), Problem> {
+    fn transforms(&self, texts: &[Text]) -> Result<(Vec<FileSource>, Vec<String>)> {
         let mut files = Vec::new();
         let mut names = Vec::new();
         for text in texts {
@@ -219,7 +217,7 @@ impl Plan {
 
     /// Adds what the packages leave behind on a base with this content. Packages that are not
     /// downloaded yet remain.
-    pub fn install_packages(&mut self, inside: &dyn BaseContents) -> Result<(), Problem> {
+    pub fn install_packages(&mut self, inside: &dyn BaseContents) -> Result<()> {
         let Some(instructions) = &mut self.instructions else {
             return Ok(());
         };
@@ -270,7 +268,7 @@ fn fitted(layer: &PlannedLayer, below: &BaseOverlay<'_>) -> Result<Layer, LayerE
 
 impl PlannedLayer {
     /// Installs its packages, in order, below its own entries and registry edits, and returns notes.
-    fn install(&mut self, system: &BaseSystem<'_>) -> Result<Vec<String>, Problem> {
+    fn install(&mut self, system: &BaseSystem<'_>) -> Result<Vec<String>> {
         let mut made = Self::default();
         let mut notes = Vec::new();
         let mut opened = Vec::new();
@@ -347,12 +345,12 @@ fn refused(why: impl Into<String>) -> Problem {
 
 impl PlannedPackage {
     /// The package; none if it is not downloaded yet.
-    fn opened(&self) -> Result<Option<Arc<Archive>>, Problem> {
+    fn opened(&self) -> Result<Option<Arc<Archive>>> {
         let opened = self.file.package(&self.archives);
         opened.map_err(|error| failed_by(&error))
     }
 
-    fn plan(&self, opened: &Archive, system: &BaseSystem<'_>) -> Result<InstallPlan, Problem> {
+    fn plan(&self, opened: &Archive, system: &BaseSystem<'_>) -> Result<InstallPlan> {
         if !self.is_extracted {
             system.check()?;
         }
@@ -401,7 +399,7 @@ impl PlannedPackage {
         opened: &Arc<Archive>,
         system: &BaseSystem<'_>,
         entries: &mut Vec<PlannedEntry>,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         let contents = plan.files.iter().map(|file| {
             let content = content_of(&file.source, self, opened, &|path| self.beside(path));
             let hint = file.source.is_beside().then_some(BESIDE);
@@ -427,7 +425,7 @@ impl PlannedPackage {
     }
 
     /// The transforms that are files, at their paths beside the package.
-    fn transform_contents(&self) -> Result<Vec<(ImagePath, Vec<u8>)>, Problem> {
+    fn transform_contents(&self) -> Result<Vec<(ImagePath, Vec<u8>)>> {
         let places = self.options.transforms();
         let places = places.map_err(|error| failed_by(&error))?;
         let files = places.into_iter().filter_map(|place| match place {

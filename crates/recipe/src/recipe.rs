@@ -18,6 +18,7 @@ use super::text::{Field, Text, Values, fill_in};
 use super::toml_error::{
     TomlError, check_paths, explain_misplaced_key, explain_toml_error, key_below_table, move_up,
 };
+use crate::Result;
 
 /// Variables that every recipe has in addition to its own.
 const ALWAYS_THERE: [&str; 6] = [
@@ -106,7 +107,7 @@ fn file_hint(path: &Path) -> String {
 
 impl Recipe {
     /// Finds a recipe: a built-in one by name, a recipe file, or a folder with a `recipe.toml`.
-    pub fn find(image: &str) -> Result<Self, Problem> {
+    pub fn find(image: &str) -> Result<Self> {
         if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
             return Self::parse(RecipeOrigin {
                 name: format!("{image}.toml"),
@@ -133,7 +134,7 @@ impl Recipe {
     }
 
     /// Reads a recipe's text as that of a file of this name in this folder.
-    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, Problem> {
+    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self> {
         Self::parse(RecipeOrigin {
             name: name.to_owned(),
             text,
@@ -142,11 +143,11 @@ impl Recipe {
     }
 
     /// Reads a recipe file that the user names.
-    pub fn load(path: &Path) -> Result<Self, Problem> {
+    pub fn load(path: &Path) -> Result<Self> {
         Self::read(&TextFile::named(path))
     }
 
-    fn read(file: &TextFile) -> Result<Self, Problem> {
+    fn read(file: &TextFile) -> Result<Self> {
         let path = file.path();
         let text = file.read().map_err(|source| {
             let problem = format!("cannot read the recipe {}", path.display());
@@ -161,7 +162,7 @@ impl Recipe {
         })
     }
 
-    fn parse(origin: RecipeOrigin) -> Result<Self, Problem> {
+    fn parse(origin: RecipeOrigin) -> Result<Self> {
         let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         if let Ok(tree) = DeTable::parse(&origin.text) {
             let checked = check_paths(&origin.text, tree.get_ref());
@@ -187,7 +188,7 @@ impl Recipe {
 
     /// Rejects errors that no values of the variables can fix. If a field accepts none of the
     /// examples, the keys after it are checked only with the actual values.
-    fn check_file(&self) -> Result<(), Problem> {
+    fn check_file(&self) -> Result<()> {
         /// Example values of strings, with or without a default.
         const EXAMPLES: [&str; 3] = [r"C:\x", "x", "1"];
         for example in std::iter::once(None).chain(EXAMPLES.map(Some)) {
@@ -232,7 +233,7 @@ impl Recipe {
     }
 
     /// The file with its variables filled in.
-    pub(super) fn filled(&self, values: &Values) -> Result<RecipeFile, Problem> {
+    pub(super) fn filled(&self, values: &Values) -> Result<RecipeFile> {
         let read = self.read_file(|offset, text| {
             let filled = values.expand(text);
             *text = filled
@@ -247,7 +248,7 @@ impl Recipe {
     fn read_file(
         &self,
         mut fill: impl FnMut(usize, &mut DeString<'_>) -> Result<(), TomlError>,
-    ) -> Result<Result<RecipeFile, toml::de::Error>, Problem> {
+    ) -> Result<Result<RecipeFile, toml::de::Error>> {
         let mut tree = match DeTable::parse(&self.origin.text) {
             Ok(tree) => tree,
             Err(error) => return Ok(Err(error)),
@@ -271,7 +272,7 @@ impl Recipe {
     }
 
     /// The base's short name, repository or image, with variables filled in.
-    pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String, Problem> {
+    pub fn base(&self, settings: &RecipeInputs<'_>) -> Result<String> {
         let values = self.values(settings)?;
         let base = self.head.base.as_ref().or(self.head.base_image.as_ref());
         base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
@@ -291,7 +292,7 @@ impl Recipe {
         self.head.base_image.is_some()
     }
 
-    fn check_base(&self) -> Result<(), Problem> {
+    fn check_base(&self) -> Result<()> {
         match (&self.head.base, &self.head.base_image) {
             (Some(base), None) | (None, Some(base)) if is_number(&base.value) => {
                 let problem = format!("{} is not the name of a base image", base.value);
@@ -351,7 +352,7 @@ impl Recipe {
         &self.origin.text
     }
 
-    fn check_name(&self) -> Result<(), Problem> {
+    fn check_name(&self) -> Result<()> {
         let name = &self.head.name;
         if is_repository(&name.value) {
             return Ok(());
@@ -365,7 +366,7 @@ impl Recipe {
         ))
     }
 
-    fn check_variables(&self) -> Result<(), Problem> {
+    fn check_variables(&self) -> Result<()> {
         for (name, variable) in &self.head.variables {
             let start = variable.span().start;
             let variable = variable.get_ref();
@@ -406,7 +407,7 @@ impl Recipe {
     }
 
     /// The values of the recipe's own variables.
-    pub(super) fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values, Problem> {
+    pub(super) fn values(&self, settings: &RecipeInputs<'_>) -> Result<Values> {
         for variable in settings.values.keys() {
             if !self.head.variables.contains_key(variable) {
                 let known: Vec<&str> = self.head.variables.keys().map(String::as_str).collect();
@@ -449,7 +450,7 @@ impl Recipe {
     }
 
     /// A text of the recipe with its variables filled in.
-    pub(super) fn resolve(&self, text: &Text, values: &Values) -> Result<String, Problem> {
+    pub(super) fn resolve(&self, text: &Text, values: &Values) -> Result<String> {
         values
             .expand(&text.value)
             .map_err(|problem| self.error(text, problem))

@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer};
 use toml::Spanned;
-use wincimg_common::diagnose::Problem;
 use wincimg_registry::regfile::RegFile;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, regfile};
 
 use super::text::Text;
 use super::{Plan, Recipe};
+use crate::Result;
 
 /// Exports of whole hives have several hundred MiB.
 const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
@@ -151,10 +151,7 @@ fn other_control_set(key: &KeyPath) -> Option<&str> {
 impl Recipe {
     /// The edits of one entry, in the order in which they apply, and the links that they went
     /// through.
-    pub(super) fn registry_edits(
-        &self,
-        entry: &Spanned<RegistryEntry>,
-    ) -> Result<RegFile, Problem> {
+    pub(super) fn registry_edits(&self, entry: &Spanned<RegistryEntry>) -> Result<RegFile> {
         let offset = entry.span().start;
         let entry = entry.get_ref();
         let (text, changes) = match (&entry.key, &entry.import) {
@@ -174,7 +171,7 @@ impl Recipe {
         }
     }
 
-    fn changes_of_key(&self, entry: &RegistryEntry, key_text: &Text) -> Result<RegFile, Problem> {
+    fn changes_of_key(&self, entry: &RegistryEntry, key_text: &Text) -> Result<RegFile> {
         let (key, link) = KeyPath::parse(&key_text.value)
             .map_err(|problem| self.error(key_text, problem.to_string()))?;
         let edits = self.edits_of_key(entry, key_text, key)?;
@@ -189,7 +186,7 @@ impl Recipe {
         entry: &RegistryEntry,
         key_text: &Text,
         key: KeyPath,
-    ) -> Result<Vec<RegistryEdit>, Problem> {
+    ) -> Result<Vec<RegistryEdit>> {
         let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
         if entry.delete {
             if !nothing_else || entry.mode.is_some() {
@@ -226,7 +223,7 @@ impl Recipe {
         Ok(edits)
     }
 
-    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<RegFile, Problem> {
+    fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<RegFile> {
         let alone = entry.values.is_empty()
             && entry.delete_values.is_empty()
             && !entry.delete
@@ -244,7 +241,7 @@ impl Recipe {
             .map_err(|error| self.error(import, format!("{}: {error}", file.path.display())))
     }
 
-    fn mode_of(&self, entry: &RegistryEntry) -> Result<KeyMode, Problem> {
+    fn mode_of(&self, entry: &RegistryEntry) -> Result<KeyMode> {
         let Some(text) = &entry.mode else {
             return Ok(KeyMode::Merge);
         };

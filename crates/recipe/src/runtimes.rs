@@ -13,6 +13,7 @@ use wincimg_windows::path::ImagePath;
 use super::source::FileSource;
 use super::text::{Field, Text};
 use super::{PlannedEntry, PlannedLayer, PlannedStep, Recipe};
+use crate::Result;
 
 static RUNTIMES: LazyLock<Vec<Runtime>> = LazyLock::new(|| {
     toml::from_str::<Table>(include_str!("runtimes.toml"))
@@ -66,7 +67,7 @@ pub(super) fn terms(name: &str) -> Option<String> {
 
 impl Recipe {
     /// The layer of a runtime.
-    pub(super) fn runtime(&self, name: &Text) -> Result<PlannedStep, Problem> {
+    pub(super) fn runtime(&self, name: &Text) -> Result<PlannedStep> {
         let Some(runtime) = find(&name.value) else {
             let known: Vec<&str> = RUNTIMES.iter().map(|it| it.name.as_str()).collect();
             let problem = format!("unknown runtime {:?}", name.value);

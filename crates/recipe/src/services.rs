@@ -1,13 +1,13 @@
 //! Services in a recipe's image.
 
-use wincimg_common::diagnose::Problem;
 use wincimg_windows::service::{FailureActions, FailureKind, Service, ServiceName, StartType};
 
 use super::Recipe;
+use crate::Result;
 
 impl Recipe {
     /// Rejects services that cannot all be in an image, or cannot work.
-    pub(super) fn checked_services(&self, services: Vec<Service>) -> Result<Vec<Service>, Problem> {
+    pub(super) fn checked_services(&self, services: Vec<Service>) -> Result<Vec<Service>> {
         for (place, service) in services.iter().enumerate() {
             let name = &service.name;
             let is_same = |other: &Service| other.name.eq_ignore_case(name);

@@ -43,6 +43,9 @@ use super::state::StageState;
 use super::{Evaluation, Stages};
 use crate::instruction::{ParsedInstruction, RunInstruction};
 
+/// What a line does, or why it is not evaluated.
+type Result<T, E = ScriptError> = std::result::Result<T, E>;
+
 /// Maximum size of a file that a line may read.
 const LONGEST: u64 = 1 << 20;
 
@@ -74,7 +77,7 @@ pub(super) struct RunResult {
 
 /// Refuses the flags of `RUN`: a line without what they mount has another result, and the `/build`
 /// API of a daemon takes none. Nor does `BuildKit` get them, if that is the worker.
-pub(super) fn check_flags(run: &RunInstruction, has_buildkit: bool) -> Result<(), ScriptError> {
+pub(super) fn check_flags(run: &RunInstruction, has_buildkit: bool) -> Result<()> {
     let Some(flag) = run.flags.first() else {
         return Ok(());
     };
@@ -107,7 +110,7 @@ fn mount_type(flag: &str) -> Option<&str> {
 
 /// Refuses a here-document: the builder of a daemon runs its first line, or takes the others for
 /// instructions.
-pub(super) fn check_document(run: &RunInstruction) -> Result<(), ScriptError> {
+pub(super) fn check_document(run: &RunInstruction) -> Result<()> {
     if !run.is_document {
         return Ok(());
     }
@@ -134,7 +137,7 @@ pub(super) fn execute(
     program: &CommandForm,
     wants: &mut DownloadRequests,
     lacking: &mut BTreeSet<String>,
-) -> Result<RunResult, ScriptError> {
+) -> Result<RunResult> {
     let inputs = evaluation.inputs;
     let mut running = RunState {
         stages: evaluation.stages,
@@ -219,12 +222,12 @@ struct RunState<'a> {
 
 impl RunState<'_> {
     /// Kind of the entry at a path before this line.
-    fn kind_before(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
+    fn kind_before(&self, path: &ImagePath) -> Result<Presence<PathKind>> {
         Ok(self.state.tree.kind(path)?)
     }
 
     /// Kind of the entry at a path. Links are not followed: what is below one is unknown.
-    fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, ScriptError> {
+    fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>> {
         let found = self.tree.kind(path)?;
         if found == Presence::Absent {
             for depth in 1..path.components().len() {
@@ -241,7 +244,7 @@ impl RunState<'_> {
         self.tree.created_entry(path)?.source()
     }
 
-    fn put(&mut self, path: ImagePath, content: PlannedContent) -> Result<(), ScriptError> {
+    fn put(&mut self, path: ImagePath, content: PlannedContent) -> Result<()> {
         self.count_written(&path, ENTRY_SIZE)?;
         self.server.forget(&path);
         let entry = PlannedEntry { path, content };
@@ -250,7 +253,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn delete(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+    fn delete(&mut self, path: &ImagePath) -> Result<()> {
         if path.is_essential() {
             return Err(ScriptError::refused(format!(
                 "{path} cannot be deleted: Windows needs it"
@@ -282,7 +285,7 @@ impl RunState<'_> {
 
     /// Gives this line's folders above a deleted path entries of their own: Windows created them on
     /// the way, and they stay.
-    fn keep_folders_above(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+    fn keep_folders_above(&mut self, path: &ImagePath) -> Result<()> {
         for depth in 1..path.components().len() {
             let folder = path.up_to(depth);
             let is_new = !matches!(self.kind_before(&folder)?, Presence::Present(_));
@@ -297,7 +300,7 @@ impl RunState<'_> {
     }
 
     /// Renames an entry to another case of its name. Only what this line created is written again.
-    fn respell(&mut self, from: &ImagePath, to: &ImagePath) -> Result<(), ScriptError> {
+    fn respell(&mut self, from: &ImagePath, to: &ImagePath) -> Result<()> {
         if self.kind_before(from)? != Presence::Absent {
             self.changes.notes.push(format!(
                 "{from} keeps its spelling: only the case of the name changes, which Windows ignores"
@@ -315,7 +318,7 @@ impl RunState<'_> {
 
     /// Owner of what the line creates: a user who is not an administrator. Its new folders get
     /// entries of their own.
-    fn owner(&mut self) -> Result<Option<AccessAccount>, ScriptError> {
+    fn owner(&mut self) -> Result<Option<AccessAccount>> {
         let user = self.state.config.user.as_deref().unwrap_or_default();
         if is_administrator(user) {
             return Ok(None);
@@ -333,7 +336,7 @@ impl RunState<'_> {
         account.map(Some)
     }
 
-    fn make_folder(&mut self, path: ImagePath) -> Result<(), ScriptError> {
+    fn make_folder(&mut self, path: ImagePath) -> Result<()> {
         let there = self.kind(&path)?;
         if path.components().is_empty() {
             return Ok(());
@@ -347,7 +350,7 @@ impl RunState<'_> {
     }
 
     /// Checks that no file replaces a folder, and the reverse.
-    fn check_kind(&self, path: &ImagePath, is_folder: bool) -> Result<(), ScriptError> {
+    fn check_kind(&self, path: &ImagePath, is_folder: bool) -> Result<()> {
         if self.tree.is_later(path) {
             return Ok(());
         }
@@ -371,7 +374,7 @@ impl RunState<'_> {
     }
 
     /// Creates a symbolic link, where neither the image before this line nor the line has something.
-    fn link(&mut self, link: LinkAction) -> Result<(), ScriptError> {
+    fn link(&mut self, link: LinkAction) -> Result<()> {
         let path = link.path;
         let is_new =
             self.kind_before(&path)? == Presence::Absent && self.kind(&path)? == Presence::Absent;
@@ -390,7 +393,7 @@ impl RunState<'_> {
         self.put(path, PlannedContent::Link(Symlink { target, to }))
     }
 
-    fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
+    fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<()> {
         self.check_kind(&path, false)?;
         self.check_writable(&path, false)?;
         self.count_written(&path, content.len())?;
@@ -403,7 +406,7 @@ impl RunState<'_> {
 
     /// Counts bytes in memory against the limit of the build: lines that copy folders into themselves
     /// need few steps.
-    fn count_written(&mut self, path: &ImagePath, bytes: usize) -> Result<(), ScriptError> {
+    fn count_written(&mut self, path: &ImagePath, bytes: usize) -> Result<()> {
         self.written += bytes as u64;
         if self.written > MOST_WRITTEN {
             let why = format!("with {path} the RUN lines write more than {WRITTEN_LIMIT}");
@@ -412,7 +415,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn append(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), ScriptError> {
+    fn append(&mut self, path: ImagePath, content: Vec<u8>) -> Result<()> {
         match self.content(&path) {
             Lookup::Present(before) => self.write(path, [before, content].concat()),
             Lookup::Absent => self.write(path, content),
@@ -427,7 +430,7 @@ impl RunState<'_> {
     }
 
     /// Copies a package of the Chocolatey feed.
-    fn copy_package(&mut self, file: &str, path: ImagePath) -> Result<(), ScriptError> {
+    fn copy_package(&mut self, file: &str, path: ImagePath) -> Result<()> {
         let feed = self.stages.feed.as_ref();
         let source = feed.and_then(|feed| feed.file(file));
         self.check_writable(&path, false)?;
@@ -435,7 +438,7 @@ impl RunState<'_> {
         self.put(path, PlannedContent::File(source.ok_or_else(missing)?))
     }
 
-    fn edit_registry(&mut self, edit: RegistryEdit) -> Result<(), ScriptError> {
+    fn edit_registry(&mut self, edit: RegistryEdit) -> Result<()> {
         if let Some(key) = edit.lost_key() {
             let why = format!("{key} cannot be deleted: Windows needs it");
             return Err(ScriptError::refused(why).help(DELETE_SINGLY));
@@ -569,7 +572,7 @@ impl ImageState for RunState<'_> {
         false
     }
 
-    fn apply(&mut self, action: ImageAction) -> Result<(), ScriptError> {
+    fn apply(&mut self, action: ImageAction) -> Result<()> {
         match action {
             ImageAction::MakeFolder(path) => self.make_folder(path),
             ImageAction::Write { path, content } => self.write(path, content),

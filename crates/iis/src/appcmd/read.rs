@@ -4,7 +4,7 @@ use wincimg_common::untrusted::QuotedText;
 
 use super::super::change::{
     IisChange, IisChangeError, NewSite, Result, app_pool, application, bindings, check_exists,
-    entry_named, failure, folder_in, location, pairs, site_id, split_folder, take, unclear,
+    edit, entry_named, failure, folder_in, location, pairs, site_id, split_folder, take, unclear,
     virtual_directory, without_site,
 };
 use super::super::config::{
@@ -125,14 +125,14 @@ impl AppcmdArguments {
     }
 
     /// The changes of the remaining switches below an element of a section.
-    fn changes(&mut self, section: &SectionPath, at: &ElementPath) -> Result<Vec<ConfigEdit>> {
+    fn changes(&mut self, at: &ElementPath) -> Result<Vec<ConfigChange>> {
         let below = |path: ElementPath| {
             let steps = path.steps().iter().cloned();
             steps.fold(at.clone(), ElementPath::with)
         };
-        let mut edits = Vec::new();
+        let mut changes = Vec::new();
         for switch in std::mem::take(&mut self.switches) {
-            let change = match &switch {
+            changes.push(match &switch {
                 Switch::Set(path, value) => {
                     let (element, attribute) = ElementPath::with_attribute(path)?;
                     ConfigChange::Set {
@@ -152,17 +152,16 @@ impl AppcmdArguments {
                 Switch::Remove(path) => ConfigChange::Take {
                     entry: below(ElementPath::with_entry(path)?),
                 },
-                Switch::Bare(_) => {
-                    return unclear(format!("{switch} is not supported"));
-                }
-            };
-            edits.push(ConfigEdit {
-                section: section.clone(),
-                location: None,
-                change,
+                Switch::Bare(_) => return unclear(format!("{switch} is not supported")),
             });
         }
-        Ok(edits)
+        Ok(changes)
+    }
+
+    /// The same as edits of the server's configuration.
+    fn edits(&mut self, section: &str, at: &ElementPath) -> Result<Vec<ConfigEdit>> {
+        let changes = self.changes(at)?.into_iter();
+        Ok(changes.map(|change| edit(section, change)).collect())
     }
 }
 
@@ -207,20 +206,18 @@ fn is_host(commit: &str) -> bool {
         .any(|host| host.eq_ignore_ascii_case(commit))
 }
 
-/// The section, the `web.config` to change (none for the server's file), and the location in that
-/// file.
-fn target(
-    line: &mut AppcmdArguments,
-    server: &Server,
-) -> Result<(SectionPath, Option<ConfigLocation>, Option<ConfigLocation>)> {
+/// The `web.config` to change (none for the server's file), and the location in that file.
+type Place = (Option<ConfigLocation>, Option<ConfigLocation>);
+
+/// The section of a command, and where it is changed.
+fn target(line: &mut AppcmdArguments, server: &Server) -> Result<(SectionPath, Place)> {
     let section = line.needed("section")?;
     let section = server.find_section(&section)?;
     let name = line.name.take();
     let place = name.as_deref().map(location).transpose()?.flatten();
     let commit = line.taken("commit");
-    let (into, at) = match (&commit, place) {
-        (None, None) => (None, None),
-        (None, Some(place)) => (Some(place), None),
+    let place = match (&commit, place) {
+        (None, place) => (place, None),
         (Some(commit), place) if is_host(commit) => (None, place),
         (Some(commit), Some(place)) => {
             let is_own = match commit.to_lowercase().as_str() {
@@ -239,63 +236,43 @@ fn target(
             ));
         }
     };
-    Ok((section, into, at))
+    Ok((section, place))
 }
 
 fn set_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
-    let (section, into, at) = target(line, server)?;
-    let mut edits = line.changes(&section, &ElementPath::default())?;
-    if edits.is_empty() {
+    let (section, place) = target(line, server)?;
+    let changes = line.changes(&ElementPath::default())?;
+    if changes.is_empty() {
         return unclear("it changes nothing");
     }
-    for edit in &mut edits {
-        edit.location.clone_from(&at);
-    }
-    Ok(IisChange {
-        edits,
-        into,
-        ..IisChange::default()
-    })
+    Ok(IisChange::at(place, &section, changes))
 }
 
 fn clear_config(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> {
-    let (section, into, at) = target(line, server)?;
-    let mut elements = Vec::new();
+    let (section, place) = target(line, server)?;
+    let mut changes = Vec::new();
     for switch in std::mem::take(&mut line.switches) {
         match switch {
             Switch::Bare(path) if !path.eq_ignore_ascii_case("delete") => {
-                elements.push(path.parse()?);
+                let element = path.parse()?;
+                changes.push(ConfigChange::Clear { element });
             }
-            other => {
-                return unclear(format!("{other} is not supported"));
-            }
+            other => return unclear(format!("{other} is not supported")),
         }
     }
-    if elements.is_empty() {
-        elements.push(ElementPath::default());
+    if changes.is_empty() {
+        let element = ElementPath::default();
+        changes.push(ConfigChange::Clear { element });
     }
-    let edits = elements.into_iter().map(|element| ConfigEdit {
-        section: section.clone(),
-        location: at.clone(),
-        change: ConfigChange::Clear { element },
-    });
-    Ok(IisChange {
-        edits: edits.collect(),
-        into,
-        ..IisChange::default()
-    })
+    Ok(IisChange::at(place, &section, changes))
 }
 
 fn delegate(line: &mut AppcmdArguments, server: &Server, allowed: bool) -> Result<IisChange> {
-    let (section, into, at) = target(line, server)?;
+    let (section, (into, at)) = target(line, server)?;
     // A site's file cannot lock or unlock its own sections.
-    let location = into.or(at);
+    let place = (None, into.or(at));
     let change = ConfigChange::Delegate { allowed };
-    Ok(IisChange::new(vec![ConfigEdit {
-        section,
-        location,
-        change,
-    }]))
+    Ok(IisChange::at(place, &section, vec![change]))
 }
 
 fn add_site(line: &mut AppcmdArguments) -> Result<IisChange> {
@@ -312,7 +289,7 @@ fn add_site(line: &mut AppcmdArguments) -> Result<IisChange> {
     };
     let mut edits = site.edits();
     refuse(line, &["applicationPool"])?;
-    edits.extend(line.changes(&sites(), &entry_named(&name))?);
+    edits.extend(line.edits(SITES, &entry_named(&name))?);
     Ok(IisChange::new(edits))
 }
 
@@ -324,7 +301,7 @@ fn add_application(line: &mut AppcmdArguments) -> Result<IisChange> {
     let pool = line.taken("applicationPool");
     let mut edits = application(&site, &path, folder.as_deref(), pool.as_deref());
     let at = entry_named(&site).entry([("path", path.as_str())]);
-    edits.extend(line.changes(&sites(), &at)?);
+    edits.extend(line.edits(SITES, &at)?);
     Ok(IisChange::new(edits))
 }
 
@@ -338,7 +315,7 @@ fn add_folder(line: &mut AppcmdArguments, server: &Server) -> Result<IisChange> 
     let path = line.needed("path")?;
     let folder = line.taken("physicalPath");
     let mut edits = virtual_directory(&site, &application, &path, folder.as_deref());
-    edits.extend(line.changes(&sites(), &folder_in(&site, &application, &path))?);
+    edits.extend(line.edits(SITES, &folder_in(&site, &application, &path))?);
     Ok(IisChange::new(edits))
 }
 
@@ -346,7 +323,7 @@ fn add_pool(line: &mut AppcmdArguments) -> Result<IisChange> {
     line.at_server()?;
     let name = line.new_name("apppool")?;
     let mut edits = vec![app_pool(&name)];
-    edits.extend(line.changes(&SectionPath::of(APP_POOLS), &entry_named(&name))?);
+    edits.extend(line.edits(APP_POOLS, &entry_named(&name))?);
     Ok(IisChange::new(edits))
 }
 
@@ -355,19 +332,19 @@ fn place(
     object: &str,
     line: &mut AppcmdArguments,
     server: &Server,
-) -> Result<(SectionPath, ElementPath)> {
+) -> Result<(&'static str, ElementPath)> {
     let name = line.named(object)?;
     Ok(match object {
-        "apppool" => (SectionPath::of(APP_POOLS), entry_named(&name)),
-        "site" => (sites(), entry_named(&name)),
+        "apppool" => (APP_POOLS, entry_named(&name)),
+        "site" => (SITES, entry_named(&name)),
         "app" => {
             let (site, path) = name.split_once('/').unwrap_or((&name, ""));
             let path = format!("/{}", path.trim_matches('/'));
-            (sites(), entry_named(site).entry([("path", path.as_str())]))
+            (SITES, entry_named(site).entry([("path", path.as_str())]))
         }
         _ => {
             let (site, application, folder) = split_folder(&name, server);
-            (sites(), folder_in(&site, &application, &folder))
+            (SITES, folder_in(&site, &application, &folder))
         }
     })
 }
@@ -386,7 +363,7 @@ fn set_object(object: &str, line: &mut AppcmdArguments, server: &Server) -> Resu
     if object == "app" {
         refuse(line, &["physicalPath"])?;
     }
-    edits.extend(line.changes(&section, &at)?);
+    edits.extend(line.edits(section, &at)?);
     if edits.is_empty() {
         return unclear("it changes nothing");
     }
@@ -412,7 +389,7 @@ fn delete(object: &str, line: &mut AppcmdArguments, server: &Server) -> Result<I
         return Ok(IisChange::new(vec![without_site(&name, server)?]));
     }
     let (section, at) = place(object, line, server)?;
-    Ok(IisChange::new(vec![take(section.as_str(), at)]))
+    Ok(IisChange::new(vec![take(section, at)]))
 }
 
 /// Fails if a site or pool to list, start or stop does not exist.
@@ -448,10 +425,6 @@ fn known_object(
 fn is_output(name: &str) -> bool {
     let mut known = ["text", "config"].iter();
     known.any(|known| known.eq_ignore_ascii_case(name))
-}
-
-fn sites() -> SectionPath {
-    SectionPath::of(SITES)
 }
 
 /// `http/*:80:,https/*:443:www.example.com`, or `http://*:80`.

@@ -1,11 +1,11 @@
 //! PowerShell's own cmdlets on items of the drive `IIS:`.
 
 use super::super::change::{
-    IisChange, NewSite, Result, app_pool, bindings, edit, entry_named, failure, folder_in, is_same,
+    IisChange, NewSite, Result, app_pool, bindings, entry_named, failure, folder_in, is_same,
     pairs, site_id, split_folder, take, unclear, without_site,
 };
 use super::super::config::{APP_POOLS, ConfigChange, ElementPath, SITES, SectionPath, Server};
-use super::configuration::{attributes_from_table, entry, text};
+use super::configuration::Section;
 use super::sites::{check_site, new_application, new_folder, required};
 use super::{CmdletCall, ParameterValue};
 
@@ -178,37 +178,32 @@ fn change(call: CmdletCall<'_>, item: &IisDriveItem, server: &Server) -> Result<
             (SITES, entry_named(site).entry([("path", path.as_str())]))
         }
     };
-    let changes = property(&SectionPath::of(section), at, &name, value, server)?;
-    let edits = changes.into_iter().map(|change| edit(section, change));
-    Ok(IisChange::new(edits.collect()))
+    let section = SectionPath::of(section);
+    let schema = server.schema();
+    let path = &section;
+    let changes = property(Section { path, schema }, at, &name, value)?;
+    Ok(IisChange::at((None, None), &section, changes))
 }
 
 /// An attribute, attributes of an element, or the entries of a collection.
 fn property(
-    section: &SectionPath,
+    section: Section<'_>,
     at: ElementPath,
     name: &str,
     value: &ParameterValue,
-    server: &Server,
 ) -> Result<Vec<ConfigChange>> {
     let (element, last) = at.dotted(name);
     let inner = element.clone().element(last);
     match value {
-        ParameterValue::Table(_) | ParameterValue::List(_)
-            if server.schema().is_collection(section, &inner) =>
-        {
+        ParameterValue::Table(_) | ParameterValue::List(_) if section.is_collection(&inner) => {
             let entries = value.items().iter();
-            let entries = entries.map(|value| entry(section, &inner, value, server));
+            let entries = entries.map(|value| section.entry(&inner, value));
             Ok(vec![ConfigChange::Fill {
                 entries: entries.collect::<Result<_, _>>()?,
                 collection: inner,
             }])
         }
-        ParameterValue::Table(entries) => attributes_from_table(section, &inner, entries, server),
-        value => Ok(vec![ConfigChange::Set {
-            value: text(section, &element, last, value, server)?,
-            attribute: last.to_owned(),
-            element,
-        }]),
+        ParameterValue::Table(entries) => section.set_all(&inner, entries),
+        value => Ok(vec![section.set(element, last, value)?]),
     }
 }

@@ -14,6 +14,7 @@ use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, EditError, Schema, is_lock, owner};
 use super::value::KeyKind;
 use super::{ConfigChange, ElementPath, SectionPath};
+use crate::config::Result;
 
 /// A level of the configuration: the server, a site, or a path below one.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(crate) struct SectionEditor<'a> {
 }
 
 impl SectionEditor<'_> {
-    pub(crate) fn apply(&mut self, change: &ConfigChange) -> Result<(), EditError> {
+    pub(crate) fn apply(&mut self, change: &ConfigChange) -> Result<()> {
         self.check_section()?;
         match change {
             ConfigChange::Set {
@@ -76,7 +77,7 @@ impl SectionEditor<'_> {
     }
 
     /// Returns true if the entry that a change adds or removes exists on this level or above.
-    pub(crate) fn has(&self, change: &ConfigChange) -> Result<bool, EditError> {
+    pub(crate) fn has(&self, change: &ConfigChange) -> Result<bool> {
         let (ConfigChange::New { entry, .. } | ConfigChange::Take { entry }) = change else {
             return Ok(false);
         };
@@ -96,7 +97,7 @@ impl SectionEditor<'_> {
         collection: &CollectionSchema,
         entry: &Selector,
         own: Option<Id>,
-    ) -> Result<(), EditError> {
+    ) -> Result<()> {
         if !collection.is_unique() {
             return Ok(());
         }
@@ -112,12 +113,7 @@ impl SectionEditor<'_> {
     }
 
     /// Rejects a new value of a key that another entry has.
-    fn check_new_key(
-        &self,
-        steps: &[PathStep],
-        attribute: &str,
-        value: &str,
-    ) -> Result<(), EditError> {
+    fn check_new_key(&self, steps: &[PathStep], attribute: &str, value: &str) -> Result<()> {
         let Some((PathStep::Entry(selector), steps)) = steps.split_last() else {
             return Ok(());
         };
@@ -147,7 +143,7 @@ impl SectionEditor<'_> {
         }
     }
 
-    fn set(&mut self, steps: &[PathStep], attribute: &str, value: &str) -> Result<(), EditError> {
+    fn set(&mut self, steps: &[PathStep], attribute: &str, value: &str) -> Result<()> {
         let schema = self.schema.walk(self.section, steps)?;
         let value = schema.check(&owner(self.section, steps), attribute, value)?;
         let known = schema.attribute(attribute);
@@ -163,7 +159,7 @@ impl SectionEditor<'_> {
         Ok(())
     }
 
-    fn add(&mut self, entry: &ElementPath, first: bool, keeps: bool) -> Result<(), EditError> {
+    fn add(&mut self, entry: &ElementPath, first: bool, keeps: bool) -> Result<()> {
         let (steps, selector, collection) = self.entry(entry)?;
         let owner = owner(self.section, steps);
         let new = collection.check_entry(&owner, selector)?;
@@ -226,7 +222,7 @@ impl SectionEditor<'_> {
         steps: &[PathStep],
         collection: &CollectionSchema,
         keys: &Selector,
-    ) -> Result<(), EditError> {
+    ) -> Result<()> {
         let Some(place) = self.find(&self.level.roots, steps)? else {
             return Ok(());
         };
@@ -247,7 +243,7 @@ impl SectionEditor<'_> {
         steps: &[PathStep],
         collection: &CollectionSchema,
         keys: &Selector,
-    ) -> Result<(), EditError> {
+    ) -> Result<()> {
         let Some(remove) = &collection.remove else {
             return Ok(());
         };
@@ -269,7 +265,7 @@ impl SectionEditor<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, entry: &ElementPath) -> Result<(), EditError> {
+    fn remove(&mut self, entry: &ElementPath) -> Result<()> {
         let (steps, selector, collection) = self.entry(entry)?;
         let owner = owner(self.section, steps);
         for (name, value) in &selector.0 {
@@ -293,7 +289,7 @@ impl SectionEditor<'_> {
         Ok(())
     }
 
-    fn fill(&mut self, path: &ElementPath, entries: &[Selector]) -> Result<(), EditError> {
+    fn fill(&mut self, path: &ElementPath, entries: &[Selector]) -> Result<()> {
         let steps = path.steps();
         let collection = self
             .schema
@@ -315,7 +311,7 @@ impl SectionEditor<'_> {
         })
     }
 
-    fn clear(&mut self, steps: &[PathStep]) -> Result<(), EditError> {
+    fn clear(&mut self, steps: &[PathStep]) -> Result<()> {
         if let Some((PathStep::Element(name), outer)) = steps.split_last() {
             let schema = self.schema.walk(self.section, outer)?;
             if let Err(error) = schema.element(&owner(self.section, outer), name) {
@@ -348,7 +344,7 @@ impl SectionEditor<'_> {
     }
 
     /// Rejects a section that is in another file or encrypted.
-    fn check_section(&self) -> Result<(), EditError> {
+    fn check_section(&self) -> Result<()> {
         let Some(section) = self.section(&self.level.roots)? else {
             return Ok(());
         };
@@ -365,7 +361,7 @@ impl SectionEditor<'_> {
     }
 
     /// Target of steps on this level, created if absent.
-    fn made(&mut self, steps: &[PathStep]) -> Result<Id, EditError> {
+    fn made(&mut self, steps: &[PathStep]) -> Result<Id> {
         let roots = &self.level.roots;
         let mut element = match self.section(roots)? {
             Some(section) => section,
@@ -384,12 +380,7 @@ impl SectionEditor<'_> {
     }
 
     /// An entry on this level, copied from the inherited one if only that exists.
-    fn made_entry(
-        &mut self,
-        place: Id,
-        steps: &[PathStep],
-        selector: &Selector,
-    ) -> Result<Id, EditError> {
+    fn made_entry(&mut self, place: Id, steps: &[PathStep], selector: &Selector) -> Result<Id> {
         let owner = owner(self.section, steps);
         let collection = self.schema.collection(self.section, steps, selector)?;
         if let Entry(id) = self.state(place, collection, selector, Unmentioned)? {
@@ -437,7 +428,7 @@ impl SectionEditor<'_> {
         keys: &Selector,
         owner: &str,
         above: Option<EntryState>,
-    ) -> Result<(), EditError> {
+    ) -> Result<()> {
         let Some(remove) = &collection.remove else {
             return Err(EditError::Refused(format!(
                 "an entry of {owner} in the server's configuration cannot be removed or replaced \

@@ -52,6 +52,9 @@ impl ConfigError {
     }
 }
 
+/// What an edit gives, or why it cannot be made.
+type Result<T, E = EditError> = std::result::Result<T, E>;
+
 /// A change to one section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConfigEdit {

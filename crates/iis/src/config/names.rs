@@ -4,6 +4,7 @@
 use super::path::{PathStep, Selector, read_entry};
 use super::schema::{CollectionSchema, EditError, ElementSchema, Schema, owner};
 use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
+use crate::config::Result;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilterTarget {
@@ -21,7 +22,7 @@ struct FilterPart {
 
 impl Schema {
     /// The section of this path, or with this last name if it is unique.
-    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, EditError> {
+    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath> {
         let known: Vec<&str> = self.sections.keys().map(String::as_str).collect();
         match section_named(&known, text) {
             Some(name) => Ok(SectionPath::of(name)),
@@ -30,7 +31,7 @@ impl Schema {
     }
 
     /// The edit with names in the schema's spelling.
-    pub(crate) fn normalize_names(&self, mut edit: ConfigEdit) -> Result<ConfigEdit, EditError> {
+    pub(crate) fn normalize_names(&self, mut edit: ConfigEdit) -> Result<ConfigEdit> {
         let section = self.find_section(edit.section.as_str())?;
         let at = self.section(&section)?;
         match &mut edit.change {
@@ -63,7 +64,7 @@ impl Schema {
         Ok(edit)
     }
 
-    pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget, EditError> {
+    pub(crate) fn resolve_filter(&self, filter: &str) -> Result<FilterTarget> {
         let syntax = || EditError::Refused(format!("the filter {filter:?} is not supported"));
         let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;
         if parts
@@ -108,7 +109,7 @@ impl Schema {
         section: &SectionPath,
         parts: &[FilterPart],
         syntax: &dyn Fn() -> EditError,
-    ) -> Result<(&ElementSchema, ElementPath), EditError> {
+    ) -> Result<(&ElementSchema, ElementPath)> {
         let mut at = self.section(section)?;
         let mut element = ElementPath::default();
         for part in parts {

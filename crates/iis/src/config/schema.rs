@@ -8,6 +8,7 @@ use super::document::{Id, XmlDocument};
 use super::path::{PathStep, Selector};
 use super::value::{AttributeSchema, KeyKind, Validation, ValueKind};
 use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, SectionPath};
+use crate::config::Result;
 
 /// The builtin schema: names and keys, and types of values that are the same in every IIS.
 const KNOWN: &str = include_str!("known.xml");
@@ -138,11 +139,7 @@ impl Schema {
     }
 
     /// The schema of the target of these steps.
-    pub(crate) fn walk(
-        &self,
-        section: &SectionPath,
-        steps: &[PathStep],
-    ) -> Result<&ElementSchema, EditError> {
+    pub(crate) fn walk(&self, section: &SectionPath, steps: &[PathStep]) -> Result<&ElementSchema> {
         let mut schema = self.section(section)?;
         for (place, step) in steps.iter().enumerate() {
             let owner = owner(section, &steps[..place]);
@@ -166,12 +163,12 @@ impl Schema {
         section: &SectionPath,
         steps: &[PathStep],
         entry: &Selector,
-    ) -> Result<&CollectionSchema, EditError> {
+    ) -> Result<&CollectionSchema> {
         let schema = self.walk(section, steps)?;
         schema.collection(&owner(section, steps), entry)
     }
 
-    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, EditError> {
+    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema> {
         let found = self.sections.get(path.as_str());
         found.ok_or_else(|| self.unknown_section(path.as_str()))
     }
@@ -224,7 +221,7 @@ impl ElementSchema {
         &mut self.collections[at]
     }
 
-    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, EditError> {
+    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self> {
         self.elements.get(name).ok_or_else(|| {
             let message = format!("{owner} has no element {name:?}");
             UnknownName::new(message, name, self.elements.keys().cloned().collect()).into()
@@ -232,11 +229,7 @@ impl ElementSchema {
     }
 
     /// The collection of an entry with these attributes.
-    pub(crate) fn collection(
-        &self,
-        owner: &str,
-        selector: &Selector,
-    ) -> Result<&CollectionSchema, EditError> {
+    pub(crate) fn collection(&self, owner: &str, selector: &Selector) -> Result<&CollectionSchema> {
         let fits = |collection: &&CollectionSchema| {
             let mut names = selector.0.iter();
             names.all(|(name, _)| collection.entry.knows(name))
@@ -262,7 +255,7 @@ impl ElementSchema {
     }
 
     /// The value of an attribute as IIS writes it.
-    pub(crate) fn check(&self, owner: &str, name: &str, value: &str) -> Result<String, EditError> {
+    pub(crate) fn check(&self, owner: &str, name: &str, value: &str) -> Result<String> {
         if !self.knows(name) {
             let message = format!("{owner} has no attribute {name:?}");
             let known = self.attributes.keys().cloned().collect();
@@ -351,8 +344,8 @@ impl CollectionSchema {
     }
 
     /// The attributes of a new entry, checked.
-    pub(crate) fn check_entry(&self, owner: &str, entry: &Selector) -> Result<Selector, EditError> {
-        let checked: Result<Vec<_>, EditError> = entry
+    pub(crate) fn check_entry(&self, owner: &str, entry: &Selector) -> Result<Selector> {
+        let checked: Result<Vec<_>> = entry
             .0
             .iter()
             .map(|(name, value)| Ok((name.clone(), self.entry.check(owner, name, value)?)))

@@ -11,6 +11,7 @@ use super::names::section_named;
 use super::path::PathStep;
 use super::schema::{EditError, Schema, UnknownName};
 use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
+use crate::config::Result;
 
 pub(crate) const SITES: &str = "system.applicationHost/sites";
 
@@ -63,7 +64,7 @@ impl Server {
     }
 
     /// Changes a section, which may have its last name alone.
-    pub fn apply(&mut self, edit: &ConfigEdit) -> Result<(), EditError> {
+    pub fn apply(&mut self, edit: &ConfigEdit) -> Result<()> {
         let section = self.find_section(edit.section.as_str());
         let edit = &ConfigEdit {
             section: section.unwrap_or_else(|_| edit.section.clone()),
@@ -114,7 +115,7 @@ impl Server {
         &self,
         section: &SectionPath,
         site: Option<&ConfigLocation>,
-    ) -> Result<bool, EditError> {
+    ) -> Result<bool> {
         let declared = self.declared(section)?;
         let default = self.document.attribute(declared.id, "overrideModeDefault");
         let mut is_allowed = default != Some("Deny");
@@ -142,7 +143,7 @@ impl Server {
         &self,
         section: &SectionPath,
         of: &ConfigLocation,
-    ) -> Result<bool, EditError> {
+    ) -> Result<bool> {
         match self.is_delegated(section, Some(of)) {
             Err(EditError::Undeclared(_)) if !is_of_iis(section.as_str()) => Ok(true),
             known => known,
@@ -156,7 +157,7 @@ impl Server {
 
     /// Allows or prevents that files below set a section: moves the section into a `<location>`
     /// with that setting.
-    fn delegate(&mut self, edit: &ConfigEdit, allowed: bool) -> Result<(), EditError> {
+    fn delegate(&mut self, edit: &ConfigEdit, allowed: bool) -> Result<()> {
         let location = edit.location.as_ref();
         if self.is_delegated(&edit.section, location)? == allowed {
             return Ok(());
@@ -196,7 +197,7 @@ impl Server {
         Ok(())
     }
 
-    fn declared(&self, section: &SectionPath) -> Result<SectionDeclaration, EditError> {
+    fn declared(&self, section: &SectionPath) -> Result<SectionDeclaration> {
         let declared = self.sections();
         let Some((_, id)) = declared.iter().find(|(name, _)| name == section.as_str()) else {
             let name = section.as_str();
@@ -241,7 +242,7 @@ impl Server {
 
     /// The section of this path, or with this last name if it is unique. Those that the file declares
     /// come before others of the schema, which are for other files.
-    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath, EditError> {
+    pub(crate) fn find_section(&self, text: &str) -> Result<SectionPath> {
         let declared = self.sections();
         let names: Vec<&str> = declared.iter().map(|(name, _)| name.as_str()).collect();
         match section_named(&names, text) {
@@ -284,7 +285,7 @@ impl Server {
     }
 
     /// Returns true if the entry that an edit adds or removes exists on its level or above.
-    pub fn has(&mut self, edit: &ConfigEdit) -> Result<bool, EditError> {
+    pub fn has(&mut self, edit: &ConfigEdit) -> Result<bool> {
         let level = self.found_level(edit.location.as_ref());
         let editing = SectionEditor {
             document: &mut self.document,
@@ -461,7 +462,7 @@ impl Server {
     }
 
     /// Rejects a location or a pool that does not exist: IIS would answer no request.
-    fn check_names(&self, edit: &ConfigEdit) -> Result<(), EditError> {
+    fn check_names(&self, edit: &ConfigEdit) -> Result<()> {
         if let Some(location) = &edit.location {
             self.check_site(location)?;
         }
@@ -480,7 +481,7 @@ impl Server {
     }
 
     /// Rejects a location of a site that does not exist.
-    pub fn check_site(&self, location: &ConfigLocation) -> Result<(), EditError> {
+    pub fn check_site(&self, location: &ConfigLocation) -> Result<()> {
         let site = location.as_str().split('/').next().unwrap_or_default();
         Ok(check_known("site", site, self.sites())?)
     }

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use wincimg_common::diagnose::Problem;
 use wincimg_common::document::{self, Pairs, items};
 use wincimg_iis::config::{ConfigChange, ConfigEdit, ConfigLocation, ElementPath, SectionPath};
 use wincimg_iis::document::{Line, settings};
@@ -13,8 +12,8 @@ use wincimg_iis::{Application, Attribute, Binding, Name, Site, UrlPath};
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::path::ImagePath;
 
-use crate::Recipe;
 use crate::text::{Field, Text, Texts, plain};
+use crate::{Recipe, Result};
 
 /// A site.
 // Apart from `Site`: its own folders and pool are those of the application `/`.
@@ -224,7 +223,7 @@ impl HandlerEntry {
 
 impl Recipe {
     /// Checks that no two sites have a name that is the same to IIS.
-    pub(super) fn check_site_names(&self, sites: &[SiteEntry]) -> Result<(), Problem> {
+    pub(super) fn check_site_names(&self, sites: &[SiteEntry]) -> Result<()> {
         let mut known = BTreeSet::new();
         for SiteEntry { name, .. } in sites {
             if !known.insert(name.value.to_string().to_lowercase()) {
@@ -234,7 +233,7 @@ impl Recipe {
         Ok(())
     }
 
-    pub(super) fn site(&self, entry: SiteEntry) -> Result<Site, Problem> {
+    pub(super) fn site(&self, entry: SiteEntry) -> Result<Site> {
         if entry.bindings.is_empty() {
             return Err(self.error(&entry.name, "a site without bindings cannot be reached"));
         }
@@ -272,7 +271,7 @@ impl Recipe {
         &self,
         root: Field<ImagePath>,
         others: Folders,
-    ) -> Result<BTreeMap<UrlPath, ImagePath>, Problem> {
+    ) -> Result<BTreeMap<UrlPath, ImagePath>> {
         let mut folders = BTreeMap::from([(UrlPath::root(), root.value)]);
         let mut known = BTreeMap::new();
         for (document::Text(path), folder) in others {
@@ -291,7 +290,7 @@ impl Recipe {
         path: &UrlPath,
         known: &mut BTreeMap<String, UrlPath>,
         at: &Field<ImagePath>,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         match known.insert(path.as_str().to_lowercase(), path.clone()) {
             Some(other) => {
                 Err(self.error(at, format!("{other} and {path} are the same path to IIS")))
@@ -300,7 +299,7 @@ impl Recipe {
         }
     }
 
-    pub(super) fn module(&self, entry: &ModuleEntry) -> Result<Vec<ConfigEdit>, Problem> {
+    pub(super) fn module(&self, entry: &ModuleEntry) -> Result<Vec<ConfigEdit>> {
         let name = ("name", Some(entry.name.text()));
         let image = entry.image.as_ref().map(Value::text);
         let kind = entry.kind.as_ref().map(Value::text);
@@ -319,7 +318,7 @@ impl Recipe {
         Ok(native.into_iter().chain([enabled]).collect())
     }
 
-    pub(crate) fn config(&self, entry: &ConfigEntry) -> Result<Vec<ConfigEdit>, Problem> {
+    pub(crate) fn config(&self, entry: &ConfigEntry) -> Result<Vec<ConfigEdit>> {
         let cleared = plain(&entry.clear).into_iter();
         let mut changes: Vec<ConfigChange> = cleared
             .map(|element| ConfigChange::Clear { element })

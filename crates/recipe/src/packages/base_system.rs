@@ -1,6 +1,5 @@
 //! What a package asks of the image below it.
 
-use wincimg_common::diagnose::Problem;
 use wincimg_msi::InstalledSystem;
 use wincimg_registry::name_folding::eq_ignore_case;
 use wincimg_registry::{BaseKey, KeyPath, Presence, RegistryData, Root};
@@ -8,6 +7,7 @@ use wincimg_windows::base_contents::{BaseContents, FileKind};
 use wincimg_windows::path::ImagePath;
 
 use super::refused;
+use crate::Result;
 use crate::container::variable;
 
 /// Hives that packages ask about.
@@ -31,7 +31,7 @@ pub(super) struct BaseSystem<'a> {
 
 impl BaseSystem<'_> {
     /// Refuses a base without Windows Installer.
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check(&self) -> Result<()> {
         let installer = MSIEXEC.parse::<ImagePath>();
         let is_missing = |path: &ImagePath| self.entry(path) == Presence::Absent;
         if self.is_bare || installer.as_ref().is_ok_and(is_missing) {

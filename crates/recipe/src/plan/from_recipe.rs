@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use toml::Spanned;
-use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::QuotedText;
 use wincimg_images::shim;
 use wincimg_registry::{Link, RegistryEdit};
@@ -25,7 +24,7 @@ use crate::path::is_path;
 use crate::runtimes::terms;
 use crate::source::FileSource;
 use crate::text::{Text, Texts, Values, plain};
-use crate::{PlannedEntry, Recipe, RecipeInputs};
+use crate::{PlannedEntry, Recipe, RecipeInputs, Result};
 
 /// Arguments of a command; a line is split as Windows does.
 fn arguments(texts: Texts) -> Vec<String> {
@@ -100,7 +99,7 @@ impl Recipe {
         base: PlanBase,
         host_build: impl Into<Option<WindowsVersion>>,
         settings: &RecipeInputs<'_>,
-    ) -> Result<Plan, Problem> {
+    ) -> Result<Plan> {
         let host_build = host_build.into();
         let mut file = self.filled(&self.all_values(&base, host_build, settings)?)?;
         let shutdown_timeout = file.shutdown_timeout.as_ref().map(|it| it.value.0);
@@ -162,7 +161,7 @@ impl Recipe {
         base: &PlanBase,
         host_build: Option<WindowsVersion>,
         settings: &RecipeInputs<'_>,
-    ) -> Result<Values, Problem> {
+    ) -> Result<Values> {
         let mut values = self.values(settings)?;
         values.insert("name", self.name().to_owned());
         let description = self.head.description.as_ref();
@@ -179,10 +178,7 @@ impl Recipe {
     }
 
     /// The registry changes without a layer name, and the links that they went through.
-    fn own_registry(
-        &self,
-        file: &RecipeFile,
-    ) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>), Problem> {
+    fn own_registry(&self, file: &RecipeFile) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>)> {
         let mut registry = Vec::new();
         let mut links = BTreeSet::new();
         let entries = file.registry.iter();
@@ -209,7 +205,7 @@ impl Recipe {
         &self,
         texts: &BTreeMap<String, Text>,
         shutdown_timeout: Option<u32>,
-    ) -> Result<BTreeMap<String, String>, Problem> {
+    ) -> Result<BTreeMap<String, String>> {
         let mut names = BTreeMap::new();
         let mut variables = BTreeMap::new();
         for (name, text) in texts {
@@ -230,7 +226,7 @@ impl Recipe {
     }
 
     /// Names the log files to the shim, unless `env` does.
-    fn add_logs(&self, plan: &mut Plan, logs: &[LogPattern]) -> Result<(), Problem> {
+    fn add_logs(&self, plan: &mut Plan, logs: &[LogPattern]) -> Result<()> {
         if logs.is_empty() {
             return Ok(());
         }
@@ -254,7 +250,7 @@ impl Recipe {
         Ok(())
     }
 
-    fn step(&self, entry: &Spanned<RunEntry>) -> Result<PlannedCommand, Problem> {
+    fn step(&self, entry: &Spanned<RunEntry>) -> Result<PlannedCommand> {
         let RunEntry { command, shell } = entry.get_ref();
         let command = match (command, shell) {
             (Some(arguments), None) if !arguments.is_empty() => CommandForm::Exec(plain(arguments)),

@@ -6,6 +6,8 @@ use wincimg_common::diagnose::Problem;
 use wincimg_common::xml::{XmlElement, XmlError};
 use wincimg_windows::release::{self, Release, ReleaseKind};
 
+use crate::Result;
+
 /// The first .NET with images on Windows Server 2022; older ones ended before.
 const FIRST_ON_STABLE_ABI: u16 = 5;
 
@@ -142,7 +144,7 @@ struct ProjectProperties {
 
 impl Project {
     /// Reads a project; `shared` is the text of the `Directory.Build.props` above it.
-    pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self, Problem> {
+    pub fn parse(file: &str, text: &str, shared: Option<&str>) -> Result<Self> {
         let mut printed = ProjectProperties::default();
         if let Some(shared) = shared {
             // An invalid shared file is not an error of this project.
@@ -220,7 +222,7 @@ impl ProjectProperties {
         })
     }
 
-    fn project(self, file: &str) -> Result<Project, Problem> {
+    fn project(self, file: &str) -> Result<Project> {
         let found = self.target_framework();
         let sdk = self.sdk.unwrap_or_default();
         let is_web_sdk = sdk.split('/').next() == Some("Microsoft.NET.Sdk.Web");

@@ -12,7 +12,7 @@ use wincimg_registry::Presence;
 use wincimg_scripts::{ScriptError, ScriptErrorKind, UnpackAction, UnpackFormat as Asked};
 use wincimg_windows::path::ImagePath;
 
-use super::{PathKind, RunState};
+use super::{PathKind, Result, RunState};
 
 const UNPACK_BEFOREHAND: &str = "unpack it beforehand, and COPY the folder";
 const CORRECT: &str = "correct the archive, or unpack it beforehand and COPY the folder";
@@ -21,7 +21,7 @@ const OTHER_FOLDER: &str =
 
 impl RunState<'_> {
     /// Unpacks an archive to a folder.
-    pub(super) fn unpack(&mut self, unpack: &UnpackAction) -> Result<(), ScriptError> {
+    pub(super) fn unpack(&mut self, unpack: &UnpackAction) -> Result<()> {
         if self.is_pending_download(&unpack.archive) || self.tree.is_later(&unpack.archive) {
             self.make_folder(unpack.into.clone())?;
             self.tree.marks.later.insert(unpack.into.key());
@@ -58,7 +58,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn archive(&self, path: &ImagePath) -> Result<Arc<Archive>, ScriptError> {
+    fn archive(&self, path: &ImagePath) -> Result<Arc<Archive>> {
         let Some(entry) = self.tree.created_entry(path) else {
             let why = format!("cannot unpack {path} of the base");
             return Err(ScriptError::unknown(why).help(UNPACK_BEFOREHAND));
@@ -71,7 +71,7 @@ impl RunState<'_> {
         opened.map_err(|error| refused(&error))?.ok_or_else(not_one)
     }
 
-    fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<(), ScriptError> {
+    fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<()> {
         if self.kind(&path)? == Presence::Present(PathKind::File(())) {
             let why = format!("{path} is a file, but a folder in the archive");
             return Err(ScriptError::refused(why).help(OTHER_FOLDER));
@@ -80,7 +80,7 @@ impl RunState<'_> {
     }
 
     /// Checks that a file of an archive can be unpacked to a path.
-    fn may_unpack(&self, path: &ImagePath, overwrites: bool) -> Result<(), ScriptError> {
+    fn may_unpack(&self, path: &ImagePath, overwrites: bool) -> Result<()> {
         let failure = match (self.kind(path)?, overwrites) {
             (Presence::Present(PathKind::Folder), _) => {
                 ScriptError::refused(format!("{path} is a folder, but a file in the archive"))
@@ -102,7 +102,7 @@ impl RunState<'_> {
 }
 
 /// Checks that the program supports the archive.
-fn check(archive: &Archive, unpack: &UnpackAction) -> Result<(), ScriptError> {
+fn check(archive: &Archive, unpack: &UnpackAction) -> Result<()> {
     let found = archive.format();
     let name = archive.name();
     match (unpack.format, found) {

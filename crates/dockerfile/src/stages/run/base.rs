@@ -18,7 +18,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::drive::PathKind;
 use super::super::state::StageState;
 use super::super::{ExtractedFiles, Inputs};
-use super::{ENTRY_SIZE, LONGEST, RunState, bytes};
+use super::{ENTRY_SIZE, LONGEST, Result, RunState, bytes};
 
 /// Attributes that a copy keeps: read-only, hidden, system, not indexed.
 const COPIED: u32 = 0x1 | 0x2 | 0x4 | 0x2000;
@@ -56,7 +56,7 @@ impl<'a> BaseFiles<'a> {
     }
 
     /// A file of the base; empty until it is extracted.
-    pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent, ScriptError> {
+    pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent> {
         let source = match self.source(path) {
             Some(source) => source?,
             None => FileSource::Text("".into()),
@@ -65,7 +65,7 @@ impl<'a> BaseFiles<'a> {
     }
 
     /// The extracted file; `None` if it must be extracted first.
-    pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource, ScriptError>> {
+    pub(super) fn source(&self, path: &ImagePath) -> Option<Result<FileSource>> {
         let place = path.components().join("/");
         Some(match self.extracted(&place)?.get(&place) {
             Some((_, ExtractedEntry::File(part))) => Ok(FileSource::Brought(FetchedFile {
@@ -115,7 +115,7 @@ impl RunState<'_> {
         from: &ImagePath,
         to: &ImagePath,
         is_moved: bool,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         if self.is_log(from) {
             let why = format!("only Windows writes the log {from}");
             return Err(ScriptError::new(ScriptErrorKind::NeedsWindows, why));
@@ -198,11 +198,7 @@ impl RunState<'_> {
 
     /// Checks that an entry can replace one that this line deleted. A layer either deletes a path
     /// or has an entry there: a folder that is created again exists, with its old contents deleted.
-    pub(super) fn check_writable(
-        &mut self,
-        path: &ImagePath,
-        is_folder: bool,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn check_writable(&mut self, path: &ImagePath, is_folder: bool) -> Result<()> {
         let mut place = ImagePath::drive();
         for (depth, name) in (1..).zip(path.components()) {
             place = place.join(name)?;
@@ -242,7 +238,7 @@ fn not_known(path: &ImagePath) -> ScriptError {
 const MOST_OF_BASE: usize = 4096;
 
 impl RunState<'_> {
-    pub(super) fn change_access(&mut self, change: AccessChange) -> Result<(), ScriptError> {
+    pub(super) fn change_access(&mut self, change: AccessChange) -> Result<()> {
         if change.path().components().is_empty() {
             let why = "a layer cannot change the permissions of the drive itself";
             return Err(ScriptError::unclear(why));
@@ -251,7 +247,7 @@ impl RunState<'_> {
     }
 
     /// Adds a change of permissions, with the files that it changes.
-    pub(super) fn set_access(&mut self, change: AccessChange) -> Result<(), ScriptError> {
+    pub(super) fn set_access(&mut self, change: AccessChange) -> Result<()> {
         self.check_on_base(&change)?;
         self.copy_up(&change)?;
         self.changes.access.push(change);
@@ -260,7 +256,7 @@ impl RunState<'_> {
 
     /// Tries a change on what the base has at and below a folder, as far as it is known, after earlier
     /// changes of the same folder.
-    fn check_on_base(&self, change: &AccessChange) -> Result<(), ScriptError> {
+    fn check_on_base(&self, change: &AccessChange) -> Result<()> {
         let (path, base) = (change.path(), self.tree.base());
         let is_folder_of_base = matches!(
             base.file(path)?,
@@ -290,7 +286,7 @@ impl RunState<'_> {
     }
 
     /// Copies all files whose permissions change to this layer.
-    fn copy_up(&mut self, change: &AccessChange) -> Result<(), ScriptError> {
+    fn copy_up(&mut self, change: &AccessChange) -> Result<()> {
         let mut pending = vec![change.path().clone()];
         while let Some(path) = pending.pop() {
             if self.tree.is_later(&path) {
@@ -323,7 +319,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn copy_again(&mut self, path: &ImagePath) -> Result<(), ScriptError> {
+    fn copy_again(&mut self, path: &ImagePath) -> Result<()> {
         if self.changes.entries.contains_key(&path.key()) {
             return Ok(());
         }

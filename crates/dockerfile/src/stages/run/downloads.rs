@@ -13,7 +13,7 @@ use wincimg_registry::Presence;
 use wincimg_scripts::ScriptError;
 use wincimg_windows::path::ImagePath;
 
-use super::RunState;
+use super::{Result, RunState};
 
 /// Maximum size of a file in an archive for a digest check.
 const LARGEST_MEMBER: u64 = 256 << 20;
@@ -30,12 +30,7 @@ impl RunState<'_> {
     }
 
     /// Downloads a file to a path.
-    pub(super) fn download(
-        &mut self,
-        url: &str,
-        path: ImagePath,
-        follows: bool,
-    ) -> Result<(), ScriptError> {
+    pub(super) fn download(&mut self, url: &str, path: ImagePath, follows: bool) -> Result<()> {
         download_url(url).map_err(ScriptError::unclear)?;
         self.check_writable(&path, false)?;
         let mut download = PlannedDownload::at(url);
@@ -68,7 +63,7 @@ impl RunState<'_> {
         path: &ImagePath,
         algorithm: Algorithm,
         digest: &str,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let expected = format!("{}:{digest}", algorithm.name());
         if let Some(download) = self.downloaded(path) {
             let is_strong = !matches!(algorithm, Algorithm::Md5 | Algorithm::Sha1);
@@ -89,7 +84,7 @@ impl RunState<'_> {
     }
 
     /// Digest of a file of the image.
-    fn digest(&self, path: &ImagePath, algorithm: Algorithm) -> Result<String, ScriptError> {
+    fn digest(&self, path: &ImagePath, algorithm: Algorithm) -> Result<String> {
         let unreadable = |error: io::Error| {
             ScriptError::unknown(format!("cannot read {path} for its digest: {error}"))
         };

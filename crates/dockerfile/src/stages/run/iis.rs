@@ -18,7 +18,7 @@ use wincimg_registry::Presence;
 use wincimg_scripts::{EntryKind, IisCommand, ImageState, Lookup, PendingDownload, ScriptError};
 use wincimg_windows::path::ImagePath;
 
-use super::{RunState, unknown_content};
+use super::{Result, RunState, unknown_content};
 use crate::stages::drive::PathKind;
 
 /// Server configuration.
@@ -43,7 +43,7 @@ impl ServerConfig {
 }
 
 impl RunState<'_> {
-    pub(super) fn iis(&mut self, asked: &IisCommand) -> Result<(), ScriptError> {
+    pub(super) fn iis(&mut self, asked: &IisCommand) -> Result<()> {
         let Some(file) = server_config() else {
             return Ok(());
         };
@@ -80,7 +80,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn read_server(&mut self, file: &ImagePath) -> Result<Server, ScriptError> {
+    fn read_server(&mut self, file: &ImagePath) -> Result<Server> {
         let bytes = match self.content(file) {
             Lookup::Present(bytes) => bytes,
             Lookup::Absent => {
@@ -106,7 +106,7 @@ impl RunState<'_> {
             .map_err(|error| ScriptError::unclear(format!("cannot read {file}: {error}")))
     }
 
-    fn read_schema(&self) -> Result<Arc<Schema>, ScriptError> {
+    fn read_schema(&self) -> Result<Arc<Schema>> {
         let folder = schema_folder().unwrap_or_else(ImagePath::drive);
         let names = match self.names(&folder) {
             Lookup::Present(names) => names,
@@ -142,7 +142,7 @@ impl RunState<'_> {
         self.server.seen = Some(entry);
     }
 
-    fn check_folder(&self, folder: &RequiredFolder) -> Result<(), ScriptError> {
+    fn check_folder(&self, folder: &RequiredFolder) -> Result<()> {
         let path = folder_path(&folder.path)?;
         match self.entry(&path) {
             Lookup::Present(EntryKind::Folder) => Ok(()),
@@ -165,7 +165,7 @@ impl RunState<'_> {
         order: &IisChange,
         location: &ConfigLocation,
         server: &mut Server,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let Some(folder) = server.folder(location) else {
             return Err(ScriptError::fails(format!(
                 "site {location} not found, or it has no folder"
@@ -205,7 +205,7 @@ fn refused(error: IisChangeError) -> ScriptError {
 }
 
 /// Path of a folder in IIS's configuration.
-fn folder_path(text: &str) -> Result<ImagePath, ScriptError> {
+fn folder_path(text: &str) -> Result<ImagePath> {
     let path = wincimg_iis::folder_path(text);
     path.ok_or_else(|| ScriptError::unclear(format!("unsupported folder {text:?}")))
 }

@@ -19,7 +19,7 @@ use wincimg_registry::{KeyPath, Presence, RegistryData};
 use wincimg_scripts::{EntryKind, ImageState as _, InstallAction, ScriptError, ScriptErrorKind};
 use wincimg_windows::path::ImagePath;
 
-use super::RunState;
+use super::{Result, RunState};
 
 const CHECK_FILE: &str =
     "check the file: Windows Installer refuses what is not a whole package, too";
@@ -43,7 +43,7 @@ type OpenBundle = (Arc<Archive>, Vec<BundlePackage>);
 
 impl RunState<'_> {
     /// Installs a package.
-    pub(super) fn install(&mut self, install: &InstallAction) -> Result<(), ScriptError> {
+    pub(super) fn install(&mut self, install: &InstallAction) -> Result<()> {
         let path = &install.package;
         self.restart_required = false;
         if self.is_pending_download(path) || self.tree.is_later(path) {
@@ -75,7 +75,7 @@ impl RunState<'_> {
         file_name: &str,
         source: FileSource,
         bundled: Option<(&Arc<Archive>, &BundlePackage)>,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let path = &install.package;
         let opened = source.package(&self.stages.archives);
         let not_a_package = |why: String| ScriptError::refused(why).help(CHECK_FILE);
@@ -128,7 +128,7 @@ impl RunState<'_> {
     }
 
     /// The transforms that are files of the image.
-    fn transforms(&self, options: &InstallOptions) -> Result<Vec<FileSource>, ScriptError> {
+    fn transforms(&self, options: &InstallOptions) -> Result<Vec<FileSource>> {
         let mut sources = Vec::new();
         for place in options.transforms().map_err(|error| refused(&error))? {
             let TransformPlace::File(path) = place else {
@@ -143,7 +143,7 @@ impl RunState<'_> {
     }
 
     /// The packages of a bundle, if the file is one.
-    fn bundle(&mut self, source: &FileSource) -> Result<Option<OpenBundle>, ScriptError> {
+    fn bundle(&mut self, source: &FileSource) -> Result<Option<OpenBundle>> {
         if source.setup_program(&self.stages.archives) != Some(SetupProgram::Burn) {
             return Ok(None);
         }
@@ -176,7 +176,7 @@ impl RunState<'_> {
         package: &PlannedPackage,
         path: &str,
         bundled: Option<(&Arc<Archive>, &BundlePackage)>,
-    ) -> Result<FileSource, ScriptError> {
+    ) -> Result<FileSource> {
         let unclear = |why: String| ScriptError::unclear(why).help(ON_WINDOWS);
         if let Some((bundle, own)) = bundled {
             let mut files = own.beside.iter();
@@ -211,7 +211,7 @@ impl RunState<'_> {
         installed: &PlannedPackage,
         package: &Arc<Archive>,
         bundled: Option<(&Arc<Archive>, &BundlePackage)>,
-    ) -> Result<Vec<FileSource>, ScriptError> {
+    ) -> Result<Vec<FileSource>> {
         let failed = RefCell::new(None);
         let beside = |path: &str| {
             self.beside(installed, path, bundled).map_err(|error| {
@@ -231,11 +231,7 @@ impl RunState<'_> {
         contents.collect()
     }
 
-    fn apply_plan(
-        &mut self,
-        plan: InstallPlan,
-        contents: Vec<FileSource>,
-    ) -> Result<(), ScriptError> {
+    fn apply_plan(&mut self, plan: InstallPlan, contents: Vec<FileSource>) -> Result<()> {
         for path in &plan.removed {
             self.delete(path)?;
         }
@@ -281,7 +277,7 @@ fn of_bundle(why: String) -> ScriptError {
 
 /// Refuses a plan that is not complete. What is unknown of the base comes first: it may decide which
 /// actions run.
-fn check(plan: &InstallPlan, is_unknown: bool) -> Result<(), ScriptError> {
+fn check(plan: &InstallPlan, is_unknown: bool) -> Result<()> {
     match (plan.unknown.first(), plan.refusal()) {
         (None, None) => Ok(()),
         (_, Some(why)) if !is_unknown => {
@@ -348,7 +344,7 @@ impl ImageSystem<'_, '_> {
         &self,
         plan: &mut InstallPlan,
         contents: &mut Vec<FileSource>,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         leave_out_equal_files(plan, contents, &|path| self.digest(path)).map_err(|why| {
             let error = ScriptError::unclear(why).help(ON_WINDOWS);
             if self.is_unknown.get() {

@@ -13,13 +13,13 @@ use wincimg_windows::path::ImagePath;
 use wincimg_windows::service::{FailureActions, ServiceName};
 
 use super::keys::is_same;
-use super::{RunState, unknown_content};
+use super::{Result, RunState, unknown_content};
 
 /// Value of a service's key.
 const DISPLAY_NAME: &str = "DisplayName";
 
 impl RunState<'_> {
-    pub(super) fn service(&mut self, service: ServiceChange) -> Result<(), ScriptError> {
+    pub(super) fn service(&mut self, service: ServiceChange) -> Result<()> {
         let ServiceChange { name, settings, .. } = service;
         if let Some(display_name) = &settings.display_name {
             self.check_display_name(display_name.as_str(), &name)?;
@@ -54,7 +54,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    pub(super) fn delete_service(&mut self, name: &ServiceName) -> Result<(), ScriptError> {
+    pub(super) fn delete_service(&mut self, name: &ServiceName) -> Result<()> {
         self.check_service_exists(name)?;
         let edit = RegistryEdit::DeleteKey { key: name.key() };
         self.registry.edit([edit]);
@@ -63,7 +63,7 @@ impl RunState<'_> {
 
     /// A display name is that of one service, and no other service has it as its name. Those of the
     /// base are mostly in resources of its programs.
-    fn check_display_name(&self, text: &str, name: &ServiceName) -> Result<(), ScriptError> {
+    fn check_display_name(&self, text: &str, name: &ServiceName) -> Result<()> {
         let own = name.key();
         let is_name = text.parse::<ServiceName>().is_ok_and(|other| {
             !is_same(&other.key(), &own) && self.key(&other.key()) == Lookup::Present(())
@@ -83,7 +83,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn check_service_exists(&self, name: &ServiceName) -> Result<(), ScriptError> {
+    fn check_service_exists(&self, name: &ServiceName) -> Result<()> {
         match self.key(&name.key()) {
             Lookup::Present(()) => Ok(()),
             Lookup::Absent => Err(ScriptError::fails(format!("service {name} not found"))),
@@ -96,11 +96,7 @@ impl RunState<'_> {
 
     /// The command of a service stays where none is given, and only Windows knows how the actions
     /// say so.
-    fn check_failure_command(
-        &self,
-        failure: &FailureActions,
-        name: &ServiceName,
-    ) -> Result<(), ScriptError> {
+    fn check_failure_command(&self, failure: &FailureActions, name: &ServiceName) -> Result<()> {
         let has = |value: &str| self.value(&name.key(), value) != Lookup::Absent;
         if has("RebootMessage") || failure.command.is_none() && has("FailureCommand") {
             let why = format!("the service {name} has a failure command or message already");
@@ -112,7 +108,7 @@ impl RunState<'_> {
 
 impl RunState<'_> {
     /// Adds the certificates of a file to a store.
-    pub(super) fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), ScriptError> {
+    pub(super) fn trust(&mut self, store: &str, file: &ImagePath) -> Result<()> {
         let store = match store {
             "ROOT" => CertificateStore::Root,
             "CA" => CertificateStore::Ca,
@@ -161,7 +157,7 @@ impl RunState<'_> {
         hive: &ImagePath,
         name: &str,
         data: &RegistryData,
-    ) -> Result<(), ScriptError> {
+    ) -> Result<()> {
         let content = match self.hive_bytes(hive) {
             // It is extracted first.
             None => PlannedContent::File(FileSource::Text("".into())),
@@ -179,7 +175,7 @@ impl RunState<'_> {
     }
 
     /// Content of a hive; `None` if it must be extracted first.
-    fn hive_bytes(&self, hive: &ImagePath) -> Option<Result<Vec<u8>, ScriptError>> {
+    fn hive_bytes(&self, hive: &ImagePath) -> Option<Result<Vec<u8>>> {
         let source = match self.created_file(hive) {
             Some(source) => source.clone(),
             None => match self.base.source(hive)? {

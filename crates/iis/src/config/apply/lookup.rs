@@ -5,7 +5,7 @@ use super::SectionEditor;
 use crate::config::document::Id;
 use crate::config::path::{PathStep, Selector};
 use crate::config::schema::{CollectionSchema, EditError, owner};
-use crate::config::{ConfigError, ElementPath};
+use crate::config::{ConfigError, ElementPath, Result};
 
 /// State of an entry on some levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl<'a> SectionEditor<'a> {
         steps: &[PathStep],
         collection: &CollectionSchema,
         selector: &Selector,
-    ) -> Result<Option<Id>, EditError> {
+    ) -> Result<Option<Id>> {
         let above = self.above(steps, collection, selector)?;
         let above = above.unwrap_or(Unmentioned);
         let state = self.state_on(&self.level.roots, steps, collection, selector, above)?;
@@ -51,7 +51,7 @@ impl<'a> SectionEditor<'a> {
     pub(super) fn entry<'e>(
         &self,
         entry: &'e ElementPath,
-    ) -> Result<(&'e [PathStep], &'e Selector, &'a CollectionSchema), EditError> {
+    ) -> Result<(&'e [PathStep], &'e Selector, &'a CollectionSchema)> {
         let Some((steps, selector)) = entry.split_entry() else {
             let owner = owner(self.section, entry.steps());
             return Err(EditError::no_collection(&owner));
@@ -83,7 +83,7 @@ impl<'a> SectionEditor<'a> {
     }
 
     /// Target of steps on a level, if it exists.
-    pub(super) fn find(&self, roots: &[Id], steps: &[PathStep]) -> Result<Option<Id>, EditError> {
+    pub(super) fn find(&self, roots: &[Id], steps: &[PathStep]) -> Result<Option<Id>> {
         let Some(mut element) = self.section(roots)? else {
             return Ok(None);
         };
@@ -111,7 +111,7 @@ impl<'a> SectionEditor<'a> {
         steps: &[PathStep],
         collection: &CollectionSchema,
         selector: &Selector,
-    ) -> Result<Option<EntryState>, EditError> {
+    ) -> Result<Option<EntryState>> {
         let Some(levels) = &self.level.above else {
             return Ok(None);
         };
@@ -130,7 +130,7 @@ impl<'a> SectionEditor<'a> {
         collection: &CollectionSchema,
         selector: &Selector,
         before: EntryState,
-    ) -> Result<EntryState, EditError> {
+    ) -> Result<EntryState> {
         match self.find(roots, steps)? {
             Some(place) => Ok(self.state(place, collection, selector, before)?),
             None => Ok(before),
@@ -196,7 +196,7 @@ impl<'a> SectionEditor<'a> {
     }
 
     /// Rejects a change of what a level above has locked.
-    pub(super) fn check_locks(&self, steps: &[PathStep], lock: Lock<'_>) -> Result<(), EditError> {
+    pub(super) fn check_locks(&self, steps: &[PathStep], lock: Lock<'_>) -> Result<()> {
         let Some(levels) = &self.level.above else {
             return Ok(());
         };
