@@ -9,8 +9,7 @@ use wincimg_windows::known_folders::is_known_folder;
 use wincimg_windows::path::ImagePath;
 
 use super::text::{Field, Text};
-use super::{FileSource, Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe};
-use crate::Result;
+use super::{FileSource, Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, Result};
 
 /// Rights on a file or folder, in addition to its existing ones.
 // Apart from `Access`: layers are the recipe's, and two variables may be the same account.

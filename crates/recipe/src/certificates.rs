@@ -15,9 +15,8 @@ use wincimg_common::x509::Certificate;
 use wincimg_http::certificates_in;
 use wincimg_windows::certificate::{CertificateStore, TrustedCertificate};
 
-use super::Recipe;
 use super::text::{Text, Texts};
-use crate::Result;
+use super::{Recipe, Result};
 
 /// All CAs of a machine have a quarter of that.
 const LARGEST_FILE: u64 = 1 << 20;

@@ -14,8 +14,7 @@ use wincimg_windows::path::ImagePath;
 use super::plan::Plan;
 use super::source::FileSource;
 use super::text::Text;
-use super::{PlannedEntry, Recipe};
-use crate::Result;
+use super::{PlannedEntry, Recipe, Result};
 
 impl Plan {
     /// The reason why the shim, as its entry point, would refuse to start. A program that is not

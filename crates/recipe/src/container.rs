@@ -14,8 +14,7 @@ use wincimg_windows::search_path::VARIABLE;
 use super::file::RecipeFile;
 use super::instruction_values::{check_stop_signal, check_trigger, check_volume};
 use super::text::{Text, plain};
-use super::{Plan, Recipe};
-use crate::Result;
+use super::{Plan, Recipe, Result};
 
 /// Fields of a health check in an image configuration, apart from its command, in the order in
 /// which they are written.

@@ -24,8 +24,7 @@ use wincimg_windows::path::{ImagePath, PathError, fold};
 use super::file::FileEntry;
 use super::source::{FileSource, ImageFiles, PlannedDownload};
 use super::text::Text;
-use super::{PlannedEntry, Recipe, RecipeInputs};
-use crate::Result;
+use super::{PlannedEntry, Recipe, RecipeInputs, Result};
 
 /// Destination of a file.
 #[derive(Debug)]

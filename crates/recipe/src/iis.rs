@@ -18,8 +18,7 @@ use wincimg_windows::path::ImagePath;
 
 use self::server::{ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
 use super::text::{Field, Texts};
-use super::{Plan, Recipe};
-use crate::Result;
+use super::{Plan, Recipe, Result};
 
 /// Settings of IIS: one site's `web.config`, and the server's configuration.
 // Apart from `IisSettings`: the defaults of `path` and `app_pool` are those of the site, and

@@ -14,9 +14,8 @@ use super::files::TakenPaths;
 use super::text::{Field, Text};
 use super::{
     Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedPackage, PlannedStep,
-    Recipe, RecipeInputs,
+    Recipe, RecipeInputs, Result,
 };
-use crate::Result;
 
 /// A separate layer; with `created_by` alone, a history entry without a layer.
 #[derive(Debug, Deserialize, JsonSchema)]

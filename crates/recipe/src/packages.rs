@@ -31,8 +31,9 @@ use wincimg_windows::path::ImagePath;
 use self::base_system::BaseSystem;
 use super::source::FileSource;
 use super::text::{Field, Text, plain};
-use super::{Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, add_entries, add_hives};
-use crate::Result;
+use super::{
+    Plan, PlannedContent, PlannedEntry, PlannedLayer, Recipe, Result, add_entries, add_hives,
+};
 
 pub(super) use self::base_system::HIVES;
 

@@ -13,12 +13,12 @@ use wincimg_images::recipes;
 use wincimg_layer::archive::Archives;
 use wincimg_oci::reference::is_repository;
 
+use super::Result;
 use super::file::{Head, RecipeFile, Variable, VariableType};
 use super::text::{Field, Text, Values, fill_in};
 use super::toml_error::{
     TomlError, check_paths, explain_misplaced_key, explain_toml_error, key_below_table, move_up,
 };
-use crate::Result;
 
 /// Variables that every recipe has in addition to its own.
 const ALWAYS_THERE: [&str; 6] = [

@@ -13,8 +13,7 @@ use wincimg_registry::regfile::RegFile;
 use wincimg_registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, regfile};
 
 use super::text::Text;
-use super::{Plan, Recipe};
-use crate::Result;
+use super::{Plan, Recipe, Result};
 
 /// Exports of whole hives have several hundred MiB.
 const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;

@@ -12,8 +12,7 @@ use wincimg_windows::path::ImagePath;
 
 use super::source::FileSource;
 use super::text::{Field, Text};
-use super::{PlannedEntry, PlannedLayer, PlannedStep, Recipe};
-use crate::Result;
+use super::{PlannedEntry, PlannedLayer, PlannedStep, Recipe, Result};
 
 static RUNTIMES: LazyLock<Vec<Runtime>> = LazyLock::new(|| {
     toml::from_str::<Table>(include_str!("runtimes.toml"))

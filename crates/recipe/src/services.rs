@@ -2,8 +2,7 @@
 
 use wincimg_windows::service::{FailureActions, FailureKind, Service, ServiceName, StartType};
 
-use super::Recipe;
-use crate::Result;
+use super::{Recipe, Result};
 
 impl Recipe {
     /// Rejects services that cannot all be in an image, or cannot work.

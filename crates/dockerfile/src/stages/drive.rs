@@ -93,8 +93,8 @@ pub(super) struct Tree {
     of_line: Option<DriveChanges>,
     pub(super) marks: Marks,
     base: Arc<dyn BaseContents>,
-    is_plain_windows: bool,
-    is_nano_server: bool,
+    pub(super) is_plain_windows: bool,
+    pub(super) is_nano_server: bool,
 }
 
 pub(super) type PathKind = FileKind;
@@ -160,14 +160,6 @@ impl Tree {
 
     pub(super) fn base(&self) -> &dyn BaseContents {
         &*self.base
-    }
-
-    pub(super) fn is_plain_windows(&self) -> bool {
-        self.is_plain_windows
-    }
-
-    pub(super) fn is_nano_server(&self) -> bool {
-        self.is_nano_server
     }
 
     /// Kind of the entry at a path, if known.

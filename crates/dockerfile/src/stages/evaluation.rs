@@ -199,7 +199,7 @@ impl<'a> Evaluation<'a> {
                 check_folders(state, kind, lexer, arguments)?;
                 if let InstructionKind::Expose(text) = kind {
                     let ports = state.expand(lexer, text, arguments)?.text;
-                    let place = self.position(step);
+                    let place = self.stages.position(step);
                     let notes = ports.contains(':').then(|| format!("{place}: {HOST_PORT}"));
                     self.result.notes.extend(notes);
                 }
@@ -213,7 +213,8 @@ impl<'a> Evaluation<'a> {
                 self.note_unset(step, &unset);
                 let is_released = stages.is_below_target(state.index);
                 let problem = state.start_problem(kind).filter(|_| is_released);
-                let note = problem.map(|problem| format!("{}: {problem}", self.position(step)));
+                let note =
+                    problem.map(|problem| format!("{}: {problem}", self.stages.position(step)));
                 self.result.notes.extend(note);
                 let secrets = stages.secrets_in(state.index, step);
                 self.result.notes.extend(secrets);
@@ -224,11 +225,9 @@ impl<'a> Evaluation<'a> {
     }
 
     fn note_unset(&mut self, step: &ParsedInstruction, unset: &[String]) {
-        let file = self.stages.file().display();
-        let notes = unset.iter().map(|name| {
-            let line = step.line;
-            format!("{file}:{line}: ${name} is not set and expands to nothing")
-        });
+        let place = self.stages.position(step);
+        let notes = unset.iter();
+        let notes = notes.map(|name| format!("{place}: ${name} is not set and expands to nothing"));
         self.result.notes.extend(notes);
     }
 
@@ -276,7 +275,7 @@ impl<'a> Evaluation<'a> {
             Err(failure) => return self.run_failed(state, step, &failure),
         };
         self.written = done.written;
-        let place = self.position(step);
+        let place = self.stages.position(step);
         let notes = done.notes.into_iter();
         self.result
             .notes
@@ -331,11 +330,6 @@ impl<'a> Evaluation<'a> {
         self.postpone(state, step, step.text.clone(), error)
     }
 
-    /// Position of a step, for notes.
-    pub(super) fn position(&self, step: &ParsedInstruction) -> String {
-        self.stages.position(step)
-    }
-
     /// Returns true if a plan is only shown, without what nothing has read.
     fn is_rehearsal(&self) -> bool {
         let windows = self.inputs.windows.as_ref();
@@ -377,7 +371,7 @@ impl<'a> Evaluation<'a> {
         created_by: String,
         path: &ImagePath,
     ) {
-        self.result.unclear.push(self.position(step));
+        self.result.unclear.push(self.stages.position(step));
         state.add_layer(created_by, PlannedLayer::default());
         state.tree.marks.later.insert(path.key());
     }
@@ -402,7 +396,7 @@ fn count_reads(stages: &Stages, inputs: &Inputs) -> Vec<usize> {
 /// out, any is possible.
 fn check_user(state: &StageState, written: &str, name: &str) -> Result<(), StepError> {
     let (inherited, tree) = (state.config.user.as_deref(), &state.tree);
-    let found = find_account(name, inherited, tree.base(), tree.is_plain_windows());
+    let found = find_account(name, inherited, tree.base(), tree.is_plain_windows);
     let found = found.map_err(|error| error_chain(&error))?;
     let is_missing = found == Presence::Absent && !state.tree.marks.later.contains("");
     let missing = || {

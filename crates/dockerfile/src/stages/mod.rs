@@ -492,13 +492,10 @@ impl Stages {
             ScriptErrorKind::Fails => Workaround::Retry,
             _ => Workaround::None,
         };
-        let is_independent = match failure.kind {
-            ScriptErrorKind::NeedsWindows
-            | ScriptErrorKind::NeedsLinux
-            | ScriptErrorKind::NotUnderstood
-            | ScriptErrorKind::Refused => true,
-            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails => false,
-        };
+        let is_independent = !matches!(
+            failure.kind,
+            ScriptErrorKind::NotKnown | ScriptErrorKind::Deferred | ScriptErrorKind::Fails
+        );
         StepError {
             problem: format!("{}: {failure}", heading(failure.kind).1),
             hint: Some(self.run_hint(index, failure)),

@@ -145,7 +145,7 @@ pub(super) fn execute(
         tree: state.tree.for_line(),
         registry: Keys::new(state),
         base: BaseFiles::of(state, inputs),
-        place: evaluation.position(step),
+        place: evaluation.stages.position(step),
         downloads: &inputs.downloads,
         wants,
         changes: Changes::default(),
@@ -484,7 +484,7 @@ impl ImageState for RunState<'_> {
     }
 
     fn is_nano_server(&self) -> bool {
-        self.tree.is_nano_server()
+        self.tree.is_nano_server
     }
 
     fn attributes(&self, path: &ImagePath) -> u32 {

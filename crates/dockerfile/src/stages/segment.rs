@@ -105,12 +105,11 @@ impl SegmentStep {
 impl WindowsSegment {
     /// Its Dockerfile on an image.
     pub fn dockerfile(&self, image: &str) -> RenderedDockerfile {
+        let declared = self.declarations();
+        let declared = declared.map(|names| format!("ARG {}\n", names.join(" ")));
+        let steps = self.steps.iter().map(|step| format!("{}\n", step.text));
         RenderedDockerfile {
-            dockerfile: format!(
-                "{}FROM {image}\n{}",
-                self.directive.unwrap_or_default(),
-                self.instructions()
-            ),
+            dockerfile: self.text(image, &declared.chain(steps).collect::<String>()),
             ..RenderedDockerfile::default()
         }
     }
@@ -129,8 +128,14 @@ impl WindowsSegment {
             }
         });
         let lines = declared.chain(steps).collect::<Result<String, String>>()?;
-        let directive = self.directive.unwrap_or_default();
-        Ok(format!("{directive}FROM {image}\n{lines}"))
+        Ok(self.text(image, &lines))
+    }
+
+    fn text(&self, image: &str, lines: &str) -> String {
+        format!(
+            "{}FROM {image}\n{lines}",
+            self.directive.unwrap_or_default()
+        )
     }
 
     /// The segment for a daemon whose `ARG` takes one name, as Docker's before 20.10.
@@ -184,14 +189,6 @@ impl WindowsSegment {
     /// Returns true if it downloads files that no digest pins: it has no other `ADD`.
     pub fn has_downloads(&self) -> bool {
         self.steps.iter().any(|step| step.has_keyword(&["ADD"]))
-    }
-
-    /// Its instructions below `FROM`.
-    fn instructions(&self) -> String {
-        let declared = self.declarations();
-        let declared = declared.map(|names| format!("ARG {}\n", names.join(" ")));
-        let steps = self.steps.iter().map(|step| format!("{}\n", step.text));
-        declared.chain(steps).collect()
     }
 
     /// The step with a number of its Dockerfile, where `FROM` is the first.
@@ -256,10 +253,7 @@ impl Evaluation<'_> {
                 let base = &state.base_name;
                 self.is_of_windows_steps(base) || self.inputs.has_files_of(base)
             }
-            ScriptErrorKind::NeedsLinux
-            | ScriptErrorKind::Deferred
-            | ScriptErrorKind::Fails
-            | ScriptErrorKind::Refused => false,
+            _ => false,
         };
         is_for_windows.then(|| trouble.to_string())
     }
@@ -385,6 +379,7 @@ impl Evaluation<'_> {
         let name = format!("{} after line {last}", self.stages.file().display());
         self.pending.insert(name.clone());
         let texts = self.stages.source_lines();
+        let declared = open.declared.iter().chain(declared_names(steps));
         self.result.segments.push(WindowsSegment {
             id,
             stage: own.name.clone(),
@@ -401,7 +396,9 @@ impl Evaluation<'_> {
                         .collect(),
                 })
                 .collect(),
-            arguments: declared_values(state, &open.declared, steps),
+            arguments: declared
+                .filter_map(|name| Some((name.clone(), state.argument_value(name)?)))
+                .collect(),
             declared: open.declared,
             has_single_arguments: false,
             directive: (self.stages.escape == Escape::Backtick).then_some("# escape=`\n"),
@@ -437,17 +434,6 @@ impl Evaluation<'_> {
             reason,
         });
     }
-}
-
-/// Values of the build arguments that a segment declares.
-fn declared_values(
-    state: &StageState,
-    declared: &[String],
-    steps: &[ParsedInstruction],
-) -> BTreeMap<String, String> {
-    let all = declared.iter().chain(declared_names(steps));
-    all.filter_map(|name| Some((name.clone(), state.argument_value(name)?)))
-        .collect()
 }
 
 /// Names of the build arguments that steps declare.

@@ -13,8 +13,7 @@ use super::document::{Id, InsertPosition, XmlDocument};
 use super::path::{PathStep, Selector};
 use super::schema::{CollectionSchema, EditError, Schema, is_lock, owner};
 use super::value::KeyKind;
-use super::{ConfigChange, ElementPath, SectionPath};
-use crate::config::Result;
+use super::{ConfigChange, ElementPath, Result, SectionPath};
 
 /// A level of the configuration: the server, a site, or a path below one.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use super::path::{PathStep, Selector, read_entry};
 use super::schema::{CollectionSchema, EditError, ElementSchema, Schema, owner};
-use super::{ConfigChange, ConfigEdit, ElementPath, SectionPath};
-use crate::config::Result;
+use super::{ConfigChange, ConfigEdit, ElementPath, Result, SectionPath};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilterTarget {

@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 use super::document::{Id, XmlDocument};
 use super::path::{PathStep, Selector};
 use super::value::{AttributeSchema, KeyKind, Validation, ValueKind};
-use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, SectionPath};
-use crate::config::Result;
+use super::{ConfigChange, ConfigEdit, ConfigError, ElementPath, Result, SectionPath};
 
 /// The builtin schema: names and keys, and types of values that are the same in every IIS.
 const KNOWN: &str = include_str!("known.xml");

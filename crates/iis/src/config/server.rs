@@ -10,8 +10,9 @@ use super::document::{Id, InsertPosition, XmlDocument};
 use super::names::section_named;
 use super::path::PathStep;
 use super::schema::{EditError, Schema, UnknownName};
-use super::{ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, SectionPath};
-use crate::config::Result;
+use super::{
+    ConfigChange, ConfigEdit, ConfigError, ConfigLocation, ElementPath, Result, SectionPath,
+};
 
 pub(crate) const SITES: &str = "system.applicationHost/sites";
 

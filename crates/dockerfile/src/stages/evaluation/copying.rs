@@ -106,23 +106,17 @@ impl<'a> Evaluation<'a> {
             ..PlannedLayer::default()
         };
         if matches!(origin, CopyOrigin::Stage(_)) {
-            self.count_copied(layer.entries.len())?;
+            // Stages that copy each other's folders twice would double them.
+            self.written += (layer.entries.len() * ENTRY_SIZE) as u64;
+            if self.written > MOST_WRITTEN {
+                return Err(format!("RUN and COPY --from write more than {WRITTEN_LIMIT}").into());
+            }
         }
         let Some(path) = unknown else {
             state.add_layer(copy_history(copy), layer);
             return Ok(());
         };
         self.add_copy(state, step, copy, path, layer)
-    }
-
-    /// Counts files of another stage like those that lines write: stages that copy each other's folders
-    /// twice would double them.
-    fn count_copied(&mut self, entries: usize) -> Result<(), StepError> {
-        self.written += (entries * ENTRY_SIZE) as u64;
-        if self.written > MOST_WRITTEN {
-            return Err(format!("RUN and COPY --from write more than {WRITTEN_LIMIT}").into());
-        }
-        Ok(())
     }
 
     /// Adds a layer with a file at a path, unless the result of steps on Windows has a folder there:
@@ -136,7 +130,13 @@ impl<'a> Evaluation<'a> {
         layer: PlannedLayer,
     ) -> Result<(), StepError> {
         if state.base_name == self.stages.base_of(state.index) {
-            return Err(unknown_target(state.index, &copy.target, &path));
+            let problem = format!("it is unknown whether the base has the folder {path}");
+            let written = &copy.target;
+            let hint = format!("end the target with a separator if it is a folder: \"{written}/\"");
+            return Err(StepError {
+                workaround: Workaround::IndexBase(state.index),
+                ..StepError::hinted(problem, hint)
+            });
         }
         match self.is_folder_of_result(state, step, copy, &path) {
             Some(false) => state.add_layer(copy_history(copy), layer),
@@ -201,7 +201,7 @@ impl<'a> Evaluation<'a> {
         let target = copy::any_target(state, copy).map_err(StepError::independent)?;
         let (target, is_for_buildkit) = target;
         if is_for_buildkit {
-            let (place, written) = (self.position(step), QuotedText(&copy.target));
+            let (place, written) = (self.stages.position(step), QuotedText(&copy.target));
             self.result.notes.push(format!(
                 "{place}: several files to the folder {written} require BuildKit: end it with a \
                  separator"
@@ -405,16 +405,6 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// The error about a target that may be a folder of the base.
-fn unknown_target(stage: usize, target: &str, folder: &ImagePath) -> StepError {
-    let problem = format!("it is unknown whether the base has the folder {folder}");
-    let hint = format!("end the target with a separator if it is a folder: \"{target}/\"");
-    StepError {
-        workaround: Workaround::IndexBase(stage),
-        ..StepError::hinted(problem, hint)
-    }
-}
-
 /// Entry of a copy in an image's history.
 fn copy_history(copy: &CopyInstruction) -> String {
     let keyword = if copy.is_add { "ADD" } else { "COPY" };
@@ -487,7 +477,7 @@ impl Evaluation<'_> {
             digests: checksum.into_iter().collect(),
             name: path.name().to_owned(),
             follows: true,
-            place: self.position(step),
+            place: self.stages.position(step),
         };
         want.add_to(&mut self.result.wants, text);
         let content = PlannedContent::File(FileSource::Download(Box::new(download)));

@@ -104,41 +104,37 @@ impl RunState<'_> {
 /// Checks that the program supports the archive.
 fn check(archive: &Archive, unpack: &UnpackAction) -> Result<()> {
     let found = archive.format();
-    let name = archive.name();
-    match (unpack.format, found) {
-        (Asked::Zip, ArchiveFormat::Zip)
-        | (
-            Asked::Any,
+    let is_supported = match unpack.format {
+        Asked::Zip => found == ArchiveFormat::Zip,
+        Asked::Any => matches!(
+            found,
             ArchiveFormat::Zip
-            | ArchiveFormat::Tar(StreamCompression::Plain | StreamCompression::Gzip),
-        )
-        | (
-            Asked::SevenZip,
-            ArchiveFormat::Zip
-            | ArchiveFormat::SevenZip
-            | ArchiveFormat::Tar(StreamCompression::Plain),
-        ) => Ok(()),
-        (Asked::Zip, _) => Err(
-            ScriptError::refused(format!("{name} is {found}, expected a zip"))
-                .help(instead_of(found)),
+                | ArchiveFormat::Tar(StreamCompression::Plain | StreamCompression::Gzip)
         ),
-        (Asked::Any, _) => Err(ScriptError::unclear(format!(
-            "{name} is {found}, which tar supports only since Windows Server 2025"
-        ))
-        .help(instead_of(found))),
-        (Asked::SevenZip, _) => Err(ScriptError::unclear(format!(
-            "{name} is {found}, from which 7-Zip unpacks only the tar"
-        ))
-        .help(instead_of(found))),
+        Asked::SevenZip => matches!(
+            found,
+            ArchiveFormat::Zip
+                | ArchiveFormat::SevenZip
+                | ArchiveFormat::Tar(StreamCompression::Plain)
+        ),
+    };
+    if is_supported {
+        return Ok(());
     }
-}
-
-/// Hint for an archive that the program does not unpack.
-fn instead_of(found: ArchiveFormat) -> &'static str {
-    match found {
+    let is = format!("{} is {found}", archive.name());
+    let error = match unpack.format {
+        Asked::Zip => ScriptError::refused(format!("{is}, expected a zip")),
+        Asked::Any => ScriptError::unclear(format!(
+            "{is}, which tar supports only since Windows Server 2025"
+        )),
+        Asked::SevenZip => {
+            ScriptError::unclear(format!("{is}, from which 7-Zip unpacks only the tar"))
+        }
+    };
+    Err(error.help(match found {
         ArchiveFormat::Tar(_) => "unpack it with ADD, which supports every compression of tar",
         _ => "use a zip, or a recipe with unpack = true",
-    }
+    }))
 }
 
 /// PowerShell may continue after such an error, with a part of the archive unpacked.

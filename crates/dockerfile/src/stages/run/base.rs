@@ -57,11 +57,9 @@ impl<'a> BaseFiles<'a> {
 
     /// A file of the base; empty until it is extracted.
     pub(super) fn extracted_file(&self, path: &ImagePath) -> Result<PlannedContent> {
-        let source = match self.source(path) {
-            Some(source) => source?,
-            None => FileSource::Text("".into()),
-        };
-        Ok(PlannedContent::File(source))
+        let source = self.source(path);
+        let source = source.unwrap_or_else(|| Ok(FileSource::Text("".into())));
+        source.map(PlannedContent::File)
     }
 
     /// The extracted file; `None` if it must be extracted first.
@@ -292,6 +290,10 @@ impl RunState<'_> {
             if self.tree.is_later(&path) {
                 continue;
             }
+            let unknown = || {
+                let why = format!("the base's contents and permissions at {path} are unknown");
+                ScriptError::unknown(why)
+            };
             match self.kind(&path)? {
                 Presence::Present(PathKind::Folder) => {}
                 Presence::Present(PathKind::File(())) => {
@@ -300,13 +302,13 @@ impl RunState<'_> {
                 }
                 // The target of a link keeps its permissions.
                 Presence::Present(PathKind::Link(())) | Presence::Absent => continue,
-                Presence::Unknown => return Err(unknown(&path)),
+                Presence::Unknown => return Err(unknown()),
             }
             if self.tree.created_entry(&path).is_some() {
                 self.copy_again(&path)?;
             }
             let Presence::Present(inside) = self.tree.inside(&path)? else {
-                return Err(unknown(&path));
+                return Err(unknown());
             };
             for (name, kind) in inside {
                 if kind == PathKind::Folder
@@ -342,9 +344,4 @@ impl RunState<'_> {
 
 fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
     path.strip_prefix(folder).is_some()
-}
-
-fn unknown(path: &ImagePath) -> ScriptError {
-    let why = format!("the base's contents and permissions at {path} are unknown");
-    ScriptError::unknown(why)
 }
