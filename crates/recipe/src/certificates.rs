@@ -69,7 +69,14 @@ impl Recipe {
                 Texts::List(list) => list,
             };
             for text in texts {
-                for certificate in self.certificates_of(&text)? {
+                let file = self.in_recipe_folder(&text)?;
+                let bytes = file.read(LARGEST_FILE);
+                let bytes = bytes.map_err(|error| self.unreadable(&text, &file.path, &error))?;
+                let found = certificates_in_file(bytes, &text.value).map_err(|error| {
+                    let hint = error.diagnosis().hint;
+                    self.error(&text, error.to_string()).hint_if(hint)
+                })?;
+                for certificate in found {
                     trusted.add(store, certificate, &text.value, now);
                 }
             }
@@ -78,16 +85,6 @@ impl Recipe {
             .certificates
             .sort_by_cached_key(|it| (it.store, it.certificate.thumbprint()));
         Ok(trusted)
-    }
-
-    fn certificates_of(&self, text: &Text) -> Result<Vec<Certificate>> {
-        let file = self.in_recipe_folder(text)?;
-        let bytes = file.read(LARGEST_FILE);
-        let bytes = bytes.map_err(|error| self.unreadable(text, &file.path, &error))?;
-        certificates_in_file(bytes, &text.value).map_err(|error| {
-            self.error(text, error.to_string())
-                .hint_if(error.diagnosis().hint)
-        })
     }
 }
 

@@ -82,7 +82,12 @@ impl Recipe {
         if program.is_of_windows() {
             return Ok(());
         }
-        if let Some(folder) = plan.files.iter().find(|file| is_file_above(file, &program)) {
+        let is_above = |file: &&PlannedEntry| {
+            let inside = program.strip_prefix(&file.path);
+            inside.is_some_and(|inside| !inside.is_empty())
+                && file.source().is_some_and(|source| !source.may_be_folder())
+        };
+        if let Some(folder) = plan.files.iter().find(is_above) {
             let path = &folder.path;
             let hint = format!(r"for a folder, write to = '{path}\'");
             return Err(error(format!("{path} is a file, not the folder of {program}")).hint(hint));
@@ -164,13 +169,6 @@ struct LackingFolder<'p> {
     is_folder: bool,
     /// The names next to the program, or in that folder.
     names: Vec<String>,
-}
-
-/// Returns true for a file where a program's folder would be.
-fn is_file_above(file: &PlannedEntry, program: &ImagePath) -> bool {
-    let inside = program.strip_prefix(&file.path);
-    inside.is_some_and(|inside| !inside.is_empty())
-        && file.source().is_some_and(|source| !source.may_be_folder())
 }
 
 /// The folders that would contain a program but lack it; none if a file is the program, or an archive

@@ -13,8 +13,8 @@ use super::file::RecipeFile;
 use super::files::TakenPaths;
 use super::text::{Field, Text};
 use super::{
-    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedPackage, PlannedStep,
-    Recipe, RecipeInputs, Result,
+    Instructions, Plan, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, Recipe,
+    RecipeInputs, Result,
 };
 
 /// A separate layer; with `created_by` alone, a history entry without a layer.
@@ -108,7 +108,18 @@ impl Recipe {
             let package = self.package(entry)?;
             match layer_of(&mut layers, entry.get_ref().layer.as_ref()) {
                 Some(layer) => layer.packages.push(package),
-                None => steps_after.push(self.step_of(package)),
+                None => steps_after.push(PlannedStep {
+                    line: None,
+                    created_by: format!(
+                        "wincimg build {}: {}",
+                        self.name(),
+                        package.options.file_name
+                    ),
+                    layer: Some(Arc::new(PlannedLayer {
+                        packages: vec![package],
+                        ..PlannedLayer::default()
+                    })),
+                }),
             }
         }
         let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
@@ -161,18 +172,6 @@ impl Recipe {
             }
         }
         Ok(layers)
-    }
-
-    /// A step that only installs a package.
-    fn step_of(&self, package: PlannedPackage) -> PlannedStep {
-        PlannedStep {
-            line: None,
-            created_by: package.history(self.name()),
-            layer: Some(Arc::new(PlannedLayer {
-                packages: vec![package],
-                ..PlannedLayer::default()
-            })),
-        }
     }
 
     /// The layer with the folders and deletions of its entry.

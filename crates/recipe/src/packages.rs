@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use wincimg_common::diagnose::{Blame, Problem, error_chain};
 use wincimg_common::digest::Digest;
-use wincimg_layer::archive::{Archive, Archives};
+use wincimg_layer::archive::{Archive, ArchiveFormat, Archives};
 use wincimg_layer::{BaseOverlay, ContentSource, DiskSource, Layer, LayerError};
 use wincimg_msi::{
     InstallOptions, InstallPlan, InstalledContent, InstalledSystem, MsiError, Product,
@@ -97,13 +97,6 @@ pub struct PlannedPackage {
     /// Packages that are open.
     #[serde(skip)]
     pub archives: Archives,
-}
-
-impl PlannedPackage {
-    /// The product of a layer in the history of the image.
-    pub(super) fn history(&self, recipe: &str) -> String {
-        format!("wincimg build {recipe}: {}", self.options.file_name)
-    }
 }
 
 impl std::fmt::Display for PlannedPackage {
@@ -274,8 +267,8 @@ impl PlannedLayer {
         let mut notes = Vec::new();
         let mut opened = Vec::new();
         for package in &self.packages {
-            let found = package.opened();
-            match found.map_err(|problem| problem_of(package, problem))? {
+            let found = package.file.package(&package.archives);
+            match found.map_err(|error| problem_of(package, failed_by(&error)))? {
                 Some(found) => opened.push(found),
                 None => return Ok(notes),
             }
@@ -345,12 +338,6 @@ fn refused(why: impl Into<String>) -> Problem {
 }
 
 impl PlannedPackage {
-    /// The package; none if it is not downloaded yet.
-    fn opened(&self) -> Result<Option<Arc<Archive>>> {
-        let opened = self.file.package(&self.archives);
-        opened.map_err(|error| failed_by(&error))
-    }
-
     fn plan(&self, opened: &Archive, system: &BaseSystem<'_>) -> Result<InstallPlan> {
         if !self.is_extracted {
             system.check()?;
@@ -562,7 +549,7 @@ pub fn content_of(
         InstalledContent::Bytes(bytes) => return Ok(FileSource::Bytes(bytes.clone().into())),
         InstalledContent::Beside(path) => return beside(path),
         InstalledContent::Cabinet { cabinet, member } if !cabinet.starts_with('#') => {
-            let opened = beside(cabinet)?.cabinet(&package.archives);
+            let opened = beside(cabinet)?.open(&package.archives, Some(ArchiveFormat::Cabinet));
             let opened = opened.map_err(|error| error_chain(&error))?;
             opened.and_then(|cabinet| cabinet.member_named(member))
         }

@@ -80,16 +80,6 @@ fn folder_like(image: &str) -> Option<String> {
     can_be_built.then(|| meant.display().to_string())
 }
 
-fn known_hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(
-        || {
-            "`wincimg recipe list` lists the recipes; a path to a recipe file or its folder works too"
-                .to_owned()
-        },
-        |nearest| format!("did you mean {nearest:?}? `wincimg recipe list` lists the recipes"),
-    )
-}
-
 fn variable_hint(variable: &str, known: &[&str]) -> String {
     match closest_match(variable, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest:?}?"),
@@ -109,11 +99,7 @@ impl Recipe {
     /// Finds a recipe: a built-in one by name, a recipe file, or a folder with a `recipe.toml`.
     pub fn find(image: &str) -> Result<Self> {
         if let Some(recipe) = recipes().iter().find(|recipe| recipe.name == image) {
-            return Self::parse(RecipeOrigin {
-                name: format!("{image}.toml"),
-                text: recipe.text.to_owned(),
-                folder: None,
-            });
+            return Self::parse(format!("{image}.toml"), recipe.text.to_owned(), None);
         }
         let path = Path::new(image);
         if path.is_dir() {
@@ -128,18 +114,19 @@ impl Recipe {
         } else {
             let nearest = closest_match(image, recipes().iter().map(|recipe| recipe.name))
                 .or_else(|| folder_like(image));
+            let list = "`wincimg recipe list` lists the recipes";
+            let hint = match nearest {
+                Some(nearest) => format!("did you mean {nearest:?}? {list}"),
+                None => format!("{list}; a path to a recipe file or its folder works too"),
+            };
             let problem = format!("unknown recipe {image:?}");
-            Err(Problem::request("recipe/not-found", problem).hint(known_hint(nearest.as_deref())))
+            Err(Problem::request("recipe/not-found", problem).hint(hint))
         }
     }
 
     /// Reads a recipe's text as that of a file of this name in this folder.
     pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self> {
-        Self::parse(RecipeOrigin {
-            name: name.to_owned(),
-            text,
-            folder: Some(folder.to_owned()),
-        })
+        Self::parse(name.to_owned(), text, Some(folder))
     }
 
     /// Reads a recipe file that the user names.
@@ -155,14 +142,13 @@ impl Recipe {
             let problem = Problem::new("recipe/unreadable", problem).hint(hint);
             problem.blame(source.diagnosis().blame).source(source)
         })?;
-        Self::parse(RecipeOrigin {
-            name: path.display().to_string(),
-            text,
-            folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()),
-        })
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse(path.display().to_string(), text, Some(folder))
     }
 
-    fn parse(origin: RecipeOrigin) -> Result<Self> {
+    fn parse(name: String, text: String, folder: Option<&Path>) -> Result<Self> {
+        let folder = folder.map(Path::to_owned);
+        let origin = RecipeOrigin { name, text, folder };
         let head: Head = toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         if let Ok(tree) = DeTable::parse(&origin.text) {
             let checked = check_paths(&origin.text, tree.get_ref());

@@ -173,19 +173,7 @@ impl Recipe {
     fn changes_of_key(&self, entry: &RegistryEntry, key_text: &Text) -> Result<RegFile> {
         let (key, link) = KeyPath::parse(&key_text.value)
             .map_err(|problem| self.error(key_text, problem.to_string()))?;
-        let edits = self.edits_of_key(entry, key_text, key)?;
-        Ok(RegFile {
-            edits,
-            links: link.into_iter().collect(),
-        })
-    }
-
-    fn edits_of_key(
-        &self,
-        entry: &RegistryEntry,
-        key_text: &Text,
-        key: KeyPath,
-    ) -> Result<Vec<RegistryEdit>> {
+        let links = link.into_iter().collect();
         let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
         if entry.delete {
             if !nothing_else || entry.mode.is_some() {
@@ -194,32 +182,26 @@ impl Recipe {
                     "delete cannot be combined with mode, values or delete_values",
                 ));
             }
-            return Ok(vec![RegistryEdit::DeleteKey { key }]);
+            let edits = vec![RegistryEdit::DeleteKey { key }];
+            return Ok(RegFile { edits, links });
         }
         let mut edits = Vec::new();
         let mode = self.mode_of(entry)?;
+        let key = || key.clone();
         if mode != KeyMode::Merge || nothing_else {
-            edits.push(RegistryEdit::CreateKey {
-                key: key.clone(),
-                mode,
-            });
+            edits.push(RegistryEdit::CreateKey { key: key(), mode });
         }
-        for name in &entry.delete_values {
-            edits.push(RegistryEdit::DeleteValue {
-                key: key.clone(),
-                name: name.value.clone(),
-            });
+        for field in &entry.delete_values {
+            let name = field.value.clone();
+            edits.push(RegistryEdit::DeleteValue { key: key(), name });
         }
         for (name, value) in &entry.values {
             let data = data_of(value.get_ref())
                 .map_err(|problem| self.origin.error_at(value.span().start, problem))?;
-            edits.push(RegistryEdit::SetValue {
-                key: key.clone(),
-                name: name.clone(),
-                data,
-            });
+            let (key, name) = (key(), name.clone());
+            edits.push(RegistryEdit::SetValue { key, name, data });
         }
-        Ok(edits)
+        Ok(RegFile { edits, links })
     }
 
     fn import(&self, entry: &RegistryEntry, import: &Text) -> Result<RegFile> {

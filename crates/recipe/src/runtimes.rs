@@ -1,5 +1,6 @@
 //! Runtimes by name: files that a recipe has beside it, pinned by the checksums of a table.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
@@ -8,22 +9,16 @@ use wincimg_common::digest::Hasher;
 use wincimg_layer::DiskSource;
 use wincimg_layer::archive::{UnpackSelection, UnpackedContent};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit};
-use wincimg_windows::path::ImagePath;
+use wincimg_windows::path::{ImagePath, PathError};
 
 use super::source::FileSource;
 use super::text::{Field, Text};
 use super::{PlannedEntry, PlannedLayer, PlannedStep, Recipe, Result};
 
 static RUNTIMES: LazyLock<Vec<Runtime>> = LazyLock::new(|| {
-    toml::from_str::<Table>(include_str!("runtimes.toml"))
-        .map_or_else(|_| Vec::new(), |it| it.runtime)
+    let tables = toml::from_str::<BTreeMap<String, Vec<Runtime>>>(include_str!("runtimes.toml"));
+    tables.unwrap_or_default().into_values().flatten().collect()
 });
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    runtime: Vec<Runtime>,
-}
 
 /// A runtime that recipes name.
 #[derive(Debug, Deserialize)]
@@ -133,9 +128,8 @@ impl Recipe {
             let source = FileSource::Member(member);
             Some(path.parse().map(|path| PlannedEntry::file(path, source)))
         });
-        let entries: Result<Vec<_>, _> = files.collect();
-        let entries =
-            entries.map_err(|error: wincimg_windows::path::PathError| error.to_string())?;
+        let entries = files.collect::<Result<Vec<_>, PathError>>();
+        let entries = entries.map_err(|error| error.to_string())?;
         if entries.is_empty() {
             return Err(format!("{} has no {}", runtime.file, runtime.folder));
         }
@@ -173,11 +167,8 @@ impl Runtime {
         for key in &self.keys {
             let key: KeyPath = key.parse().map_err(|_| key.clone())?;
             let mut set = |name: &str, data: RegistryData| {
-                edits.push(RegistryEdit::SetValue {
-                    key: key.clone(),
-                    name: name.to_owned(),
-                    data,
-                });
+                let (key, name) = (key.clone(), name.to_owned());
+                edits.push(RegistryEdit::SetValue { key, name, data });
             };
             for (name, value) in parts.into_iter().chain([("Rbld", 0), ("Installed", 1)]) {
                 set(name, RegistryData::dword(value));
@@ -197,9 +188,8 @@ mod tests {
 
     #[test]
     fn the_table_is_complete() {
-        let table: Table = toml::from_str(include_str!("runtimes.toml")).unwrap();
-        assert!(!table.runtime.is_empty());
-        for runtime in &table.runtime {
+        assert!(!RUNTIMES.is_empty());
+        for runtime in RUNTIMES.iter() {
             assert_eq!(runtime.sha256.len(), 64, "{runtime:?}");
             assert!(runtime.file.contains(&runtime.version), "{runtime:?}");
             assert!(runtime.get.contains(&runtime.version), "{runtime:?}");

@@ -169,20 +169,8 @@ impl FileSource {
         self.open(archives, Some(ArchiveFormat::Installer))
     }
 
-    /// Opens it as a cabinet beside a package; none for text and what is not downloaded yet.
-    pub(super) fn cabinet(
-        &self,
-        archives: &Archives,
-    ) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        self.open(archives, Some(ArchiveFormat::Cabinet))
-    }
-
-    /// Opens it as a bundle of packages; none for text and what is not downloaded yet.
-    pub fn bundle(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
-        self.open(archives, Some(ArchiveFormat::Bundle))
-    }
-
-    fn open(
+    /// Opens it as an archive of a format, or as any; none for text and what is not downloaded yet.
+    pub fn open(
         &self,
         archives: &Archives,
         format: Option<ArchiveFormat>,

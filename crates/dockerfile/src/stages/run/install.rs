@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wincimg_common::diagnose::error_chain;
 use wincimg_common::digest::Digest;
 use wincimg_layer::ContentSource;
-use wincimg_layer::archive::{Archive, ArchiveError};
+use wincimg_layer::archive::{Archive, ArchiveError, ArchiveFormat};
 use wincimg_msi::{
     BundlePackage, InstallOptions, InstallPlan, InstalledSystem, Interaction, MsiError,
     SetupProgram, TransformPlace,
@@ -147,7 +147,7 @@ impl RunState<'_> {
         if source.setup_program(&self.stages.archives) != Some(SetupProgram::Burn) {
             return Ok(None);
         }
-        let opened = source.bundle(&self.stages.archives);
+        let opened = source.open(&self.stages.archives, Some(ArchiveFormat::Bundle));
         let opened = opened.map_err(|error| match error {
             ArchiveError::Invalid { .. } => {
                 ScriptError::refused(error_chain(&error)).help(CHECK_FILE)
