@@ -4,7 +4,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_inspect::ExtractedEntry;
 use wincimg_layer::Whiteout;
@@ -43,7 +42,7 @@ pub(super) fn any_target(
         return Ok((target, false));
     }
     let is_there = target.path.key() == working_dir.key()
-        || kind_below(&state.tree, &target.path)? == Presence::Present(PathKind::Folder);
+        || state.tree.readable_kind(&target.path)? == Presence::Present(PathKind::Folder);
     if !is_there {
         return Err(several_files(copy));
     }
@@ -86,11 +85,6 @@ fn add_source(known: &mut HashMap<String, String>, found: &FoundFile) -> Result<
     ))
 }
 
-/// Kind of the entry at a path before the instruction.
-fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Presence<PathKind>, String> {
-    tree.kind(path).map_err(|error| error_chain(&error))
-}
-
 fn has_extension_of(path: &ImagePath, name: &str) -> bool {
     let extension = |name: &str| {
         let found = name.rsplit_once('.');
@@ -126,7 +120,7 @@ impl<'a> Draft<'a> {
     fn kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, String> {
         match self.entries.get(&path.key()) {
             Some(entry) => Ok(kind_of(&entry.content)),
-            None => kind_below(self.tree, path),
+            None => self.tree.readable_kind(path),
         }
     }
 
@@ -152,7 +146,7 @@ impl<'a> Draft<'a> {
         let place = self.entries.entry(path.key());
         let kind = match &place {
             Entry::Occupied(known) => kind_of(&known.get().content),
-            Entry::Vacant(_) => kind_below(self.tree, &path)?,
+            Entry::Vacant(_) => self.tree.readable_kind(&path)?,
         };
         match kind {
             Presence::Present(PathKind::Folder) if !is_folder => {

@@ -68,13 +68,6 @@ struct DriveChanges {
     attributes: BTreeMap<String, u32>,
 }
 
-impl DriveChanges {
-    fn made_below(&self, below: String) -> impl Iterator<Item = (&String, &PlannedEntry)> {
-        let from = self.made.range(below.clone()..);
-        from.take_while(move |(key, _)| key.starts_with(&below))
-    }
-}
-
 /// What lines leave on a drive besides entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Marks {
@@ -185,6 +178,11 @@ impl Tree {
             Presence::Unknown if is_well_known(path) => Presence::Present(PathKind::Folder),
             found => found.map(|file| file.kind.kind()),
         })
+    }
+
+    /// The same, or what cannot be read.
+    pub(super) fn readable_kind(&self, path: &ImagePath) -> Result<Presence<PathKind>, String> {
+        self.kind(path).map_err(|error| error_chain(&error))
     }
 
     /// Entry of the base at a path. The drive of a plain Windows base has no other names, also if
@@ -356,7 +354,10 @@ impl Tree {
             key => format!("{key}\0"),
         };
         let inside = self.all_changes();
-        let inside = inside.flat_map(move |changes| changes.made_below(below.clone()));
+        let inside = inside.flat_map(move |changes| {
+            let (below, from) = (below.clone(), changes.made.range(below.clone()..));
+            from.take_while(move |(key, _)| key.starts_with(&below))
+        });
         let is_current = move |key: &str, entry: &PlannedEntry| {
             let is_made = || self.made(key).is_some_and(|made| ptr::eq(made, entry));
             self.of_line.is_none() || is_made()
@@ -394,7 +395,7 @@ impl Tree {
     pub(super) fn check_folders_above(&self, path: &ImagePath) -> Result<(), String> {
         for depth in 1..path.components().len() {
             let above = path.up_to(depth);
-            let (kind, instead) = match self.kind(&above).map_err(|error| error_chain(&error))? {
+            let (kind, instead) = match self.readable_kind(&above)? {
                 Presence::Present(PathKind::File(())) => ("file", ", not a folder"),
                 Presence::Present(PathKind::Link(())) => ("link", ": use its target"),
                 Presence::Present(PathKind::Folder) | Presence::Absent | Presence::Unknown => {

@@ -460,11 +460,7 @@ impl Files for StageSource<'_> {
             }
             None => {}
         }
-        match self
-            .tree
-            .kind(&place)
-            .map_err(|error| error_chain(&error))?
-        {
+        match self.tree.readable_kind(&place)? {
             Presence::Absent => return Ok(None),
             Presence::Present(PathKind::Folder) => {
                 let content = PlannedContent::Folder;
@@ -502,11 +498,8 @@ impl Files for StageSource<'_> {
             return Err(self.missing_message(folder));
         }
         for entry in base.inside(folder, root)? {
-            if self
-                .tree
-                .created_entry(&self::place(&entry.path)?)
-                .is_none()
-            {
+            let own = self::place(&entry.path)?;
+            if self.tree.created_entry(&own).is_none() {
                 found.push(entry);
             }
         }
@@ -516,11 +509,8 @@ impl Files for StageSource<'_> {
 
     fn list_paths(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
         let place = place(folder)?;
-        match self
-            .tree
-            .list_known(&place)
-            .map_err(|error| error_chain(&error))?
-        {
+        let listed = self.tree.list_known(&place);
+        match listed.map_err(|error| error_chain(&error))? {
             Presence::Present(inside) => Ok(inside
                 .into_iter()
                 .map(|(name, kind)| (join_path(folder, &name), kind == PathKind::Folder))

@@ -99,6 +99,12 @@ enum StageBaseImage {
     Image(String),
 }
 
+impl StageBaseImage {
+    fn is_image(&self, name: &str) -> bool {
+        matches!(self, Self::Image(own) if own == name)
+    }
+}
+
 /// Facts about a base image.
 #[derive(Debug, Clone)]
 pub struct StageBase {
@@ -266,8 +272,8 @@ impl Stages {
 
     /// Returns true if the image of this name replaces a stage.
     pub fn is_replacement(&self, image: &str) -> bool {
-        let mut replaced = self.all.iter().filter(|stage| stage.is_replaced);
-        replaced.any(|stage| matches!(&stage.base, StageBaseImage::Image(name) if name == image))
+        let mut stages = self.all.iter();
+        stages.any(|stage| stage.is_replaced && stage.base.is_image(image))
     }
 
     /// Platform of an image that is only a source of files, if `FROM` names one.

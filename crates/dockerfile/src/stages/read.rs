@@ -326,9 +326,8 @@ impl Stages {
                     .iter()
                     .any(|other| other.base == StageBaseImage::Stage(index));
             let platform = self.platform(stage)?;
-            let clashes = self.all.iter().enumerate().any(|(other, stage)| {
-                other != index && stage.base == StageBaseImage::Image(image.clone())
-            });
+            let mut all = self.all.iter().enumerate();
+            let clashes = all.any(|(other, it)| other != index && it.base.is_image(image));
             if is_source && !clashes {
                 self.all[index].platform = platform;
             }
@@ -336,17 +335,22 @@ impl Stages {
         Ok(())
     }
 
+    /// The platform that `FROM` names.
+    fn platform_in(&self, stage: &Stage) -> Result<Option<String>, StageError> {
+        match &stage.from.kind {
+            InstructionKind::From(from) => from
+                .platform
+                .as_ref()
+                .map(|platform| self.global(&stage.from, platform))
+                .transpose(),
+            _ => Ok(None),
+        }
+    }
+
     /// Platform of a stage's image, if it is not Windows.
     fn platform(&self, stage: &Stage) -> Result<Option<String>, StageError> {
-        let InstructionKind::From(from) = &stage.from.kind else {
-            return Ok(None);
-        };
-        let Some(platform) = &from.platform else {
-            return Ok(None);
-        };
-        let platform = self.global(&stage.from, platform)?;
-        let is_other = !platform.is_empty() && platform.split('/').next() != Some("windows");
-        Ok(is_other.then_some(platform))
+        let is_other = |it: &String| !it.is_empty() && it.split('/').next() != Some("windows");
+        Ok(self.platform_in(stage)?.filter(is_other))
     }
 
     /// The architecture that `FROM --platform=windows/ARCHITECTURE` of the required stages names, if
@@ -354,13 +358,10 @@ impl Stages {
     pub fn architecture(&self) -> Result<Option<String>, StageError> {
         let mut named: Option<String> = None;
         for (index, stage) in self.needed() {
-            let InstructionKind::From(from) = &stage.from.kind else {
+            if stage.is_replaced {
                 continue;
-            };
-            let (Some(platform), false) = (&from.platform, stage.is_replaced) else {
-                continue;
-            };
-            let platform = self.global(&stage.from, platform)?;
+            }
+            let platform = self.platform_in(stage)?.unwrap_or_default();
             let Some(own) = platform.strip_prefix("windows/") else {
                 continue;
             };
@@ -400,9 +401,7 @@ impl Stages {
     /// Windows; `is_sent` if a Docker daemon is to build the file.
     pub fn base_of_other_system(&self, base: &str, systems: &str, is_sent: bool) -> StageError {
         let stages = self.needed().filter(|(_, stage)| stage.folder.is_none());
-        let own = stages.filter(
-            |(_, stage)| matches!(&stage.base, StageBaseImage::Image(name) if name == base),
-        );
+        let own = stages.filter(|(_, stage)| stage.base.is_image(base));
         // To replace another stage on this base would not be enough.
         let index = own
             .map(|(index, _)| index)

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use wincimg_common::diagnose::error_chain;
 use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
@@ -429,8 +428,7 @@ impl StageState {
     /// Returns true if a working directory must be created. That it exists may be known only later:
     /// then its entry is left out of the layer.
     fn makes_working_dir(&self, folder: &ImagePath) -> Result<bool, String> {
-        let kind = self.tree.kind(folder);
-        let kind = kind.map_err(|error| error_chain(&error))?;
+        let kind = self.tree.readable_kind(folder)?;
         // Lines above that are left out may change that.
         if !self.tree.is_later(folder) {
             self.tree.check_folders_above(folder)?;

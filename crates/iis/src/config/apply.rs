@@ -314,7 +314,7 @@ impl SectionEditor<'_> {
         if let Some((PathStep::Element(name), outer)) = steps.split_last() {
             let schema = self.schema.walk(self.section, outer)?;
             if let Err(error) = schema.element(&owner(self.section, outer), name) {
-                if !schema.has_attribute(name) {
+                if !schema.attributes.contains_key(name) {
                     return Err(error);
                 }
                 if let Some(element) = self.find(&self.level.roots, outer)? {

@@ -519,7 +519,8 @@ impl Scan<'_> {
                 if self.open.is_empty() {
                     return Err(self.malformed(range.start, "text outside the root element"));
                 }
-                self.check_references(range)?;
+                // Only those without a declaration are supported: `&amp;` and the like, and `&#46;`.
+                unescape(raw).map_err(|error| self.malformed(range.start, error))?;
             }
             Event::Decl(_) if range.start > 0 => {
                 return Err(
@@ -615,14 +616,6 @@ impl Scan<'_> {
             return Err(self.malformed(range.start + found, "a ]]> in text"));
         }
         Ok(())
-    }
-
-    /// Only references without a declaration are supported: `&amp;` and the like, and `&#46;`.
-    fn check_references(&self, range: Range<usize>) -> Result<(), ConfigError> {
-        match unescape(&self.text[range.clone()]) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.malformed(range.start, error)),
-        }
     }
 
     fn finish(&self) -> Result<(), ConfigError> {

@@ -178,12 +178,10 @@ impl fmt::Display for ConfigChange {
                 element,
                 attribute,
                 value,
-            } if element.steps().is_empty() => write!(f, "{attribute}:{value}"),
-            Self::Set {
-                element,
-                attribute,
-                value,
-            } => write!(f, "{element}.{attribute}:{value}"),
+            } => {
+                let dot = if element.steps().is_empty() { "" } else { "." };
+                write!(f, "{element}{dot}{attribute}:{value}")
+            }
             Self::Add { entry, first: true } | Self::New { entry, first: true } => {
                 write!(f, "+{}", entry.at_start())
             }

@@ -239,10 +239,6 @@ impl ElementSchema {
             .ok_or_else(|| EditError::no_collection(owner))
     }
 
-    pub(crate) fn has_attribute(&self, name: &str) -> bool {
-        self.attributes.contains_key(name)
-    }
-
     /// Returns true if the attribute is allowed.
     fn knows(&self, name: &str) -> bool {
         self.is_open || self.attributes.contains_key(name) || is_lock(name)

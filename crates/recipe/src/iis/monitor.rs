@@ -105,47 +105,36 @@ impl PoolChanges {
     }
 
     fn apply(&mut self, pool: &str, change: &ConfigChange) -> Option<()> {
-        match change {
+        let (entry, is_added) = match change {
             ConfigChange::Add { entry, .. }
             | ConfigChange::New { entry, .. }
-            | ConfigChange::Ensure { entry } => match PoolPart::find(entry.steps(), pool) {
-                Some(PoolPart::Whole) => self.is_gone = false,
-                Some(PoolPart::Variable(name)) => {
-                    self.variables.insert(name.to_lowercase());
-                }
-                Some(PoolPart::Other) => return None,
-                None => {}
-            },
-            ConfigChange::Take { entry } | ConfigChange::Remove { entry } => {
-                match PoolPart::find(entry.steps(), pool) {
-                    Some(PoolPart::Whole) => {
-                        *self = Self {
-                            is_gone: true,
-                            ..Self::default()
-                        };
-                    }
-                    Some(PoolPart::Variable(name)) => {
-                        self.variables.remove(&name.to_lowercase());
-                    }
-                    Some(PoolPart::Other) => return None,
-                    None => {}
-                }
+            | ConfigChange::Ensure { entry } => (entry, true),
+            ConfigChange::Take { entry } | ConfigChange::Remove { entry } => (entry, false),
+            ConfigChange::Delegate { .. } => return Some(()),
+            // Other attributes of the pool than its name do not matter.
+            ConfigChange::Set { attribute, .. } if !attribute.eq_ignore_ascii_case("name") => {
+                return Some(());
             }
-            // Of names; other attributes of the pool do not matter.
-            ConfigChange::Set {
-                element, attribute, ..
-            } if attribute.eq_ignore_ascii_case("name") => match element.steps() {
-                [PathStep::Element(_), ..] => {}
-                _ => return None,
-            },
-            ConfigChange::Set { .. } | ConfigChange::Delegate { .. } => {}
-            ConfigChange::Fill { collection, .. }
-            | ConfigChange::Clear {
-                element: collection,
-            } => match collection.steps() {
-                [PathStep::Element(_), ..] => {}
-                _ => return None,
-            },
+            ConfigChange::Set { element: at, .. }
+            | ConfigChange::Fill { collection: at, .. }
+            | ConfigChange::Clear { element: at } => {
+                return matches!(at.steps(), [PathStep::Element(_), ..]).then_some(());
+            }
+        };
+        match (PoolPart::find(entry.steps(), pool), is_added) {
+            (Some(PoolPart::Whole), true) => self.is_gone = false,
+            (Some(PoolPart::Whole), false) => {
+                self.is_gone = true;
+                self.variables.clear();
+            }
+            (Some(PoolPart::Variable(name)), true) => {
+                self.variables.insert(name.to_lowercase());
+            }
+            (Some(PoolPart::Variable(name)), false) => {
+                self.variables.remove(&name.to_lowercase());
+            }
+            (Some(PoolPart::Other), _) => return None,
+            (None, _) => {}
         }
         Some(())
     }
