@@ -385,11 +385,13 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         if flags.all(flag).next().is_some() && flags.is_set(flag) != Ok(Some(false)) {
             let message = format!("{keyword} --{flag} is unsupported: {why}");
             let owner = flags.all("chown").last();
+            let target = list(text).ok().and_then(|mut words| words.pop());
+            let grant = owner.and_then(|owner| grant_line(owner, &target?));
             return Err(InstructionError {
-                hint: match owner {
-                    Some(owner) => Some(owner_hint(owner, list(text).ok())),
-                    None => (flag == "chmod").then(|| "remove the flag".to_owned()),
-                },
+                hint: (owner.is_some() || flag == "chmod").then(|| match grant {
+                    Some(line) => format!("remove the flag, and add below: RUN {line}"),
+                    None => "remove the flag".to_owned(),
+                }),
                 ..InstructionError::of_windows(message)
             });
         }
@@ -417,15 +419,6 @@ fn copy(instruction: &Instruction, flags: &Flags<'_>) -> Result<CopyInstruction,
         unpack: flags.is_set("unpack")?,
         has_flags: !flags.0.is_empty(),
     })
-}
-
-/// What gives an account rights on copied files, without owning them.
-fn owner_hint(owner: &str, arguments: Option<Vec<String>>) -> String {
-    let line = arguments.and_then(|mut words| grant_line(owner, &words.pop()?));
-    line.map_or_else(
-        || "remove the flag".to_owned(),
-        |line| format!("remove the flag, and add below: RUN {line}"),
-    )
 }
 
 /// A program in exec form, as `PowerShell` evaluates the parentheses of rights, also in double quotes.

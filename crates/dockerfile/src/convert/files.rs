@@ -106,7 +106,9 @@ impl<'a> RecipeFolder<'a> {
         let source = FileSource::Folder(DiskSource::within(self.folder.as_path(), path));
         let entry = PlannedEntry::file(image_path(&whole.to)?, source);
         add_entries(&mut layer, &[entry]).ok()?;
-        Some(by_path(&layer))
+        let drive = layer.drive().unwrap_or_default().into_iter();
+        let by_path = drive.map(|(path, content)| (fold(&path), content.clone()));
+        Some(by_path.collect())
     }
 }
 
@@ -121,13 +123,6 @@ fn canonical_path(folder: &Path) -> PathBuf {
 
 fn image_path(names: &[String]) -> Option<ImagePath> {
     format!("C:/{}", names.join("/")).parse().ok()
-}
-
-fn by_path(layer: &Layer) -> BTreeMap<String, EntryContent> {
-    let drive = layer.drive().unwrap_or_default().into_iter();
-    drive
-        .map(|(path, content)| (fold(&path), content.clone()))
-        .collect()
 }
 
 /// Keys of a layer's own table: created folders and deletions.
@@ -157,7 +152,11 @@ pub(super) fn write(
     }
     for whole in whole_archives(entries) {
         if let Some(source) = place.archive_keys(&whole.archive)? {
-            archive_entry(layer, &source, &whole, out);
+            let mut source = format!("{source}\nunpack = true");
+            if whole.strip > 0 {
+                let _ = write!(source, "\nstrip = {}", whole.strip);
+            }
+            file_entry(layer, &source, &format!(r"C:\{}", whole.to.join(r"\")), out);
             covered.extend(whole.entries);
         }
     }
@@ -226,7 +225,8 @@ fn source_keys(
             return Ok(format!("from = {}", text(&names.unwrap_or_default())));
         }
         FileSource::Text(value) => return Ok(format!("content = {}", text(value))),
-        FileSource::Bytes(_) if is_user_hive(to) => {
+        // As a file of a recipe it would replace that of any other base.
+        FileSource::Bytes(_) if to.name().eq_ignore_ascii_case("NTUSER.DAT") => {
             let why = format!("{to} has the user's variables and the rest of one base's hive");
             (why, "set the variable for the machine: setx NAME VALUE /M")
         }
@@ -257,14 +257,6 @@ fn source_keys(
         }
     };
     Err(Reason::new(why, help))
-}
-
-/// Returns true for the registry of a user, of which a line changes a few values: as a file of a
-/// recipe it would replace that of any other base.
-fn is_user_hive(path: &ImagePath) -> bool {
-    path.components()
-        .last()
-        .is_some_and(|name| name.eq_ignore_ascii_case("NTUSER.DAT"))
 }
 
 /// The keys of a download.
@@ -342,14 +334,6 @@ fn transforms_of(
         },
     });
     names.collect()
-}
-
-fn archive_entry(layer: &str, source: &str, whole: &WholeArchive, out: &mut String) {
-    let mut source = format!("{source}\nunpack = true");
-    if whole.strip > 0 {
-        let _ = write!(source, "\nstrip = {}", whole.strip);
-    }
-    file_entry(layer, &source, &format!(r"C:\{}", whole.to.join(r"\")), out);
 }
 
 fn file_entry(layer: &str, source: &str, to: &str, out: &mut String) {
@@ -519,22 +503,15 @@ fn whole_archives(entries: &[PlannedEntry]) -> Vec<WholeArchive> {
     let all = left.clone();
     let mut found: Vec<WholeArchive> = Vec::new();
     for entry in entries {
-        let Some(member) = member_of(entry).filter(|_| left.contains_key(&entry.path.key())) else {
-            continue;
-        };
-        if let Some(whole) = whole_archive(entry, member, &all) {
+        if let PlannedContent::File(FileSource::Member(member)) = &entry.content
+            && left.contains_key(&entry.path.key())
+            && let Some(whole) = whole_archive(entry, member, &all)
+        {
             left.retain(|path, _| !whole.entries.contains(path));
             found.push(whole);
         }
     }
     found
-}
-
-fn member_of(entry: &PlannedEntry) -> Option<&Member> {
-    match &entry.content {
-        PlannedContent::File(FileSource::Member(member)) => Some(member),
-        _ => None,
-    }
 }
 
 /// The archive of an entry, if all of it is in the layer.

@@ -85,15 +85,6 @@ fn add_source(known: &mut HashMap<String, String>, found: &FoundFile) -> Result<
     ))
 }
 
-fn has_extension_of(path: &ImagePath, name: &str) -> bool {
-    let extension = |name: &str| {
-        let found = name.rsplit_once('.');
-        found.map(|(_, extension)| extension.to_ascii_lowercase())
-    };
-    let own = extension(path.name());
-    own.is_some() && own == extension(name)
-}
-
 impl<'a> Draft<'a> {
     pub(super) fn new(tree: &'a Tree, target: CopyTarget, excluded: IgnoreRules) -> Self {
         Self {
@@ -203,8 +194,10 @@ impl<'a> Draft<'a> {
             }
             _ => {}
         }
+        let extension = |name: &str| Some(name.rsplit_once('.')?.1.to_ascii_lowercase());
+        let own = extension(path.name());
         // The same extension is that of a file.
-        if kind == Presence::Unknown && !has_extension_of(path, name) {
+        if kind == Presence::Unknown && (own.is_none() || own != extension(name)) {
             self.unknown.get_or_insert_with(|| path.clone());
         }
         Ok(path.clone())

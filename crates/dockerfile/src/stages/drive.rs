@@ -174,8 +174,13 @@ impl Tree {
                 Some(_) => return Ok(Presence::Absent),
             }
         }
+        let is_inetpub =
+            matches!(path.components(), [only] if only.eq_ignore_ascii_case("inetpub"));
         Ok(match self.of_base(path)? {
-            Presence::Unknown if is_well_known(path) => Presence::Present(PathKind::Folder),
+            // Without IIS, there is no `inetpub`.
+            Presence::Unknown if is_known_folder(path) && !is_inetpub => {
+                Presence::Present(PathKind::Folder)
+            }
             found => found.map(|file| file.kind.kind()),
         })
     }
@@ -448,12 +453,6 @@ pub(super) fn kind_of(content: &PlannedContent) -> Presence<PathKind> {
         PlannedContent::Link(_) => Presence::Present(PathKind::Link(())),
         PlannedContent::Deleted => Presence::Absent,
     }
-}
-
-/// Returns true for a folder of every Windows. Without IIS, there is no `inetpub`.
-fn is_well_known(path: &ImagePath) -> bool {
-    let is_inetpub = matches!(path.components(), [only] if only.eq_ignore_ascii_case("inetpub"));
-    is_known_folder(path) && !is_inetpub
 }
 
 #[cfg(test)]

@@ -43,7 +43,13 @@ impl RunState<'_> {
             let path = unpack.into.join_all(entry.path.split('/'));
             let path = path.map_err(|error| ScriptError::refused(error.to_string()))?;
             match entry.content {
-                UnpackedContent::Folder => self.make_unpacked_folder(path)?,
+                UnpackedContent::Folder => {
+                    if self.kind(&path)? == Presence::Present(PathKind::File(())) {
+                        let why = format!("{path} is a file, but a folder in the archive");
+                        return Err(ScriptError::refused(why).help(OTHER_FOLDER));
+                    }
+                    self.make_folder(path)?;
+                }
                 UnpackedContent::Link(_) if unpack.format == Asked::SevenZip => {
                     let why = format!("{path} is a link, which 7-Zip may unpack differently");
                     return Err(ScriptError::unclear(why).help(UNPACK_BEFOREHAND));
@@ -69,14 +75,6 @@ impl RunState<'_> {
         };
         let opened = source.archive(&self.stages.archives);
         opened.map_err(|error| refused(&error))?.ok_or_else(not_one)
-    }
-
-    fn make_unpacked_folder(&mut self, path: ImagePath) -> Result<()> {
-        if self.kind(&path)? == Presence::Present(PathKind::File(())) {
-            let why = format!("{path} is a file, but a folder in the archive");
-            return Err(ScriptError::refused(why).help(OTHER_FOLDER));
-        }
-        self.make_folder(path)
     }
 
     /// Checks that a file of an archive can be unpacked to a path.

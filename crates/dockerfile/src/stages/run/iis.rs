@@ -75,7 +75,11 @@ impl RunState<'_> {
         }
         if let Some(changed) = server.finish() {
             self.server.edits.extend(order.edits);
-            self.overlay(file, &changed);
+            // It is not added to the layer.
+            let text = String::from_utf8_lossy(&changed);
+            let entry = PlannedEntry::file(file, FileSource::Text(text.into()));
+            self.tree.apply(std::slice::from_ref(&entry));
+            self.server.seen = Some(entry);
         }
         Ok(())
     }
@@ -132,14 +136,6 @@ impl RunState<'_> {
         let schema =
             Schema::read(files).map_err(|error| ScriptError::unclear(error_chain(&error)))?;
         Ok(schema.into())
-    }
-
-    /// Applies the changed file to the drive, without adding it to the layer.
-    fn overlay(&mut self, path: ImagePath, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
-        let entry = PlannedEntry::file(path, FileSource::Text(text.into()));
-        self.tree.apply(std::slice::from_ref(&entry));
-        self.server.seen = Some(entry);
     }
 
     fn check_folder(&self, folder: &RequiredFolder) -> Result<()> {

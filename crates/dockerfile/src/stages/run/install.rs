@@ -106,7 +106,13 @@ impl RunState<'_> {
             error => error,
         })?;
         if let (Some(interaction), false) = (&plan.interactive, install.is_quiet) {
-            return Err(not_quiet(interaction));
+            let error = match interaction {
+                Interaction::Waits => {
+                    ScriptError::refused("without /qn it opens a window and waits for it")
+                }
+                Interaction::Differs(why) => ScriptError::new(ScriptErrorKind::NeedsWindows, why),
+            };
+            return Err(error.help("add /qn"));
         }
         check(&plan, is_unknown)?;
         let is_missing = |name: &String| plan.missing_actions.contains(name);
@@ -249,17 +255,6 @@ impl RunState<'_> {
         self.changes.notes.extend(plan.notes);
         Ok(())
     }
-}
-
-/// Error for an installation that differs from one with `/qn`.
-fn not_quiet(interaction: &Interaction) -> ScriptError {
-    let error = match interaction {
-        Interaction::Waits => {
-            ScriptError::refused("without /qn it opens a window and waits for it")
-        }
-        Interaction::Differs(why) => ScriptError::new(ScriptErrorKind::NeedsWindows, why),
-    };
-    error.help("add /qn")
 }
 
 /// Error for an installation that fails halfway: Windows would roll it back, and the line may go on.
