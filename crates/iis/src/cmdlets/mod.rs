@@ -2,7 +2,6 @@
 //! changes.
 
 mod configuration;
-mod items;
 mod sites;
 
 use super::change::{IisChange, Result, location, unclear};
@@ -35,7 +34,7 @@ pub struct CmdletCall<'a> {
 /// Reads a call as changes of this server's configuration.
 pub fn read(call: CmdletCall<'_>, server: &Server) -> Result<IisChange> {
     let order = match call.name {
-        "set-itemproperty" | "new-item" | "remove-item" => items::read(call, server),
+        "set-itemproperty" | "new-item" | "remove-item" => sites::read_item(call, server),
         name if name.contains("-webconfiguration") => configuration::read(call, server),
         _ => sites::read(call, server),
     }?;
