@@ -57,24 +57,17 @@ pub(super) struct FolderLink {
 pub(super) fn take_folder_links(
     context: &mut Vec<ContextEntry>,
 ) -> Result<Vec<FolderLink>, Problem> {
+    let is_to_folder = |entry: &mut ContextEntry| matches!(&entry.content, ContextContent::Link(link) if link.to == LinkTo::Directory);
     let mut links = Vec::new();
-    let mut kept = Vec::with_capacity(context.len());
-    for entry in context.drain(..) {
-        match &entry.content {
-            ContextContent::Link(Symlink {
-                target,
-                to: LinkTo::Directory,
-            }) => {
-                let inside = entry.path.strip_prefix(DRIVE).unwrap_or(&entry.path);
-                links.push(FolderLink {
-                    path: quote::cmd_path(&format!("C:{inside}"))?,
-                    target: quote::cmd_path(target)?,
-                });
-            }
-            _ => kept.push(entry),
+    for entry in context.extract_if(.., is_to_folder) {
+        if let ContextContent::Link(link) = &entry.content {
+            let inside = entry.path.strip_prefix(DRIVE).unwrap_or(&entry.path);
+            links.push(FolderLink {
+                path: quote::cmd_path(&format!("C:{inside}"))?,
+                target: quote::cmd_path(&link.target)?,
+            });
         }
     }
-    *context = kept;
     Ok(links)
 }
 

@@ -58,8 +58,7 @@ pub(super) fn reference(text: String) -> Result<String, Problem> {
 
 /// Checks a part of a comment.
 pub(super) fn comment(text: &str) -> Result<String, Problem> {
-    check_line(text)?;
-    Ok(text.to_owned())
+    check_line(text).map(|()| text.to_owned())
 }
 
 /// Writes a program and its arguments for `RUN`, in exec form.

@@ -319,7 +319,7 @@ pub fn render(plan: &Plan, inside: &dyn BaseContents) -> Result<RenderedDockerfi
     let links = context::take_folder_links(&mut context)?;
     let view = view(plan, inside, &mut context, &links)?;
     Ok(RenderedDockerfile {
-        dockerfile: templates::dockerfile(&view)?,
+        dockerfile: templates::write(&templates::registry()?, &view)?,
         context,
         ..RenderedDockerfile::default()
     })

@@ -28,11 +28,6 @@ const TEMPLATES: [(&str, &str); 15] = [
     ("shim", include_str!("../templates/shim.hbs")),
 ];
 
-/// Renders the text of a Dockerfile.
-pub(super) fn dockerfile(view: &Value) -> Result<String, Problem> {
-    write(&registry()?, view)
-}
-
 /// All templates.
 pub(super) fn registry() -> Result<Handlebars<'static>, Problem> {
     let mut handlebars = Handlebars::new();

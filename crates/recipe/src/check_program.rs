@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use wincimg_common::diagnose::{Problem, closest_match};
-use wincimg_images::shim;
+use wincimg_images::shim::{self, Shim};
 use wincimg_layer::DiskSource;
 use wincimg_registry::{Presence, UnknownBase};
 use wincimg_shim::args::UsageError;
@@ -17,13 +17,18 @@ use super::text::Text;
 use super::{PlannedEntry, Recipe, Result};
 
 impl Plan {
-    /// The reason why the shim, as its entry point, would refuse to start. A program that is not
-    /// named may be an argument of each container.
-    fn shim_problem(&self) -> Option<String> {
+    /// The shim, if it is the entry point.
+    fn shim(&self) -> Option<Shim> {
         let container = self.container();
         let entrypoint = container.entrypoint.unwrap_or_default();
         let cmd = container.cmd.unwrap_or_default();
-        let problem = shim::detect(&entrypoint, &cmd, &container.env)?.problem?;
+        shim::detect(&entrypoint, &cmd, &container.env)
+    }
+
+    /// The reason why the shim, as its entry point, would refuse to start. A program that is not
+    /// named may be an argument of each container.
+    fn shim_problem(&self) -> Option<String> {
+        let problem = self.shim()?.problem?;
         let is_open = problem == UsageError::NothingToRun.to_string();
         (!is_open).then(|| format!("the shim will not start: {problem}"))
     }
@@ -348,14 +353,8 @@ impl Plan {
         if !self.steps.is_empty() {
             return refused("run", "the image has no Windows to run commands");
         }
-        let container = self.container();
-        let entrypoint = container.entrypoint.unwrap_or_default();
-        let cmd = container.cmd.unwrap_or_default();
-        let shim = shim::detect(&entrypoint, &cmd, &container.env);
-        let asks_registry = shim
-            .and_then(|shim| shim.settings)
-            .is_some_and(|settings| settings.stop_timeout.is_none());
-        if asks_registry {
+        let settings = self.shim().and_then(|shim| shim.settings);
+        if settings.is_some_and(|settings| settings.stop_timeout.is_none()) {
             return refused(
                 "the shim without --stop-timeout",
                 "it reads the timeout from the registry, and the container uses the host's",

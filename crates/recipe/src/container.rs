@@ -77,13 +77,7 @@ impl Recipe {
             other.insert("Healthcheck".to_owned(), self.health(health)?);
         }
         if !file.volumes.is_empty() {
-            let volumes = other.entry("Volumes").or_insert(Value::Null);
-            if !volumes.is_object() {
-                *volumes = Value::Object(Map::new());
-            }
-            for folder in plain(&file.volumes) {
-                volumes[folder] = json!({});
-            }
+            add_volumes(other, &plain(&file.volumes));
         }
         if let Some(signal) = &file.stop_signal {
             check_stop_signal(&signal.value).map_err(|problem| self.error(signal, problem))?;
@@ -173,6 +167,17 @@ impl Plan {
             }
         }
         container
+    }
+}
+
+/// Adds volumes to the further fields of a container configuration.
+pub fn add_volumes(fields: &mut Map<String, Value>, folders: &[String]) {
+    let volumes = fields.entry("Volumes").or_insert(Value::Null);
+    if !volumes.is_object() {
+        *volumes = Value::Object(Map::new());
+    }
+    for folder in folders {
+        volumes[folder.as_str()] = json!({});
     }
 }
 

@@ -49,7 +49,7 @@ mod text;
 mod toml_error;
 
 pub use certificates::certificates_in_file;
-pub use container::{HEALTH_TIMES, variable};
+pub use container::{HEALTH_TIMES, add_volumes, variable};
 pub use file::{Variable, VariableType, schema};
 pub use files::{PlannedArchive, UnpackOptions};
 pub use instruction_values::{

@@ -2,7 +2,6 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_inspect::ExtractedEntry;
@@ -12,7 +11,7 @@ use wincimg_layer::archive::{
 };
 use wincimg_layer::dockerignore::IgnoreRules;
 use wincimg_recipe::{ImageFiles, PlannedContent, PlannedEntry};
-use wincimg_registry::{Presence, UnknownBase};
+use wincimg_registry::Presence;
 use wincimg_windows::path::{ImagePath, fold};
 
 use super::drive::{PathKind, Tree, kind_of};
@@ -139,17 +138,14 @@ impl<'a> Draft<'a> {
             Entry::Occupied(known) => kind_of(&known.get().content),
             Entry::Vacant(_) => self.tree.readable_kind(&path)?,
         };
-        match kind {
-            Presence::Present(PathKind::Folder) if !is_folder => {
-                return Err(format!("{path} is a folder, which a file cannot replace"));
-            }
-            Presence::Present(PathKind::File(())) if is_folder => {
-                return Err(format!("{path} is a file, which a folder cannot replace"));
-            }
-            Presence::Present(PathKind::Link(())) if is_folder => {
-                return Err(format!("{path} is a link, which a folder cannot replace"));
-            }
-            _ => {}
+        let is = match kind {
+            Presence::Present(PathKind::Folder) if !is_folder => "a folder, which a file",
+            Presence::Present(PathKind::File(())) if is_folder => "a file, which a folder",
+            Presence::Present(PathKind::Link(())) if is_folder => "a link, which a folder",
+            _ => "",
+        };
+        if !is.is_empty() {
+            return Err(format!("{path} is {is} cannot replace"));
         }
         match place {
             Entry::Occupied(mut known) => known.get_mut().content = content,
@@ -346,7 +342,7 @@ impl<'a> ImageCopy<'a> {
             name: self.image,
             is_windows: true,
         };
-        let tree = Tree::over(Arc::new(UnknownBase), self.image);
+        let tree = Tree::unknown(self.image);
         let mut draft = Draft::new(&tree, self.target.clone(), IgnoreRules::default());
         draft.copy(&source, &self.pattern, source.matching(&self.pattern)?)?;
         Ok(draft.into_entries())
@@ -359,10 +355,8 @@ impl<'a> ImageCopy<'a> {
 mod tests {
     use std::fs;
     use std::path::PathBuf;
-    use std::sync::Arc;
 
     use wincimg_layer::DiskSource;
-    use wincimg_registry::UnknownBase;
 
     use super::super::files::Folder;
     use super::*;
@@ -377,7 +371,7 @@ mod tests {
         }
         let root = DiskSource::folder(context.path());
         let folder = Folder::new(root, IgnoreRules::default(), PathBuf::new());
-        let tree = Tree::over(Arc::new(UnknownBase), "base");
+        let tree = Tree::unknown("base");
         let target = CopyTarget {
             path: r"C:\x".parse().unwrap(),
             is_folder: true,

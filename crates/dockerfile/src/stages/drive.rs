@@ -9,7 +9,7 @@ use wincimg_common::diagnose::error_chain;
 use wincimg_common::sorted::remove_within;
 use wincimg_inspect::bases::is_published_host_process;
 use wincimg_recipe::{CopiedEntry, PlannedContent, PlannedEntry};
-use wincimg_registry::{BaseReadError, Presence};
+use wincimg_registry::{BaseReadError, Presence, UnknownBase};
 use wincimg_windows::base_contents::{BaseContents, BaseFile, FileKind};
 use wincimg_windows::known_folders::is_known_folder;
 use wincimg_windows::path::{ImagePath, fold};
@@ -103,6 +103,11 @@ impl Tree {
             marks: Marks::default(),
             base,
         }
+    }
+
+    /// Drive of an image of which only the name is known.
+    pub(super) fn unknown(image: &str) -> Self {
+        Self::over(Arc::new(UnknownBase), image)
     }
 
     /// The drive for a line, whose changes are kept apart: a copy of all others for each of thousands

@@ -528,12 +528,9 @@ fn image_name(request: &DockerfileRequest) -> String {
     let name = whole
         .file_name()
         .map(|name| name.to_string_lossy().to_lowercase());
-    let name: String = name
-        .unwrap_or_default()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
-    let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
+    let name = name.unwrap_or_default();
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if words.is_empty() {
         return "image".to_owned();
     }

@@ -558,18 +558,12 @@ impl ImageState for RunState<'_> {
     fn is_own(&self, path: &ImagePath) -> bool {
         let is_own = |path: &ImagePath| self.changes.has(path) || self.state.is_of_user(path);
         // Unpacked files are in a folder created for them.
-        let mut names = path.components();
-        while let [above @ .., _] = names {
-            let folder: Result<ImagePath, _> = format!(r"C:\{}", names.join(r"\")).parse();
-            if let Some(folder) = folder
-                .ok()
-                .filter(|folder| self.tree.created_entry(folder).is_some())
-            {
-                return is_own(&folder);
-            }
-            names = above;
-        }
-        false
+        let mut places = (1..=path.components().len()).rev();
+        let created = places.find_map(|depth| {
+            let place = path.up_to(depth);
+            self.tree.created_entry(&place).is_some().then_some(place)
+        });
+        created.is_some_and(|place| is_own(&place))
     }
 
     fn apply(&mut self, action: ImageAction) -> Result<()> {

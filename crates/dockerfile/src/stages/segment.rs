@@ -13,7 +13,6 @@ use serde::Serialize;
 use wincimg_common::Named;
 use wincimg_common::untrusted::without_passwords;
 use wincimg_recipe::Instructions;
-use wincimg_registry::UnknownBase;
 use wincimg_scripts::{ScriptError, ScriptErrorKind};
 use wincimg_windows::quoting::Escape;
 
@@ -280,7 +279,7 @@ impl Evaluation<'_> {
         state.steps.clear();
         state.registry = ChangedKeys::default();
         OPEN.clone_into(&mut state.base_name);
-        state.tree = Tree::over(Arc::new(UnknownBase), OPEN);
+        state.tree = Tree::unknown(OPEN);
         state.makers.clear();
         self.place(state, step, StepEngine::Windows, Some(reason));
     }
@@ -358,12 +357,14 @@ impl Evaluation<'_> {
         let windows = self.inputs.windows.as_ref();
         let result = windows.and_then(|windows| windows.results.get(&id));
         let base = result.and_then(|name| self.inputs.bases.get(name));
-        let inside = base.map(|base| Arc::clone(&base.inside));
         let name = match result {
             Some(name) => name.clone(),
             None => self.add_pending(open, state),
         };
-        state.tree = Tree::over(inside.unwrap_or_else(|| Arc::new(UnknownBase)), &name);
+        state.tree = match base {
+            Some(base) => Tree::over(Arc::clone(&base.inside), &name),
+            None => Tree::unknown(&name),
+        };
         let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
         for layer in layers {
             state.tree.apply(&layer.entries);

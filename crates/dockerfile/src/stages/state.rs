@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_oci::document::ContainerConfig;
 use wincimg_recipe::{
-    CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, check_absolute,
-    check_stop_signal, check_volume,
+    CommandForm, HEALTH_TIMES, PlannedEntry, PlannedLayer, PlannedStep, add_volumes,
+    check_absolute, check_stop_signal, check_volume,
 };
-use wincimg_registry::{Presence, UnknownBase};
+use wincimg_registry::Presence;
 use wincimg_windows::path::ImagePath;
 
 use super::drive::{PathKind, Tree};
@@ -114,11 +114,7 @@ impl StageState {
 
     /// State on an image with this name of which nothing is known.
     pub(crate) fn unknown(image: &str) -> Self {
-        Self::new(
-            ContainerConfig::default(),
-            Tree::over(Arc::new(UnknownBase), image),
-            image,
-        )
+        Self::new(ContainerConfig::default(), Tree::unknown(image), image)
     }
 
     /// New stage based on this one, with its build arguments, as in `BuildKit`.
@@ -518,13 +514,7 @@ impl StageState {
 
     fn volume(&mut self, folders: &[String]) -> Result<(), String> {
         folders.iter().try_for_each(|text| check_volume(text))?;
-        let volumes = self.config.other.entry("Volumes").or_insert(Value::Null);
-        if !volumes.is_object() {
-            *volumes = Value::Object(Map::new());
-        }
-        for folder in folders {
-            volumes[folder.as_str()] = json!({});
-        }
+        add_volumes(&mut self.config.other, folders);
         self.add_history(format!("VOLUME [{}]", folders.join(" ")));
         Ok(())
     }

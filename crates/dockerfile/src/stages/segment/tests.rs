@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use wincimg_common::diagnose::{Blame, Diagnose as _};
 use wincimg_common::files::TextFile;
 use wincimg_oci::document::ContainerConfig;
+use wincimg_registry::UnknownBase;
 
 use super::super::{
     DockerfileRequest, EvaluationResult, Inputs, StageBase, StageError, StageReplacement, Stages,
