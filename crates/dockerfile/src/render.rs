@@ -200,8 +200,8 @@ fn iis(settings: &IisSettings) -> Result<Value, Problem> {
     Ok(json!({
         "app_pools": commands(appcmd::app_pools(settings))?,
         "sites": commands(appcmd::sites(settings))?,
-        "physical_path": commands(appcmd::physical_path(settings).map(AppcmdCall::Run))?,
-        "app_pool_settings": commands(appcmd::app_pool_settings(settings).map(AppcmdCall::Run))?,
+        "physical_path": commands(appcmd::physical_path(settings))?,
+        "app_pool_settings": commands(appcmd::app_pool_settings(settings))?,
         "config": commands(appcmd::config(settings))?,
         "removals": commands([AppcmdCall::Try(removals)])?,
         "site": commands(site.into_iter().map(AppcmdCall::Run))?,

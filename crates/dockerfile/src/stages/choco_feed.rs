@@ -9,7 +9,7 @@ use wincimg_layer::DiskSource;
 use wincimg_recipe::FileSource;
 use wincimg_scripts::PackageFeed;
 
-use super::StageError;
+use super::{Result, StageError};
 
 /// Maximum number of packages in a folder.
 const LARGEST: usize = 10_000;
@@ -23,7 +23,7 @@ pub(super) struct ChocoFeed {
 
 impl ChocoFeed {
     /// Reads the folder, or checks the URL.
-    pub(super) fn read(place: &str) -> Result<Self, StageError> {
+    pub(super) fn read(place: &str) -> Result<Self> {
         let invalid = |problem: String| {
             let hint = "expected a folder of .nupkg files or the URL of a NuGet feed of version 2";
             let place = without_password(place);

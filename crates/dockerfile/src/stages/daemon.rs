@@ -12,7 +12,7 @@ use wincimg_recipe::{FileSource, PlannedContent};
 
 use super::error::StepError;
 use super::files::{Files, Folder};
-use super::{StageBaseImage, StageError, Stages, run};
+use super::{Result, StageBaseImage, StageError, Stages, run};
 use crate::instruction::{CopyInstruction, FromInstruction, InstructionKind, ParsedInstruction};
 use crate::lint::{IN_HISTORY, is_secret, names_linux};
 use crate::source::{Dockerfile, Instruction};
@@ -20,7 +20,7 @@ use crate::{ContextContent, ContextEntry, RenderedDockerfile};
 
 impl Stages {
     /// Refuses options and flags that a daemon does not support.
-    pub fn check_for_daemon(&self) -> Result<(), StageError> {
+    pub fn check_for_daemon(&self) -> Result<()> {
         let Some(stage) = self.all.iter().find(|stage| stage.is_replaced) else {
             return self.check_flags();
         };
@@ -34,7 +34,7 @@ impl Stages {
 
     /// Refuses flags and here-documents that only `BuildKit` supports. A stage for Linux has another
     /// error, once its base is known.
-    fn check_flags(&self) -> Result<(), StageError> {
+    fn check_flags(&self) -> Result<()> {
         let stages = self.needed();
         let stages = stages.filter(|(index, _)| !names_linux(self.base_of(*index)));
         let errors = stages.flat_map(|(index, stage)| {
@@ -98,7 +98,7 @@ impl Stages {
         &self,
         images: &BTreeMap<String, String>,
         labels: &BTreeMap<String, String>,
-    ) -> Result<RenderedDockerfile, StageError> {
+    ) -> Result<RenderedDockerfile> {
         let dockerfile = self.pinned(images);
         let mut context = folder_entries(&self.context)?;
         // Like Docker's client: the daemon removes both before it builds.
@@ -176,7 +176,7 @@ impl Stages {
     }
 
     /// All local sources of the instructions: the context, and the folders that replace stages.
-    pub fn sources(&self) -> Result<Vec<(String, EntryContent)>, StageError> {
+    pub fn sources(&self) -> Result<Vec<(String, EntryContent)>> {
         let mut sources = Vec::new();
         let stages = self.all.iter();
         let folders = stages.filter_map(|stage| Some((&stage.name, stage.folder.as_ref()?)));
@@ -234,7 +234,7 @@ fn source_image(instruction: &Instruction, image: &str) -> Option<(usize, Range<
 }
 
 /// A folder without excluded files, folders before their contents.
-fn folder_entries(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
+fn folder_entries(top: &Folder) -> Result<Vec<ContextEntry>> {
     let failed = |problem: String| StageError::Request(problem, None);
     let mut entries = Vec::new();
     let mut pending = vec![String::new()];

@@ -57,6 +57,9 @@ use super::instruction::{
 };
 use super::lint::{JOINED, names_linux, names_windows, not_above};
 
+/// What the evaluation gives, or the error of the file.
+type Result<T, E = StageError> = std::result::Result<T, E>;
+
 /// A parsed Dockerfile with its build options.
 #[derive(Debug)]
 pub struct Stages {
@@ -344,7 +347,7 @@ impl Stages {
     /// Checks all required stages, as far as possible without the bases. Steps that require Windows
     /// are errors unless it can run them, or an installer is among them whose file is not read yet: then
     /// all are known only with that file. Those that require Linux always are.
-    pub fn check(&self, has_windows: bool) -> Result<(), StageError> {
+    pub fn check(&self, has_windows: bool) -> Result<()> {
         let mut errors = Vec::new();
         let mut failures = Vec::new();
         let scripts = self.batch_files();
@@ -582,10 +585,7 @@ impl Stages {
     }
 
     /// Evaluates without the contents of bases; an incomplete result has the required facts.
-    pub fn evaluate_without_contents(
-        &self,
-        inputs: &Inputs,
-    ) -> Result<EvaluationResult, StageError> {
+    pub fn evaluate_without_contents(&self, inputs: &Inputs) -> Result<EvaluationResult> {
         self.evaluate(inputs).or_else(|error| {
             if error.workaround() == Workaround::None {
                 return Err(error);
@@ -598,7 +598,7 @@ impl Stages {
     }
 
     /// Evaluates on bases, which must be given for all of [`Self::bases`].
-    pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult, StageError> {
+    pub fn evaluate(&self, inputs: &Inputs) -> Result<EvaluationResult> {
         let mut evaluation = Evaluation::new(self, inputs);
         let state = evaluation.evaluate_stage(self.target);
         let Evaluation {

@@ -14,7 +14,7 @@ use wincimg_recipe::{FileSource, LOCK_FILE, PlannedContent};
 use super::choco_feed::ChocoFeed;
 use super::error::StepError;
 use super::files::{Files as _, Folder};
-use super::{BuildArguments, Stage, StageBaseImage, StageError, Stages};
+use super::{BuildArguments, Result, Stage, StageBaseImage, StageError, Stages};
 use crate::instruction::{FromInstruction, InstructionError, InstructionKind, ParsedInstruction};
 use crate::lint::{JOINED, advice_on_join};
 use crate::source::{Dockerfile, Instruction, is_keyword};
@@ -111,7 +111,7 @@ fn unreadable(
 
 impl Stages {
     /// Reads a Dockerfile and its ignore file.
-    pub fn read(request: &DockerfileRequest) -> Result<Self, StageError> {
+    pub fn read(request: &DockerfileRequest) -> Result<Self> {
         let text = request.file.read().map_err(|source| {
             let file = request.file.clone();
             StageError::Unreadable { file, source }
@@ -157,7 +157,7 @@ impl Stages {
         Ok(stages)
     }
 
-    fn add_instruction(&mut self, step: ParsedInstruction) -> Result<(), StageError> {
+    fn add_instruction(&mut self, step: ParsedInstruction) -> Result<()> {
         match (&step.kind, self.all.last_mut()) {
             (InstructionKind::From(from), _) => {
                 let from = from.clone();
@@ -183,11 +183,7 @@ impl Stages {
         }
     }
 
-    fn start_stage(
-        &mut self,
-        step: ParsedInstruction,
-        from: &FromInstruction,
-    ) -> Result<(), StageError> {
+    fn start_stage(&mut self, step: ParsedInstruction, from: &FromInstruction) -> Result<()> {
         let number = self.all.len();
         let image = self.global(&step, &from.image)?;
         if image.is_empty() {
@@ -225,7 +221,7 @@ impl Stages {
     }
 
     /// Expands a word before or in `FROM`, where only global arguments are set.
-    fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String, StageError> {
+    fn global(&self, step: &ParsedInstruction, text: &str) -> Result<String> {
         let expanded = self.arguments.expand(text, self.escape);
         let expanded = expanded.map_err(|problem| self.error(step, problem))?;
         match expanded.unset.first() {
@@ -245,7 +241,7 @@ impl Stages {
     }
 
     /// Finds the target stage, and replaces others.
-    fn select_target(&mut self, request: &DockerfileRequest) -> Result<(), StageError> {
+    fn select_target(&mut self, request: &DockerfileRequest) -> Result<()> {
         let count = self.all.len();
         let find = |stages: &Self, name: &str| {
             stages.stage_before(count, name).ok_or_else(|| {
@@ -279,12 +275,7 @@ impl Stages {
         self.check_bases()
     }
 
-    fn replace_by_folder(
-        &mut self,
-        index: usize,
-        name: &str,
-        folder: &Path,
-    ) -> Result<(), StageError> {
+    fn replace_by_folder(&mut self, index: usize, name: &str, folder: &Path) -> Result<()> {
         if self.is_below_target(index) {
             let problem =
                 format!("the image is based on the stage {name:?}, which a folder cannot replace");
@@ -311,7 +302,7 @@ impl Stages {
     /// Finds the stages that are an image of another platform without steps, from which others copy
     /// files: `FROM --platform=linux/amd64 IMAGE AS core`. Another image in place of one is for the
     /// same platform; in place of steps, it may be for Windows.
-    fn find_file_sources(&mut self, are_empty: &[bool]) -> Result<(), StageError> {
+    fn find_file_sources(&mut self, are_empty: &[bool]) -> Result<()> {
         for (index, is_empty) in are_empty.iter().enumerate() {
             let stage = &self.all[index];
             let StageBaseImage::Image(image) = &stage.base else {
@@ -336,7 +327,7 @@ impl Stages {
     }
 
     /// The platform that `FROM` names.
-    fn platform_in(&self, stage: &Stage) -> Result<Option<String>, StageError> {
+    fn platform_in(&self, stage: &Stage) -> Result<Option<String>> {
         match &stage.from.kind {
             InstructionKind::From(from) => from
                 .platform
@@ -348,14 +339,14 @@ impl Stages {
     }
 
     /// Platform of a stage's image, if it is not Windows.
-    fn platform(&self, stage: &Stage) -> Result<Option<String>, StageError> {
+    fn platform(&self, stage: &Stage) -> Result<Option<String>> {
         let is_other = |it: &String| !it.is_empty() && it.split('/').next() != Some("windows");
         Ok(self.platform_in(stage)?.filter(is_other))
     }
 
     /// The architecture that `FROM --platform=windows/ARCHITECTURE` of the required stages names, if
     /// one does.
-    pub fn architecture(&self) -> Result<Option<String>, StageError> {
+    pub fn architecture(&self) -> Result<Option<String>> {
         let mut named: Option<String> = None;
         for (index, stage) in self.needed() {
             if stage.is_replaced {
@@ -378,7 +369,7 @@ impl Stages {
     }
 
     /// Refuses bases that are not for Windows.
-    fn check_bases(&self) -> Result<(), StageError> {
+    fn check_bases(&self) -> Result<()> {
         for (index, stage) in self.needed() {
             let (StageBaseImage::Image(image), None) = (&stage.base, &stage.folder) else {
                 continue;
@@ -487,7 +478,7 @@ fn context_beside(file: &Path, text: &str) -> Option<Folder> {
 
 /// The context, without files excluded by `NAME.dockerignore` or `.dockerignore`, and without the
 /// lock file unless the Dockerfile names it: it says what the first build found.
-fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder, StageError> {
+fn context(file: &Path, text: &str, folder: &Path) -> Result<Folder> {
     let failed = |error: Problem| StageError::Request(error_chain(&error), error.diagnosis().hint);
     if !folder.is_dir() {
         let problem = format!("the context {} is not a folder", folder.display());

@@ -20,23 +20,20 @@ pub enum AppcmdCall {
     Unless(Vec<String>, Vec<String>),
 }
 
-/// Arguments of `set vdir` for the site's folder; none if it is the default one of IIS.
-pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
+/// Sets the site's folder; none if it is the default one of IIS.
+pub fn physical_path(settings: &IisSettings) -> Option<AppcmdCall> {
     let path = settings.moved_path()?;
-    Some(words([
-        "set",
-        "vdir",
-        &format!("{}/", settings.site),
-        &format!("/physicalPath:{path}"),
-    ]))
+    let site = format!("{}/", settings.site);
+    set("vdir", &site, [format!("/physicalPath:{path}")])
 }
 
-/// Arguments that set the application pool of the site.
-pub fn app_pool_settings(settings: &IisSettings) -> Option<Vec<String>> {
-    let attributes = settings.app_pool_settings.iter();
-    let mut line = words(["set", "apppool", settings.app_pool.as_str()]);
-    line.extend(attributes.map(switch));
-    (!settings.app_pool_settings.is_empty()).then_some(line)
+/// Sets the application pool of the site.
+pub fn app_pool_settings(settings: &IisSettings) -> Option<AppcmdCall> {
+    set(
+        "apppool",
+        settings.app_pool.as_str(),
+        settings.app_pool_settings.iter().map(switch),
+    )
 }
 
 /// A setting in the notation of `set`.
@@ -44,23 +41,31 @@ fn switch((attribute, value): (&Attribute, &String)) -> String {
     format!("/{attribute}:{value}")
 }
 
+/// Creates an object unless it exists.
+fn created(kind: &str, name: &str, switches: impl IntoIterator<Item = String>) -> AppcmdCall {
+    let mut add = words(["add", kind]);
+    add.extend(switches);
+    AppcmdCall::Unless(words(["list", kind, name]), add)
+}
+
+/// Sets attributes of an object, if there are any.
+fn set(kind: &str, name: &str, switches: impl IntoIterator<Item = String>) -> Option<AppcmdCall> {
+    let mut line = words(["set", kind, name]);
+    let empty = line.len();
+    line.extend(switches);
+    (line.len() > empty).then_some(AppcmdCall::Run(line))
+}
+
 /// Commands that create and set the application pools.
 pub fn app_pools(settings: &IisSettings) -> Vec<AppcmdCall> {
-    let pools = settings.app_pools.iter();
-    pools
-        .flat_map(|pool| {
-            let name = pool.name.as_str();
-            let made = AppcmdCall::Unless(
-                words(["list", "apppool", name]),
-                words(["add", "apppool", &format!("/name:{name}")]),
-            );
-            let mut line = words(["set", "apppool", name]);
-            line.extend(pool.settings.iter().map(switch));
-            let set = (!pool.settings.is_empty()).then_some(AppcmdCall::Run(line));
-            let variables = calls(&super::settings::environment_edits(pool));
-            std::iter::once(made).chain(set).chain(variables)
-        })
-        .collect()
+    let mut all = Vec::new();
+    for pool in &settings.app_pools {
+        let name = pool.name.as_str();
+        all.push(created("apppool", name, [format!("/name:{name}")]));
+        all.extend(set("apppool", name, pool.settings.iter().map(switch)));
+        all.extend(calls(&super::settings::environment_edits(pool)));
+    }
+    all
 }
 
 /// Commands that create and set the sites.
@@ -70,56 +75,31 @@ pub fn sites(settings: &IisSettings) -> Vec<AppcmdCall> {
 
 fn site(site: &Site) -> Vec<AppcmdCall> {
     let name = site.name.as_str();
-    let mut new = words(["add", "site", &format!("/name:{name}")]);
-    new.extend(site.id.map(|id| format!("/id:{id}")));
-    let mut calls = vec![AppcmdCall::Unless(words(["list", "site", name]), new)];
+    let own = [
+        Some(format!("/name:{name}")),
+        site.id.map(|id| format!("/id:{id}")),
+    ];
+    let mut calls = vec![created("site", name, own.into_iter().flatten())];
     for (path, application) in &site.applications {
         let whole = format!("{name}{path}");
         let below = whole.trim_end_matches('/');
-        calls.push(AppcmdCall::Unless(
-            words(["list", "app", &whole]),
-            words([
-                "add",
-                "app",
-                &format!("/site.name:{name}"),
-                &format!("/path:{path}"),
-            ]),
-        ));
+        let own = [format!("/site.name:{name}"), format!("/path:{path}")];
+        calls.push(created("app", &whole, own));
         let pool = application.app_pool.iter();
         let pool = pool.map(|pool| format!("/applicationPool:{pool}"));
         let attributes = application.settings.iter();
-        let settings: Vec<String> = pool.chain(attributes.map(switch)).collect();
-        if !settings.is_empty() {
-            calls.push(AppcmdCall::Run(
-                [words(["set", "app", &whole]), settings].concat(),
-            ));
-        }
+        calls.extend(set("app", &whole, pool.chain(attributes.map(switch))));
         for (path, folder) in &application.folders {
-            let virtual_directory = format!("{below}{path}");
-            calls.push(AppcmdCall::Unless(
-                words(["list", "vdir", &virtual_directory]),
-                words([
-                    "add",
-                    "vdir",
-                    &format!("/app.name:{whole}"),
-                    &format!("/path:{path}"),
-                ]),
-            ));
-            let folder = format!("/physicalPath:{folder}");
-            calls.push(AppcmdCall::Run(words([
-                "set", "vdir", &virtual_directory, &folder,
-            ])));
+            let directory = format!("{below}{path}");
+            let own = [format!("/app.name:{whole}"), format!("/path:{path}")];
+            calls.push(created("vdir", &directory, own));
+            calls.extend(set("vdir", &directory, [format!("/physicalPath:{folder}")]));
         }
     }
     let bindings: Vec<&str> = site.bindings.iter().map(Binding::as_str).collect();
-    let mut set = words([
-        "set",
-        "site",
-        name,
-        &format!("/bindings:{}", bindings.join(",")),
-    ]);
-    set.extend(site.settings.iter().map(switch));
-    calls.push(AppcmdCall::Run(set));
+    let bindings = std::iter::once(format!("/bindings:{}", bindings.join(",")));
+    let attributes = site.settings.iter();
+    calls.extend(set("site", name, bindings.chain(attributes.map(switch))));
     calls
 }
 

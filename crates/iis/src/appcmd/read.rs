@@ -300,8 +300,7 @@ fn add_application(line: &mut AppcmdArguments) -> Result<IisChange> {
     let folder = line.taken("physicalPath");
     let pool = line.taken("applicationPool");
     let mut edits = application(&site, &path, folder.as_deref(), pool.as_deref());
-    let at = entry_named(&site).entry([("path", path.as_str())]);
-    edits.extend(line.edits(SITES, &at)?);
+    edits.extend(line.edits(SITES, &entry_named(&site).entry([("path", path.as_str())]))?);
     Ok(IisChange::new(edits))
 }
 

@@ -115,9 +115,7 @@ impl RunState<'_> {
         let names = match self.names(&folder) {
             Lookup::Present(names) => names,
             Lookup::Absent => Vec::new(),
-            Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
-                return Err(unknown_content(&folder));
-            }
+            _ => return Err(unknown_content(&folder)),
         };
         let mut files = Vec::new();
         for name in schema_files(names.iter().map(String::as_str)) {
@@ -125,9 +123,7 @@ impl RunState<'_> {
             match self.content(&file) {
                 Lookup::Present(bytes) => files.push((file.to_string(), bytes)),
                 Lookup::Absent => {}
-                Lookup::Deferred(PendingDownload) | Lookup::Unknown => {
-                    return Err(unknown_content(&file));
-                }
+                _ => return Err(unknown_content(&file)),
             }
         }
         let files = files
