@@ -470,10 +470,7 @@ impl Instruction {
 
     /// Line and columns of a range, if it is on one line.
     pub(crate) fn place(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
-        let last = range
-            .end
-            .saturating_sub(1)
-            .max(range.start.saturating_sub(1));
+        let last = range.end.max(range.start).saturating_sub(1);
         let first = if range.is_empty() { last } else { range.start };
         let piece = self.piece_of(first);
         if self.piece_of(last).at != piece.at {
@@ -582,10 +579,8 @@ fn here_documents(text: &str) -> Vec<OpenHereDocument<'_>> {
                 .trim_start_matches(|c: char| c.is_ascii_digit())
                 .split_at_checked(2)
                 .filter(|(operator, _)| *operator == "<<")?;
-            let (quoted, tabs) = match name.strip_prefix('-') {
-                Some(name) => (name, true),
-                None => (name, false),
-            };
+            let quoted = name.strip_prefix('-').unwrap_or(name);
+            let tabs = quoted.len() < name.len();
             let name = quoted.trim_matches(['"', '\'']);
             let plain = name
                 .chars()

@@ -14,8 +14,9 @@ use super::toml::{key, list, quoted, set_list, set_text, text};
 
 /// Changes to one key that fit into one entry: the key is created, then values are deleted, then
 /// set.
+#[derive(Default)]
 struct Group<'e> {
-    key: &'e KeyPath,
+    key: Option<&'e KeyPath>,
     mode: Option<KeyMode>,
     is_deleted: bool,
     deleted: Vec<&'e String>,
@@ -23,19 +24,8 @@ struct Group<'e> {
 }
 
 impl<'e> Group<'e> {
-    fn new(edit: &'e RegistryEdit) -> Self {
-        let mut group = Self {
-            key: edit.key(),
-            mode: None,
-            is_deleted: false,
-            deleted: Vec::new(),
-            set: Vec::new(),
-        };
-        group.add(edit);
-        group
-    }
-
     fn add(&mut self, edit: &'e RegistryEdit) {
+        self.key = Some(edit.key());
         match edit {
             RegistryEdit::CreateKey { mode, .. } => self.mode = Some(*mode),
             RegistryEdit::DeleteKey { .. } => self.is_deleted = true,
@@ -48,7 +38,7 @@ impl<'e> Group<'e> {
 
     /// Returns true if the entry can express a further change, in this order.
     fn takes(&self, edit: &RegistryEdit) -> bool {
-        if self.is_deleted || edit.key() != self.key {
+        if self.is_deleted || Some(edit.key()) != self.key {
             return false;
         }
         match edit {
@@ -63,7 +53,8 @@ impl<'e> Group<'e> {
 
     fn write(&self, layer: &str, out: &mut String) {
         let _ = writeln!(out, "\n[[registry]]\nlayer = {}", quoted(layer));
-        set_text(out, "key", Some(&self.key.to_string()));
+        let key_text = self.key.map(ToString::to_string);
+        set_text(out, "key", key_text.as_deref());
         if self.is_deleted {
             out.push_str("delete = true\n");
         }
@@ -90,14 +81,14 @@ impl<'e> Group<'e> {
 
 /// Writes the changes as entries for a layer.
 pub(super) fn write(edits: &[RegistryEdit], layer: &str, out: &mut String) {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut group = Group::default();
     for edit in edits {
-        match groups.last_mut() {
-            Some(last) if last.takes(edit) => last.add(edit),
-            _ => groups.push(Group::new(edit)),
+        if group.key.is_some() && !group.takes(edit) {
+            std::mem::take(&mut group).write(layer, out);
         }
+        group.add(edit);
     }
-    for group in groups {
+    if group.key.is_some() {
         group.write(layer, out);
     }
 }

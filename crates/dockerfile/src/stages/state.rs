@@ -566,11 +566,8 @@ fn loses_quotes(line: &str) -> bool {
 }
 
 fn format_pairs(pairs: &[(String, String)]) -> String {
-    let pairs: Vec<_> = pairs
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    pairs.join(" ")
+    let pairs = pairs.iter().map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join(" ")
 }
 
 fn quoted(words: &[String]) -> String {

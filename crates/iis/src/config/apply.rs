@@ -397,14 +397,10 @@ impl SectionEditor<'_> {
 
     /// Replaces the attributes of an entry, except its locks.
     fn replace(&mut self, id: Id, collection: &CollectionSchema, new: &Selector) {
-        let old: Vec<String> = self
-            .document
-            .attributes(id)
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        for name in old {
-            if !is_lock(&name) && !new.0.iter().any(|(kept, _)| *kept == name) {
-                self.document.remove_attribute(id, &name);
+        let old = Selector::from_attributes(self.document.attributes(id));
+        for (name, _) in old.attributes() {
+            if !is_lock(name) && !new.0.iter().any(|(kept, _)| kept == name) {
+                self.document.remove_attribute(id, name);
             }
         }
         for (name, value) in &new.0 {

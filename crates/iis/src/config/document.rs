@@ -14,6 +14,7 @@ use quick_xml::{Error, Reader};
 
 use super::ConfigError;
 use super::encoding::DecodedText;
+use super::path::Selector;
 
 /// Maximum depth of elements; IIS's own are eight deep.
 const DEEPEST: usize = 64;
@@ -163,10 +164,10 @@ impl XmlDocument {
     }
 
     pub(crate) fn attribute(&self, id: Id, name: &str) -> Option<&str> {
-        let mut attributes = self.elements[id].attributes.iter();
+        let mut attributes = self.attributes(id);
         attributes
-            .find(|attribute| attribute.name == name)
-            .map(|attribute| attribute.value.as_str())
+            .find(|(own, _)| *own == name)
+            .map(|(_, value)| value)
     }
 
     pub(crate) fn attributes(&self, id: Id) -> impl Iterator<Item = (&str, &str)> {
@@ -319,14 +320,9 @@ impl XmlDocument {
     /// Copies an element with its content into another one.
     pub(crate) fn copy(&mut self, from: Id, parent: Id) -> Id {
         let name = self.elements[from].name.clone();
-        let attributes: Vec<(String, String)> = self
-            .attributes(from)
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        let pairs = attributes
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        let copy = self.insert(parent, InsertPosition::End, &name, pairs);
+        let attributes = Selector::from_attributes(self.attributes(from));
+        let attributes = attributes.attributes();
+        let copy = self.insert(parent, InsertPosition::End, &name, attributes);
         for child in self.children(from).collect::<Vec<_>>() {
             self.copy(child, copy);
         }

@@ -210,10 +210,8 @@ impl AttributeSchema {
 }
 
 fn named<'a>(names: &'a [String], value: &str) -> Option<&'a str> {
-    let mut names = names.iter();
-    names
-        .find(|name| name.eq_ignore_ascii_case(value))
-        .map(String::as_str)
+    let mut names = names.iter().map(String::as_str);
+    names.find(|name| name.eq_ignore_ascii_case(value))
 }
 
 /// Decimal, or hexadecimal as attributes with `displayHex` are written.
