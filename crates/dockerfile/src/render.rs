@@ -1,5 +1,5 @@
-//! View of a plan for the templates: finished instructions, without decisions. The templates order
-//! and explain them.
+//! The Dockerfile of a plan. The templates get a view of it: finished instructions, without
+//! decisions, which they order and explain.
 
 use std::collections::BTreeMap;
 
