@@ -4,25 +4,14 @@ mod base_args;
 mod index;
 mod show;
 
-use std::io::{self, Write};
-
-use clap::{Args, Subcommand};
-use serde_json::{Value, json};
-use wincimg_common::diagnose::Problem;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_inspect::bases::{
     BaseImage, BaseListing, BaseListingEntry, BaseMatch, BaseName, BaseRepository, Fit,
     NearestImage, NoMatchingBase, ResolveError, resolve,
 };
-use wincimg_oci::remote::RegistryClient;
-use wincimg_windows::compat::HostBuild;
 
 use super::hosts::{HostName, host_name, with_revision};
-use super::output::or_dash;
-use super::registry_args::BaseRegistryArgs;
-use super::{CommandOutcome, Failure, OutputFormat, Session, complete, registry_args};
-use crate::report::extended;
+use crate::cli::prelude::*;
 
 /// List, resolve, index and show base images
 #[derive(Debug, Args)]

@@ -11,14 +11,10 @@ mod steps;
 pub(super) mod tags;
 pub(super) mod text;
 
-use std::path::{Path, PathBuf};
-
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, Args, ValueHint};
-use jiff::{Timestamp, Zoned};
-use serde_json::{Value, json};
+use clap::{ArgGroup, ValueHint};
+use jiff::Timestamp;
 use wincimg_common::files::folder_of;
-use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::{BuildContext, EngineOptions, PlannedBuild, build, plans};
 use wincimg_engine::compat_check::check_served;
@@ -31,10 +27,7 @@ use wincimg_engine::listing::listing;
 use wincimg_engine::plans::BuildRequest;
 use wincimg_engine::unserved::UnservedHost;
 use wincimg_layer::Compression;
-use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, is_tag};
-use wincimg_oci::store::Location;
 use wincimg_windows::compat::Architecture;
 
 use self::daemon::DaemonArgs;
@@ -51,11 +44,8 @@ use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
 use super::output::{ReviewFormat, check_distinct, check_file, remove_result, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, lock_command};
-use super::{
-    CommandOutcome, Failure, Session, complete, registry_args, typed_arguments, write_json,
-    write_result,
-};
-use crate::report::extended;
+use super::typed_arguments;
+use crate::cli::prelude::*;
 
 /// Build images from a recipe or a Dockerfile for each host
 ///

@@ -3,16 +3,13 @@
 use std::env;
 #[cfg(unix)]
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use clap::Args;
 use wincimg_common::files::{FileCache, create_private_folder};
-use wincimg_common::progress::Progress;
 use wincimg_http::Downloads;
 use wincimg_inspect::facts_provider::{BaseFactsProvider, FactsCache};
 use wincimg_layer::DiffIdCache;
-use wincimg_oci::remote::RegistryClient;
+
+use crate::cli::prelude::*;
 
 /// Size limit for cached documents, which have a few thousand bytes each.
 const MOST_DOCUMENTS: u64 = 8 << 20;

@@ -6,13 +6,8 @@ mod table;
 mod watch;
 mod workloads;
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
-use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::{Timestamp, Zoned};
 use kube::KubeArgs;
 use wincimg_cluster::live::NodeSnapshot;
 use wincimg_cluster::nodes::{Node, NodeList};
@@ -22,26 +17,20 @@ use wincimg_cluster::rollout::{
 };
 use wincimg_cluster::workloads::{Workload, WorkloadList};
 use wincimg_common::diagnose::closest_match;
-use wincimg_common::shell::quote;
-use wincimg_common::untrusted::QuotedText;
-use wincimg_inspect::bases::parse_location;
 use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Isolation;
 use wincimg_windows::release;
 use wincimg_windows::update::{Kb, Update, Updates};
-use wincimg_windows::version::WindowsVersion;
 
 use super::build::source_date_epoch;
 use super::hosts::{HostName, host_name};
 use super::input::is_stdin;
-use super::output::{FILE_WIDTH, check_distinct, check_file, format_of, terminal_width};
-use super::{
-    CommandOutcome, Failure, HostArgs, RegistryArgs, Session, command_context, complete,
-    registry_args, security, updates, write_result,
-};
+use super::output::{FILE_WIDTH, check_distinct, check_file, terminal_width};
+use super::{security, updates};
+use crate::cli::prelude::*;
 use crate::report::{
-    ReportFormat, ReportOrigin, TextStyle, count, write_html, write_json, write_junit,
-    write_markdown, write_sarif, write_text,
+    ReportFormat, ReportOrigin, TextStyle, write_html, write_json, write_junit, write_markdown,
+    write_sarif, write_text,
 };
 
 /// Check which images start on which nodes, and what to fix
@@ -537,7 +526,7 @@ fn screen() -> TextStyle {
         Some(width) => TextStyle {
             width,
             wraps: true,
-            colour: command_context::colour_on(&io::stdout()),
+            colour: colour_on(&io::stdout()),
         },
         None => screen_for_files(),
     }

@@ -1,12 +1,10 @@
 //! Arguments that select a cluster.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueHint};
+use clap::ValueHint;
 use wincimg_cluster::live::{Cluster, ClusterContext, NodeSnapshot};
 
 use super::http_args::USER_AGENT;
-use super::{Failure, complete, registry_args};
+use crate::cli::prelude::*;
 
 /// The flags that use a cluster.
 pub(super) const CLUSTER_SOURCE: &str = "cluster_source";

@@ -1,17 +1,15 @@
 //! Context that commands share: verbosity and output.
 
-use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::UntrustedText;
 
 use super::argument_passwords;
 use super::cache_args::CacheArgs;
 use super::error::label;
+use crate::cli::prelude::*;
 
 /// Context of one run of the program.
 #[derive(Debug, Clone)]
@@ -59,7 +57,7 @@ impl Session {
             let message = UntrustedText(message).to_string();
             let line = format!("{word} {}\n", argument_passwords::redact(&message));
             // Nothing can be printed if stderr is closed.
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            let _ = io::stderr().write_all(line.as_bytes());
         }
     }
 
@@ -71,7 +69,7 @@ impl Session {
             own
         };
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
+            .with_writer(io::stderr)
             .with_ansi(self.colour)
             .with_target(verbose > 1)
             .without_time();
@@ -94,7 +92,7 @@ impl Progress for Session {
 
 /// Returns true if stderr supports colours and bars.
 pub(super) fn colour_on_stderr() -> bool {
-    colour_on(&std::io::stderr())
+    colour_on(&io::stderr())
 }
 
 /// Colours and bars require a terminal, and no setting against them.

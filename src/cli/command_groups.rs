@@ -1,12 +1,11 @@
 //! Groups of commands: `recipe init`, `image mirror`. Each command also has a hidden top-level name,
 //! for scripts.
 
-use clap::{Args, Subcommand};
-
 use super::{
-    Command, CommandOutcome, Failure, Session, base, contents, convert, copy, delete, images, init,
-    inspect, mirror, render, sbom, scan, try_image, update,
+    Command, base, contents, convert, copy, delete, images, init, inspect, mirror, render, sbom,
+    scan, try_image, update,
 };
+use crate::cli::prelude::*;
 
 /// Write, list, convert and render recipes
 #[derive(Debug, Args)]

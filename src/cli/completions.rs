@@ -1,9 +1,6 @@
 //! `wincimg completions`: prints the completion script of a shell, which calls this program.
 
-use clap::{Args, ValueEnum};
-use serde_json::json;
-
-use super::{CommandOutcome, Failure, OutputFormat};
+use crate::cli::prelude::*;
 
 /// Print the completion script for a shell
 ///

@@ -24,21 +24,19 @@ mod overrides;
 mod paths;
 mod trust;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use wincimg_common::diagnose::{Excerpt, line_and_column};
 use wincimg_common::files::{LeadsOut, TextFile, named_path_hint};
-use wincimg_common::shell::quote;
 
 use self::apply::commands_on;
 use super::cache_args::folder_in;
-use super::{Failure, program_name, typed_arguments};
+use super::{program_name, typed_arguments};
+use crate::cli::prelude::*;
 
 const FILE_NAME: &str = "wincimg.toml";
 /// The user's own file, below the folder for settings.

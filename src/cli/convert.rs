@@ -1,14 +1,6 @@
 //! `wincimg recipe convert`: converts a Dockerfile to a recipe, or reports what prevents it.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde_json::json;
 use wincimg_common::files::{LARGEST_TEXT, TextFile, folder_of, read_text};
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::convert::{Conversion, ConversionError, obstacles};
 use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::Stages;
@@ -23,8 +15,8 @@ use super::build::image_name;
 use super::error::NEEDS_WINDOWS;
 use super::output::{ReviewFormat, check_distinct, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, build_argument, build_arguments};
-use super::{CommandOutcome, Failure, Session, registry_args, write_json, write_result};
-use crate::report::{Annotation, count};
+use crate::cli::prelude::*;
+use crate::report::Annotation;
 
 /// Convert a Dockerfile to a recipe
 ///

@@ -1,42 +1,25 @@
 //! `wincimg copy` and `wincimg push`: copies an image or index, byte for byte, under any name.
 
-use std::io::{self, Write};
-use std::path::Path;
 use std::slice;
-use std::sync::Arc;
 
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde_json::json;
-use wincimg_common::progress::Progress;
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::QuotedText;
 use wincimg_engine::delivery::{
     IndexUpdate, TagPolicy, check_overwrite, default_layout, removed_entries,
 };
-use wincimg_inspect::bases::parse_location;
-use wincimg_inspect::windows_images_in;
 use wincimg_oci::copy::{
-    BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, PlatformFilter,
-    ReferrerOutcome, ReferrerReport,
+    BlobAction, Copier, CopyOptions, CopyPlan, CopyReport, Foreign, ReferrerOutcome, ReferrerReport,
 };
+use wincimg_oci::document::Document;
 use wincimg_oci::document::media_type::is_foreign;
-use wincimg_oci::document::{Document, ManifestFormat};
 use wincimg_oci::layout::Layout;
-use wincimg_oci::reference::{Reference, parse_reference, prefix_and_name, repository_of};
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, Sink, Source};
+use wincimg_oci::reference::{prefix_and_name, repository_of};
 
 use super::build::destinations::check_joined;
 use super::build::image_tag;
 use super::build::tags::tag_policy;
 use super::contents::{is_path_in_image, one_of};
+use super::output::write_json_document;
 use super::referrers::{not_copied, report_referrers};
-use super::{
-    CommandOutcome, Failure, ImageSource, OutputFormat, RegistryArgs, Session, SourceArgs,
-    complete, output::write_json_document, parse_source, registry_args,
-};
-use crate::report::{count, extended};
+use crate::cli::prelude::*;
 
 /// Number of layers copied in parallel.
 const JOBS: usize = 6;
@@ -130,7 +113,7 @@ fn image_to_copy(text: &str) -> Result<ImageSource, String> {
 /// Parses the location of an image that is not in a registry.
 fn local_image(text: &str) -> Result<ImageSource, String> {
     let source = parse_source(text);
-    let source = source.map_err(|error| wincimg_common::diagnose::error_chain(&error))?;
+    let source = source.map_err(|error| error_chain(&error))?;
     match source.stored() {
         Some(Location::Registry(_)) => Err(format!(
             "expected oci:DIR[:TAG], docker-archive:FILE[:NAME] or docker-daemon:NAME; copy between \

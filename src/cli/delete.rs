@@ -1,17 +1,11 @@
 //! `wincimg image delete`: deletes a tag or digest from a registry or layout.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::IsTerminal as _;
 
-use clap::Args;
-use serde_json::json;
-use wincimg_common::untrusted::UntrustedText;
-use wincimg_inspect::bases::parse_location;
 use wincimg_oci::deletion::Deletion;
-use wincimg_oci::store::{Location, Source};
 
-use super::{
-    CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, complete, prompt, registry_args,
-};
+use super::prompt;
+use crate::cli::prelude::*;
 
 /// Delete an image from a registry or layout
 ///

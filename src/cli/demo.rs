@@ -3,17 +3,12 @@
 //! It runs real commands, each as a process of its own; only the registry and the base images are
 //! stand-ins.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use clap::Args;
-use serde_json::{Value, json};
 use wincimg_demo::{DemoRegistry, add_base_images};
-use wincimg_windows::version::WindowsVersion;
 
-use super::{CommandOutcome, Failure, OutputFormat, write_json, write_result};
-use crate::cli::error::Context;
+use crate::cli::prelude::*;
 
 /// Run the main commands against an in-process registry, offline
 #[derive(Debug, Args)]
@@ -46,7 +41,7 @@ impl Demo {
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let nodes = folder.path().join(NODES);
-        std::fs::write(&nodes, node_list()).context("cannot write the node list")?;
+        fs::write(&nodes, node_list()).context("cannot write the node list")?;
         let stage = Stage {
             program: std::env::current_exe().context("cannot find this program's own file")?,
             folder: folder.path(),

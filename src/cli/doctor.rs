@@ -5,30 +5,21 @@ mod daemon;
 mod programs;
 mod push;
 
-use std::io::{self, Write};
 use std::time::Instant;
 
-use clap::Args;
 use futures_util::future::join_all;
-use jiff::Zoned;
-use serde::Serialize;
-use serde_json::json;
 use wincimg_common::Named;
-use wincimg_common::diagnose::{Diagnose, error_chain};
-use wincimg_common::untrusted::UntrustedText;
+use wincimg_common::diagnose::Diagnose;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, BaseRepository, ResolveError};
-use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::Reference;
-use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryClient, RegistryError};
+use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryError};
 
 use self::catalog::CatalogArg;
 use super::argument_passwords::redact;
-use super::command_context::colour_on;
 use super::docker_args::DockerArgs;
 use super::error::label;
-use super::registry_args::BaseRegistryArgs;
-use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args, updates};
+use super::updates;
+use crate::cli::prelude::*;
 
 /// Check registries, credentials, Docker, catalog and programs
 #[derive(Debug, Args)]

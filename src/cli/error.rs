@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
 use wincimg_common::diagnose::{Blame, BoxError, Diagnosis, Excerpt, is_layer};
 use wincimg_common::json::write_pretty;
-use wincimg_common::untrusted::{HIDDEN, UntrustedText};
+use wincimg_common::untrusted::HIDDEN;
 use wincimg_dockerfile::lint::Severity;
 use wincimg_dockerfile::stages::{FailedLine, StageError};
 use wincimg_engine::docker::StepOutput;
@@ -15,7 +14,8 @@ use wincimg_engine::hybrid::FailedStep;
 
 use super::output::{ReviewFormat, write_annotations};
 use super::{argument_passwords, program_name};
-use crate::report::{Annotation, paint};
+use crate::cli::prelude::*;
+use crate::report::Annotation;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -89,7 +89,7 @@ impl Failure {
     }
 
     /// Adds the operation that failed.
-    pub(super) fn context(mut self, what: impl std::fmt::Display + Send + Sync + 'static) -> Self {
+    pub(super) fn context(mut self, what: impl Display + Send + Sync + 'static) -> Self {
         self.error = self.error.context(what);
         self
     }
@@ -133,7 +133,7 @@ impl Failure {
     /// Prints the failure as JSON on stdout, in place of the result.
     pub(super) fn print_json(&self) {
         let document = json!({"error": self.document()});
-        let _ = write_pretty(std::io::stdout(), &document);
+        let _ = write_pretty(io::stdout(), &document);
     }
 
     pub(super) fn document(&self) -> Value {
@@ -168,7 +168,7 @@ impl Failure {
             text: line.command,
         });
         let all: Vec<_> = lines.collect();
-        let _ = write_annotations(format, &all, &mut std::io::stdout());
+        let _ = write_annotations(format, &all, &mut io::stdout());
     }
 
     /// The lines of a Dockerfile that cannot be evaluated, or the step that failed on Windows.
@@ -234,7 +234,7 @@ impl Failure {
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }
         // Nothing can be printed if stderr is closed.
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{text}");
         ExitCode::from(code)
     }
 
@@ -252,10 +252,10 @@ impl Failure {
 fn limit_hint(error: &anyhow::Error) -> Option<String> {
     let mut causes = error
         .chain()
-        .filter_map(|it| it.downcast_ref::<std::io::Error>());
+        .filter_map(|it| it.downcast_ref::<io::Error>());
     // An input that is too large has no number of the system.
-    let is_limit = causes
-        .any(|it| it.kind() == std::io::ErrorKind::FileTooLarge && it.raw_os_error().is_some());
+    let is_limit =
+        causes.any(|it| it.kind() == io::ErrorKind::FileTooLarge && it.raw_os_error().is_some());
     is_limit.then(|| "raise the limit on the size of files: ulimit -f unlimited".to_owned())
 }
 

@@ -4,10 +4,6 @@
 mod follow;
 mod prepull;
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, Subcommand};
-use jiff::Zoned;
 use wincimg_cluster::nodes::Node;
 use wincimg_engine::fleet::{Fleet, INDEX_VARIABLE, Shard, SyncMode, SyncOptions, schema, sync};
 
@@ -18,11 +14,8 @@ use super::error::FAILED;
 use super::hosts::{no_version, warn_of_silence};
 use super::online_context::online;
 use super::recipe_args::InstallerArgs;
-use super::registry_args::BaseRegistryArgs;
-use super::{
-    CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args, security,
-    write_json,
-};
+use super::security;
+use crate::cli::prelude::*;
 use crate::report::write_fleet;
 
 /// Build a list of images for every Windows build among the nodes

@@ -1,21 +1,16 @@
 //! Host arguments: builds, and the nodes of a cluster.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-use clap::Args;
 use wincimg_cluster::nodes::{Node, NodeList, read_nodes};
 use wincimg_cluster::selector::LabelSelector;
 use wincimg_engine::plans::TargetHost;
-use wincimg_windows::compat::{Architecture, HostBuild, served_by};
+use wincimg_windows::compat::{Architecture, served_by};
 use wincimg_windows::invalid::InvalidText;
 use wincimg_windows::release::{self, Release, ReleaseKind};
 use wincimg_windows::update::{Update, Updates};
-use wincimg_windows::version::WindowsVersion;
 
 use super::cluster_args::ClusterArgs;
-use super::{Failure, Session, complete, input};
+use super::input;
+use crate::cli::prelude::*;
 
 /// Host arguments.
 #[derive(Debug, Clone, Args)]
@@ -101,7 +96,7 @@ impl HostName {
     }
 }
 
-impl fmt::Display for HostName {
+impl Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version(version) => version.fmt(f),

@@ -6,14 +6,13 @@ mod script;
 mod search;
 mod update_args;
 
-use clap::{Args, Subcommand};
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
-use wincimg_common::shell::command_line;
 use wincimg_common::untrusted::public_url;
 use wincimg_http::HttpClient;
 
 use super::http_args::HttpArgs;
-use super::{CommandOutcome, Failure, Session, updates};
+use super::updates;
+use crate::cli::prelude::*;
 
 /// Find, download and install Windows updates for nodes
 #[derive(Debug, Args)]

@@ -1,13 +1,9 @@
 //! Connections to hosts other than registries.
 
-use std::time::Duration;
-
-use clap::Args;
 use wincimg_http::{HttpClient, RetryPolicy};
 
-use super::progress::display;
-use super::registry_args::{CertificateArgs, read_time};
-use super::{Failure, Session};
+use super::registry_args::CertificateArgs;
+use crate::cli::prelude::*;
 
 pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 

@@ -2,23 +2,16 @@
 //!
 //! A daemon's image is exported to a temporary file, as `docker save` does, and read as an archive.
 
-use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
 
-use clap::Args;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::files::Spool;
-use wincimg_common::progress::Progress;
 use wincimg_engine::docker::Daemon;
-use wincimg_inspect::bases::parse_location;
-use wincimg_oci::reference::{parse_reference, repository_of};
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, LocationError, Source};
+use wincimg_oci::reference::repository_of;
+use wincimg_oci::store::LocationError;
 
 use super::docker_args::DockerArgs;
-use super::progress::display;
-use super::{Failure, RegistryArgs, Session};
+use crate::cli::prelude::*;
 
 /// Prefix of the names of images in a daemon.
 pub(super) const DAEMON: &str = "docker-daemon:";
@@ -56,7 +49,7 @@ impl From<Location> for ImageSource {
     }
 }
 
-impl fmt::Display for ImageSource {
+impl Display for ImageSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.in_daemon {
             Some(name) => write!(f, "{DAEMON}{name}"),

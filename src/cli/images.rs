@@ -1,13 +1,9 @@
 //! `wincimg recipe list`: lists the built-in recipes.
 
-use std::io::{self, Write};
-
-use clap::Args;
-use serde_json::{Value, json};
 use wincimg_images::recipes;
 use wincimg_recipe::{Recipe, schema};
 
-use super::{CommandOutcome, Failure, OutputFormat, complete, write_json};
+use crate::cli::prelude::*;
 
 /// List the built-in recipes and their variables
 #[derive(Debug, Args)]

@@ -1,13 +1,6 @@
 //! `wincimg recipe init`: creates a recipe.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde_json::json;
 use wincimg_common::files::{LARGEST_TEXT, or_here, read_text};
-use wincimg_common::shell::{command_line, quote};
-use wincimg_common::untrusted::QuotedText;
 use wincimg_images::recipes;
 use wincimg_oci::reference::is_repository;
 use wincimg_recipe::starter::{Project, StarterRecipe, plain};
@@ -15,9 +8,7 @@ use wincimg_recipe::starter::{Project, StarterRecipe, plain};
 use super::convert::{Convert, refuse_overwriting};
 use super::output::ReviewFormat;
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
-use super::registry_args::BaseRegistryArgs;
-use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, write_result};
-use crate::cli::error::Context;
+use crate::cli::prelude::*;
 
 const FILE: &str = "recipe.toml";
 

@@ -1,13 +1,11 @@
 //! Input files: `-` is stdin, and text may have the encodings of programs on Windows.
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::Read;
 
-use wincimg_common::files;
 use wincimg_common::files::{LARGEST_TEXT, LimitedReader};
 use wincimg_registry::text::{TruncatedUtf16, from_utf16};
 
-use super::error::Failure;
+use crate::cli::prelude::*;
 
 /// Limit on lists of nodes, workloads and images: `kubectl get` prints some 30 KB for a node, and
 /// 10 KB for a pod.

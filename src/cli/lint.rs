@@ -3,34 +3,23 @@
 mod base;
 mod explain;
 
-use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clap::{Args, ValueEnum};
-use wincimg_common::diagnose::Problem;
 use wincimg_common::files::NotUtf8;
-use wincimg_common::shell::command_line;
 use wincimg_dockerfile::has_from;
 use wincimg_dockerfile::lint::{
     BaseShell, FixSelection, LintFinding, LintOptions, RULES, RecipeAlternative, Rule, Severity,
     base_images, fixed, lint,
 };
 use wincimg_engine::definition::is_dockerfile;
-use wincimg_inspect::bases::parse_location;
-use wincimg_oci::store::Location;
-use wincimg_windows::compat::HostBuild;
 
-use super::command_context::colour_on;
 use super::hosts::{HostName, host_name};
+use super::input;
 use super::named_files::{self, FileKind, FilePath};
-use super::{
-    CommandOutcome, Failure, RegistryArgs, Session, complete, input, registry_args, write_result,
-};
+use crate::cli::prelude::*;
 use crate::report::{
-    LintedFile, annotations_of, count, write_github, write_gitlab, write_lint_json,
-    write_lint_sarif, write_lint_text,
+    LintedFile, annotations_of, write_github, write_gitlab, write_lint_json, write_lint_sarif,
+    write_lint_text,
 };
 
 /// The files that are looked for in folders.

@@ -1,21 +1,16 @@
 //! `wincimg login` and `wincimg logout`: stores and removes credentials where other tools find them
 //! too.
 
-use std::io::{self, Read};
-use std::sync::Arc;
+use std::io::Read;
 
-use clap::Args;
-use serde_json::json;
 use wincimg_common::progress::Silent;
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::{HIDDEN, QuotedText, UntrustedText};
-use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
+use wincimg_common::untrusted::HIDDEN;
+use wincimg_oci::prefix::PrefixError;
 use wincimg_oci::remote::{AuthScheme as HowTo, RegistryError, Secret, erase, store};
 
 use super::input::decode;
-use super::progress::display;
-use super::{CommandOutcome, Failure, OutputFormat, RegistryArgs, Session, prompt, registry_args};
-use crate::cli::error::Context;
+use super::prompt;
+use crate::cli::prelude::*;
 
 /// Size limit of a password.
 const MOST_INPUT: u64 = 64 * 1024;
@@ -57,7 +52,7 @@ pub(super) struct Logout {
     host: String,
     /// Remove the credentials from this file [default: Docker's config.json]
     #[arg(long, value_name = "FILE")]
-    registry_config: Option<std::path::PathBuf>,
+    registry_config: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: OutputFormat,

@@ -1,13 +1,10 @@
 //! Kubernetes manifests, and the commands that remove their objects, as results of commands.
 
-use std::path::Path;
-
-use serde_json::{Value, json};
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::nodes::Node;
 
-use super::{CommandOutcome, Failure, OutputFormat, Session};
+use crate::cli::prelude::*;
 
 /// Writes objects to a file or stdout: as YAML, or as a list in JSON.
 pub(super) fn write_objects(

@@ -1,40 +1,25 @@
 //! `wincimg image mirror`: copies images with all layers to another registry.
 
-use std::collections::HashMap;
-use std::io::{self, Write};
-use std::sync::Arc;
-
-use clap::Args;
 use futures_util::future::join_all;
-use indicatif::BinaryBytes;
-use serde_json::{Value, json};
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::delivery::check_overwrite;
 use wincimg_engine::notice::report_searched_tags;
 use wincimg_http::Transient as _;
-use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, Resolution, parse_location};
+use wincimg_inspect::bases::{BaseName, BaseRepository, NAMES, Resolution};
 use wincimg_inspect::facts_provider::MirrorFactsCollector;
-use wincimg_oci::copy::{
-    BlobAction, CopyOptions, CopyPlan, CopyReport, PlatformFilter, ReferrerOutcome,
-};
+use wincimg_oci::copy::{BlobAction, CopyOptions, CopyPlan, CopyReport, ReferrerOutcome};
 use wincimg_oci::mirror::{
     CompanionOutcome, MirrorHook, MirrorOptions, MirrorReport, MirrorSource, MirroredImage, mirror,
     mirrored_name, mirrored_names,
 };
-use wincimg_oci::prefix::{PrefixError, RegistryPrefix};
-use wincimg_oci::reference::{Reference, repository_of};
-use wincimg_oci::remote::{RegistryClient, RegistryError};
-use wincimg_oci::store::{Location, LocationError, Source, StoreError, is_local_image};
-use wincimg_windows::compat::HostBuild;
+use wincimg_oci::prefix::PrefixError;
+use wincimg_oci::reference::repository_of;
+use wincimg_oci::remote::RegistryError;
+use wincimg_oci::store::{LocationError, StoreError, is_local_image};
 
 use super::base::MatchArgs;
-use super::progress::display;
 use super::referrers::{not_copied, report_referrers};
-use super::registry_args::BaseRegistryArgs;
-use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
-use crate::report::extended;
-use wincimg_oci::document::{Digest, ManifestFormat};
+use crate::cli::prelude::*;
+use wincimg_oci::document::Digest;
 
 /// Copy images with all layers to your own registry
 #[derive(Debug, Args)]

@@ -44,6 +44,7 @@ mod named_files;
 mod node;
 mod online_context;
 mod output;
+mod prelude;
 mod program_name;
 mod progress;
 mod prompt;
@@ -67,10 +68,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcom
 use command_context::Session;
 use config::ArgumentsError;
 use error::Failure;
-use hosts::HostArgs;
-use image_source::{ImageSource, SourceArgs, parse_source};
-use output::{OutputFormat, write_json, write_result};
-use registry_args::RegistryArgs;
+use output::{write_json, write_result};
 pub(crate) use scan::{ScanReport, ScannedImage};
 
 /// Build, check and copy Windows container images, from Linux.

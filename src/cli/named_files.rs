@@ -1,11 +1,9 @@
 //! Files that arguments name: files, folders and patterns.
 
-use std::path::{Path, PathBuf};
-
-use wincimg_common::diagnose::Problem;
 use wincimg_common::wildcards;
 
-use super::{Failure, input};
+use super::input;
+use crate::cli::prelude::*;
 
 pub(super) struct FilePath {
     pub(super) path: PathBuf,
@@ -98,12 +96,12 @@ fn walk(
 ) -> Result<(), Failure> {
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
-        let failed = |error: std::io::Error| {
+        let failed = |error: io::Error| {
             Failure::from(error).context(format!("cannot read {}", folder.display()))
         };
-        let entries = std::fs::read_dir(&folder).map_err(failed)?;
+        let entries = fs::read_dir(&folder).map_err(failed)?;
         let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-        entries.sort_by_key(std::fs::DirEntry::file_name);
+        entries.sort_by_key(fs::DirEntry::file_name);
         let mut folders = Vec::new();
         for entry in entries {
             let kind = entry.file_type().map_err(failed)?;

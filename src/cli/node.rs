@@ -2,15 +2,11 @@
 
 mod builder;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clap::{Args, Subcommand};
 use futures_util::TryFutureExt as _;
-use serde_json::json;
 use wincimg_cluster::node_script::{NodeImages, NodeRegistry, NodeRuntime, NodeScript};
 use wincimg_cluster::nodes;
 use wincimg_common::diagnose::BoxError;
@@ -20,15 +16,11 @@ use wincimg_engine::plans::{PlannedBase, TargetHost};
 use wincimg_engine::unserved::UnservedHost;
 use wincimg_http::read_certificates;
 use wincimg_inspect::bases::ResolveError;
-use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_windows::compat::HostBuild;
 
 use self::builder::MakeBuilder;
 use super::build::report_failed;
 use super::hotfix::Hotfix;
-use super::registry_args::{BaseRegistryArgs, read_time};
-use super::{CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, registry_args};
-use crate::report::{count, extended};
+use crate::cli::prelude::*;
 
 /// Configure and update nodes, and build on them
 #[derive(Debug, Args)]

@@ -1,12 +1,9 @@
 //! Context of commands that use registries.
 
-use std::sync::Arc;
-
 use wincimg_engine::bases::BaseSearch;
 use wincimg_engine::build::BuildContext;
 
-use super::progress::display;
-use super::{Failure, RegistryArgs, Session};
+use crate::cli::prelude::*;
 
 /// The services of a command, with its registry flags.
 pub(super) fn online<'s>(

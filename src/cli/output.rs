@@ -1,20 +1,12 @@
 //! Output of results: stdout, or a file that is renamed into place when it is complete.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::fmt::Display;
-use std::fs;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::ValueEnum;
-use serde::Serialize;
-use wincimg_common::untrusted::UntrustedText;
-use wincimg_common::{files, json};
+use wincimg_common::json;
 
-use super::{CommandOutcome, Failure};
-use crate::cli::error::Context;
+use crate::cli::prelude::*;
 use crate::report::{Annotation, write_github, write_gitlab};
 
 /// Output format of a result.

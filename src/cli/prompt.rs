@@ -1,12 +1,11 @@
 //! Prompts on a terminal, optionally without echo.
 
-use std::io::{self, BufRead, Write};
+use std::io::BufRead;
 
 #[cfg(unix)]
 use wincimg_common::lock;
 
-use super::error::Failure;
-use crate::cli::error::Context;
+use crate::cli::prelude::*;
 
 pub(super) fn line(question: &str) -> Result<String, Failure> {
     ask(question)?;

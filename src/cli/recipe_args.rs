@@ -1,14 +1,10 @@
 //! Arguments of an image definition: a recipe and its variables or a Dockerfile, its hosts, and the
 //! source of base images.
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, ValueHint};
+use clap::ValueHint;
 use wincimg_cluster::live::ClusterContext;
 use wincimg_common::files::TextFile;
 use wincimg_common::progress::Silent;
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::QuotedText;
 use wincimg_dockerfile::stages::StageReplacement;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::definition::{BuildDefinition, BuildInput, dockerfile_of};
@@ -21,8 +17,7 @@ use wincimg_windows::compat::Architecture;
 use super::base::MatchArgs;
 use super::hosts::Builds;
 use super::online_context::online;
-use super::registry_args::BaseRegistryArgs;
-use super::{Failure, HostArgs, Session, complete};
+use crate::cli::prelude::*;
 
 /// The image definition and the hosts. Its `--context` is a folder.
 #[derive(Debug, Args)]

@@ -2,8 +2,7 @@
 
 use wincimg_oci::copy::{ReferrerOutcome, ReferrerReport};
 
-use super::{Failure, Session};
-use crate::report::count;
+use crate::cli::prelude::*;
 
 /// Warns of documents that were not copied, and returns the number of failures.
 pub(super) fn report_referrers<'r>(

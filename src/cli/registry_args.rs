@@ -2,24 +2,21 @@
 
 use std::future::Future;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use std::{io, thread};
+use std::sync::Mutex;
+use std::thread;
 
-use clap::Args;
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
 use wincimg_common::lock;
-use wincimg_common::progress::{Progress, Silent};
+use wincimg_common::progress::Silent;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, MICROSOFT};
-use wincimg_oci::remote::{RegistryClient, RegistryOptions, RetryPolicy};
+use wincimg_oci::remote::{RegistryOptions, RetryPolicy};
 
-use super::progress::display;
-use super::{Failure, Session, shutdown};
+use super::shutdown;
 use crate::cli::http_args::USER_AGENT;
+use crate::cli::prelude::*;
 
 /// Time limit for checking that a registry responds.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(20);

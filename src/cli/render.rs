@@ -1,10 +1,5 @@
 //! `wincimg recipe render`: writes the Dockerfile of an image and its build context.
 
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::{Value, json};
-use wincimg_common::untrusted::QuotedText;
 use wincimg_dockerfile::{ContextEntry, DOCKERFILE, RenderedDockerfile, render};
 use wincimg_engine::base_contents::Purpose;
 use wincimg_engine::build::plans;
@@ -13,7 +8,7 @@ use wincimg_engine::engine_choice::Engine;
 use wincimg_engine::plans::PlannedImage;
 
 use super::recipe_args::{DockerfileArgs, RecipeArgs};
-use super::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
+use crate::cli::prelude::*;
 
 /// Render an image's Dockerfile and build context
 ///

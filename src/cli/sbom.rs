@@ -1,29 +1,15 @@
 //! `wincimg image sbom`: lists the packages of any Windows image, or writes its SBOM.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
-use serde::Serialize;
-use serde_json::{Value, json};
 use wincimg_common::json::LazyList;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::contents::display_path;
 use wincimg_inspect::provenance::{
     Inventory, InventoryPackage, OperatingSystem, SbomFormat, read_inventory, write_sbom,
 };
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
 
 use super::contents::{only_image, report_foreign};
 use super::document_args::TOOL;
-use super::output::format_of;
-use super::{
-    CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
-    registry_args, write_json, write_result,
-};
-use crate::report::count;
+use crate::cli::prelude::*;
 
 /// List the packages of any Windows image, or write its SBOM
 ///

@@ -1,41 +1,22 @@
 //! `wincimg image scan`: lists the security updates that an image's Windows lacks.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use clap::{Args, ValueEnum};
-use jiff::Zoned;
 use jiff::civil::Date;
-use serde::Serialize;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
 use wincimg_cluster::rollout::is_host_process;
-use wincimg_common::diagnose::{Problem, error_chain};
-use wincimg_common::files;
-use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_http::{HttpClient, RetryPolicy, file_error};
 use wincimg_inspect::contains_windows;
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_inspect::vex::{VexDocument, VexStatus, VexSubject, settling_statement};
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Image};
-use wincimg_oci::store::Source;
 use wincimg_windows::missing_fixes::TableAge;
 use wincimg_windows::release::support_ended;
 use wincimg_windows::update::Updates;
-use wincimg_windows::version::WindowsVersion;
 
-use super::command_context::colour_on;
 use super::contents::all_images_in;
 use super::http_args::USER_AGENT;
-use super::output::format_of;
-use super::{
-    CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
-    registry_args, security, write_json, write_result,
-};
-use crate::report::{age_in_words, paint, tally, write_scan_sarif};
+use super::security;
+use crate::cli::prelude::*;
+use crate::report::{age_in_words, write_scan_sarif};
 
 /// Address of Microsoft's documents; the month follows.
 const DOCUMENTS: &str = "https://api.msrc.microsoft.com/cvrf/v3.0/cvrf/";

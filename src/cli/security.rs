@@ -1,20 +1,13 @@
 //! Table of security updates that `image scan --msrc` keeps, as other commands use it: offline, if it
 //! is there.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
-use jiff::Zoned;
 use jiff::civil::Date;
 use wincimg_catalog::{SecurityFix, SecurityUpdates, Severity};
-use wincimg_common::diagnose::error_chain;
-use wincimg_common::progress::Progress;
 use wincimg_engine::fleet::FleetReport;
 use wincimg_inspect::provenance::OperatingSystem;
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
-use wincimg_windows::version::WindowsVersion;
 
-use super::command_context::Session;
+use crate::cli::prelude::*;
 
 pub(super) fn table_path(session: &Session) -> Option<PathBuf> {
     Some(session.cache.folder()?.join("security-updates.tsv"))

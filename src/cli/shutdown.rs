@@ -5,16 +5,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
-use std::time::{Duration, Instant};
-use std::{io, thread};
+use std::thread;
+use std::time::Instant;
 
 use tokio::sync::watch;
-use wincimg_common::diagnose::Problem;
 use wincimg_common::lock;
 
 use super::error::FAILED;
 use super::prompt::show_typing;
-use super::{Failure, command_context, output, progress};
+use super::{command_context, output, progress};
+use crate::cli::prelude::*;
 
 /// Reason for a command's early end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) fn watch(limit: Option<Duration>, is_json: bool) -> Result<(), Failur
 fn survive_size_limit() {
     let signal = signal_hook::consts::SIGXFSZ;
     // Without a handler, the signal has its default effect.
-    let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
+    let _ = signal_hook::flag::register(signal, Arc::default());
 }
 
 pub(super) fn no_threads(error: io::Error) -> Failure {
@@ -106,7 +106,7 @@ fn watch_signals() -> io::Result<()> {
 /// Returns true if whoever started the program made it ignore a signal, or if that is unknown.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_none_or(|mask| mask & (1 << (signal - 1)) != 0)

@@ -1,28 +1,17 @@
 //! `wincimg image try`: runs an image's program under wine.
 
-use std::io::{self, IsTerminal as _, Read, Write};
+use std::io::{IsTerminal as _, Read};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
 
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde_json::json;
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::wine::{Prefix, Sandbox, StartCommand, StartError, WineInstallation};
 use wincimg_inspect::{OwnContents, read_own_contents};
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
 
 use super::contents::only_image;
-use super::registry_args::{self, read_time};
-use super::{
-    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
-    parse_source, shutdown,
-};
-use crate::report::extended;
+use super::shutdown;
+use crate::cli::prelude::*;
 
 /// Run an image's program under wine (experimental)
 ///
@@ -241,9 +230,8 @@ fn write_plan(
     windows: &[usize],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut row = |name: &str, value: &dyn std::fmt::Display| {
-        writeln!(out, "{name:<12}{}", UntrustedText(value))
-    };
+    let mut row =
+        |name: &str, value: &dyn Display| writeln!(out, "{name:<12}{}", UntrustedText(value));
     row("starts", &start.command_line)?;
     row("in", &start.working_dir)?;
     row("as", &start.user)?;

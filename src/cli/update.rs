@@ -2,9 +2,6 @@
 
 mod text;
 
-use clap::Args;
-use jiff::Zoned;
-use serde_json::{Value, json};
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::compat_check::check_served;
 use wincimg_engine::delivery::{
@@ -15,11 +12,8 @@ use wincimg_engine::notice::report_searched_tags;
 use wincimg_engine::unserved::{UnservedHost, repeated_without_index};
 use wincimg_engine::update;
 use wincimg_engine::update::{BaseSetting, UpdatePlan, UpdateRequest};
-use wincimg_inspect::bases::{parse_location, warning};
-use wincimg_oci::document::ManifestFormat;
-use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::Reference;
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_inspect::bases::warning;
+use wincimg_oci::store::LocationError;
 use wincimg_windows::compat::Architecture;
 
 use self::text::{write_hint, write_plan};
@@ -30,11 +24,7 @@ use super::build::text::write_text;
 use super::build::{image_tag, report_failed, source_date_epoch};
 use super::document_args::DocumentArgs;
 use super::online_context::online;
-use super::registry_args::BaseRegistryArgs;
-use super::{
-    CommandOutcome, Failure, HostArgs, OutputFormat, Session, complete, parse_source, registry_args,
-};
-use crate::report::extended;
+use crate::cli::prelude::*;
 
 /// Rebase an image onto its current base, without its sources
 ///

@@ -2,18 +2,12 @@
 //!
 //! It is selected once, before its first use, so that all parts of a run use the same table.
 
-use std::fmt::Display;
-use std::path::PathBuf;
-
-use clap::Args;
-use jiff::Zoned;
 use jiff::civil::Date;
 use wincimg_catalog::{RELEASE_INFO, load_updates, refresh_updates};
-use wincimg_common::diagnose::error_chain;
 use wincimg_windows::update::Updates;
 
 use super::http_args::HttpArgs;
-use super::{Failure, Session, registry_args};
+use crate::cli::prelude::*;
 
 /// Maximum number of unreadable rows to print.
 const QUOTED: usize = 3;

@@ -1,20 +1,12 @@
 //! Arguments that select a base image to read, and the known facts about it.
 
-use std::sync::Arc;
-
-use clap::Args;
-use indicatif::BinaryBytes;
 use wincimg_inspect::base::Extent;
-use wincimg_inspect::bases::parse_location;
 use wincimg_inspect::facts_provider::{BaseFactsProvider, ResolvedFacts};
 use wincimg_inspect::windows_images;
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Image;
-use wincimg_oci::store::{Location, Source};
 use wincimg_windows::base_contents::BaseRequirements;
 
-use crate::cli::progress::display;
-use crate::cli::{Failure, RegistryArgs, Session, complete};
+use crate::cli::prelude::*;
 
 /// The base image that a command reads.
 #[derive(Debug, Args)]

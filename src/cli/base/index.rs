@@ -1,21 +1,12 @@
 //! `wincimg image base index`: indexes the contents of bases, so that later runs need not read their
 //! layers.
 
-use std::io::{self, Write};
-
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde::Serialize;
-use serde_json::json;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::base::Extent;
 use wincimg_oci::document::{Descriptor, Image};
-use wincimg_oci::store::{Location, Source};
 
 use super::base_args::{BaseArgs, BaseLookup, size_of};
 use crate::cli::error::FAILED;
-use crate::cli::output::Rows;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
+use crate::cli::prelude::*;
 
 /// Index the files and registry keys of base images
 ///

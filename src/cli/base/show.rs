@@ -1,13 +1,6 @@
 //! `wincimg image base show`: shows the contents of a base.
 
-use std::io::{self, Write};
-
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde::Serialize;
-use serde_json::{Value, json};
-use wincimg_common::diagnose::{Problem, closest_match};
-use wincimg_common::untrusted::UntrustedText;
+use wincimg_common::diagnose::closest_match;
 use wincimg_inspect::base::{BaseFacts, BaseHive, BaseKeyPath};
 use wincimg_inspect::contents::sddl;
 use wincimg_inspect::facts_provider::ResolvedFacts;
@@ -20,9 +13,7 @@ use wincimg_windows::path::ImagePath;
 use super::base_args::BaseArgs;
 use crate::cli::contents::one_of;
 use crate::cli::contents::view::{attribute_names, shortened, value_name};
-use crate::cli::output::Rows;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
-use crate::report::{count, extended};
+use crate::cli::prelude::*;
 
 /// Key of the environment of a container's processes; it sets their PATH unless the image's
 /// configuration does.

@@ -1,20 +1,12 @@
 //! `wincimg build --all`: builds every recipe and Dockerfile below a folder.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use serde_json::{Value, json};
-use wincimg_common::diagnose::Problem;
 use wincimg_common::files::{TextFile, folder_of};
 use wincimg_engine::definition::{DOCKERFILES, dockerfile_in, is_dockerfile};
 
 use super::image_name::ImageName;
 use super::{Build, ReviewFormat};
-use crate::cli::error::Context;
-use crate::cli::{CommandOutcome, Failure, Session, shutdown, write_json, write_result};
-use crate::report::extended;
+use crate::cli::prelude::*;
+use crate::cli::shutdown;
 
 pub(super) const RECIPE: &str = "recipe.toml";
 

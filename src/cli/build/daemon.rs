@@ -1,9 +1,5 @@
 //! Options of the docker engine in `wincimg build`.
 
-use std::fmt;
-
-use clap::Args;
-use serde::Serialize;
 use wincimg_cluster::builder::BuilderName;
 use wincimg_common::untrusted::without_password;
 use wincimg_engine::buildkit::BuildkitAddress;
@@ -13,8 +9,8 @@ use wincimg_windows::compat::Isolation;
 use crate::cli::cache_args::read_size;
 use crate::cli::cluster_args::CLUSTER_SOURCE;
 use crate::cli::docker_args::DockerArgs;
+use crate::cli::prelude::*;
 use crate::cli::recipe_args::{build_argument, build_arguments};
-use crate::cli::{Failure, complete};
 
 /// Build options of a Docker daemon.
 #[derive(Debug, Args)]
@@ -65,7 +61,7 @@ fn builder(text: &str) -> Result<Builder, String> {
     nodes.map(Builder::Nodes)
 }
 
-impl fmt::Display for Builder {
+impl Display for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nodes(name) => name.fmt(f),
@@ -146,7 +142,7 @@ pub(super) struct Worker {
     address: String,
 }
 
-impl fmt::Display for Worker {
+impl Display for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, address } = self;
         write!(f, "{kind} at {address}")?;

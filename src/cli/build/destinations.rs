@@ -1,17 +1,12 @@
 //! Destinations of images: `--output` and a registry.
 
-use std::path::{Path, PathBuf};
-
-use wincimg_common::untrusted::QuotedText;
 use wincimg_engine::definition::DOCKERFILES;
 use wincimg_engine::delivery::Destination;
-use wincimg_inspect::bases::parse_location;
-use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_oci::store::LocationError;
 
 use super::all::RECIPE;
-use crate::cli::error::Failure;
 use crate::cli::output::check_file;
+use crate::cli::prelude::*;
 
 /// Error for an invalid output. A text that is not even a reference was meant as a path, so only
 /// the forms of paths help.

@@ -1,10 +1,8 @@
 //! `--tag`: a tag, or the whole name of an image as for `docker build -t`.
 
-use wincimg_common::untrusted::QuotedText;
-use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::{is_repository, is_tag, parse_reference, prefix_and_name};
+use wincimg_oci::reference::{is_repository, is_tag, prefix_and_name};
 
-use crate::cli::Session;
+use crate::cli::prelude::*;
 
 /// Registry, name and tag of images, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

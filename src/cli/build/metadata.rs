@@ -1,11 +1,12 @@
 //! `--metadata-file` and `--iidfile`, with the keys of `docker buildx build`.
 
-use serde_json::{Map, Value, json};
-use wincimg_common::diagnose::Problem;
+use serde_json::Map;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport};
 use wincimg_engine::publication::PlannedTag;
 use wincimg_oci::document::Digest;
 use wincimg_oci::store::is_local_image;
+
+use crate::cli::prelude::*;
 
 /// Rejects several images without an index for a flag whose file is about one.
 pub(super) fn check_single(flag: &str, tags: &[PlannedTag<'_>]) -> Result<(), Problem> {

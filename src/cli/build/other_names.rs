@@ -1,18 +1,14 @@
 //! The names after the first of a build: what was pushed is copied to them.
 
-use std::collections::BTreeSet;
-
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport, TagPolicy};
 use wincimg_oci::copy::Foreign;
-use wincimg_oci::reference::Reference;
-use wincimg_oci::store::{Location, Source};
 
 use super::Build;
 use super::image_name::ImageName;
 use crate::cli::copy::ImageCopy;
+use crate::cli::prelude::*;
 use crate::cli::referrers::{not_copied, report_referrers};
-use crate::cli::{Failure, Session};
 
 impl Build {
     /// Copies what was pushed to other names, and adds these to the report.

@@ -1,13 +1,10 @@
 //! Steps of a Dockerfile that run on Windows: where each step runs.
 
-use std::io::{self, Write};
-
-use wincimg_common::untrusted::{QuotedText, UntrustedText};
 use wincimg_dockerfile::stages::{StepEngine, StepPlacement};
 use wincimg_engine::hybrid::CacheRepository;
-use wincimg_oci::reference::parse_reference;
 
 use super::daemon::Worker;
+use crate::cli::prelude::*;
 
 /// Parses `HOST[:PORT]/REPOSITORY`.
 pub(super) fn cache_repository(text: &str) -> Result<CacheRepository, String> {

@@ -1,17 +1,11 @@
 //! Text report of a build.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
-
-use indicatif::BinaryBytes;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveredImage, DeliveryReport};
 use wincimg_engine::listing::ListedImageFile;
 use wincimg_inspect::provenance::AttachmentReport;
 
 use crate::cli::copy::by_digest;
-use crate::cli::output::Rows;
-use crate::report::count;
+use crate::cli::prelude::*;
 
 /// Writes each image once, with all of its hosts; `kept` describes images that were not pushed.
 pub(in crate::cli) fn write_text(

@@ -1,10 +1,6 @@
 //! Images of a check: from files, from this machine, or from registries.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
-
 use serde::Deserialize;
-use serde_json::Value;
 use wincimg_cluster::rollout::{
     Details, EntryContent, Image, ImageContent, ImageRequest, Rollout, TagsByRepository, Variant,
     fetch, fetch_tags, is_host_process,
@@ -12,10 +8,9 @@ use wincimg_cluster::rollout::{
 use wincimg_cluster::scheduling::System;
 use wincimg_cluster::workloads::Workload;
 use wincimg_inspect::StatedPlatform;
-use wincimg_oci::reference::parse_reference;
 
 use crate::cli::input::read_text;
-use crate::cli::{Failure, RegistryArgs, Session, progress, registry_args};
+use crate::cli::prelude::*;
 
 /// The images to read, each once: the named ones, then those of workloads; of workloads for other
 /// systems only those that are given or seem to be for Windows.
@@ -403,7 +398,7 @@ pub(super) fn add_details(
     connection: &RegistryArgs,
     session: &Session,
 ) -> Result<(), Failure> {
-    let progress = progress::display(session);
+    let progress = display(session);
     let registry = connection.connect_with(progress.clone())?;
     session.cache.enable_document_cache(&registry);
     registry_args::run(async {

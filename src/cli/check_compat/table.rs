@@ -2,16 +2,16 @@
 //! when nodes change.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::IsTerminal as _;
 
-use jiff::Zoned;
 use wincimg_cluster::live::NodeChange;
 use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{Rollout, RolloutRequest};
 
 use super::screen;
 use super::watch::Event;
-use crate::report::{count, write_summary_and_matrix};
+use crate::cli::prelude::*;
+use crate::report::write_summary_and_matrix;
 
 /// Number of changes listed below the table.
 const CHANGES: usize = 5;

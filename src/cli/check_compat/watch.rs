@@ -1,18 +1,14 @@
 //! Prints changes of a rollout as the nodes of a cluster change: a table on a terminal, otherwise
 //! one line per change.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-
-use serde_json::{Value, json};
 use wincimg_cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
 use wincimg_cluster::nodes::NodeList;
 use wincimg_cluster::rollout::{Image, Rollout, RolloutCheck, RolloutRequest};
-use wincimg_common::untrusted::UntrustedText;
 
 use super::table::Table;
-use crate::cli::output::{or_dash, stdout};
-use crate::cli::{Failure, HostArgs, registry_args, shutdown};
+use crate::cli::output::stdout;
+use crate::cli::prelude::*;
+use crate::cli::shutdown;
 use crate::report::ReportFormat;
 
 /// Subject of a verdict.

@@ -1,18 +1,14 @@
 //! Reads the workloads of a check from files.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
-
 use wincimg_cluster::nodes::read_nodes;
 use wincimg_cluster::workloads::{
     SkippedObject, SourceLocation, WorkloadId, WorkloadList, WorkloadsError, patch_files,
 };
-use wincimg_common::files;
-use wincimg_common::shell::command_line;
 
+use crate::cli::input;
 use crate::cli::input::read_text;
 use crate::cli::named_files::{self, FileKind, FilePath};
-use crate::cli::{CommandOutcome, Failure, Session, input};
+use crate::cli::prelude::*;
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";

@@ -1,9 +1,8 @@
 //! Candidates for completion, by argument.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, ValueEnum};
+use clap::ArgMatches;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
@@ -19,13 +18,14 @@ use wincimg_windows::release;
 use wincimg_windows::update::Updates;
 
 use super::typed;
+use crate::cli::prelude::*;
 
 /// Maximum number of files of a folder whose content is checked.
 const MOST_FILES: usize = 1000;
 
 type Candidates = Vec<CompletionCandidate>;
 
-fn candidate(value: impl Into<OsString>, help: impl std::fmt::Display) -> CompletionCandidate {
+fn candidate(value: impl Into<OsString>, help: impl Display) -> CompletionCandidate {
     CompletionCandidate::new(value).help(Some(help.to_string().into()))
 }
 

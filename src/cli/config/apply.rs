@@ -1,7 +1,6 @@
 //! Applies the defaults of a file to the definition of the command line.
 
 use std::ops::Range;
-use std::path::Path;
 
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue};
@@ -9,12 +8,11 @@ use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use wincimg_common::diagnose::closest_match;
-use wincimg_common::untrusted::QuotedText;
 
 use super::paths::resolved;
 use super::trust::is_refused;
 use super::{Defaults, File, FlagDefault, InvalidValue};
-use crate::cli::error::Failure;
+use crate::cli::prelude::*;
 use crate::cli::program_name;
 
 /// Flags that a file cannot set: they are about the file or about one call.

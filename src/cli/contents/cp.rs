@@ -1,23 +1,12 @@
 //! `wincimg image cp`: copies files out of an image.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde_json::json;
-use wincimg_common::untrusted::QuotedText;
 use wincimg_inspect::{CopiedFiles, ExtractedFiles};
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
 
 use super::{only_image, refuse_link, report_skipped};
-use crate::cli::{
-    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, parse_source,
-    registry_args,
-};
-use crate::report::{count, extended};
+use crate::cli::prelude::*;
 
 /// Copy a file or folder out of an image
 ///

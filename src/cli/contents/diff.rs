@@ -1,34 +1,20 @@
 //! `wincimg image diff`: compares two images, or two indexes build by build.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::sync::Arc;
-
-use clap::Args;
-use serde::Serialize;
-use serde_json::{Map, Value};
-use wincimg_common::progress::Progress;
+use serde_json::Map;
 use wincimg_inspect::contents::{
     ContentChange, ContentReader, FileAspect, FileDifference, FileEntry, ImageContents,
     KeyDifference, diff_files, diff_keys, diff_layers, differing_hives, display_path,
 };
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::{Digest, Document, Image, Index};
-use wincimg_oci::store::Source;
 use wincimg_registry::RegistryEdit;
-use wincimg_windows::version::WindowsVersion;
 
 use super::view::{Colours, FileView};
 use super::{
     ContentArgs, SkippedLayer, all_images_in, diff_text, report_problems, report_unclosed,
     skipped_layers,
 };
-use crate::cli::command_context::colour_on;
 use crate::cli::inspect::is_true;
-use crate::cli::{
-    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
-    parse_source, registry_args,
-};
+use crate::cli::prelude::*;
 
 /// Compare two images: files, registry, configuration, size
 ///

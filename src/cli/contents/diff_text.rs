@@ -1,16 +1,10 @@
 //! Differences of images as text: a summary of each kind, then a tree.
 
-use std::io::{self, Write};
-
-use indicatif::BinaryBytes;
-use serde_json::Value;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::contents::{ContentChange, FileAspect, KeyDifference, ValueDifference};
 
 use super::diff::{ConfigDifference, Differences, FileRow, ImageDifference, LayerRow};
 use super::view::{Colours, FileView, shortened, value_name};
-use crate::cli::output::Rows;
-use crate::report::tally;
+use crate::cli::prelude::*;
 
 pub(super) fn write(found: &Differences, colours: Colours, out: &mut dyn Write) -> io::Result<()> {
     let names = format!("{} → {}", found.before, found.after);

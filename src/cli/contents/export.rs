@@ -1,20 +1,12 @@
 //! `wincimg image export`: writes the files of an image as one tar.
 
-use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
 
-use clap::Args;
-use serde_json::json;
 use wincimg_inspect::ExtractedFiles;
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_windows::path::ImagePath;
 
 use super::{only_image, refuse_link, report_skipped};
-use crate::cli::{
-    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
-    parse_source, registry_args, write_json, write_result,
-};
-use crate::report::extended;
+use crate::cli::prelude::*;
 
 /// Export the files of an image as a tar
 ///

@@ -1,20 +1,14 @@
 //! `wincimg image ls`: lists the files or registry keys of an image.
 
-use std::io::{self, Write};
 use std::slice;
 
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde::Serialize;
-use wincimg_common::diagnose::{Problem, closest_match};
+use wincimg_common::diagnose::closest_match;
 use wincimg_common::json::LazyList;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::LayerChange;
 use wincimg_inspect::base::BaseKeyPath;
 use wincimg_inspect::contents::{
     ContentKey, FileEntry, FileTree, ImageContents, display_path, list_keys, sddl,
 };
-use wincimg_oci::copy::PlatformFilter;
 use wincimg_oci::document::Digest;
 use wincimg_registry::RegistryData;
 use wincimg_windows::base_contents::FileDigest;
@@ -24,12 +18,7 @@ use super::view::{Colours, FileView, listed_name, shortened, value_name};
 use super::{
     ContentArgs, SkippedLayer, only_image, report_problems, report_unclosed, skipped_layers,
 };
-use crate::cli::command_context::colour_on;
-use crate::cli::{
-    CommandOutcome, Failure, ImageSource, OutputFormat, Session, SourceArgs, complete,
-    parse_source, registry_args,
-};
-use crate::report::count;
+use crate::cli::prelude::*;
 
 /// List the files or registry keys of an image
 ///

@@ -7,30 +7,19 @@ mod export;
 mod ls;
 pub(super) mod view;
 
-use std::collections::HashSet;
-use std::fmt::Display;
-use std::sync::Arc;
-
-use clap::Args;
 pub(super) use cp::{Cp, is_path_in_image};
 pub(super) use diff::Diff;
 pub(super) use export::Export;
 pub(super) use ls::Ls;
-use serde::Serialize;
-use wincimg_common::progress::Progress;
-use wincimg_common::shell::{command_line, quote};
 use wincimg_inspect::base::BaseHive;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ContentStatus, ImageContents};
-use wincimg_inspect::{CopiedFiles, ExtractedFiles, windows_images_in};
-use wincimg_oci::copy::PlatformFilter;
+use wincimg_inspect::{CopiedFiles, ExtractedFiles};
 use wincimg_oci::document::{Document, Image};
-use wincimg_oci::store::{Location, Source};
 
 use super::copy::by_digest;
 use super::image_source::{OpenSource, SourceReader};
 use super::inspect::note_unclosed;
-use super::{Failure, ImageSource, Session};
-use crate::report::count;
+use crate::cli::prelude::*;
 
 /// Extent of the contents that are read.
 #[derive(Debug, Clone, Args)]

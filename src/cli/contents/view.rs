@@ -1,13 +1,10 @@
 //! Parts of images in words: attributes, security descriptors, registry data, colours.
 
-use std::fmt::Display;
-
-use serde::Serialize;
 use wincimg_inspect::contents::{ContentChange, FileEntry, display_path, sddl};
 use wincimg_inspect::{LayerChange, LinkTarget};
 use wincimg_registry::{RegistryData, TypedData};
 
-use crate::report::paint;
+use crate::cli::prelude::*;
 
 /// Maximum number of bytes of a value in text output.
 const SHOWN_BYTES: usize = 32;

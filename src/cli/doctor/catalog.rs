@@ -1,18 +1,15 @@
 //! Checks the Update Catalog. Only some commands require it, and offline sites have no access to
 //! it: it may be unreachable unless --catalog names one.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use clap::Args;
 use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
-use wincimg_common::diagnose::{Diagnose, Diagnosis, Problem, error_chain};
+use wincimg_common::diagnose::{Diagnose, Diagnosis};
 use wincimg_common::progress::Silent;
 use wincimg_common::untrusted::without_password;
 use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, Url, host_of, redacted};
 
 use super::{Check, fix_of_answer};
 use crate::cli::http_args::USER_AGENT;
+use crate::cli::prelude::*;
 
 const KIND: &str = "update catalog";
 /// An update that has been in the catalog for years.

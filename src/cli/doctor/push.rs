@@ -4,16 +4,15 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use wincimg_common::diagnose::{BoxError, error_chain};
+use wincimg_common::diagnose::BoxError;
 use wincimg_common::progress::Silent;
 use wincimg_layer::{Layer, LayerError, WriteOptions};
-use wincimg_oci::document::{Descriptor, Digest, History, Image, ManifestFormat, Platform, sha256};
-use wincimg_oci::prefix::RegistryPrefix;
-use wincimg_oci::reference::{DOCKER_HUB, Reference, parse_reference};
-use wincimg_oci::remote::{RegistryClient, RegistryError, Repository};
+use wincimg_oci::document::{Descriptor, Digest, History, Image, Platform, sha256};
+use wincimg_oci::reference::DOCKER_HUB;
+use wincimg_oci::remote::{RegistryError, Repository};
 
 use super::{Check, failed};
-use crate::cli::error::Failure;
+use crate::cli::prelude::*;
 
 /// Size of the file in the test layer, which compression halves: the layer is small, but larger than
 /// one piece.

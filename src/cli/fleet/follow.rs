@@ -1,21 +1,12 @@
 //! `wincimg fleet follow`: runs the controller of a fleet and prints its events as lines.
 
-use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
-use clap::Args;
-use jiff::Zoned;
-use serde_json::{Value, json};
 use wincimg_cluster::live::{LeaseName, LiveError};
 use wincimg_cluster::names::{is_dns_label, is_dns_subdomain};
-use wincimg_common::diagnose::{Diagnose as _, error_chain};
+use wincimg_common::diagnose::Diagnose as _;
 use wincimg_common::lock;
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
@@ -28,14 +19,11 @@ use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 use super::read_fleet;
 use crate::cli::build::source_date_epoch;
 use crate::cli::cluster_args::ClusterArgs;
-use crate::cli::error::Context;
 use crate::cli::online_context::online;
 use crate::cli::output::stdout;
+use crate::cli::prelude::*;
 use crate::cli::recipe_args::InstallerArgs;
-use crate::cli::registry_args::{BaseRegistryArgs, read_time};
-use crate::cli::{
-    CommandOutcome, Failure, OutputFormat, Session, complete, registry_args, security, shutdown,
-};
+use crate::cli::{security, shutdown};
 use crate::report::image_by_table;
 
 /// Manifest with the rights that the controller requires.

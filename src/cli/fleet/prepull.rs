@@ -1,28 +1,18 @@
 //! `wincimg fleet prepull`: manifests of pods that pull a fleet's images ahead of a rollout.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde_json::{Value, json};
 use wincimg_cluster::manifest_text::to_yaml;
 use wincimg_cluster::prepull::{PrepullBuild, PrepullManifests};
-use wincimg_common::files;
 use wincimg_common::files::LARGEST_TEXT;
-use wincimg_common::shell::command_line;
 use wincimg_dockerfile::foreign_file;
 use wincimg_engine::fleet::{ExcludedImage, Fleet, FleetPrepull, PrepullProblem, prepull};
 use wincimg_windows::compat::ContainerRuntime;
 
 use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
-use crate::cli::error::Context;
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
 use crate::cli::online_context::online;
-use crate::cli::{
-    CommandOutcome, Failure, HostArgs, OutputFormat, RegistryArgs, Session, complete,
-    registry_args, write_result,
-};
+use crate::cli::prelude::*;
 
 /// Print manifests of pods that pull a fleet's images to the nodes
 ///

@@ -1,9 +1,5 @@
 //! `wincimg node hotfix fetch`: downloads the verified files of one update.
 
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::{Value, json};
 use wincimg_catalog::{
     Description, DownloadedUpdateFile, ExpectedUpdate, UpdateManifestFile, UpdateSetFile, download,
     folder_name,
@@ -12,9 +8,8 @@ use wincimg_catalog::{
 use super::CatalogArgs;
 use super::update_args::{CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of};
 use crate::cli::http_args::HttpArgs;
+use crate::cli::prelude::*;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
-use crate::report::extended;
 
 /// Download and verify all files of an update
 #[derive(Debug, Args)]

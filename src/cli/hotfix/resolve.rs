@@ -1,17 +1,11 @@
 //! `wincimg node hotfix resolve`: resolves a build to its update, or an update to its builds.
 
-use std::io::{self, Write};
-
-use clap::Args;
-use serde_json::{Value, json};
 use wincimg_windows::update::Update;
 
 use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, not_found, warn_of};
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::or_dash;
+use crate::cli::prelude::*;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session};
-use crate::report::extended;
 
 /// Resolve a build to its update, or an update to its builds
 #[derive(Debug, Args)]

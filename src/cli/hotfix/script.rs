@@ -1,19 +1,14 @@
 //! `wincimg node hotfix script`: writes a PowerShell script that installs an update on a node.
 
-use std::path::PathBuf;
-
-use clap::Args;
-use serde_json::json;
 use wincimg_catalog::{Description, FileLocation, InstallScript, UpdateManifestFile, folder_name};
-use wincimg_common::untrusted::QuotedText;
 use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
 
 use super::CatalogArgs;
 use super::update_args::{CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of};
 use crate::cli::http_args::HttpArgs;
+use crate::cli::prelude::*;
 use crate::cli::updates::RefreshArgs;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
 
 /// Write a PowerShell script that installs an update on a node
 ///

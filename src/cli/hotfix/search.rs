@@ -1,17 +1,10 @@
 //! `wincimg node hotfix search`: searches the Update Catalog.
 
-use std::io::{self, Write};
-
-use clap::Args;
-use indicatif::BinaryBytes;
-use serde_json::json;
 use wincimg_catalog::SearchResult;
-use wincimg_common::untrusted::UntrustedText;
 
 use super::CatalogArgs;
 use crate::cli::http_args::HttpArgs;
-use crate::cli::output::or_dash;
-use crate::cli::{CommandOutcome, Failure, OutputFormat, Session, registry_args};
+use crate::cli::prelude::*;
 
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]

@@ -2,20 +2,16 @@
 
 use std::str::FromStr;
 
-use clap::Args;
 use wincimg_catalog::{
     Arch, Catalog, Criteria, Product, SearchResult, Title, UpdateFile, UpdateSetFile, build_of,
     in_order, parse_update_id, select,
 };
-use wincimg_common::diagnose::Problem;
-use wincimg_common::shell::command_line;
 use wincimg_windows::release::ReleaseKind;
 use wincimg_windows::update::{Kb, Update, UpdateKind, Updates};
-use wincimg_windows::version::WindowsVersion;
 use wincimg_windows::{prerequisite, release};
 
 use crate::cli::hosts::{HostName, host_name};
-use crate::cli::{Failure, Session};
+use crate::cli::prelude::*;
 
 /// A build or a KB article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

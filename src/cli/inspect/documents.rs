@@ -1,16 +1,14 @@
 //! `wincimg image inspect --sbom` and `--provenance`: prints documents attached to an image, unchanged.
 
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::provenance::{AttachedDocument, DocumentKind, SbomFormat, list_attached};
 use wincimg_inspect::windows_images;
 use wincimg_oci::document::{Digest, Document};
-use wincimg_oci::store::Source;
 
 use super::Inspect;
 use crate::cli::contents::one_of;
 use crate::cli::image_source::SourceReader;
 use crate::cli::output::write_document;
-use crate::cli::{CommandOutcome, Failure, ImageSource, Session, registry_args};
+use crate::cli::prelude::*;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PrintedDocument {

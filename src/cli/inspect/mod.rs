@@ -5,27 +5,19 @@ mod package;
 mod text;
 mod waste;
 
-use std::io::{self, IsTerminal as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::io::{IsTerminal as _, Read as _};
 
-use clap::{ArgAction, Args, ValueEnum};
-use serde::Serialize;
-use wincimg_common::files;
-use wincimg_common::untrusted::QuotedText;
+use clap::ArgAction;
 use wincimg_inspect::provenance::SbomFormat;
 use wincimg_inspect::{
     ImageFacts, InspectOptions, Inspection, LayerReadStatus, ReadDepth, RegistryFormat,
     RegistryReport, SMALL_LAYER, SkipReason, UnclosedHive, inspect,
 };
-use wincimg_oci::copy::PlatformFilter;
-use wincimg_oci::store::{Location, LocationError};
+use wincimg_oci::store::LocationError;
 use wincimg_registry::regfile::to_utf16;
 
 use super::output::write_document;
-use super::{
-    CommandOutcome, Failure, ImageSource, Session, SourceArgs, complete, parse_source,
-    registry_args, write_json, write_result,
-};
+use crate::cli::prelude::*;
 
 /// Show an image's version, layers, entry point and registry changes
 ///

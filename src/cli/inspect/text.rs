@@ -1,11 +1,5 @@
 //! Text report of an inspection.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-
-use indicatif::BinaryBytes;
-use serde_json::Value;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_images::shim::{Shim, ShimMode};
 use wincimg_images::wrapper::Wrapper;
 use wincimg_inspect::{
@@ -19,9 +13,7 @@ use wincimg_windows::quoting::argv::quote;
 use wincimg_windows::shutdown::ShutdownValue;
 use wincimg_windows::update::Update;
 
-use crate::cli::image_source::ImageSource;
-use crate::cli::output::Rows;
-use crate::report::count;
+use crate::cli::prelude::*;
 
 pub(super) fn write(
     image: &ImageSource,

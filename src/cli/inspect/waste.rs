@@ -1,19 +1,12 @@
 //! `wincimg image inspect --waste`: files of the layers that no container sees.
 
-use std::fmt;
-use std::io::{self, Write};
 use std::str::FromStr;
-use std::sync::Arc;
 
-use indicatif::BinaryBytes;
-use wincimg_common::progress::Progress;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_inspect::contents::{ContentOptions, ContentReader, ImageWaste, find_waste};
 use wincimg_inspect::{Inspection, windows_images};
-use wincimg_oci::store::Source;
 
 use crate::cli::cache_args::read_size;
-use crate::cli::{Failure, Session};
+use crate::cli::prelude::*;
 
 /// Number of files in text output.
 const SHOWN_FILES: usize = 20;
@@ -40,7 +33,7 @@ impl FromStr for WasteLimit {
     }
 }
 
-impl fmt::Display for WasteLimit {
+impl Display for WasteLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => BinaryBytes(*bytes).fmt(f),

@@ -3,12 +3,8 @@
 use wincimg_dockerfile::lint::{BaseConfig, BaseShell};
 use wincimg_inspect::bases::{BaseMatch, Fit};
 use wincimg_oci::document::{Descriptor, Document, Index};
-use wincimg_oci::remote::RegistryClient;
-use wincimg_oci::store::{Location, Source};
-use wincimg_windows::compat::HostBuild;
-use wincimg_windows::version::WindowsVersion;
 
-use super::super::error::Failure;
+use crate::cli::prelude::*;
 
 /// Facts from an image's configuration; of an index, the image for the host.
 pub(super) async fn facts(

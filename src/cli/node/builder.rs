@@ -1,18 +1,13 @@
 //! `wincimg node builder`: manifests of Docker daemons on nodes of a cluster, for steps that require
 //! Windows.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use clap::Args;
 use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{BuilderManifests, BuilderName, OLDEST_BUILD, removal};
 use wincimg_cluster::nodes::Node;
 
 use crate::cli::cluster_values::{builder_name, image, label, namespace, object_name, quantity};
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
-use crate::cli::registry_args::read_time;
-use crate::cli::{CommandOutcome, Failure, HostArgs, OutputFormat, Session};
+use crate::cli::prelude::*;
 
 /// Print manifests of Docker daemons on Windows nodes, for `wincimg build --builder`
 ///

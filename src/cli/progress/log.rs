@@ -1,16 +1,14 @@
 //! Progress without a terminal: a line when a task ends, and periodic lines for running tasks.
 
-use std::fmt::Display;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, OnceLock, Weak};
+use std::time::Instant;
 
 use wincimg_common::lock;
-use wincimg_common::progress::{Progress, Task};
-use wincimg_common::untrusted::UntrustedText;
+use wincimg_common::progress::Task;
 
 use super::line::{self, ProgressFigures};
+use crate::cli::prelude::*;
 
 /// Interval of lines about running tasks.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -43,7 +41,7 @@ impl Log {
     pub(super) fn to_stderr() -> Self {
         Self::every(INTERVAL, |line| {
             // Nothing can be printed if stderr is closed.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            let _ = writeln!(io::stderr(), "{line}");
         })
     }
 

@@ -3,17 +3,14 @@
 mod line;
 mod log;
 
-use std::fmt::{self, Display};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use log::Log;
 use wincimg_common::lock;
-use wincimg_common::progress::{Progress, Silent, Task};
-use wincimg_common::untrusted::UntrustedText;
+use wincimg_common::progress::{Silent, Task};
 
-use super::command_context::Session;
+use crate::cli::prelude::*;
 
 /// Redraws of a bar per second.
 const DRAWS_PER_SECOND: u8 = 8;
@@ -74,7 +71,7 @@ fn shown() -> MutexGuard<'static, Vec<MultiProgress>> {
 
 /// Current width of the terminal.
 fn width() -> usize {
-    let size = terminal_size::terminal_size_of(std::io::stderr());
+    let size = terminal_size::terminal_size_of(io::stderr());
     let width = size.map(|(width, _)| usize::from(width.0));
     width.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH)
 }

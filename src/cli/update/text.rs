@@ -1,19 +1,11 @@
 //! Text report of the updates of an image.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
-
-use indicatif::BinaryBytes;
-use wincimg_common::shell::command_line;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::update::{
     BaseDetection, ComparisonScope, ImageLayer, PlannedUpdate, UpdateConflict, UpdatePlan,
     UpdateVerdict,
 };
-use wincimg_oci::reference::Reference;
 
-use crate::cli::output::Rows;
-use crate::report::count;
+use crate::cli::prelude::*;
 
 /// Maximum number of obstacles shown; the JSON has all of them.
 const MOST: usize = 8;
