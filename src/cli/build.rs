@@ -4,11 +4,10 @@ mod all;
 mod daemon;
 pub(super) mod destinations;
 pub(super) mod docker_flags;
-mod image_name;
+pub(super) mod image_name;
 mod metadata;
 mod other_names;
 mod steps;
-pub(super) mod tags;
 pub(super) mod text;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -34,14 +33,14 @@ use self::daemon::DaemonArgs;
 use self::destinations::{
     cached_image, check_inputs, check_joined, check_output, destinations, is_created, output_place,
 };
+use self::image_name::TagArgs;
 use self::image_name::{ImageName, tag_or_name};
 use self::metadata::{check_single, image_id, is_metadata, metadata};
 use self::other_names::other_tags;
 use self::steps::{cache_repository, write_steps};
-use self::tags::TagArgs;
 use self::text::{write_content, write_paths, write_references, write_text};
-use super::cluster_args::CLUSTER_SOURCE;
 use super::document_args::DocumentArgs;
+use super::hosts::CLUSTER_SOURCE;
 use super::output::{ReviewFormat, check_distinct, check_file, remove_result, write_annotations};
 use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, lock_command};
 use super::typed_arguments;

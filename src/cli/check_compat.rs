@@ -1,14 +1,15 @@
 //! `wincimg check-compat`: checks which images start on which nodes, before a rollout.
 
 mod images;
-mod kube;
 mod table;
 mod watch;
 mod workloads;
 
+use crate::cli::Failure;
+use crate::cli::manifests::namespace;
+use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use kube::KubeArgs;
 use wincimg_cluster::live::NodeSnapshot;
 use wincimg_cluster::nodes::{Node, NodeList};
 use wincimg_cluster::rollout::{
@@ -557,6 +558,41 @@ fn parse_report_arg(text: &str) -> Result<(ReportFormat, PathBuf), String> {
 fn day(text: &str) -> Result<Date, String> {
     text.parse()
         .map_err(|_| format!("invalid date {text:?}: expected YYYY-MM-DD such as 2024-06-01"))
+}
+
+/// Selection of a cluster's workloads.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Cluster options")]
+pub(super) struct KubeArgs {
+    /// Only workloads in this namespace
+    #[arg(short = 'n', long, value_name = "NAME", value_parser = namespace, requires = "kube")]
+    pub(super) namespace: Option<String>,
+    /// Only workloads with matching labels, such as app=web,tier!=cache
+    #[arg(long, value_name = "LABELS", requires = "kube", hide_short_help = true)]
+    pub(super) workload_selector: Option<String>,
+    /// Watch the cluster: a live table on a terminal, otherwise one line per changed verdict
+    #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
+    pub(super) watch: bool,
+}
+
+impl KubeArgs {
+    /// Returns true if only some of the cluster's workloads are selected.
+    pub(super) fn chooses_workloads(&self) -> bool {
+        self.namespace.is_some() || self.workload_selector.is_some()
+    }
+
+    /// Error for a selection without workloads: a gate must not pass because of a misspelt name.
+    pub(super) fn no_workload(&self) -> Failure {
+        let namespace = self.namespace.as_ref();
+        let namespace = namespace.map(|name| format!(" in the namespace {name}"));
+        let selector = self.workload_selector.as_ref();
+        let selector = selector.map(|labels| format!(" matches {labels}"));
+        let parts: String = namespace.into_iter().chain(selector).collect();
+        Failure::usage(format!("no workload{parts}")).hint(
+            "run `kubectl get namespaces`; --workload-selector takes labels as listed by `kubectl \
+             get deployments --show-labels`",
+        )
+    }
 }
 
 #[cfg(test)]

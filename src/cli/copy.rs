@@ -14,11 +14,10 @@ use wincimg_oci::layout::Layout;
 use wincimg_oci::reference::{prefix_and_name, repository_of};
 
 use super::build::destinations::check_joined;
+use super::build::image_name::tag_policy;
 use super::build::image_tag;
-use super::build::tags::tag_policy;
 use super::contents::{is_path_in_image, one_of};
 use super::output::write_json_document;
-use super::referrers::{not_copied, report_referrers};
 use crate::cli::prelude::*;
 
 /// Number of layers copied in parallel.
@@ -578,6 +577,38 @@ impl Manifest {
         write_json_document(document.bytes())?;
         Ok(CommandOutcome::Yes)
     }
+}
+
+/// Warns of documents that were not copied, and returns the number of failures.
+pub(super) fn report_referrers<'r>(
+    reports: impl Iterator<Item = &'r ReferrerReport>,
+    session: &Session,
+) -> usize {
+    let mut failed = 0;
+    for report in reports {
+        let ReferrerReport { about, kind, .. } = report;
+        let what = match report.outcome {
+            ReferrerOutcome::Left | ReferrerOutcome::Failed => {
+                format!("{kind} attached to {about} is")
+            }
+            ReferrerOutcome::Unknown => format!("the documents attached to {about} are"),
+            ReferrerOutcome::Present | ReferrerOutcome::Copied => continue,
+        };
+        let changed = "the copy of the image has another digest";
+        let reason = report.problem.as_deref().unwrap_or(changed);
+        session.warn(format_args!("{what} not copied: {reason}"));
+        failed += usize::from(report.outcome != ReferrerOutcome::Left);
+    }
+    failed
+}
+
+/// Failure for documents that were not copied, after the images were.
+pub(super) fn not_copied(done: &str, failed: usize) -> Failure {
+    let documents = count(failed, "attached document");
+    Failure::operation(format!("{done}, but failed to copy {documents}")).hint(
+        "if the network or a registry failed, run the same command again; --no-referrers \
+             skips attached documents",
+    )
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use wincimg_oci::remote::{AuthScheme, Ping, Protocol, RegistryError};
 
 use self::catalog::CatalogArg;
 use super::argument_passwords::redact;
-use super::docker_args::DockerArgs;
 use super::error::label;
+use super::image_source::DockerArgs;
 use super::updates;
 use crate::cli::prelude::*;
 

@@ -12,7 +12,6 @@ use super::check_compat::ReportArgs;
 use super::document_args::DocumentArgs;
 use super::error::FAILED;
 use super::hosts::{no_version, warn_of_silence};
-use super::online_context::online;
 use super::recipe_args::InstallerArgs;
 use super::security;
 use crate::cli::prelude::*;

@@ -10,7 +10,6 @@ use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
 use wincimg_common::untrusted::public_url;
 use wincimg_http::HttpClient;
 
-use super::http_args::HttpArgs;
 use super::updates;
 use crate::cli::prelude::*;
 

@@ -2,7 +2,11 @@
 //!
 //! A daemon's image is exported to a temporary file, as `docker save` does, and read as an archive.
 
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use std::ops::Deref;
+use wincimg_common::diagnose::Problem;
+use wincimg_engine::docker::{Endpoint, Environment};
 
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::files::Spool;
@@ -10,7 +14,6 @@ use wincimg_engine::docker::Daemon;
 use wincimg_oci::reference::repository_of;
 use wincimg_oci::store::LocationError;
 
-use super::docker_args::DockerArgs;
 use crate::cli::prelude::*;
 
 /// Prefix of the names of images in a daemon.
@@ -165,6 +168,23 @@ impl SourceReader {
     async fn export(&self, name: &str) -> Result<Spool, BoxError> {
         let daemon = Daemon::connect(self.docker.endpoint()?).await?;
         daemon.export(name, self.progress.as_ref()).await
+    }
+}
+
+/// The daemon of the docker engine.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Docker options")]
+pub(super) struct DockerArgs {
+    /// Docker daemon to use [default: `DOCKER_HOST`, then Docker's context, then the platform's
+    /// default]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(super) docker_host: Option<String>,
+}
+
+impl DockerArgs {
+    /// Finds the daemon as Docker's own command line would.
+    pub(super) fn endpoint(&self) -> Result<Endpoint, Problem> {
+        Endpoint::find(self.docker_host.as_deref(), &Environment::from_env())
     }
 }
 

@@ -17,7 +17,7 @@ use wincimg_oci::remote::RegistryError;
 use wincimg_oci::store::{LocationError, StoreError, is_local_image};
 
 use super::base::MatchArgs;
-use super::referrers::{not_copied, report_referrers};
+use super::copy::{not_copied, report_referrers};
 use crate::cli::prelude::*;
 use wincimg_oci::document::Digest;
 

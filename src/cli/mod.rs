@@ -6,19 +6,15 @@ mod base;
 mod build;
 mod cache_args;
 mod check_compat;
-mod cluster_args;
-mod cluster_values;
 mod command_context;
 mod command_groups;
 mod complete;
-mod completions;
 mod config;
 mod contents;
 mod convert;
 mod copy;
 mod delete;
 mod demo;
-mod docker_args;
 mod doctor;
 mod document_args;
 mod error;
@@ -30,7 +26,6 @@ mod help_examples;
 mod hint_check;
 mod hosts;
 mod hotfix;
-mod http_args;
 mod image_source;
 mod images;
 mod init;
@@ -42,14 +37,12 @@ mod manifests;
 mod mirror;
 mod named_files;
 mod node;
-mod online_context;
 mod output;
 mod prelude;
 mod program_name;
 mod progress;
 mod prompt;
 mod recipe_args;
-mod referrers;
 mod registry_args;
 mod render;
 mod sbom;
@@ -114,7 +107,7 @@ struct GlobalArgs {
 enum Command {
     Build(Box<build::Build>),
     CheckCompat(check_compat::CheckCompat),
-    Completions(completions::Completions),
+    Completions(complete::Completions),
     #[command(hide = true)]
     Convert(Box<convert::Convert>),
     Demo(demo::Demo),

@@ -35,6 +35,8 @@ pub(super) use super::hosts::HostArgs;
 pub(super) use super::image_source::{ImageSource, SourceArgs, parse_source};
 pub(super) use super::output::{OutputFormat, Rows, format_of, or_dash, write_json, write_result};
 pub(super) use super::progress::display;
-pub(super) use super::registry_args::{BaseRegistryArgs, RegistryArgs, read_time};
+pub(super) use super::registry_args::{
+    BaseRegistryArgs, HttpArgs, RegistryArgs, USER_AGENT, online, read_time,
+};
 pub(super) use super::{CommandOutcome, complete, registry_args};
 pub(super) use crate::report::{count, extended, paint, tally};

@@ -16,7 +16,6 @@ use wincimg_windows::compat::Architecture;
 
 use super::base::MatchArgs;
 use super::hosts::Builds;
-use super::online_context::online;
 use crate::cli::prelude::*;
 
 /// The image definition and the hosts. Its `--context` is a folder.

@@ -1,10 +1,13 @@
-//! Arguments of commands that use registries, and their runtime.
+//! Arguments of commands that use registries and other hosts, their clients and their runtime.
 
 use std::future::Future;
 use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::thread;
+use wincimg_engine::bases::BaseSearch;
+use wincimg_engine::build::BuildContext;
+use wincimg_http::{HttpClient, RetryPolicy};
 
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
@@ -12,10 +15,9 @@ use wincimg_common::lock;
 use wincimg_common::progress::Silent;
 use wincimg_http::CertificateFiles;
 use wincimg_inspect::bases::{BaseRegistry, MICROSOFT};
-use wincimg_oci::remote::{RegistryOptions, RetryPolicy};
+use wincimg_oci::remote::RegistryOptions;
 
 use super::shutdown;
-use crate::cli::http_args::USER_AGENT;
 use crate::cli::prelude::*;
 
 /// Time limit for checking that a registry responds.
@@ -300,6 +302,63 @@ pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     } else {
         Ok(time)
     }
+}
+
+pub(super) const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
+
+/// Connection options.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Connection options")]
+pub(super) struct HttpArgs {
+    /// Allow plain HTTP or an unverified certificate for this host (repeatable)
+    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
+    insecure: Vec<String>,
+    #[command(flatten)]
+    certificates: CertificateArgs,
+    /// Time limit for the whole command, such as 90s, 10m or 1h [default: none]
+    #[arg(long, value_name = "TIME", value_parser = read_time, hide_short_help = true)]
+    timeout: Option<Duration>,
+}
+
+impl HttpArgs {
+    pub(super) fn connect(&self, session: &Session) -> Result<HttpClient, Failure> {
+        let progress = display(session);
+        let http = HttpClient::new(USER_AGENT, &self.insecure, RetryPolicy::default(), progress)?;
+        let http = http.with_certificates(self.certificates.files()?);
+        Ok(http.with_time_limit(self.timeout))
+    }
+
+    /// The same flags as words of a command line.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let hosts = self.insecure.iter();
+        let hosts = hosts.map(|host| ("--insecure-registry", host.clone()));
+        let paths = self.certificates.paths();
+        let paths = paths.map(|(flag, path)| (flag, path.display().to_string()));
+        let words = hosts.chain(paths);
+        words
+            .flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
+}
+
+/// The services of a command, with its registry flags.
+pub(super) fn online<'s>(
+    connection: &RegistryArgs,
+    session: &'s Session,
+) -> Result<BuildContext<'s>, Failure> {
+    let progress = display(session);
+    let registry = connection.connect_with(Arc::clone(&progress))?;
+    session.cache.enable_document_cache(&registry);
+    Ok(BuildContext {
+        bases: BaseSearch::new(&registry),
+        library: session.cache.facts_provider(&registry, &progress),
+        downloads: session.cache.downloads(),
+        remembered: session.cache.diff_id_cache(),
+        cache: session.cache.folder(),
+        registry,
+        progress,
+        reporter: session,
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use wincimg_windows::release::support_ended;
 use wincimg_windows::update::Updates;
 
 use super::contents::all_images_in;
-use super::http_args::USER_AGENT;
 use super::security;
 use crate::cli::prelude::*;
 use crate::report::{age_in_words, write_scan_sarif};

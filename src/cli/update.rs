@@ -19,11 +19,10 @@ use wincimg_windows::compat::Architecture;
 use self::text::{write_hint, write_plan};
 use super::base::MatchArgs;
 use super::build::destinations::{check_output, destinations, output_place};
-use super::build::tags::TagArgs;
+use super::build::image_name::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, report_failed, source_date_epoch};
 use super::document_args::DocumentArgs;
-use super::online_context::online;
 use crate::cli::prelude::*;
 
 /// Rebase an image onto its current base, without its sources

@@ -6,7 +6,6 @@ use jiff::civil::Date;
 use wincimg_catalog::{RELEASE_INFO, load_updates, refresh_updates};
 use wincimg_windows::update::Updates;
 
-use super::http_args::HttpArgs;
 use crate::cli::prelude::*;
 
 /// Maximum number of unreadable rows to print.

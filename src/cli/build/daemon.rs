@@ -7,8 +7,8 @@ use wincimg_engine::docker::DockerBuildOptions;
 use wincimg_windows::compat::Isolation;
 
 use crate::cli::cache_args::read_size;
-use crate::cli::cluster_args::CLUSTER_SOURCE;
-use crate::cli::docker_args::DockerArgs;
+use crate::cli::hosts::CLUSTER_SOURCE;
+use crate::cli::image_source::DockerArgs;
 use crate::cli::prelude::*;
 use crate::cli::recipe_args::{build_argument, build_arguments};
 

@@ -7,8 +7,8 @@ use wincimg_oci::copy::Foreign;
 use super::Build;
 use super::image_name::ImageName;
 use crate::cli::copy::ImageCopy;
+use crate::cli::copy::{not_copied, report_referrers};
 use crate::cli::prelude::*;
-use crate::cli::referrers::{not_copied, report_referrers};
 
 impl Build {
     /// Copies what was pushed to other names, and adds these to the report.

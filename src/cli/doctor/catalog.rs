@@ -8,7 +8,6 @@ use wincimg_common::untrusted::without_password;
 use wincimg_http::{CertificateFiles, HttpClient, RetryPolicy, Url, host_of, redacted};
 
 use super::{Check, fix_of_answer};
-use crate::cli::http_args::USER_AGENT;
 use crate::cli::prelude::*;
 
 const KIND: &str = "update catalog";

@@ -9,7 +9,7 @@ use wincimg_engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
 use wincimg_oci::remote::Protocol;
 
 use super::Check;
-use crate::cli::docker_args::DockerArgs;
+use crate::cli::image_source::DockerArgs;
 
 const KIND: &str = "docker daemon";
 const NOT_REQUIRED: &str = "--engine direct requires none unless the recipe has commands";

@@ -18,8 +18,7 @@ use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
 
 use super::read_fleet;
 use crate::cli::build::source_date_epoch;
-use crate::cli::cluster_args::ClusterArgs;
-use crate::cli::online_context::online;
+use crate::cli::hosts::ClusterArgs;
 use crate::cli::output::stdout;
 use crate::cli::prelude::*;
 use crate::cli::recipe_args::InstallerArgs;

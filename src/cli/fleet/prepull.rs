@@ -9,9 +9,8 @@ use wincimg_dockerfile::foreign_file;
 use wincimg_engine::fleet::{ExcludedImage, Fleet, FleetPrepull, PrepullProblem, prepull};
 use wincimg_windows::compat::ContainerRuntime;
 
-use crate::cli::cluster_values::{builder_name, image, namespace, object_name};
+use crate::cli::manifests::{builder_name, image, namespace, object_name};
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
-use crate::cli::online_context::online;
 use crate::cli::prelude::*;
 
 /// Print manifests of pods that pull a fleet's images to the nodes

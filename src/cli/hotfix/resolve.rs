@@ -3,7 +3,6 @@
 use wincimg_windows::update::Update;
 
 use super::update_args::{RevisionGap, UpdateLookup, UpdateSelectorArgs, not_found, warn_of};
-use crate::cli::http_args::HttpArgs;
 use crate::cli::prelude::*;
 use crate::cli::updates::RefreshArgs;
 

@@ -6,7 +6,6 @@ use wincimg_windows::update::{Kb, Update};
 
 use super::CatalogArgs;
 use super::update_args::{CatalogSelectorArgs, SelectedUpdate, UpdateSelectorArgs, warn_of};
-use crate::cli::http_args::HttpArgs;
 use crate::cli::prelude::*;
 use crate::cli::updates::RefreshArgs;
 

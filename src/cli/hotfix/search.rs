@@ -3,7 +3,6 @@
 use wincimg_catalog::SearchResult;
 
 use super::CatalogArgs;
-use crate::cli::http_args::HttpArgs;
 use crate::cli::prelude::*;
 
 /// Search the Microsoft Update Catalog

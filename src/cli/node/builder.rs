@@ -5,7 +5,7 @@ use wincimg_cluster::build_nodes::BuildNodes;
 use wincimg_cluster::builder::{BuilderManifests, BuilderName, OLDEST_BUILD, removal};
 use wincimg_cluster::nodes::Node;
 
-use crate::cli::cluster_values::{builder_name, image, label, namespace, object_name, quantity};
+use crate::cli::manifests::{builder_name, image, label, namespace, object_name, quantity};
 use crate::cli::manifests::{warn_of_missing_labels, write_commands, write_objects};
 use crate::cli::prelude::*;
 
