@@ -138,16 +138,12 @@ impl Push {
 
 /// A copy of an image or index under another name.
 pub(super) struct ImageCopy {
-    /// Platforms to copy; all if empty.
-    pub(super) platforms: Vec<PlatformFilter>,
+    /// What is copied, and how; the policy decides on joining.
+    pub(super) options: CopyOptions,
     /// Policy for the existing entries of the tag.
     pub(super) existing: TagPolicy,
     /// True if attached artifacts are copied, too.
     pub(super) with_referrers: bool,
-    /// Manifest format; `None` keeps the source's.
-    pub(super) manifest_format: Option<ManifestFormat>,
-    /// Handling of foreign layers.
-    pub(super) foreign: Foreign,
 }
 
 pub(super) struct CopiedImage {
@@ -214,15 +210,18 @@ impl CopyArgs {
         let opened = reader.open(location).await?;
         let source: &Source = &opened;
         let copy = ImageCopy {
-            platforms: self.platform.clone(),
+            options: CopyOptions {
+                platforms: self.platform.clone(),
+                foreign: if self.ordinary_layers {
+                    Foreign::MakeOrdinary
+                } else {
+                    Foreign::Keep
+                },
+                manifest_format: self.manifest_format,
+                joins: self.join,
+            },
             existing: tag_policy(self.join, self.replace),
             with_referrers: !self.no_referrers,
-            manifest_format: self.manifest_format,
-            foreign: if self.ordinary_layers {
-                Foreign::MakeOrdinary
-            } else {
-                Foreign::Keep
-            },
         };
         let (registry, progress) = (&reader.registry, &reader.progress);
         let wanted = location.tag_or_digest();
@@ -266,14 +265,7 @@ impl ImageCopy {
         registry: &RegistryClient,
         progress: &Arc<dyn Progress>,
     ) -> Result<CopiedImage, Failure> {
-        let joins = self.existing == TagPolicy::Join;
-        let options = CopyOptions {
-            platforms: self.platforms.clone(),
-            foreign: self.foreign,
-            manifest_format: self.manifest_format,
-            joins,
-        };
-        let plan = CopyPlan::new(source, wanted, &options).await?;
+        let plan = CopyPlan::new(source, wanted, &self.options).await?;
         let joined = match self.existing {
             TagPolicy::Replace => None,
             TagPolicy::Protect => {
@@ -289,7 +281,7 @@ impl ImageCopy {
         let sink = Sink::create(&target, registry).await?;
         let mut copier = Copier::new(registry.clone(), Arc::clone(progress), JOBS);
         copier.replace = self.existing == TagPolicy::Replace;
-        let tag = target.tag().filter(|_| !joins);
+        let tag = target.tag().filter(|_| !self.options.joins);
         let mut report = copier.copy(&plan, source, &sink, tag).await?;
         let mut kept = Vec::new();
         if let Some(joined) = joined {
@@ -306,7 +298,7 @@ impl ImageCopy {
         sink.finish().await?;
         Ok(CopiedImage {
             target,
-            foreign: self.foreign,
+            foreign: self.options.foreign,
             report,
             kept,
             beside,

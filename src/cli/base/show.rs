@@ -48,16 +48,9 @@ pub(super) struct Show {
 
 const LABELS: usize = 10;
 
-/// Selected part of the base.
-enum ShowTarget {
-    All,
-    Key(BaseKeyPath),
-    Path(ImagePath),
-}
-
 impl Show {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
-        let asked = self.target()?;
+        let (key, path) = self.target()?;
         registry_args::run(async {
             let mut found = self.base.find(session).await?;
             let images = std::mem::take(&mut found.images);
@@ -65,42 +58,34 @@ impl Show {
             let known = found.facts(&image, session).await;
             found.warn(session);
             let known = known?;
-            let answer = self.answer(&asked, &image, &known);
-            if answer.is_ok() || !known.remove_if_damaged() {
-                return answer;
+            let answer = |known: &ResolvedFacts| match (&key, &path) {
+                (Some(key), _) => self.key(&known.facts, key),
+                (None, Some(path)) => self.path(&known.facts, path),
+                (None, None) => self.summary(&image, known),
+            };
+            let answered = answer(&known);
+            if answered.is_ok() || !known.remove_if_damaged() {
+                return answered;
             }
             session.warn("the cached index of the base is damaged: creating it again");
-            let known = found.facts(&image, session).await?;
-            self.answer(&asked, &image, &known)
+            answer(&found.facts(&image, session).await?)
         })
     }
 
-    fn answer(
-        &self,
-        asked: &ShowTarget,
-        image: &Image,
-        known: &ResolvedFacts,
-    ) -> Result<CommandOutcome, Failure> {
-        match asked {
-            ShowTarget::All => self.summary(image, known),
-            ShowTarget::Key(path) => self.key(&known.facts, path),
-            ShowTarget::Path(path) => self.path(&known.facts, path),
-        }
-    }
-
-    fn target(&self) -> Result<ShowTarget, Failure> {
-        Ok(match (&self.registry, &self.path) {
-            (Some(key), _) => ShowTarget::Key(key.parse().map_err(|error| {
-                Failure::usage(error).hint(
-                    r"name a key of HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT",
-                )
-            })?),
-            (None, Some(path)) => ShowTarget::Path(path.parse().map_err(|error| {
-                Failure::usage(error)
-                    .hint(r"name it as in a container: --path 'C:\Windows\System32'")
-            })?),
-            (None, None) => ShowTarget::All,
-        })
+    /// The selected key or path.
+    fn target(&self) -> Result<(Option<BaseKeyPath>, Option<ImagePath>), Failure> {
+        let key = self.registry.as_ref().map(|key| {
+            let keys = r"HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT";
+            let hint = || format!("name a key of {keys}");
+            key.parse()
+                .map_err(|error| Failure::usage(error).hint(hint()))
+        });
+        let path = self.path.as_ref().map(|path| {
+            let hint = r"name it as in a container: --path 'C:\Windows\System32'";
+            path.parse()
+                .map_err(|error| Failure::usage(error).hint(hint))
+        });
+        Ok((key.transpose()?, path.transpose()?))
     }
 
     fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {

@@ -27,7 +27,7 @@ pub(in crate::cli) struct DaemonArgs {
     /// `buildkit+npipe:////./pipe/buildkitd`; TLS files are those of `DOCKER_CERT_PATH` with
     /// `DOCKER_TLS_VERIFY`.
     #[arg(long, value_name = "ADDRESS", value_parser = builder, conflicts_with = "docker_host", group = CLUSTER_SOURCE)]
-    builder: Option<Builder>,
+    builder: Option<String>,
     /// Isolation of the containers that run commands [default: the daemon's]
     #[arg(long, value_enum, hide_short_help = true)]
     isolation: Option<Isolation>,
@@ -45,29 +45,15 @@ pub(in crate::cli) struct DaemonArgs {
     arguments: Vec<String>,
 }
 
-#[derive(Debug, Clone)]
-enum Builder {
-    Nodes(BuilderName),
-    /// `BuildKit`'s daemon.
-    Buildkit(BuildkitAddress),
-}
-
-fn builder(text: &str) -> Result<Builder, String> {
+/// Checks the address of pods on nodes, or of `BuildKit`'s daemon.
+fn builder(text: &str) -> Result<String, String> {
     if BuildkitAddress::is_meant(text) {
-        return text.parse().map(Builder::Buildkit);
+        let address: BuildkitAddress = text.parse()?;
+        return Ok(address.to_string());
     }
     let nodes: Result<BuilderName, String> = text.parse();
-    let nodes = nodes.map_err(|error| format!("{error} or buildkit://HOST:PORT"));
-    nodes.map(Builder::Nodes)
-}
-
-impl Display for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nodes(name) => name.fmt(f),
-            Self::Buildkit(address) => address.fmt(f),
-        }
-    }
+    let nodes = nodes.map_err(|error| format!("{error} or buildkit://HOST:PORT"))?;
+    Ok(nodes.to_string())
 }
 
 impl DaemonArgs {
@@ -103,8 +89,11 @@ impl DaemonArgs {
     }
 
     pub(super) fn host(&self) -> Option<String> {
-        let builder = self.builder.as_ref().map(ToString::to_string);
-        self.docker.docker_host.clone().or(builder)
+        self.docker
+            .docker_host
+            .as_ref()
+            .or(self.builder.as_ref())
+            .cloned()
     }
 
     /// The given flags that are errors without a daemon. A Dockerfile has build arguments with any

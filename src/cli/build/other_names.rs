@@ -2,7 +2,7 @@
 
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::{DeliveredCopy, DeliveryReport, TagPolicy};
-use wincimg_oci::copy::Foreign;
+use wincimg_oci::copy::CopyOptions;
 
 use super::Build;
 use super::image_name::ImageName;
@@ -19,12 +19,14 @@ impl Build {
         ctx: &BuildContext<'_>,
         session: &Session,
     ) -> Result<(), Failure> {
+        let existing = self.tags.existing();
         let copy = ImageCopy {
-            platforms: Vec::new(),
-            existing: self.tags.existing(),
+            options: CopyOptions {
+                joins: existing == TagPolicy::Join,
+                ..CopyOptions::default()
+            },
+            existing,
             with_referrers: !self.documents.is_empty(),
-            manifest_format: None,
-            foreign: Foreign::Keep,
         };
         let pushed = pushed(delivered, copy.existing);
         for target in targets {
