@@ -160,7 +160,7 @@ mod tests {
             let hint = hint_for(Some(host));
             assert!(hint.ends_with(named), "{hint}");
             #[cfg(debug_assertions)]
-            crate::cli::hint_check::check_for_others(&hint);
+            crate::cli::hint_check::check(&hint, std::iter::empty());
         }
     }
 }

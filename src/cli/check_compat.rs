@@ -378,8 +378,7 @@ impl CheckCompat {
                     format!("{kb} is not a cumulative update of a known build")
                 } else {
                     let names = builds.iter().map(|build| release::name_of(*build));
-                    let names: Vec<String> = names.collect();
-                    format!("no node has the build of {kb}: {}", names.join(", "))
+                    format!("no node has the build of {kb}: {}", joined(names, ", "))
                 };
                 let hint = format!("for details: wincimg node hotfix resolve {kb}");
                 return Err(Failure::usage(problem).hint(hint));

@@ -82,10 +82,10 @@ impl Demo {
 }
 
 fn steps(host: &str) -> [DemoStep; 6] {
-    let step = |what, command, answer| DemoStep {
+    let step = |what, command| DemoStep {
         what,
         command,
-        answer,
+        answer: CommandOutcome::Yes,
     };
     let build = format!(
         "build pause --nodes {NODES} --base-registry {host}/mcr --registry {host} --push \
@@ -98,35 +98,32 @@ fn steps(host: &str) -> [DemoStep; 6] {
                 "image base resolve nanoserver --host-build {OLD} --base-registry {host}/mcr \
                  --insecure-registry {host}"
             ),
-            CommandOutcome::Yes,
         ),
         step(
             "Build the pause image for every node and push it, with an index over both:",
             build.clone(),
-            CommandOutcome::Yes,
         ),
         step(
             "What is in it? The registry changes were written here, without Windows:",
             format!("image inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
-            CommandOutcome::Yes,
         ),
         step(
             "Once more: the same inputs make the same bytes, so nothing is sent.",
             build,
-            CommandOutcome::Yes,
         ),
         step(
             "Before a rollout: does it start on every node? The index has an image for each.",
             format!("check-compat --nodes {NODES} {host}/pause --insecure-registry {host}"),
-            CommandOutcome::Yes,
         ),
-        step(
-            "And the old node's image alone? The answer is no, with exit code 1, and what to do:",
-            format!(
-                "check-compat --nodes {NODES} {host}/pause:10.0.{OLD} --insecure-registry {host}"
-            ),
-            CommandOutcome::No,
-        ),
+        DemoStep {
+            answer: CommandOutcome::No,
+            ..step(
+                "And the old node's image alone? The answer is no, with exit code 1, and what to do:",
+                format!(
+                    "check-compat --nodes {NODES} {host}/pause:10.0.{OLD} --insecure-registry {host}"
+                ),
+            )
+        },
     ]
 }
 

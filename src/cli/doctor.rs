@@ -104,7 +104,7 @@ impl Check {
     ) -> Self {
         let fix = fix.into();
         #[cfg(debug_assertions)]
-        super::hint_check::check_for_others(&fix);
+        super::hint_check::check(&fix, std::iter::empty());
         Self {
             fix: Some(redact(&fix).into_owned()),
             ..Self::new(kind, subject, CheckState::Problem, finding)

@@ -228,7 +228,7 @@ impl Failure {
         let code = self.code();
         if let Some(hint) = passwords.or(self.diagnosis.hint) {
             #[cfg(debug_assertions)]
-            super::hint_check::check(&hint);
+            super::hint_check::check(&hint, super::typed_arguments());
             let hint = UntrustedText(program_name::with_program_name(&hint)).to_string();
             let hint = argument_passwords::redact(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));

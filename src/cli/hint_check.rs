@@ -4,27 +4,19 @@
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory as _};
 
+use super::Cli;
 use super::config::apply::{argument, commands_on, has_flag};
-use super::{Cli, typed_arguments};
 
 /// Programs whose flags are their own.
 const OTHER_PROGRAMS: [&str; 10] = [
     "apt-get", "crane", "curl", "docker", "dotnet", "helm", "kubectl", "podman", "skopeo", "tar",
 ];
 
-/// Panics if a hint names a command or a flag that does not exist where it is printed.
-pub(super) fn check(hint: &str) {
-    let running: Vec<String> = typed_arguments().collect();
-    check_in(hint, &running);
-}
-
-/// Panics if a hint about other commands names a command or a flag that does not exist.
-pub(super) fn check_for_others(hint: &str) {
-    check_in(hint, &[]);
-}
-
-fn check_in(hint: &str, running: &[String]) {
-    if let Err(problem) = checked(hint, running) {
+/// Panics if a hint names a command or a flag that does not exist where it is printed; of a hint
+/// about other commands, no command is running.
+pub(super) fn check(hint: &str, running: impl Iterator<Item = String>) {
+    let running: Vec<String> = running.collect();
+    if let Err(problem) = checked(hint, &running) {
         panic!("invalid hint {hint:?}: {problem}");
     }
 }

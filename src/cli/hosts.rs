@@ -67,8 +67,7 @@ fn unknown_host(text: &str, error: &InvalidText) -> String {
     let named = release::all()
         .iter()
         .filter(|release| release.kind == ReleaseKind::Ltsc);
-    let tags: Vec<&str> = named.filter_map(|release| release.base_tag).collect();
-    let tags = tags.join(", ");
+    let tags = joined(named.filter_map(|release| release.base_tag), ", ");
     format!("expected 17763.973 or a release: {tags}, latest")
 }
 
@@ -363,8 +362,7 @@ impl Builds {
 
 /// The servers that start an image. The name of one has a comma.
 fn served_names(image: WindowsVersion) -> String {
-    let served: Vec<String> = served_by(image).iter().map(ToString::to_string).collect();
-    served.join("; ")
+    joined(served_by(image), "; ")
 }
 
 fn read(path: &Path) -> Result<NodeList, Failure> {

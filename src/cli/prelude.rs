@@ -39,4 +39,4 @@ pub(super) use super::registry_args::{
     BaseRegistryArgs, HttpArgs, RegistryArgs, USER_AGENT, online, read_time,
 };
 pub(super) use super::{CommandOutcome, complete, registry_args};
-pub(super) use crate::report::{count, extended, paint, tally};
+pub(super) use crate::report::{count, extended, joined, paint, tally};

@@ -139,10 +139,7 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
     let versions = width(|it| it.found.version.as_deref().map_or(0, str::len)).min(24);
     for package in packages() {
         let found = &package.found;
-        let layers: Vec<String> = layers_of(package, inventory)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+
         let first = package.files.first();
         let file = first.map(|file| display_path(inventory.path(*file)));
         writeln!(
@@ -151,7 +148,7 @@ fn write_text(image: &ImageSource, inventory: &Inventory, out: &mut dyn Write) -
             found.kind(),
             UntrustedText(&found.name),
             UntrustedText(found.version.as_deref().unwrap_or_default()),
-            layers.join(","),
+            joined(layers_of(package, inventory), ","),
             UntrustedText(file.unwrap_or_default())
         )?;
     }

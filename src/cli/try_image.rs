@@ -253,8 +253,7 @@ fn numbers(layers: &[usize]) -> String {
     if layers.is_empty() {
         return "none".to_owned();
     }
-    let texts: Vec<String> = layers.iter().map(ToString::to_string).collect();
-    texts.join(", ")
+    joined(layers, ", ")
 }
 
 /// Forwards the output of a program as it arrives.

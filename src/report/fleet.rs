@@ -11,7 +11,7 @@ use wincimg_engine::fleet::{
 
 use super::html::{escaped, hash_of};
 use super::markdown::{cell, write_limited, write_security};
-use super::names::{count, escape_untrusted, tally};
+use super::names::{count, escape_untrusted, joined, tally};
 use super::sarif;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::{ReportFormat, security_lines};
@@ -85,13 +85,12 @@ impl<'r> Row<'r> {
     fn cells(&self, escape: fn(&str) -> String) -> [String; 5] {
         let failure = self.failure.iter();
         let problem = failure.flat_map(|it| [Some(&it.problem), it.hint.as_ref()]);
-        let problem: Vec<String> = problem.flatten().map(|text| escape(text)).collect();
         [
             escape(&self.image.reference),
             escape(self.build.map_or("", host)),
             self.state_name().to_owned(),
             escape(self.why().unwrap_or_default()),
-            problem.join("<br>"),
+            joined(problem.flatten().map(|text| escape(text)), "<br>"),
         ]
     }
 

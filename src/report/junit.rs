@@ -10,7 +10,7 @@ use wincimg_windows::compat::VerdictOutcome as Verdict;
 use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::matrix::HOSTS_BY_NAME;
-use super::names::{escape_untrusted, workload_ids};
+use super::names::{escape_untrusted, joined, workload_ids};
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{Cause, causes, fixes, outlook};
 use super::{
@@ -243,8 +243,10 @@ fn explained(finding: &Finding) -> String {
     let reason = escape_untrusted(&finding.reason);
     match finding.advice() {
         Some(fix) => {
-            let lines: Vec<String> = fix.lines().map(escape_untrusted).collect();
-            format!("{reason}\nfix: {}", lines.join("\n"))
+            format!(
+                "{reason}\nfix: {}",
+                joined(fix.lines().map(escape_untrusted), "\n")
+            )
         }
         None => reason,
     }

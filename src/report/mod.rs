@@ -29,7 +29,7 @@ pub(crate) use lint::{
     LintedFile, annotations_of, write_lint_json, write_lint_sarif, write_lint_text,
 };
 pub(crate) use markdown::write_markdown;
-pub(crate) use names::{count, shorten, tally};
+pub(crate) use names::{count, joined, shorten, tally};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
 pub(crate) use security::{age_in_words, image_by_table};
@@ -124,8 +124,7 @@ fn behind(rollout: &Rollout) -> Option<String> {
         let images = in_words(images.into_iter());
         format!("{update} is available for {images}")
     });
-    let updates: Vec<String> = updates.collect();
-    let updates = updates.join("; ");
+    let updates = joined(updates, "; ");
     (!updates.is_empty()).then(|| format!("Without the latest monthly update: {updates}"))
 }
 

@@ -1,6 +1,7 @@
 //! Short, unique names of workloads, images and nodes in a report.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 
 use wincimg_cluster::rollout::{Image, Rollout};
 use wincimg_cluster::workloads::{SourceLocation, Workload, WorkloadId};
@@ -108,20 +109,22 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {stem}{plural}")
 }
 
+/// The texts of some values with a separator between them.
+pub(crate) fn joined<T: Display>(values: impl IntoIterator<Item = T>, separator: &str) -> String {
+    let texts: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    texts.join(separator)
+}
+
 /// `1 added, 2 changed`: the numbers above 0, or `none` without any.
 pub(crate) fn tally<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>, none: &str) -> String {
     let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-    let parts: Vec<String> = parts
-        .map(|(number, word)| format!("{number} {word}"))
-        .collect();
-    if parts.is_empty() {
-        none.to_owned()
-    } else {
-        parts.join(", ")
+    match joined(parts.map(|(number, word)| format!("{number} {word}")), ", ") {
+        parts if parts.is_empty() => none.to_owned(),
+        parts => parts,
     }
 }
 
-pub(super) fn escape_untrusted(text: impl std::fmt::Display) -> String {
+pub(super) fn escape_untrusted(text: impl Display) -> String {
     UntrustedText(text).to_string()
 }
 

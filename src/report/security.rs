@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use wincimg_common::shell::command_line;
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes, TableAge};
 
-use super::names::count;
+use super::names::{count, joined};
 
 /// Number of images with a line of their own.
 const NAMED: usize = 10;
@@ -66,17 +66,14 @@ pub(super) fn security_lines(fixes: &MissingFixes) -> Vec<String> {
     let unknown = unknown.filter(|image| !image.known && image.missing == 0);
     let unknown = unknown.count();
     let others = fixes.images.len() - lacking.len() - unknown;
-    let mut counts = Vec::new();
-    for (number, what) in [
+    let counts = [
         (lacking.len(), "without all security fixes"),
         (others, "with all of them"),
         (unknown, "that cannot be judged"),
-    ] {
-        if number > 0 {
-            counts.push(format!("{} {what}", count(number, "image")));
-        }
-    }
-    let (age, counts) = (age_in_words(&fixes.table), counts.join(", "));
+    ];
+    let counts = counts.into_iter().filter(|(number, _)| *number > 0);
+    let counts = counts.map(|(number, what)| format!("{} {what}", count(number, "image")));
+    let (age, counts) = (age_in_words(&fixes.table), joined(counts, ", "));
     let mut lines = vec![format!("By {age}: {counts}")];
     lines.extend(lacking.iter().take(NAMED).map(|image| {
         let command = scan_command(image);

@@ -9,7 +9,7 @@ use wincimg_cluster::rollout::{
 };
 use wincimg_windows::compat::VerdictOutcome;
 
-use super::names::{self, count, tally};
+use super::names::{self, count, joined, tally};
 use super::{hosts_in_words, in_words, workload_outcomes};
 
 const WORKLOAD: &str = "workload";
@@ -96,13 +96,11 @@ pub(super) fn headline(rollout: &Rollout) -> String {
     let answers = answers(rollout);
     let lines = answers.iter().map(|parts| {
         let words = parts.iter().map(|part| part.words.as_str());
-        words.collect::<Vec<_>>().join(" · ")
+        joined(words, " · ")
     });
-    let lines: Vec<String> = lines.collect();
-    if lines.is_empty() {
-        without_answers(rollout)
-    } else {
-        lines.join("; ")
+    match joined(lines, "; ") {
+        lines if lines.is_empty() => without_answers(rollout),
+        lines => lines,
     }
 }
 
@@ -131,7 +129,7 @@ pub(super) fn format_tally(tally: &OutcomeCounts, noun: &str) -> String {
         .filter(|starts| tally.get(*starts) > 0)
         .enumerate()
         .map(|(place, starts)| part_in_words(starts, tally.get(starts), noun, place == 0));
-    parts.collect::<Vec<_>>().join(" · ")
+    joined(parts, " · ")
 }
 
 /// `3 checks: 2 compatible, 1 incompatible`, without zero counts.

@@ -11,7 +11,7 @@ use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout, StartStatus};
 use wincimg_windows::compat::VerdictOutcome;
 
 use super::matrix::Matrix;
-use super::names::{self, escape_untrusted};
+use super::names::{self, escape_untrusted, joined};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{
@@ -380,6 +380,6 @@ fn rules_in_words(rollout: &Rollout) -> Option<String> {
         *counts.entry(notice.finding.rule).or_default() += 1;
     }
     let words = counts.iter().map(|(rule, count)| format!("{rule} {count}"));
-    let words: Vec<String> = words.collect();
-    (!words.is_empty()).then(|| format!("by rule: {}", words.join(", ")))
+    let words = joined(words, ", ");
+    (!words.is_empty()).then(|| format!("by rule: {words}"))
 }

@@ -100,7 +100,7 @@ mod tests {
                 assert!(page.contains(&format!("`{flag}")), "{flag}");
             }
             #[cfg(debug_assertions)]
-            crate::cli::hint_check::check_for_others(tip);
+            crate::cli::hint_check::check(tip, std::iter::empty());
             assert_eq!(in_place_of(flags[0]), Some(tip));
         }
         assert_eq!(in_place_of("--push"), None);

@@ -257,19 +257,18 @@ fn report_repeated(list: &WorkloadList, session: &Session) {
     }
     for (id, places) in manifests.into_iter().filter(|(_, it)| it.len() > 1) {
         let count = places.len();
-        let places: Vec<String> = places.into_iter().collect();
         session.note(format_args!(
             "{count} manifests of {id}: each is checked, and commands name the same object; check \
              those of other clusters by themselves: {}",
-            places.join(", ")
+            joined(places, ", ")
         ));
     }
 }
 
 /// Error for files without workloads; `unbuilt` is the command for the first kustomization among them.
 fn no_workload(list: &WorkloadList, files: &[PathBuf], unbuilt: Option<String>) -> Failure {
-    let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
-    let problem = format!("found no workload in {}", names.join(", "));
+    let names = joined(files.iter().map(|file| input::name(file)), ", ");
+    let problem = format!("found no workload in {names}");
     if let Some(command) = unbuilt {
         return Failure::usage(format!("{problem}: {BUILD_FIRST}")).hint(command);
     }

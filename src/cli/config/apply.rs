@@ -163,8 +163,8 @@ impl<'a> Work<'a> {
             let pair = format!("{}={}", key.get_ref(), scalar(value).ok()?);
             Some(format!("{pair:?}"))
         });
-        let pairs: Vec<String> = pairs.collect();
-        let hint = takes_pairs(command, name).then(|| format!("{name} = [{}]", pairs.join(", ")));
+        let hint =
+            takes_pairs(command, name).then(|| format!("{name} = [{}]", joined(pairs, ", ")));
         self.file.problem(span, &problem).hint_if(hint)
     }
 

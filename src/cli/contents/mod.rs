@@ -100,11 +100,10 @@ fn report_unclosed(
 }
 
 pub(super) fn report_foreign(image: &ImageSource, layers: &[usize], session: &Session) {
-    let layers: Vec<String> = layers.iter().map(ToString::to_string).collect();
     if !layers.is_empty() {
         session.note(format_args!(
             "skipped foreign layers, whose bytes are not stored with {image}: {}",
-            layers.join(", ")
+            joined(layers, ", ")
         ));
     }
 }

@@ -199,14 +199,11 @@ fn unknown_build(build: u32, updates: &Updates) -> Failure {
              --refresh"
         ));
     }
-    let names = |builds: &[u32]| {
-        let builds: Vec<String> = builds.iter().map(ToString::to_string).collect();
-        builds.join(", ")
-    };
+    let names = || joined(&builds, ", ");
     if let Some(client) = release::from_build(build).filter(|own| own.kind == ReleaseKind::Client) {
         return failure.hint(format!(
             "only updates of Windows Server are known, builds {}; search the catalog: {}",
-            names(&builds),
+            names(),
             command_line(&["wincimg", "node", "hotfix", "search", client.name])
         ));
     }
@@ -216,7 +213,7 @@ fn unknown_build(build: u32, updates: &Updates) -> Failure {
     });
     failure.hint(format!(
         "{nearest}updates are known for the builds {}",
-        names(&builds)
+        names()
     ))
 }
 

@@ -230,8 +230,7 @@ fn command_line(arguments: &[String], escaped: bool) -> String {
     if escaped {
         return arguments.join(" ");
     }
-    let quoted: Vec<_> = arguments.iter().map(|argument| quote(argument)).collect();
-    quoted.join(" ")
+    joined(arguments.iter().map(|argument| quote(argument)), " ")
 }
 
 fn write_shutdown(shutdown: &ShutdownTimes, rows: &mut Rows<'_>) -> io::Result<()> {

@@ -80,14 +80,13 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_added_hives(own: &[ImageLayer], out: &mut dyn Write) -> io::Result<()> {
     let incomplete = own.iter().filter(|layer| !layer.added_hives.is_empty());
-    let numbers: Vec<String> = incomplete.map(|layer| layer.layer.to_string()).collect();
+    let numbers = joined(incomplete.map(|layer| layer.layer), ", ");
     if numbers.is_empty() {
         return Ok(());
     }
     writeln!(
         out,
-        "  adds     hives without changes to layer {}: all layers need all hives, or none",
-        numbers.join(", ")
+        "  adds     hives without changes to layer {numbers}: all layers need all hives, or none"
     )
 }
 
@@ -148,8 +147,7 @@ pub(super) fn write_hint(updates: &UpdatePlan, out: &mut dyn Write) -> io::Resul
 /// An instruction, shortened to one line.
 fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 160;
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let mut line = words.join(" ");
+    let mut line = joined(text.split_whitespace(), " ");
     if let Some((end, _)) = line.char_indices().nth(LONGEST) {
         line.truncate(end);
         line.push('…');

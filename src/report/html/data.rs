@@ -1,11 +1,11 @@
 //! Data of the page's script: each finding and each set of nodes is stored once.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::Serialize;
 use serde_json::{Value, json};
 use wincimg_cluster::rollout::{
     ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout,
@@ -19,16 +19,16 @@ use crate::report::{names, what_if, workload_outcomes};
 
 /// The data, with an index of each finding and selection.
 pub(super) fn data(rollout: &Rollout) -> Value {
-    let mut findings = Findings::default();
-    let mut selections = Selections::default();
+    let mut findings = Parts::new();
+    let mut selections = Parts::new();
     let placements = rollout.placements.iter();
-    let placements: Vec<PlacementPart> = placements
+    let placements: Vec<Value> = placements
         .map(|placement| part_of(placement, rollout, &mut findings, &mut selections))
         .collect();
     let problems = problems(rollout);
     let problems = problems.iter().map(|problem| {
         json!({
-            "finding": findings.place(problem.finding),
+            "finding": findings.place(problem.finding, || finding_part(problem.finding)),
             "images": problem.images,
             "hosts_in_words": problem.format_hosts(),
             "workloads": problem.workloads,
@@ -63,14 +63,6 @@ pub(super) fn data(rollout: &Rollout) -> Value {
         "plan": plan,
         "what_if": what_if(rollout),
     })
-}
-
-#[derive(Serialize)]
-struct PlacementPart {
-    workload: Option<usize>,
-    selection: usize,
-    /// Image, and its findings: one for each kind of host, in order of the hosts.
-    images: Vec<(usize, Vec<usize>)>,
 }
 
 fn case_part(case: &WorkloadGroup<'_>, rollout: &Rollout) -> Value {
@@ -122,65 +114,65 @@ fn kind_part(kind: &HostKind) -> Value {
 fn part_of<'a>(
     placement: &'a Placement,
     rollout: &Rollout,
-    findings: &mut Findings<'a>,
-    selections: &mut Selections,
-) -> PlacementPart {
-    PlacementPart {
-        workload: placement.workload,
-        selection: selections.place(&placement.selection, rollout.hosts.len()),
-        images: placement
-            .images
-            .iter()
-            .map(|placed| {
-                let own = placed.findings.iter();
-                let own = own.map(|finding| findings.place(finding));
-                (placed.image, own.collect())
-            })
-            .collect(),
-    }
+    findings: &mut Parts<&'a Finding>,
+    selections: &mut Parts<*const HostSelection>,
+) -> Value {
+    let selection = &placement.selection;
+    let selected = || selection_part(selection, rollout.hosts.len());
+    // Each image, and its findings: one for each kind of host, in order of the hosts.
+    let images = placement.images.iter().map(|placed| {
+        let own = placed.findings.iter();
+        let own = own.map(|finding| findings.place(finding, || finding_part(finding)));
+        (placed.image, own.collect())
+    });
+    let images: Vec<(usize, Vec<usize>)> = images.collect();
+    json!({
+        "workload": placement.workload,
+        "selection": selections.place(Rc::as_ptr(selection), selected),
+        "images": images,
+    })
 }
 
-#[derive(Default)]
-struct Findings<'a> {
-    known: HashMap<&'a Finding, usize>,
+/// Parts that are stored once, and named by their index.
+struct Parts<K> {
+    known: HashMap<K, usize>,
     parts: Vec<Value>,
 }
 
-impl<'a> Findings<'a> {
-    fn place(&mut self, finding: &'a Finding) -> usize {
+impl<K: Eq + Hash> Parts<K> {
+    fn new() -> Self {
+        Self {
+            known: HashMap::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    fn place(&mut self, key: K, part: impl FnOnce() -> Value) -> usize {
         let parts = &mut self.parts;
-        *self.known.entry(finding).or_insert_with(|| {
-            parts.push(json!({
-                // 0 compatible, 1 warning, 2 unknown, 3 incompatible.
-                "level": finding.outcome as u8,
-                "rule": finding.rule,
-                "why": finding.reason,
-                "fix": finding.fix,
-                "commands": finding.commands,
-                "isolation": finding.isolation.name(),
-                "build": finding.image_build.map(|build| build.to_string()),
-            }));
+        *self.known.entry(key).or_insert_with(|| {
+            parts.push(part());
             parts.len() - 1
         })
     }
 }
 
-#[derive(Default)]
-struct Selections {
-    known: HashMap<*const HostSelection, usize>,
-    parts: Vec<String>,
+fn finding_part(finding: &Finding) -> Value {
+    json!({
+        // 0 compatible, 1 warning, 2 unknown, 3 incompatible.
+        "level": finding.outcome as u8,
+        "rule": finding.rule,
+        "why": finding.reason,
+        "fix": finding.fix,
+        "commands": finding.commands,
+        "isolation": finding.isolation.name(),
+        "build": finding.image_build.map(|build| build.to_string()),
+    })
 }
 
-impl Selections {
-    fn place(&mut self, selection: &Rc<HostSelection>, hosts: usize) -> usize {
-        let parts = &mut self.parts;
-        *self.known.entry(Rc::as_ptr(selection)).or_insert_with(|| {
-            let mut bits = vec![0_u8; hosts.div_ceil(8)];
-            for &(host, _) in &selection.hosts {
-                bits[host as usize / 8] |= 1 << (host % 8);
-            }
-            parts.push(BASE64.encode(bits));
-            parts.len() - 1
-        })
+fn selection_part(selection: &HostSelection, hosts: usize) -> Value {
+    let mut bits = vec![0_u8; hosts.div_ceil(8)];
+    for &(host, _) in &selection.hosts {
+        bits[host as usize / 8] |= 1 << (host % 8);
     }
+    BASE64.encode(bits).into()
 }
