@@ -84,7 +84,7 @@ struct Common {
 
 impl Common {
     /// The client, and the repository of the bases.
-    fn connect(&self, session: &Session) -> Result<(RegistryClient, BaseName), Failure> {
+    fn connect(&self, session: &Session) -> Result<(RegistryClient, BaseName)> {
         let registry = self.connection.registry.connect(session)?;
         let repository = self.connection.base_registry.repository(&self.name)?;
         Ok((registry, repository))
@@ -106,7 +106,7 @@ pub(super) struct MatchArgs {
 }
 
 impl Base {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         match self.command {
             BaseCommand::List(command) => command.run(session),
             BaseCommand::Resolve(command) => command.run(session),
@@ -117,7 +117,7 @@ impl Base {
 }
 
 impl List {
-    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome> {
         let (registry, reference) = self.common.connect(session)?;
         let host = self.host_build.map(|host| host.explained(session));
         let host = host.map(HostBuild::new);
@@ -169,7 +169,7 @@ fn may_start(image: &BaseListingEntry, host: HostBuild) -> bool {
 }
 
 impl Resolve {
-    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome> {
         let (registry, reference) = self.common.connect(session)?;
         let host = HostBuild::new(self.host_build.explained(session));
         let host = with_revision(host, session);

@@ -194,7 +194,7 @@ pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
 }
 
 impl Build {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if self.all {
             return self.run_all(session);
         }
@@ -206,7 +206,7 @@ impl Build {
     }
 
     /// Builds the images of one definition and prints them; in JSON, returns the result instead.
-    fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>), Failure> {
+    fn build(&self, session: &Session) -> Result<(CommandOutcome, Option<Value>)> {
         let mut others = self.names()?;
         self.check_places(&others)?;
         self.daemon.check()?;
@@ -274,7 +274,7 @@ impl Build {
         ctx: &BuildContext<'_>,
         left_out: &[String],
         session: &Session,
-    ) -> Result<(CommandOutcome, Option<Value>), Failure> {
+    ) -> Result<(CommandOutcome, Option<Value>)> {
         let planned = plans(request, Purpose::Rehearsal, Some(target), ctx).await?;
         if request.daemon_stages().is_some() {
             session.note("the daemon runs the instructions: the plan contains only the base");
@@ -333,7 +333,7 @@ impl Build {
 
     /// Registry, name and tag of the images, and those of their other names. A whole name as the
     /// tag takes precedence over defaults of a file, and cannot be combined with typed ones.
-    fn names(&self) -> Result<Vec<ImageName>, Failure> {
+    fn names(&self) -> Result<Vec<ImageName>> {
         if self.tag.is_empty() {
             return Ok(vec![self.named(&ImageName::default())]);
         }
@@ -379,7 +379,7 @@ impl Build {
     }
 
     /// Rejects invalid destinations before any network access.
-    fn check_places(&self, names: &[ImageName]) -> Result<(), Failure> {
+    fn check_places(&self, names: &[ImageName]) -> Result<()> {
         if names.len() > 1 && !self.push {
             let problem = "several names require --push";
             return Err(Failure::usage(problem).hint(
@@ -421,7 +421,7 @@ impl Build {
 
     /// Removes the files about an earlier image: a script that goes on after an error must not read
     /// them. Others may be what the build reads.
-    fn remove_results(&self) -> Result<(), Failure> {
+    fn remove_results(&self) -> Result<()> {
         let mut files = self.metadata_file.iter().chain(&self.iidfile);
         files.try_for_each(|file| remove_result(file, is_metadata))
     }
@@ -432,7 +432,7 @@ impl Build {
         locations: &[String],
         place: Option<&str>,
         left_out: &[String],
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<Value>> {
         let images = &planned.images;
         let contents = images.iter().map(|image| listing(&image.plan));
         let contents = contents.collect::<Result<Vec<_>, _>>()?;
@@ -494,10 +494,10 @@ impl Build {
     fn finish(
         &self,
         delivered: &DeliveryReport,
-        named: Result<(), Failure>,
+        named: Result<()>,
         left_out: &[String],
         session: &Session,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<Value>> {
         let files = self.write_files(delivered);
         let written = named.and(files);
         let printed = self.print(delivered, left_out, session)?;
@@ -516,7 +516,7 @@ impl Build {
             .or(other_name)
     }
 
-    fn write_files(&self, delivered: &DeliveryReport) -> Result<(), Failure> {
+    fn write_files(&self, delivered: &DeliveryReport) -> Result<()> {
         // All hosts may lack an image.
         let Some(id) = image_id(delivered) else {
             return Ok(());
@@ -536,7 +536,7 @@ impl Build {
         delivered: &DeliveryReport,
         left_out: &[String],
         session: &Session,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<Value>> {
         if self.format == ReviewFormat::Json {
             let more = json!({"left_out": left_out});
             return Ok(Some(extended(delivered, more)));
@@ -575,7 +575,7 @@ pub(super) fn is_typed(flag: &str) -> bool {
 }
 
 /// Timestamp of new content, from `SOURCE_DATE_EPOCH` as for other reproducible builds.
-pub(super) fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
+pub(super) fn source_date_epoch() -> Result<Option<Timestamp>> {
     let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else {
         return Ok(None);
     };

@@ -134,7 +134,7 @@ impl ReportArgs {
     }
 
     /// Rejects files that cannot be written.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<()> {
         self.files().iter().try_for_each(|file| check_file(file))?;
         let reports = self.reports.iter().map(|(_, file)| file);
         check_distinct(self.output.as_deref(), reports)
@@ -150,7 +150,7 @@ impl ReportArgs {
     pub(super) fn write(
         &self,
         write: impl Fn(ReportFormat, Option<&Path>, &mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let more = self.reports.iter();
         let more = more.map(|(format, file)| (*format, Some(file.as_path())));
         let mut written = Ok(());
@@ -162,7 +162,7 @@ impl ReportArgs {
 }
 
 impl CheckCompat {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         self.check_arguments(session)?;
         let (list, unread) = workloads::read(&self.workloads, &self.input_flags(), session)?;
         let mut nodes = self.hosts.listed_nodes(session)?;
@@ -239,7 +239,7 @@ impl CheckCompat {
     }
 
     /// Rejects contradictory arguments before anything is read.
-    fn check_arguments(&self, session: &Session) -> Result<(), Failure> {
+    fn check_arguments(&self, session: &Session) -> Result<()> {
         if !self.names_images() && !self.hosts.cluster.is_set() {
             let hint = if self.image_files.is_empty() {
                 "check a cluster with --kube, or name an image, or add --image-build 17763.1158 or \
@@ -303,7 +303,7 @@ impl CheckCompat {
     fn ask_cluster(
         &self,
         nodes: &mut NodeList,
-    ) -> Result<(Option<(String, NodeSnapshot)>, WorkloadList), Failure> {
+    ) -> Result<(Option<(String, NodeSnapshot)>, WorkloadList)> {
         if !self.hosts.cluster.is_set() {
             if nodes.windows.is_empty() {
                 return Err(self.hosts.no_node());
@@ -341,7 +341,7 @@ impl CheckCompat {
     }
 
     /// Applies the simulated updates to the hosts, and describes the changes for reports.
-    fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>, Failure> {
+    fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>> {
         let mut changes = Vec::new();
         for simulation in &self.simulate {
             let SimulationMatches { moved, left } = simulation.apply(hosts);
@@ -390,11 +390,7 @@ impl CheckCompat {
     }
 
     /// The images to check, those without a workload first, and the number of these.
-    fn images(
-        &self,
-        workloads: &[Workload],
-        session: &Session,
-    ) -> Result<(Vec<Image>, usize), Failure> {
+    fn images(&self, workloads: &[Workload], session: &Session) -> Result<(Vec<Image>, usize)> {
         let mut images: Vec<Image> = self
             .image_builds
             .iter()
@@ -410,7 +406,7 @@ impl CheckCompat {
     }
 
     /// The rollout with its fixes; adds the details of images that it needs.
-    fn rollout(&self, request: &mut RolloutRequest, session: &Session) -> Result<Rollout, Failure> {
+    fn rollout(&self, request: &mut RolloutRequest, session: &Session) -> Result<Rollout> {
         let mut rollout = Rollout::new(request);
         let mut details = Details::missing(&rollout);
         if self.offline {
@@ -466,12 +462,7 @@ impl CheckCompat {
         }
     }
 
-    fn write(
-        &self,
-        rollout: &Rollout,
-        cluster: Option<&str>,
-        session: &Session,
-    ) -> Result<(), Failure> {
+    fn write(&self, rollout: &Rollout, cluster: Option<&str>, session: &Session) -> Result<()> {
         let origin = ReportOrigin {
             time: source_date_epoch()?.unwrap_or_else(Timestamp::now),
             nodes: cluster

@@ -29,7 +29,7 @@ enum RecipeCommand {
 }
 
 impl Recipe {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let command = match self.command {
             RecipeCommand::Init(command) => Command::Init(command),
             RecipeCommand::List(command) => Command::Images(command),
@@ -97,7 +97,7 @@ impl ImageCommand {
         )
     }
 
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         match self {
             Self::Inspect(command) => command.run(session),
             Self::Ls(command) => command.run(session),

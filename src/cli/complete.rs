@@ -120,7 +120,7 @@ impl Shell {
 }
 
 impl Completions {
-    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome> {
         let script = self.shell.script();
         let shell = self.shell.to_possible_value();
         let shell = shell.as_ref().map_or("", |value| value.get_name());

@@ -238,7 +238,7 @@ fn is_json_by_default(files: &[File], arguments: &[OsString]) -> bool {
 }
 
 /// The command line with the files' defaults, and these.
-fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>), Failure> {
+fn applied(files: &[File], without: &[String]) -> Result<(Command, Vec<Defaults>)> {
     let mut command = program_name::command();
     let mut defaults = Vec::with_capacity(files.len());
     for file in files {
@@ -352,7 +352,7 @@ impl<'a> ParsedCommand<'a> {
 }
 
 impl File {
-    fn find(arguments: &[OsString]) -> Result<Option<Self>, Failure> {
+    fn find(arguments: &[OsString]) -> Result<Option<Self>> {
         let variable = || std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
         let named = asked_for(arguments).or_else(|| variable().map(PathBuf::from));
         let is_named = named.is_some();
@@ -362,12 +362,12 @@ impl File {
         Self::read(path, is_named).map(Some)
     }
 
-    fn find_own() -> Result<Option<Self>, Failure> {
+    fn find_own() -> Result<Option<Self>> {
         let path = own_file().filter(|path| path.is_file());
         path.map(|path| Self::read(path, true)).transpose()
     }
 
-    fn read(path: PathBuf, is_named: bool) -> Result<Self, Failure> {
+    fn read(path: PathBuf, is_named: bool) -> Result<Self> {
         let file = if is_named {
             TextFile::named(&path)
         } else {
@@ -410,7 +410,7 @@ impl File {
     }
 
     /// Rejects a value that the typed command does not accept; other commands may.
-    fn check(&self, matches: &ArgMatches, defaults: &[FlagDefault]) -> Result<(), Failure> {
+    fn check(&self, matches: &ArgMatches, defaults: &[FlagDefault]) -> Result<()> {
         let typed = ParsedCommand::new(matches);
         let misfit = defaults
             .iter()

@@ -62,7 +62,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    pub(super) fn run(mut self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(mut self, session: &Session) -> Result<CommandOutcome> {
         if let Some(file) = &self.output {
             refuse_overwriting(file, self.force)?;
         }
@@ -118,7 +118,7 @@ impl Convert {
         request: &BuildRequest,
         stages: &Stages,
         planned: &PlannedBuild<'_>,
-    ) -> Result<Result<String, Vec<ConversionError>>, Failure> {
+    ) -> Result<Result<String, Vec<ConversionError>>> {
         let folder = match &self.output {
             Some(file) => file.parent().unwrap_or(Path::new("")),
             None => request.definition.context.as_path(),
@@ -148,12 +148,7 @@ impl Convert {
         Ok(texts.into_iter().next().unwrap_or(Ok(String::new())))
     }
 
-    fn print(
-        &self,
-        recipe: &str,
-        hosts: &[String],
-        session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    fn print(&self, recipe: &str, hosts: &[String], session: &Session) -> Result<CommandOutcome> {
         if let Some(file) = &self.output {
             write_result(Some(file), |out| out.write_all(recipe.as_bytes()))?;
             let file = file.display().to_string();
@@ -184,7 +179,7 @@ impl Convert {
         Ok(CommandOutcome::Yes)
     }
 
-    fn refuse(&self, obstacles: &[ConversionError], session: &Session) -> Result<(), Failure> {
+    fn refuse(&self, obstacles: &[ConversionError], session: &Session) -> Result<()> {
         write_result(None, |out| match self.format {
             ReviewFormat::Github | ReviewFormat::Gitlab => {
                 let all: Vec<_> = obstacles.iter().map(annotation).collect();
@@ -244,7 +239,7 @@ fn write_obstacle(obstacle: &ConversionError, out: &mut dyn Write) -> io::Result
 
 /// Rejects an output file that exists, and a link to a missing file, which would be followed: a
 /// checkout could have something written out of its folder.
-pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
+pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<()> {
     if fs::symlink_metadata(file).is_err() {
         return Ok(());
     }

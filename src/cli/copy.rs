@@ -124,13 +124,13 @@ fn local_image(text: &str) -> Result<ImageSource, String> {
 }
 
 impl Copy {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         self.options.copy(&self.source, &self.target, session)
     }
 }
 
 impl Push {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let target = Location::Registry(self.target);
         self.options.copy(&self.source, &target, session)
     }
@@ -175,7 +175,7 @@ impl CopyArgs {
         source: &ImageSource,
         target: &Location,
         session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let target = named_like(target, &source.location);
         if source.stored() == Some(&target) {
             let problem = format!("{source} and {target} are the same image");
@@ -205,7 +205,7 @@ impl CopyArgs {
         location: &ImageSource,
         target: Location,
         session: &Session,
-    ) -> Result<CopiedImage, Failure> {
+    ) -> Result<CopiedImage> {
         let reader = self.places.connect(session)?;
         let opened = reader.open(location).await?;
         let source: &Source = &opened;
@@ -234,7 +234,7 @@ impl CopyArgs {
         source: &ImageSource,
         copied: &CopiedImage,
         session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let pinned = by_digest(&copied.target, &copied.report.digest);
         let answer = || {
             let more = json!({
@@ -264,7 +264,7 @@ impl ImageCopy {
         target: Location,
         registry: &RegistryClient,
         progress: &Arc<dyn Progress>,
-    ) -> Result<CopiedImage, Failure> {
+    ) -> Result<CopiedImage> {
         let plan = CopyPlan::new(source, wanted, &self.options).await?;
         let joined = match self.existing {
             TagPolicy::Replace => None,
@@ -434,7 +434,7 @@ fn new_tag(text: &str) -> Result<String, String> {
 }
 
 impl Tag {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if matches!(self.image, Location::Archive { .. }) {
             let problem = format!("cannot add a tag to {}", self.image);
             return Err(Failure::usage(problem).hint(format!(
@@ -510,7 +510,7 @@ struct OneImage {
 }
 
 impl OneImage {
-    fn document(&self, session: &Session) -> Result<Document, Failure> {
+    fn document(&self, session: &Session) -> Result<Document> {
         let registry = self.registry.connect(session)?;
         registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
@@ -540,7 +540,7 @@ pub(super) struct Digest {
 }
 
 impl Digest {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let document = self.image.document(session)?;
         let digest = document.digest().to_string();
         let reference = by_digest(&self.image.image, &digest);
@@ -564,7 +564,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let document = self.image.document(session)?;
         write_json_document(document.bytes())?;
         Ok(CommandOutcome::Yes)

@@ -36,7 +36,7 @@ pub(super) struct Delete {
 }
 
 impl Delete {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let registry = self.connection.connect(session)?;
         let deletion = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
@@ -66,7 +66,7 @@ impl Delete {
         self.format.print(answer, |out| self.write(&deletion, out))
     }
 
-    fn is_confirmed(&self, deletion: &Deletion) -> Result<bool, Failure> {
+    fn is_confirmed(&self, deletion: &Deletion) -> Result<bool> {
         if !io::stdin().is_terminal() {
             let problem = "deleting requires a confirmation, and there is no terminal";
             return Err(Failure::usage(problem).hint("add --yes"));

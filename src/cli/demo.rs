@@ -35,7 +35,7 @@ struct DemoStep {
 }
 
 impl Demo {
-    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome> {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
@@ -135,13 +135,13 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// Prints the step, the command, and its output.
-    fn show(&self, step: &DemoStep) -> Result<(), Failure> {
+    fn show(&self, step: &DemoStep) -> Result<()> {
         print(&format!("\n{}\n\n$ wincimg {}", step.what, step.command))?;
         self.run(step, &[], Stdio::inherit()).map(drop)
     }
 
     /// Runs the command with JSON output.
-    fn ask(&self, step: &DemoStep) -> Result<Value, Failure> {
+    fn ask(&self, step: &DemoStep) -> Result<Value> {
         let output = self.run(step, &["--format", "json"], Stdio::piped())?;
         let result: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("wincimg {} printed no JSON", step.command))?;
@@ -153,7 +153,7 @@ impl Stage<'_> {
         }))
     }
 
-    fn run(&self, step: &DemoStep, more: &[&str], stdout: Stdio) -> Result<Output, Failure> {
+    fn run(&self, step: &DemoStep, more: &[&str], stdout: Stdio) -> Result<Output> {
         let output = Command::new(&self.program)
             .args(step.command.split_whitespace())
             .args(more)
@@ -176,7 +176,7 @@ impl Stage<'_> {
     }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<()> {
     write_result(None, |out| writeln!(out, "{text}"))
 }
 

@@ -132,7 +132,7 @@ impl Check {
 }
 
 impl Doctor {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let connection = &self.connection.registry;
         let registry = connection.connect_with_short_timeout()?;
         let certificates = connection.certificates.files()?;
@@ -201,7 +201,7 @@ impl Doctor {
     }
 
     /// Repositories of the trial push.
-    fn pushed_to(&self) -> Result<Vec<Reference>, Failure> {
+    fn pushed_to(&self) -> Result<Vec<Reference>> {
         let targets = self.registries.iter().filter(|_| self.push);
         targets.map(push::repository_of).collect()
     }

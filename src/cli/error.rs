@@ -26,6 +26,9 @@ pub(super) struct Failure {
     diagnosis: Box<Diagnosis>,
 }
 
+/// The result of a command, or of a part of one.
+pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// Exit code of a failed operation.
 pub(super) const FAILED: u8 = 3;
 
@@ -274,18 +277,18 @@ impl<E: Into<BoxError>> From<E> for Failure {
 /// Adds the failed operation to an error.
 pub(super) trait Context<T> {
     /// With a fixed text.
-    fn context(self, what: &'static str) -> Result<T, Failure>;
+    fn context(self, what: &'static str) -> Result<T>;
 
     /// With a text that is only made if there is an error.
-    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 
 impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for Result<T, E> {
-    fn context(self, what: &'static str) -> Result<T, Failure> {
+    fn context(self, what: &'static str) -> Result<T> {
         self.map_err(|error| Failure::operation(error).context(what))
     }
 
-    fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+    fn with_context(self, what: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| Failure::operation(error).context(what()))
     }
 }

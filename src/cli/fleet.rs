@@ -118,7 +118,7 @@ struct CommonArgs {
 }
 
 impl FleetArgs {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         match self.command {
             FleetCommand::Build(BuildArgs {
                 common,
@@ -138,7 +138,7 @@ impl FleetArgs {
 }
 
 /// Reads a fleet file to build or check its images.
-fn read_fleet(file: &Path, installers: &InstallerArgs) -> Result<Fleet, Failure> {
+fn read_fleet(file: &Path, installers: &InstallerArgs) -> Result<Fleet> {
     let mut fleet = Fleet::read(file)?;
     let mut entries = fleet.entries.iter();
     if is_typed("--base-registry") && entries.any(|entry| entry.base_registry.is_some()) {
@@ -157,7 +157,7 @@ impl CommonArgs {
         all_or_nothing: bool,
         documents: &DocumentArgs,
         session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         self.report.check()?;
         let shard = self.shard()?;
         let mut fleet = read_fleet(&self.file, &self.installers)?;
@@ -188,7 +188,7 @@ impl CommonArgs {
         Ok(report.complete.into())
     }
 
-    fn shard(&self) -> Result<Option<Shard>, Failure> {
+    fn shard(&self) -> Result<Option<Shard>> {
         let Some(of) = self.shards else {
             return Ok(self.shard);
         };
@@ -209,7 +209,7 @@ impl CommonArgs {
     }
 
     /// All Windows nodes that are named or in the cluster.
-    fn nodes(&self, session: &Session) -> Result<Vec<Node>, Failure> {
+    fn nodes(&self, session: &Session) -> Result<Vec<Node>> {
         let nodes = self.hosts.nodes(session)?;
         let silent = nodes.windows.iter().filter(|node| node.build.is_none());
         for node in silent.filter_map(|node| node.name.as_ref()) {

@@ -167,7 +167,7 @@ impl HostArgs {
     }
 
     /// All hosts in order, and the nodes with another system; an error if there are none.
-    pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
+    pub(super) fn nodes(&self, session: &Session) -> Result<NodeList> {
         let mut hosts = self.listed_nodes(session)?;
         if self.cluster.is_set() {
             let nodes = self.matching(self.cluster.nodes()?.list());
@@ -203,7 +203,7 @@ impl HostArgs {
     }
 
     /// The hosts that are given by build or in a file, as far as the selector chooses them.
-    pub(super) fn listed_nodes(&self, session: &Session) -> Result<NodeList, Failure> {
+    pub(super) fn listed_nodes(&self, session: &Session) -> Result<NodeList> {
         if self.selector.is_some() && self.nodes.is_none() && !self.cluster.is_set() {
             return Err(
                 Failure::usage("--selector requires nodes").hint("add --kube or --nodes FILE")
@@ -233,7 +233,7 @@ impl HostArgs {
 
     /// The distinct builds of the hosts that images are for: a typed build without a revision stands
     /// for its newest one.
-    pub(super) fn builds_of_images(&self, session: &Session) -> Result<Builds, Failure> {
+    pub(super) fn builds_of_images(&self, session: &Session) -> Result<Builds> {
         let mut builds = self.distinct_builds(session)?;
         for node in builds.nodes.iter_mut().filter(|node| node.name.is_none()) {
             node.build = node.build.map(|build| with_revision(build, session));
@@ -242,7 +242,7 @@ impl HostArgs {
     }
 
     /// The distinct builds of the hosts; warns of each node that does not report its build.
-    pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds, Failure> {
+    pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds> {
         let mut builds = Builds::default();
         for node in self.nodes(session)?.windows {
             match node.build {
@@ -313,11 +313,7 @@ impl Builds {
     }
 
     /// The hosts of an architecture: typed ones have any; nodes with another are left out.
-    pub(super) fn on(
-        mut self,
-        architecture: Architecture,
-        session: &Session,
-    ) -> Result<Self, Failure> {
+    pub(super) fn on(mut self, architecture: Architecture, session: &Session) -> Result<Self> {
         let has_hosts = !self.nodes.is_empty();
         let mut nodes = Vec::new();
         for node in std::mem::take(&mut self.nodes) {
@@ -365,7 +361,7 @@ fn served_names(image: WindowsVersion) -> String {
     joined(served_by(image), "; ")
 }
 
-fn read(path: &Path) -> Result<NodeList, Failure> {
+fn read(path: &Path) -> Result<NodeList> {
     read_nodes(&input::read_text(path)?)
         .map_err(|error| Failure::from(error).at(&input::name(path)))
 }
@@ -412,7 +408,7 @@ impl ClusterArgs {
         file.chain(context).flatten().collect()
     }
 
-    pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
+    pub(super) async fn connect(&self) -> Result<Cluster> {
         Ok(Cluster::connect(&self.context()).await?)
     }
 
@@ -425,7 +421,7 @@ impl ClusterArgs {
         }
     }
 
-    pub(super) fn nodes(&self) -> Result<NodeSnapshot, Failure> {
+    pub(super) fn nodes(&self) -> Result<NodeSnapshot> {
         registry_args::run(async { Ok(self.connect().await?.nodes().await?) })
     }
 }

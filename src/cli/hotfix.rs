@@ -34,7 +34,7 @@ enum HotfixCommand {
 }
 
 impl Hotfix {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let (latest, outcome) = match self.command {
             HotfixCommand::Resolve(command) => (command.what.latest(), command.run(session)),
             HotfixCommand::Search(command) => (None, command.run(session)),
@@ -57,7 +57,7 @@ struct CatalogArgs {
 }
 
 impl CatalogArgs {
-    fn open<'h>(&self, http: &'h HttpClient) -> Result<Catalog<'h>, Failure> {
+    fn open<'h>(&self, http: &'h HttpClient) -> Result<Catalog<'h>> {
         Ok(Catalog::new(&self.catalog, http)?)
     }
 

@@ -126,7 +126,7 @@ impl Deref for OpenSource {
 
 impl SourceArgs {
     /// A reader; connects to nothing yet.
-    pub(super) fn connect(&self, session: &Session) -> Result<SourceReader, Failure> {
+    pub(super) fn connect(&self, session: &Session) -> Result<SourceReader> {
         let progress = display(session);
         Ok(SourceReader {
             registry: self.registry.connect_with(Arc::clone(&progress))?,
@@ -146,7 +146,7 @@ impl SourceArgs {
 }
 
 impl SourceReader {
-    pub(super) async fn open(&self, image: &ImageSource) -> Result<OpenSource, Failure> {
+    pub(super) async fn open(&self, image: &ImageSource) -> Result<OpenSource> {
         let Some(name) = &image.in_daemon else {
             let source = Source::open(&image.location, &self.registry).await?;
             return Ok(OpenSource {

@@ -39,7 +39,7 @@ pub(super) struct Schema {
 }
 
 impl Show {
-    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome> {
         let recipe = Recipe::find(&self.name)?;
         let answer = || json!({"name": recipe.name(), "recipe": recipe.text()});
         self.format
@@ -48,13 +48,13 @@ impl Show {
 }
 
 impl Schema {
-    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome> {
         self.format.print(schema, |out| write_json(&schema(), out))
     }
 }
 
 impl Images {
-    pub(super) fn run(self) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self) -> Result<CommandOutcome> {
         let recipes = recipes().iter().map(|recipe| Recipe::find(recipe.name));
         let recipes = recipes.collect::<Result<Vec<_>, _>>()?;
         let answer = || json!({"images": recipes.iter().map(as_json).collect::<Vec<_>>()});

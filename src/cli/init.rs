@@ -53,7 +53,7 @@ pub(super) struct Init {
 }
 
 impl Init {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if let Some(dockerfile) = self.from.clone() {
             return self.convert(&dockerfile, session);
         }
@@ -84,7 +84,7 @@ impl Init {
         self.write(&folder, &plain(&name))
     }
 
-    fn write(&self, folder: &Path, start: &StarterRecipe) -> Result<CommandOutcome, Failure> {
+    fn write(&self, folder: &Path, start: &StarterRecipe) -> Result<CommandOutcome> {
         let file = folder.join(FILE);
         refuse_overwriting(&file, self.force)?;
         fs::create_dir_all(folder)
@@ -109,7 +109,7 @@ impl Init {
         })
     }
 
-    fn convert(self, dockerfile: &Path, session: &Session) -> Result<CommandOutcome, Failure> {
+    fn convert(self, dockerfile: &Path, session: &Session) -> Result<CommandOutcome> {
         let folder = if dockerfile.is_dir() {
             dockerfile
         } else {
@@ -145,7 +145,7 @@ fn typed(folder: &Path) -> String {
     }
 }
 
-fn checked(name: &str) -> Result<String, Failure> {
+fn checked(name: &str) -> Result<String> {
     if is_repository(name) {
         return Ok(name.to_owned());
     }
@@ -173,7 +173,7 @@ fn name_of(file: Option<&Path>) -> String {
 }
 
 /// The folder of a project, and its file name.
-fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
+fn project_file(path: &Path) -> Result<(PathBuf, String)> {
     let is_project = |path: &Path| {
         let extension = path.extension().and_then(|extension| extension.to_str());
         matches!(extension, Some("csproj" | "fsproj" | "vbproj"))
@@ -210,7 +210,7 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
     }
 }
 
-fn read_project(folder: &Path, file: &str) -> Result<Project, Failure> {
+fn read_project(folder: &Path, file: &str) -> Result<Project> {
     let path = folder.join(file);
     let text = read_text(&path, LARGEST_TEXT)
         .with_context(|| format!("cannot read {}", path.display()))?;

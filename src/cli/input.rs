@@ -15,17 +15,17 @@ const LARGEST_LIST: u64 = 256 << 20;
 const CHUNK: usize = 64 * 1024;
 
 /// Reads a file or stdin as text without a byte order mark, whatever its encoding.
-pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+pub(super) fn read_text(path: &Path) -> Result<String> {
     let text = decode(read(path, LARGEST_LIST)?);
     text.map_err(|failure| failure.context(format!("cannot read {}", name(path))))
 }
 
 /// Reads all bytes unchanged.
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read(path, LARGEST_TEXT)
 }
 
-fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let read = source(path, limit).and_then(read_whole);
     read.map_err(|error| unreadable(path, error))
 }
@@ -79,7 +79,7 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 }
 
 /// Text as UTF-8; `PowerShell`'s `>` writes UTF-16 with a mark.
-pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Failure> {
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String> {
     let truncated =
         |error: TruncatedUtf16| Failure::usage(error).hint("write it again, or save it as UTF-8");
     Ok(match &bytes[..] {

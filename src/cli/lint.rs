@@ -107,7 +107,7 @@ fn parse_explained(name: &str) -> Result<ExplainedRules, String> {
 }
 
 impl Lint {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if let Some(rules) = self.explain {
             write_result(None, |out| explain::write(rules, out))?;
             return Ok(CommandOutcome::Yes);
@@ -173,11 +173,7 @@ impl Lint {
     }
 
     /// Writes corrected files, and returns the number of corrections.
-    fn fix_files(
-        &self,
-        texts: &mut [(String, String)],
-        options: &LintOptions,
-    ) -> Result<usize, Failure> {
+    fn fix_files(&self, texts: &mut [(String, String)], options: &LintOptions) -> Result<usize> {
         let Some(selection) = self.fixes() else {
             return Ok(0);
         };
@@ -197,11 +193,7 @@ impl Lint {
     }
 
     /// Facts besides the texts; uses a registry only on request.
-    fn options(
-        &self,
-        session: &Session,
-        texts: &[(String, String)],
-    ) -> Result<LintOptions, Failure> {
+    fn options(&self, session: &Session, texts: &[(String, String)]) -> Result<LintOptions> {
         let host = self.host_build.as_ref();
         let host = host.map(|host| HostBuild::new(host.explained(session)));
         let mut options = LintOptions {
@@ -258,10 +250,7 @@ struct UnreadFiles {
 
 /// Texts of files with their names, and the files that cannot be read; an error if there are only
 /// such. Files in folders that are not Dockerfiles are skipped.
-fn read_all(
-    session: &Session,
-    paths: &[FilePath],
-) -> Result<(Vec<(String, String)>, UnreadFiles), Failure> {
+fn read_all(session: &Session, paths: &[FilePath]) -> Result<(Vec<(String, String)>, UnreadFiles)> {
     let mut texts = Vec::new();
     let mut unread = UnreadFiles::default();
     for (path, text) in paths
@@ -291,11 +280,7 @@ fn read_all(
 }
 
 /// The outcome, after the findings: errors in files count before files that cannot be read.
-fn conclude(
-    errors: usize,
-    unread: UnreadFiles,
-    session: &Session,
-) -> Result<CommandOutcome, Failure> {
+fn conclude(errors: usize, unread: UnreadFiles, session: &Session) -> Result<CommandOutcome> {
     let last = Failure::report_all_but_last(unread.named, session.colour);
     if errors > 0 {
         if let Some(last) = last {

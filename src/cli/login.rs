@@ -80,7 +80,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
 }
 
 impl Login {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let registry = self.connection.connect_with(Arc::new(Silent))?;
         let (user, password) = self.credential()?;
         let ping = registry_args::run(async {
@@ -113,7 +113,7 @@ impl Login {
         })
     }
 
-    fn credential(&self) -> Result<(String, Secret), Failure> {
+    fn credential(&self) -> Result<(String, Secret)> {
         let user = match &self.user {
             Some(user) => user.clone(),
             None => self
@@ -142,7 +142,7 @@ impl Login {
         Ok((user, Secret::new(password)))
     }
 
-    fn check_terminal(&self) -> Result<(), Failure> {
+    fn check_terminal(&self) -> Result<()> {
         if io::IsTerminal::is_terminal(&io::stdin()) {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Login {
 }
 
 /// Reads stdin without the trailing newline that `echo` adds, and a byte order mark.
-fn from_stdin() -> Result<String, Failure> {
+fn from_stdin() -> Result<String> {
     let mut bytes = Vec::new();
     let mut stdin = io::stdin().lock().take(MOST_INPUT);
     stdin
@@ -169,7 +169,7 @@ fn from_stdin() -> Result<String, Failure> {
 }
 
 impl Logout {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let progress = display(session);
         let file = self.registry_config.as_deref();
         let forgotten = erase(&self.host, file, progress.as_ref())?;

@@ -16,7 +16,7 @@ pub(super) fn write_objects(
     objects: &[Value],
     file: Option<&Path>,
     format: OutputFormat,
-) -> Result<CommandOutcome, Failure> {
+) -> Result<CommandOutcome> {
     let list = || json!({"apiVersion": "v1", "kind": "List", "items": objects});
     format.write(file, list, |out| out.write_all(to_yaml(objects).as_bytes()))
 }
@@ -26,7 +26,7 @@ pub(super) fn write_commands(
     commands: &[String],
     file: Option<&Path>,
     format: OutputFormat,
-) -> Result<CommandOutcome, Failure> {
+) -> Result<CommandOutcome> {
     let list = || json!({"commands": commands});
     format.write(file, list, |out| {
         commands

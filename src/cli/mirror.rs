@@ -103,7 +103,7 @@ fn read_jobs(text: &str) -> Result<usize, String> {
 
 /// Parses the name of an image in a registry. A local path of other commands would be an image on
 /// Docker Hub here, which is never intended.
-fn in_a_registry(image: &str) -> Result<Reference, Failure> {
+fn in_a_registry(image: &str) -> Result<Reference> {
     let not_there = |place: &str| {
         let problem = format!("cannot mirror {place}: it is not in a registry");
         Failure::usage(problem).hint(
@@ -135,7 +135,7 @@ enum MirrorImage {
 }
 
 impl Mirror {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let wanted = self.wanted_images(session)?;
         let progress = display(session);
         let registry = self.connection.registry.connect_with(progress.clone())?;
@@ -192,7 +192,7 @@ impl Mirror {
         }
     }
 
-    fn wanted_images(&self, session: &Session) -> Result<Vec<MirrorImage>, Failure> {
+    fn wanted_images(&self, session: &Session) -> Result<Vec<MirrorImage>> {
         let mut wanted = Vec::with_capacity(self.images.len());
         for image in &self.images {
             wanted.push(match image.strip_prefix("base:") {
@@ -225,7 +225,7 @@ impl Mirror {
         hosts: &[HostBuild],
         session: &Session,
         checked: &mut HashMap<String, Option<Digest>>,
-    ) -> Result<(Vec<MirrorSource>, Vec<MissingBase>), Failure> {
+    ) -> Result<(Vec<MirrorSource>, Vec<MissingBase>)> {
         let (mut images, mut missing) = (Vec::new(), Vec::new());
         for image in wanted {
             let repository = match image {
@@ -322,7 +322,7 @@ impl Mirror {
         &self,
         registry: &RegistryClient,
         source: &MirrorSource,
-    ) -> Result<Option<(String, Option<Digest>)>, Failure> {
+    ) -> Result<Option<(String, Option<Digest>)>> {
         let target = mirrored_name(&self.to, source)?;
         let image = &source.image;
         let repository = registry.repository(&target);
@@ -415,7 +415,7 @@ fn conclude(
     missing: Vec<MissingBase>,
     failed: usize,
     session: &Session,
-) -> Result<CommandOutcome, Failure> {
+) -> Result<CommandOutcome> {
     let total = report.images.len() + missing.len();
     let errors = || report.images.iter().filter_map(|it| it.error.as_ref());
     let is_answered = errors().next().is_none() && failed == 0;

@@ -23,7 +23,7 @@ pub(super) struct FileKind {
 }
 
 /// The files of the arguments; those of a folder or a pattern sorted by name.
-pub(super) fn find(arguments: &[PathBuf], kind: &FileKind) -> Result<Vec<FilePath>, Failure> {
+pub(super) fn find(arguments: &[PathBuf], kind: &FileKind) -> Result<Vec<FilePath>> {
     let mut files = Vec::new();
     for argument in arguments {
         let before = files.len();
@@ -89,11 +89,7 @@ fn names_match(pattern: &[&str], names: &[&str]) -> bool {
 }
 
 /// Adds wanted files of a folder and its folders, sorted by name.
-fn walk(
-    folder: &Path,
-    is_wanted: &dyn Fn(&Path) -> bool,
-    files: &mut Vec<FilePath>,
-) -> Result<(), Failure> {
+fn walk(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool, files: &mut Vec<FilePath>) -> Result<()> {
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
         let failed = |error: io::Error| {

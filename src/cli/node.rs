@@ -42,7 +42,7 @@ enum NodeCommand {
 }
 
 impl Node {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         match self.command {
             NodeCommand::Script(command) => command.run(session),
             NodeCommand::Hotfix(command) => command.run(session),
@@ -123,7 +123,7 @@ struct MakeScript {
 }
 
 impl MakeScript {
-    fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    fn run(self, session: &Session) -> Result<CommandOutcome> {
         let (registries, (images, failed)) = match &self.registry {
             Some(registry) if !self.undo => {
                 let builds = self.hosts.distinct_builds(session)?;
@@ -168,7 +168,7 @@ impl MakeScript {
         registry: &RegistryPrefix,
         targets: &[TargetHost],
         session: &Session,
-    ) -> Result<(Vec<NodeImages>, Vec<UnservedHost>), Failure> {
+    ) -> Result<(Vec<NodeImages>, Vec<UnservedHost>)> {
         let hosts: Vec<HostBuild> = targets.iter().map(|target| target.build).collect();
         if let Some(HostBuild { version, .. }) =
             hosts.iter().find(|host| host.version.revision.is_none())
@@ -215,7 +215,7 @@ impl MakeScript {
         host: HostBuild,
         tag: Option<String>,
         bases: Vec<String>,
-    ) -> Result<NodeImages, Failure> {
+    ) -> Result<NodeImages> {
         let tag = self.tag.clone().or(tag).unwrap_or_default();
         let pause = registry.join(&format!("{}:{tag}", self.pause))?;
         Ok(NodeImages {
@@ -230,7 +230,7 @@ impl MakeScript {
         &self,
         registry: &RegistryPrefix,
         hosts: &[HostBuild],
-    ) -> Result<Vec<NodeImages>, Failure> {
+    ) -> Result<Vec<NodeImages>> {
         let images = hosts.iter().map(|host| {
             let version = host.version.os_version();
             let bases = self.bases.iter().map(|name| {
@@ -238,14 +238,14 @@ impl MakeScript {
                 let (registry, path) = (base.repository.registry(), base.repository.repository());
                 Ok(format!("{registry}/{path}:{version}"))
             });
-            let bases = bases.collect::<Result<_, Failure>>()?;
+            let bases = bases.collect::<Result<_>>()?;
             self.images_of(registry, *host, Some(version), bases)
         });
         images.collect()
     }
 
     /// The registries that a node must be configured for.
-    fn registries(&self, registry: &RegistryPrefix) -> Result<Vec<NodeRegistry>, Failure> {
+    fn registries(&self, registry: &RegistryPrefix) -> Result<Vec<NodeRegistry>> {
         let mut pem = String::new();
         for file in &self.connection.registry.certificates.files()?.files {
             let certificates = read_certificates(file)

@@ -38,15 +38,12 @@ impl OutputFormat {
         self,
         value: impl FnOnce() -> T,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         self.write(None, value, text)
     }
 
     /// Prints what only JSON has besides the error.
-    pub(super) fn print_if_json<T: Serialize>(
-        self,
-        value: impl FnOnce() -> T,
-    ) -> Result<(), Failure> {
+    pub(super) fn print_if_json<T: Serialize>(self, value: impl FnOnce() -> T) -> Result<()> {
         self.print(value, |_| Ok(()))?;
         Ok(())
     }
@@ -57,7 +54,7 @@ impl OutputFormat {
         file: Option<&Path>,
         value: impl FnOnce() -> T,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         write_result(file, |out| match self {
             Self::Text => text(out),
             Self::Json => write_json(&value(), out),
@@ -154,7 +151,7 @@ pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Res
 pub(super) fn write_result(
     file: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     match file.filter(|path| !is_stdout(path)) {
         Some(path) => write_file(path, write).map_err(|error| unwritable(path, error))?,
         None => {
@@ -169,7 +166,7 @@ pub(super) fn write_result(
 }
 
 /// Rejects a file that [`write_result`] could not write, before the work that makes the result.
-pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
+pub(super) fn check_file(path: &Path) -> Result<()> {
     if is_stdout(path) {
         return Ok(());
     }
@@ -178,10 +175,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), Failure> {
 }
 
 /// Removes a file, also at the end of a link, if its content is that of an earlier run.
-pub(super) fn remove_result(
-    path: &Path,
-    is_result: impl FnOnce(&[u8]) -> bool,
-) -> Result<(), Failure> {
+pub(super) fn remove_result(path: &Path, is_result: impl FnOnce(&[u8]) -> bool) -> Result<()> {
     let has_result = || files::read(path, LARGEST_RESULT).is_ok_and(|bytes| is_result(&bytes));
     if is_stdout(path) || !has_result() {
         return Ok(());
@@ -195,7 +189,7 @@ pub(super) fn remove_result(
 pub(super) fn check_distinct<'p>(
     result: Option<&'p Path>,
     others: impl IntoIterator<Item = &'p PathBuf>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let others = others.into_iter().map(PathBuf::as_path);
     let mut places = HashSet::new();
     for path in others.chain([result.unwrap_or(Path::new("-"))]) {
@@ -229,7 +223,7 @@ fn unwritable(path: &Path, error: io::Error) -> Failure {
 }
 
 /// Writes a foreign document: every byte, but escaped on a terminal.
-pub(super) fn write_document(bytes: &[u8]) -> Result<(), Failure> {
+pub(super) fn write_document(bytes: &[u8]) -> Result<()> {
     let shown = if io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);
         let lines = text.lines().map(|line| UntrustedText(line).to_string());
@@ -249,7 +243,7 @@ pub(super) fn write_document(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes a document in JSON: every byte, but escaped on a terminal, which changes nothing for a
 /// parser.
-pub(super) fn write_json_document(bytes: &[u8]) -> Result<(), Failure> {
+pub(super) fn write_json_document(bytes: &[u8]) -> Result<()> {
     let is_terminal = io::stdout().is_terminal();
     write_result(None, |out| {
         if is_terminal {

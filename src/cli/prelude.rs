@@ -30,7 +30,7 @@ pub(super) use wincimg_windows::compat::HostBuild;
 pub(super) use wincimg_windows::version::WindowsVersion;
 
 pub(super) use super::command_context::{Session, colour_on};
-pub(super) use super::error::{Context, Failure};
+pub(super) use super::error::{Context, Failure, Result};
 pub(super) use super::hosts::HostArgs;
 pub(super) use super::image_source::{ImageSource, SourceArgs, parse_source};
 pub(super) use super::output::{OutputFormat, Rows, format_of, or_dash, write_json, write_result};

@@ -7,14 +7,14 @@ use wincimg_common::lock;
 
 use crate::cli::prelude::*;
 
-pub(super) fn line(question: &str) -> Result<String, Failure> {
+pub(super) fn line(question: &str) -> Result<String> {
     ask(question)?;
     read()
 }
 
 /// Prompts for a line without echo.
 #[cfg(unix)]
-pub(super) fn hidden(question: &str) -> Result<String, Failure> {
+pub(super) fn hidden(question: &str) -> Result<String> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
     ask(question)?;
@@ -33,7 +33,7 @@ pub(super) fn hidden(question: &str) -> Result<String, Failure> {
 
 /// Prompts for a line without echo.
 #[cfg(not(unix))]
-pub(super) fn hidden(question: &str) -> Result<String, Failure> {
+pub(super) fn hidden(question: &str) -> Result<String> {
     ask(question)?;
     let answer = console::Term::stderr().read_secure_line();
     Ok(answer.context("cannot read from the terminal")?)
@@ -53,13 +53,13 @@ pub(super) fn show_typing() {
     }
 }
 
-fn ask(question: &str) -> Result<(), Failure> {
+fn ask(question: &str) -> Result<()> {
     let mut terminal = io::stderr();
     let asked = write!(terminal, "{question}").and_then(|()| terminal.flush());
     asked.context("cannot write to the terminal")
 }
 
-fn read() -> Result<String, Failure> {
+fn read() -> Result<String> {
     let mut line = String::new();
     let length = io::stdin().lock().read_line(&mut line);
     if length.context("cannot read from the terminal")? == 0 {

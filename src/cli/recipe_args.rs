@@ -119,7 +119,7 @@ impl RecipeArgs {
         dockerfile: &DockerfileArgs,
         arguments: &[(String, String)],
         session: &Session,
-    ) -> Result<(BuildRequest, Builds), Failure> {
+    ) -> Result<(BuildRequest, Builds)> {
         let read = |architecture: Option<Architecture>| {
             let mut arguments = arguments.to_vec();
             if let Some(architecture) = architecture {
@@ -161,7 +161,7 @@ impl RecipeArgs {
     }
 
     /// The architecture of the images: the given one, or that of the Dockerfile.
-    fn architecture(&self, definition: &BuildDefinition) -> Result<Architecture, Failure> {
+    fn architecture(&self, definition: &BuildDefinition) -> Result<Architecture> {
         let named = match definition.stages() {
             Some(stages) => stages.architecture()?,
             None => None,
@@ -195,7 +195,7 @@ impl RecipeArgs {
     }
 
     /// Rejects a context folder that does not exist, or that the recipe does not use.
-    fn check_context(&self, recipe: &Recipe) -> Result<(), Failure> {
+    fn check_context(&self, recipe: &Recipe) -> Result<()> {
         let Some(context) = &self.context else {
             return Ok(());
         };
@@ -253,7 +253,7 @@ impl RecipeArgs {
         &self,
         dockerfile: &DockerfileArgs,
         arguments: &[(String, String)],
-    ) -> Result<String, Failure> {
+    ) -> Result<String> {
         let input = self.named(dockerfile, arguments.to_vec());
         Ok(input.read(&Silent)?.name().to_owned())
     }
@@ -278,7 +278,7 @@ impl RecipeArgs {
     }
 
     /// Rejects a Dockerfile, for a command that only takes recipes.
-    pub(super) fn refuse_dockerfile(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_dockerfile(&self) -> Result<()> {
         match dockerfile_of(&self.image, None) {
             None => Ok(()),
             Some((file, _)) => {
@@ -292,7 +292,7 @@ impl RecipeArgs {
     }
 
     /// Services for plans whose bases are read later.
-    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<BuildContext<'s>, Failure> {
+    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<BuildContext<'s>> {
         let ctx = online(&self.connection.registry, session)?;
         ctx.library.enable_prefetch();
         Ok(ctx)

@@ -42,7 +42,7 @@ pub(super) struct CertificateArgs {
 
 impl CertificateArgs {
     /// Files of `--ca-file` and the folder of `--certs-dir`, after a check.
-    pub(super) fn files(&self) -> Result<CertificateFiles, Failure> {
+    pub(super) fn files(&self) -> Result<CertificateFiles> {
         let mut found = CertificateFiles {
             files: self.ca_files.clone(),
             ..CertificateFiles::default()
@@ -110,20 +110,17 @@ pub(super) struct RegistryArgs {
 }
 
 impl RegistryArgs {
-    pub(super) fn connect(&self, session: &Session) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect(&self, session: &Session) -> Result<RegistryClient> {
         self.connect_with(display(session))
     }
 
     /// The same, with a display of its transfers.
-    pub(super) fn connect_with(
-        &self,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect_with(&self, progress: Arc<dyn Progress>) -> Result<RegistryClient> {
         Ok(RegistryClient::new(self.options()?, progress)?)
     }
 
     /// The client for a quick check, with a short time limit.
-    pub(super) fn connect_with_short_timeout(&self) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect_with_short_timeout(&self) -> Result<RegistryClient> {
         let options = RegistryOptions {
             retries: RetryPolicy {
                 retries: 1,
@@ -136,7 +133,7 @@ impl RegistryArgs {
     }
 
     /// The client for a trial push, in pieces of this size.
-    pub(super) fn connect_for_test_push(&self, piece: u64) -> Result<RegistryClient, Failure> {
+    pub(super) fn connect_for_test_push(&self, piece: u64) -> Result<RegistryClient> {
         let options = RegistryOptions {
             chunk_size: piece,
             timeout: Some(self.timeout.unwrap_or(TEST_PUSH_TIMEOUT)),
@@ -171,7 +168,7 @@ impl RegistryArgs {
         self.timeout.unwrap_or(SHORT_TIMEOUT)
     }
 
-    fn options(&self) -> Result<RegistryOptions, Failure> {
+    fn options(&self) -> Result<RegistryOptions> {
         if let Some(path) = &self.registry_config
             && !path.is_file()
         {
@@ -217,22 +214,18 @@ impl BaseRegistryArgs {
 
 /// Runs a command to its end or until it is asked to stop: then the work is dropped, so that it can
 /// clean up.
-pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     block_on(cores(), or_shutdown(Box::pin(work)))
 }
 
 /// Same as [`run`], in one thread: for work that hands heavy tasks to its own threads, and would
 /// only lose time by moving between others.
-pub(super) fn run_single_threaded<T>(
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+pub(super) fn run_single_threaded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     block_on(0, or_shutdown(Box::pin(work)))
 }
 
 /// Runs work that listens for [`shutdown::requested`] itself, because it has to clean up first.
-pub(super) fn run_uninterrupted<T>(
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+pub(super) fn run_uninterrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     block_on(cores(), work)
 }
 
@@ -241,9 +234,7 @@ fn cores() -> usize {
 }
 
 /// The work is in a box: otherwise the runtime would be compiled once for each command.
-async fn or_shutdown<T>(
-    work: Pin<Box<dyn Future<Output = Result<T, Failure>> + '_>>,
-) -> Result<T, Failure> {
+async fn or_shutdown<T>(work: Pin<Box<dyn Future<Output = Result<T>> + '_>>) -> Result<T> {
     tokio::select! {
         result = work => result,
         reason = shutdown::requested() => Err(shutdown::failure(reason)),
@@ -251,10 +242,7 @@ async fn or_shutdown<T>(
 }
 
 /// Runs work in a runtime with this number of workers, or in this thread alone.
-fn block_on<T>(
-    workers: usize,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+fn block_on<T>(workers: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
     check_threads(workers + 2).map_err(shutdown::no_threads)?;
     let mut runtime = match workers {
         0 => Builder::new_current_thread(),
@@ -321,7 +309,7 @@ pub(super) struct HttpArgs {
 }
 
 impl HttpArgs {
-    pub(super) fn connect(&self, session: &Session) -> Result<HttpClient, Failure> {
+    pub(super) fn connect(&self, session: &Session) -> Result<HttpClient> {
         let progress = display(session);
         let http = HttpClient::new(USER_AGENT, &self.insecure, RetryPolicy::default(), progress)?;
         let http = http.with_certificates(self.certificates.files()?);
@@ -345,7 +333,7 @@ impl HttpArgs {
 pub(super) fn online<'s>(
     connection: &RegistryArgs,
     session: &'s Session,
-) -> Result<BuildContext<'s>, Failure> {
+) -> Result<BuildContext<'s>> {
     let progress = display(session);
     let registry = connection.connect_with(Arc::clone(&progress))?;
     session.cache.enable_document_cache(&registry);

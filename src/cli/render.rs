@@ -49,7 +49,7 @@ struct RenderedImage {
 }
 
 impl Render {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         self.recipe.refuse_dockerfile()?;
         let options = DockerfileArgs::default();
         let (mut request, _) = self.recipe.read(&options, &[], session)?;
@@ -80,7 +80,7 @@ impl Render {
                     image,
                 })
             })
-            .collect::<Result<Vec<_>, Failure>>()?;
+            .collect::<Result<Vec<_>>>()?;
         for image in &written {
             if let Some(folder) = &image.folder {
                 image.rendered.write(folder, self.force)?;
@@ -101,7 +101,7 @@ impl Render {
         })
     }
 
-    fn print(&self, written: &[RenderedImage]) -> Result<CommandOutcome, Failure> {
+    fn print(&self, written: &[RenderedImage]) -> Result<CommandOutcome> {
         let answer = || json!({"images": written.iter().map(as_json).collect::<Vec<_>>()});
         self.format.print(answer, |out| {
             written

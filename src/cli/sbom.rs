@@ -52,7 +52,7 @@ enum SbomOutput {
 }
 
 impl Sbom {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let reader = self.connection.connect(session)?;
         let (inventory, unread) = registry_args::run(async {
             let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;

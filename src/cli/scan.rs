@@ -196,7 +196,7 @@ impl IgnoredFix {
     }
 }
 
-fn read_vex(path: &Path) -> Result<VexDocument, Failure> {
+fn read_vex(path: &Path) -> Result<VexDocument> {
     let bytes = files::read(path, LARGEST_VEX).map_err(file_error("read", path))?;
     let document = VexDocument::read(&bytes).map_err(|problem| {
         let what = format!("cannot use {} as VEX", path.display());
@@ -206,7 +206,7 @@ fn read_vex(path: &Path) -> Result<VexDocument, Failure> {
 }
 
 impl Scan {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let path = security::table_path(session).ok_or_else(|| {
             Failure::operation("no cache folder for the table of security updates")
                 .hint("set one with --cache-dir DIR")
@@ -260,7 +260,7 @@ impl Scan {
         path: &Path,
         progress: &Arc<dyn Progress>,
         session: &Session,
-    ) -> Result<SecurityUpdates, Failure> {
+    ) -> Result<SecurityUpdates> {
         let kept = || {
             SecurityUpdates::load(path).unwrap_or_else(|error| {
                 session.warn(format_args!(
@@ -376,7 +376,7 @@ impl Scan {
 }
 
 /// The age of a table with documents.
-fn age_of(table: &SecurityUpdates) -> Result<TableAge, Failure> {
+fn age_of(table: &SecurityUpdates) -> Result<TableAge> {
     table.age(Zoned::now().date()).ok_or_else(|| {
         let hint = format!(
             "name Microsoft's documents, or copies, one for each month since the image's base, such as \

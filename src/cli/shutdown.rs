@@ -45,7 +45,7 @@ static AS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// From now on, signals and the time limit end the process; the reason is also printed as JSON if
 /// the result would be.
-pub(super) fn watch(limit: Option<Duration>, is_json: bool) -> Result<(), Failure> {
+pub(super) fn watch(limit: Option<Duration>, is_json: bool) -> Result<()> {
     AS_JSON.store(is_json, Ordering::Relaxed);
     #[cfg(unix)]
     survive_size_limit();

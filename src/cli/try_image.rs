@@ -81,7 +81,7 @@ async fn wait(time: Option<Duration>) {
 }
 
 impl Try {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         // Check for wine and a sandbox before anything is fetched.
         let wine = if self.dry_run {
             None
@@ -129,7 +129,7 @@ impl Try {
         })
     }
 
-    fn sandbox(&self) -> Result<Sandbox, Failure> {
+    fn sandbox(&self) -> Result<Sandbox> {
         if self.unsafe_ {
             return Ok(Sandbox::none());
         }
@@ -157,7 +157,7 @@ impl Try {
         start: &StartCommand,
         own: &OwnContents,
         session: &Session,
-    ) -> Result<Option<u32>, Failure> {
+    ) -> Result<Option<u32>> {
         for (number, size) in &own.windows {
             let size = BinaryBytes(*size);
             session.note(format_args!(
@@ -206,7 +206,7 @@ impl Try {
         image: &Image,
         start: &StartCommand,
         own: &OwnContents,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let windows = own.windows.iter().map(|(number, _)| *number);
         let windows: Vec<usize> = windows.collect();
         let named = json!({"reference": self.image.to_string(), "digest": image.digest()});

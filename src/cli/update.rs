@@ -82,7 +82,7 @@ pub(super) struct Update {
 }
 
 impl Update {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let image = self.image()?;
         self.check_base()?;
         let tag = self.target_tag(&image)?;
@@ -150,7 +150,7 @@ impl Update {
         tag: &str,
         session: &Session,
         ctx: &BuildContext<'_>,
-    ) -> Result<(Option<UpdatePlan>, Vec<UnservedHost>), Failure> {
+    ) -> Result<(Option<UpdatePlan>, Vec<UnservedHost>)> {
         // One host alone has nothing to continue with.
         let is_whole = self.all_or_nothing || request.hosts.len() == 1;
         let command = &repeated_without_index;
@@ -181,7 +181,7 @@ impl Update {
         tag: String,
         documents: AttachmentOptions,
         review: &'r TagValidator<'r>,
-    ) -> Result<DeliveryTarget<'r>, Failure> {
+    ) -> Result<DeliveryTarget<'r>> {
         let name = image.repository().to_owned();
         Ok(DeliveryTarget {
             naming: self.tags.naming(name, Some(tag)),
@@ -196,7 +196,7 @@ impl Update {
         })
     }
 
-    fn image(&self) -> Result<Reference, Failure> {
+    fn image(&self) -> Result<Reference> {
         match parse_location(&self.image) {
             Ok(Location::Registry(reference)) => Ok(reference),
             Ok(place) => {
@@ -209,7 +209,7 @@ impl Update {
     }
 
     /// Refuses a base on this machine: newer ones are looked for in its repository.
-    fn check_base(&self) -> Result<(), Failure> {
+    fn check_base(&self) -> Result<()> {
         let base = self.base.as_deref();
         let place = base.and_then(|base| parse_source(base).ok());
         match place {
@@ -224,7 +224,7 @@ impl Update {
         }
     }
 
-    fn target_tag(&self, image: &Reference) -> Result<String, Failure> {
+    fn target_tag(&self, image: &Reference) -> Result<String> {
         let own = image.tag().filter(|_| image.digest().is_none());
         match (&self.tag, own) {
             (Some(tag), _) => Ok(tag.clone()),
@@ -238,7 +238,7 @@ impl Update {
     }
 
     /// Registry that the new image is pushed to.
-    fn prefix(&self, image: &Reference) -> Result<Option<RegistryPrefix>, Failure> {
+    fn prefix(&self, image: &Reference) -> Result<Option<RegistryPrefix>> {
         let prefix = self
             .push
             .then(|| image.registry().parse::<RegistryPrefix>());
@@ -252,7 +252,7 @@ impl Update {
         updates: Option<&UpdatePlan>,
         delivered: &DeliveryReport,
         left_out: &[String],
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let answer = || {
             let reports = updates.map(reports).unwrap_or_default();
             extended(delivered, json!({"updates": reports, "left_out": left_out}))

@@ -23,11 +23,7 @@ pub(super) struct RefreshArgs {
 }
 
 impl RefreshArgs {
-    pub(super) fn updates(
-        &self,
-        http: &HttpArgs,
-        session: &Session,
-    ) -> Result<&'static Updates, Failure> {
+    pub(super) fn updates(&self, http: &HttpArgs, session: &Session) -> Result<&'static Updates> {
         if !self.refresh {
             return Ok(updates_table(session));
         }

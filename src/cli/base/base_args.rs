@@ -30,7 +30,7 @@ pub(super) struct BaseLookup {
 
 impl BaseArgs {
     /// Finds the named Windows images. Call this on the runtime.
-    pub(super) async fn find(&self, session: &Session) -> Result<BaseLookup, Failure> {
+    pub(super) async fn find(&self, session: &Session) -> Result<BaseLookup> {
         let progress = display(session);
         let registry = self.connection.connect_with(Arc::clone(&progress))?;
         let place = Source::open(&self.image, &registry).await?;
@@ -63,11 +63,7 @@ fn has_windows(image: &Image) -> bool {
 
 impl BaseLookup {
     /// The facts about an image; reads its layers if none are known.
-    pub(super) async fn facts(
-        &self,
-        image: &Image,
-        session: &Session,
-    ) -> Result<ResolvedFacts, Failure> {
+    pub(super) async fn facts(&self, image: &Image, session: &Session) -> Result<ResolvedFacts> {
         let base = image.digest();
         let needs = BaseRequirements::default();
         if let Some(known) = self.library.find_cached(&self.place, base, &needs).await {

@@ -44,7 +44,7 @@ struct IndexedImage {
 }
 
 impl Index {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
             let image = &self.base.image;
             let problem = format!("cannot push the index: {image} is not in a registry");
@@ -76,7 +76,7 @@ impl Index {
         })
     }
 
-    async fn index(&self, found: &BaseLookup, image: &Image) -> Result<IndexedImage, Failure> {
+    async fn index(&self, found: &BaseLookup, image: &Image) -> Result<IndexedImage> {
         let everything = Extent::Everything;
         let read = found.library.read(&found.place, image, &everything).await;
         let (known, bytes) = read?;

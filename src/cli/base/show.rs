@@ -49,7 +49,7 @@ pub(super) struct Show {
 const LABELS: usize = 10;
 
 impl Show {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let (key, path) = self.target()?;
         registry_args::run(async {
             let mut found = self.base.find(session).await?;
@@ -73,7 +73,7 @@ impl Show {
     }
 
     /// The selected key or path.
-    fn target(&self) -> Result<(Option<BaseKeyPath>, Option<ImagePath>), Failure> {
+    fn target(&self) -> Result<(Option<BaseKeyPath>, Option<ImagePath>)> {
         let key = self.registry.as_ref().map(|key| {
             let keys = r"HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT";
             let hint = || format!("name a key of {keys}");
@@ -88,7 +88,7 @@ impl Show {
         Ok((key.transpose()?, path.transpose()?))
     }
 
-    fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome, Failure> {
+    fn summary(&self, image: &Image, known: &ResolvedFacts) -> Result<CommandOutcome> {
         let facts = &known.facts;
         let keys = count_keys(facts).map_err(Failure::operation)?;
         let files = FileCount::new(facts).map_err(Failure::operation)?;
@@ -130,7 +130,7 @@ impl Show {
         })
     }
 
-    fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome, Failure> {
+    fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<CommandOutcome> {
         let problems = facts.problems().iter();
         let problems = problems.filter(|problem| problem.is_of(path.hive));
         let problems: Vec<String> = problems.map(ToString::to_string).collect();
@@ -177,7 +177,7 @@ impl Show {
         })
     }
 
-    fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome, Failure> {
+    fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<CommandOutcome> {
         let file = match facts.file(path).map_err(Failure::operation)? {
             Answered::Present(file) => Some(file),
             // No layer contains the drive itself, but all others below it.

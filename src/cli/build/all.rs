@@ -12,7 +12,7 @@ pub(super) const RECIPE: &str = "recipe.toml";
 
 impl Build {
     /// Builds all of them, also after one fails; the exit code is the highest.
-    pub(super) fn run_all(mut self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run_all(mut self, session: &Session) -> Result<CommandOutcome> {
         let found = self.definitions()?;
         self.check_names(&found)?;
         let mut highest = 0;
@@ -56,7 +56,7 @@ impl Build {
     }
 
     /// The recipes and Dockerfiles below the folder.
-    fn definitions(&self) -> Result<Vec<PathBuf>, Failure> {
+    fn definitions(&self) -> Result<Vec<PathBuf>> {
         if self.format == ReviewFormat::Gitlab {
             let problem = "--format gitlab cannot be combined with --all";
             return Err(
@@ -84,7 +84,7 @@ impl Build {
     }
 
     /// Rejects two images of the same name, of which one would replace the other.
-    fn check_names(&mut self, found: &[PathBuf]) -> Result<(), Failure> {
+    fn check_names(&mut self, found: &[PathBuf]) -> Result<()> {
         let arguments = self.daemon.arguments();
         let mut names = BTreeMap::new();
         for image in found.iter().filter_map(|path| path.to_str()) {

@@ -58,7 +58,7 @@ fn builder(text: &str) -> Result<String, String> {
 
 impl DaemonArgs {
     /// Rejects options that the named daemon does not have.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<()> {
         let given = [
             ("--isolation", self.isolation.is_some()),
             ("--memory", self.memory.is_some()),

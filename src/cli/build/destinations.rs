@@ -66,7 +66,7 @@ fn buildx_field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 
 /// Rejects outputs that cannot be written, before any network access. `push` is the command for a
 /// registry.
-pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<(), Failure> {
+pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Result<()> {
     match output {
         Some(Location::Registry(_)) => {
             let problem = "--output cannot write to a registry";
@@ -87,7 +87,7 @@ pub(in crate::cli) fn check_output(output: Option<&Location>, push: &str) -> Res
 }
 
 /// Rejects an archive whose images others cannot join: it is always written anew.
-pub(in crate::cli) fn check_joined(target: &Location) -> Result<(), Failure> {
+pub(in crate::cli) fn check_joined(target: &Location) -> Result<()> {
     match target {
         Location::Archive { file, .. } if file.is_file() => {
             let problem = format!("--join cannot add to {}, which exists", file.display());
@@ -103,7 +103,7 @@ pub(super) fn check_inputs<'p>(
     outputs: impl Iterator<Item = &'p PathBuf>,
     image: &Path,
     dockerfile: Option<&Path>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let names = DOCKERFILES.iter().chain(&[RECIPE]);
     let inputs = names.map(|name| image.join(name)).chain([image.to_owned()]);
     let inputs = inputs.chain(dockerfile.map(Path::to_owned));

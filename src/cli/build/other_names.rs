@@ -18,7 +18,7 @@ impl Build {
         delivered: &mut DeliveryReport,
         ctx: &BuildContext<'_>,
         session: &Session,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let existing = self.tags.existing();
         let copy = ImageCopy {
             options: CopyOptions {
@@ -80,7 +80,7 @@ fn pushed(delivered: &DeliveryReport, existing: TagPolicy) -> BTreeSet<(String, 
 }
 
 /// The other names in their registries; the default name is that of the first.
-pub(super) fn other_tags(names: &[ImageName], name: &str) -> Result<Vec<Location>, Failure> {
+pub(super) fn other_tags(names: &[ImageName], name: &str) -> Result<Vec<Location>> {
     let mut tags = Vec::with_capacity(names.len());
     for other in names {
         if let (Some(registry), Some(tag)) = (&other.registry, &other.tag) {

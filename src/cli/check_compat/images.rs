@@ -184,7 +184,7 @@ fn amd64() -> String {
 }
 
 impl ImagesFromFiles {
-    pub(super) fn read(files: &[PathBuf]) -> Result<Self, Failure> {
+    pub(super) fn read(files: &[PathBuf]) -> Result<Self> {
         let mut given = Self::default();
         for path in files {
             let images = read_images(&read_text(path)?).map_err(|problem| {
@@ -354,7 +354,7 @@ pub(super) fn resolve_images(
     offline: bool,
     connection: &RegistryArgs,
     session: &Session,
-) -> Result<Vec<Image>, Failure> {
+) -> Result<Vec<Image>> {
     let is_here = |image: &ImageRequest| {
         image.is_local
             && (image.reference.starts_with("oci:")
@@ -397,7 +397,7 @@ pub(super) fn add_details(
     images: &mut [Image],
     connection: &RegistryArgs,
     session: &Session,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let progress = display(session);
     let registry = connection.connect_with(progress.clone())?;
     session.cache.enable_document_cache(&registry);
@@ -412,7 +412,7 @@ pub(super) fn tags(
     rollout: &Rollout,
     connection: &RegistryArgs,
     session: &Session,
-) -> Result<TagsByRepository, Failure> {
+) -> Result<TagsByRepository> {
     if !rollout.has_failing_images() {
         return Ok(TagsByRepository::default());
     }

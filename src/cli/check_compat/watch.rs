@@ -24,7 +24,7 @@ pub(super) fn follow(
     nodes: NodeSnapshot,
     request: &RolloutRequest,
     format: ReportFormat,
-) -> Result<(), Failure> {
+) -> Result<()> {
     shutdown::expect_signal();
     let mut table = match format {
         ReportFormat::Text => Table::on_terminal(request),

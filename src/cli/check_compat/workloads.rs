@@ -123,7 +123,7 @@ struct ManifestReader<'a> {
 }
 
 impl ManifestReader<'_> {
-    fn add(&mut self, file: &FilePath) -> Result<(), Failure> {
+    fn add(&mut self, file: &FilePath) -> Result<()> {
         let name = input::name(&file.path);
         if is_kustomization(&file.path) {
             self.skip_kustomization(&file.path, &name);
@@ -174,7 +174,7 @@ impl ManifestReader<'_> {
     }
 
     /// Keeps the failure of a file in a folder, whose others can be checked.
-    fn fail(&mut self, failure: Failure, file: &FilePath) -> Result<(), Failure> {
+    fn fail(&mut self, failure: Failure, file: &FilePath) -> Result<()> {
         if !file.is_found {
             return Err(failure);
         }
@@ -192,7 +192,7 @@ pub(super) fn read(
     files: &[PathBuf],
     flags: &[String],
     session: &Session,
-) -> Result<(WorkloadList, Vec<Failure>), Failure> {
+) -> Result<(WorkloadList, Vec<Failure>)> {
     let found = named_files::find(files, &MANIFESTS)?;
     let mut patches: HashSet<PathBuf> = HashSet::new();
     for file in found.iter().filter(|file| is_kustomization(&file.path)) {
@@ -233,7 +233,7 @@ pub(super) fn conclude(
     is_compatible: bool,
     unread: Vec<Failure>,
     session: &Session,
-) -> Result<CommandOutcome, Failure> {
+) -> Result<CommandOutcome> {
     match Failure::report_all_but_last(unread, session.colour) {
         Some(failure) if is_compatible => return Err(failure),
         Some(failure) => _ = failure.report(session.colour),

@@ -31,7 +31,7 @@ pub(super) fn apply(
     command: Command,
     file: &File,
     without: &[String],
-) -> Result<(Command, Defaults), Failure> {
+) -> Result<(Command, Defaults)> {
     let document = DeTable::parse(&file.text)
         .map_err(|error| file.problem(error.span().unwrap_or_default(), error.message()))?;
     let mut work = Work {
@@ -88,7 +88,7 @@ impl<'a> Work<'a> {
         command: &Command,
         tables: &[Table<'a>],
         inherited: &[Setting],
-    ) -> Result<Vec<Setting>, Failure> {
+    ) -> Result<Vec<Setting>> {
         let (copies, own) = COPIES;
         let is_copy = copies.contains(&command.get_name());
         let inherited = inherited.iter().filter(|it| !is_copy || it.flag != own);
@@ -204,7 +204,7 @@ impl<'a> Work<'a> {
         tables: &[Table<'a>],
         path: &[String],
         inherited: &[Setting],
-    ) -> Result<Command, Failure> {
+    ) -> Result<Command> {
         let settings = self.settings(&command, tables, inherited)?;
         for setting in &settings {
             command = self.set(command, path, setting);

@@ -85,7 +85,7 @@ impl FromStr for PathInImage {
 }
 
 impl Cp {
-    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let reader = self.connection.connect(session)?;
         let PathInImage { image: name, path } = &self.from;
         let (digest, copied) = registry_args::run(async {

@@ -123,7 +123,7 @@ pub(super) struct LayerRow {
 }
 
 impl Diff {
-    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let reader = self.connection.connect(session)?;
         let found = registry_args::run(async {
             let sources = [
@@ -144,7 +144,7 @@ impl Diff {
         sources: [&Source; 2],
         progress: &Arc<dyn Progress>,
         session: &Session,
-    ) -> Result<Differences, Failure> {
+    ) -> Result<Differences> {
         let [old, new] = sources;
         let (before, old_index) = self.images(old, &self.before).await?;
         let (after, new_index) = self.images(new, &self.after).await?;
@@ -185,7 +185,7 @@ impl Diff {
         &self,
         source: &Source,
         location: &ImageSource,
-    ) -> Result<(Vec<Image>, Option<Index>), Failure> {
+    ) -> Result<(Vec<Image>, Option<Index>)> {
         let document = source.resolve(location.tag_or_digest()).await?;
         let index = match &document {
             Document::Index(index) => Some(Index::clone(index)),
@@ -202,7 +202,7 @@ impl Diff {
         images: [&Image; 2],
         reader: &ContentReader,
         session: &Session,
-    ) -> Result<[ImageContents; 2], Failure> {
+    ) -> Result<[ImageContents; 2]> {
         let read = |at: usize| Box::pin(reader.read(sources[at], images[at]));
         let (before, after) = tokio::try_join!(read(0), read(1))?;
         report_problems(&self.before, &before, session);
@@ -218,7 +218,7 @@ impl Diff {
         &self,
         [before, after]: [&Image; 2],
         contents: &[ImageContents; 2],
-    ) -> Result<ImageDifference, Failure> {
+    ) -> Result<ImageDifference> {
         let [old, new] = contents;
         let trees = [old.files(), new.files()];
         let files = diff_files(&trees[0], &trees[1], self.contents.acl);
@@ -419,7 +419,7 @@ fn layer_rows(
     before: &ImageContents,
     after: &ImageContents,
     with_security: bool,
-) -> Result<Vec<LayerRow>, Failure> {
+) -> Result<Vec<LayerRow>> {
     let both = before.layers.iter().zip(&after.layers);
     let shared = both
         .take_while(|(old, new)| old.digest == new.digest)

@@ -37,7 +37,7 @@ pub(in crate::cli) struct Export {
 }
 
 impl Export {
-    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let is_json = self.format == OutputFormat::Json;
         let problem = if is_json {
             Some("--format json requires --output: stdout is the tar")

@@ -89,7 +89,7 @@ fn parse_path(text: &str) -> Result<ListedPath, String> {
 }
 
 impl Ls {
-    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(in crate::cli) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let reader = self.connection.connect(session)?;
         let (image, contents) = registry_args::run(async {
             let (source, image) = only_image(&reader, &self.image, self.platform.as_ref()).await?;
@@ -127,7 +127,7 @@ impl Ls {
         contents: &ImageContents,
         path: &str,
         session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let tree = contents.files();
         if let Some(link) = tree.broken_name().filter(|_| contents.is_complete()) {
             session.warn(format_args!(
@@ -204,7 +204,7 @@ impl Ls {
         identity: ImageIdentity,
         contents: &ImageContents,
         path: &BaseKeyPath,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let Some(keys) = list_keys(contents, path, self.depth())? else {
             let problem = format!("the image has no key {path}");
             return Err(Problem::answer("image/no-file", problem).into());

@@ -82,11 +82,7 @@ fn report_problems(image: &ImageSource, contents: &ImageContents, session: &Sess
 }
 
 /// Notes which hives were not closed, those of a layer once.
-fn report_unclosed(
-    images: &[ImageContents],
-    hives: &[BaseHive],
-    session: &Session,
-) -> Result<(), Failure> {
+fn report_unclosed(images: &[ImageContents], hives: &[BaseHive], session: &Session) -> Result<()> {
     let mut seen = HashSet::new();
     let layers = images.iter().flat_map(|contents| &contents.layers);
     for layer in layers.filter(|layer| seen.insert(&layer.digest)) {
@@ -109,7 +105,7 @@ pub(super) fn report_foreign(image: &ImageSource, layers: &[usize], session: &Se
 }
 
 /// Refuses a path that is a link: the copy would be empty.
-fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<(), Failure> {
+fn refuse_link(files: &ExtractedFiles, image: &impl Display) -> Result<()> {
     let Some(path) = files.link() else {
         return Ok(());
     };
@@ -145,7 +141,7 @@ pub(super) async fn all_images(
     source: &Source,
     location: &ImageSource,
     platforms: &[PlatformFilter],
-) -> Result<Vec<Image>, Failure> {
+) -> Result<Vec<Image>> {
     let document = source.resolve(location.tag_or_digest()).await?;
     all_images_in(source, location, document, platforms).await
 }
@@ -156,7 +152,7 @@ pub(super) async fn all_images_in(
     location: &ImageSource,
     document: Document,
     platforms: &[PlatformFilter],
-) -> Result<Vec<Image>, Failure> {
+) -> Result<Vec<Image>> {
     let images = windows_images_in(source, document, platforms).await?;
     if images.is_empty() {
         return Err(Failure::no(format!("{location} has no image for Windows")));
@@ -201,7 +197,7 @@ pub(super) async fn only_image(
     reader: &SourceReader,
     location: &ImageSource,
     platform: Option<&PlatformFilter>,
-) -> Result<(OpenSource, Image), Failure> {
+) -> Result<(OpenSource, Image)> {
     let source = reader.open(location).await?;
     let platforms: Vec<PlatformFilter> = platform.into_iter().cloned().collect();
     let images = all_images(&source, location, &platforms).await?;
@@ -213,7 +209,7 @@ pub(super) fn one_of(
     location: &ImageSource,
     mut images: Vec<Image>,
     wanted: Option<&PlatformFilter>,
-) -> Result<Image, Failure> {
+) -> Result<Image> {
     let count = images.len();
     let versions: Vec<String> = images
         .iter()

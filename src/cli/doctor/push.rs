@@ -21,7 +21,7 @@ const FILE: usize = 128 * 1024;
 pub(super) const PIECE: u64 = 48 * 1024;
 
 /// The repository in a `--registry`; none if it names only a host, or Docker Hub and a user.
-pub(super) fn repository_of(target: &RegistryPrefix) -> Result<Reference, Failure> {
+pub(super) fn repository_of(target: &RegistryPrefix) -> Result<Reference> {
     let text = target.to_string();
     let parts = text.split('/').count();
     let on_hub = target.host() == DOCKER_HUB;

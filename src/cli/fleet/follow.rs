@@ -108,7 +108,7 @@ fn lease_name(text: &str) -> Result<(Option<String>, String), &'static str> {
 }
 
 impl FollowArgs {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         self.check_flags()?;
         let fleet = read_fleet(&self.file, &self.installers)?;
         let reporter = DedupReporter {
@@ -163,7 +163,7 @@ impl FollowArgs {
         ended.map(|()| CommandOutcome::Yes)
     }
 
-    fn check_flags(&self) -> Result<(), Failure> {
+    fn check_flags(&self) -> Result<()> {
         if !self.cluster.is_set() {
             let problem = "fleet follow requires --kube: it watches the nodes of a cluster";
             let file = self.file.display().to_string();

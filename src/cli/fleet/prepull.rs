@@ -86,7 +86,7 @@ fn max_unavailable(text: &str) -> Result<String, &'static str> {
 }
 
 impl PrepullArgs {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if self.remove {
             let removal = self.manifests("").removal(&self.hosts.cluster.to_words());
             return write_commands(&[removal], self.output.as_deref(), self.format);
@@ -183,7 +183,7 @@ impl PrepullArgs {
     }
 }
 
-fn pause_image(found: &FleetPrepull) -> Result<String, Failure> {
+fn pause_image(found: &FleetPrepull) -> Result<String> {
     if found.pause.is_none() && found.builds.iter().any(PrepullBuild::needs_pause) {
         let problem = "no image for the pause containers";
         return Err(Failure::usage(problem).hint(
@@ -202,7 +202,7 @@ const KUSTOMIZATION: &str = "kustomization.yaml";
 
 /// Writes a file per object and the kustomization that lists them, and prints their paths. Files of
 /// others are neither replaced nor removed.
-fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<(), Failure> {
+fn write_kustomization(folder: &Path, objects: &[Value]) -> Result<()> {
     let name = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -247,7 +247,7 @@ fn is_own(path: &Path) -> bool {
 
 /// Removes files of an earlier run for objects that no longer exist: `kubectl apply -f DIR` applies
 /// all that are in the folder.
-fn remove_old_files(folder: &Path, names: &[String]) -> Result<(), Failure> {
+fn remove_old_files(folder: &Path, names: &[String]) -> Result<()> {
     let unreadable = || format!("cannot read {}", folder.display());
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();

@@ -43,7 +43,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
         warn_of(kb, known.as_ref(), updates, session);

@@ -28,7 +28,7 @@ pub(super) struct Resolve {
 }
 
 impl Resolve {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let updates = self.table.updates(&self.http, session)?;
         match self.what.find(updates)? {
             UpdateLookup::Found(installed) => {

@@ -59,7 +59,7 @@ pub(super) struct MakeScript {
 }
 
 impl MakeScript {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let source = match (&self.from_url, &self.from_dir, &self.files) {
             (Some(url), _, _) => FileLocation::Url(url.clone()),
             (None, Some(folder), _) => FileLocation::Folder(folder.clone()),
@@ -110,12 +110,7 @@ impl MakeScript {
         Ok(outcome)
     }
 
-    fn in_catalog(
-        &self,
-        kb: Kb,
-        known: Option<Update>,
-        session: &Session,
-    ) -> Result<Description, Failure> {
+    fn in_catalog(&self, kb: Kb, known: Option<Update>, session: &Session) -> Result<Description> {
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;
         let flags = self.catalog.flags(&self.http);

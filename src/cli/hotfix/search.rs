@@ -25,7 +25,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let query = self.query.join(" ");
         let http = self.http.connect(session)?;
         let catalog = self.catalog.open(&http)?;

@@ -100,7 +100,7 @@ impl UpdateSelectorArgs {
         !matches!(self.what, Some(UpdateSelector::Article(_)))
     }
 
-    pub(super) fn find(&self, updates: &Updates) -> Result<UpdateLookup, Failure> {
+    pub(super) fn find(&self, updates: &Updates) -> Result<UpdateLookup> {
         match (self.what, &self.latest) {
             (_, Some(host)) => latest(host.version().build, updates),
             (Some(UpdateSelector::Version(version)), None) => by_version(version, updates),
@@ -117,7 +117,7 @@ impl UpdateSelectorArgs {
     }
 
     /// The update to find in the catalog; an article may be missing from the table.
-    pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>), Failure> {
+    pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>)> {
         match self.find(updates)? {
             UpdateLookup::Found(found) => {
                 let newest = found.last();
@@ -137,7 +137,7 @@ pub(super) fn not_found(problem: impl Into<String>) -> Failure {
     Problem::answer("updates/not-found", problem).into()
 }
 
-fn latest(build: u32, updates: &Updates) -> Result<UpdateLookup, Failure> {
+fn latest(build: u32, updates: &Updates) -> Result<UpdateLookup> {
     match updates.newest_published(build) {
         Some(update) => Ok(UpdateLookup::Found(vec![*update])),
         None => Err(unknown_build(build, updates)),
@@ -168,7 +168,7 @@ fn without_article(found: &[Update], updates: &Updates) -> Failure {
     ))
 }
 
-fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup, Failure> {
+fn by_version(version: WindowsVersion, updates: &Updates) -> Result<UpdateLookup> {
     if let Some(update) = updates.exact(version) {
         return Ok(UpdateLookup::Found(vec![*update]));
     }
@@ -277,7 +277,7 @@ impl CatalogSelectorArgs {
         kb: Kb,
         known: Option<Update>,
         flags: &str,
-    ) -> Result<SelectedUpdate, Failure> {
+    ) -> Result<SelectedUpdate> {
         let hits = catalog.search(&kb.to_string()).await?;
         let product = match &self.product {
             Some(name) => Some(Product::from_name(name)),
@@ -315,7 +315,7 @@ impl CatalogSelectorArgs {
         catalog: &Catalog<'_>,
         kb: Kb,
         target: &Criteria,
-    ) -> Result<Vec<UpdateFile>, Failure> {
+    ) -> Result<Vec<UpdateFile>> {
         let hits = catalog.search(&kb.to_string()).await?;
         let criteria = Criteria {
             kb,

@@ -54,7 +54,7 @@ impl Inspect {
         kind: PrintedDocument,
         reader: &SourceReader,
         session: &Session,
-    ) -> Result<CommandOutcome, Failure> {
+    ) -> Result<CommandOutcome> {
         let bytes = registry_args::run(async {
             let place = reader.open(location).await?;
             let named = place.resolve(location.tag_or_digest()).await?;
@@ -96,7 +96,7 @@ impl Inspect {
         location: &ImageSource,
         place: &Source,
         named: &Document,
-    ) -> Result<Digest, Failure> {
+    ) -> Result<Digest> {
         if let Document::Manifest(manifest) = named {
             return Ok(manifest.digest().clone());
         }

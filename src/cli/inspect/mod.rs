@@ -165,7 +165,7 @@ impl Inspect {
         Failure::usage(problem).hint(hint)
     }
 
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let image = match &self.subject {
             Subject::Package(file) => {
                 return package::inspect(file, &self.properties, self.format);
@@ -219,7 +219,7 @@ impl Inspect {
         }
     }
 
-    fn wanted(&self) -> Result<InspectOptions, Failure> {
+    fn wanted(&self) -> Result<InspectOptions> {
         let form = match self.format {
             InspectFormat::Reg => Some(RegistryFormat::File),
             _ if self.registry || self.merged => Some(RegistryFormat::Changes),
@@ -288,7 +288,7 @@ struct NamedInspection<'a> {
     inspection: &'a Inspection,
 }
 
-fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
+fn registry_file(inspection: &Inspection) -> Result<&str> {
     match inspection.images.as_slice() {
         [
             ImageFacts {
@@ -317,7 +317,7 @@ fn encoded(file: &str) -> Vec<u8> {
 }
 
 /// Reports what could not be read, after the rest was shown.
-fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome, Failure> {
+fn conclude(inspection: Inspection, session: &Session) -> Result<CommandOutcome> {
     let mut failures = Vec::new();
     for image in inspection.images {
         let problems = image.layers.into_iter().flat_map(|layer| layer.problems);

@@ -56,7 +56,7 @@ pub(super) async fn add(
     source: &Source,
     inspection: &mut Inspection,
     progress: &Arc<dyn Progress>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let options = ContentOptions {
         skip_windows: true,
         ..ContentOptions::default()

@@ -11,7 +11,7 @@ pub(super) async fn facts(
     location: &Location,
     registry: &RegistryClient,
     host: Option<HostBuild>,
-) -> Result<BaseConfig, Failure> {
+) -> Result<BaseConfig> {
     let source = Source::open(location, registry).await?;
     let manifest = match source.resolve(location.tag_or_digest()).await? {
         Document::Manifest(manifest) => *manifest,

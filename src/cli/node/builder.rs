@@ -80,7 +80,7 @@ pub(super) struct MakeBuilder {
 }
 
 impl MakeBuilder {
-    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         if self.image.is_none() && !self.remove {
             return Err(Failure::usage("a builder requires an image")
                 .hint("add --image IMAGE, built from the recipe node-builder, or --remove"));
@@ -107,7 +107,7 @@ impl MakeBuilder {
     }
 
     /// A pod may be scheduled on any of the selected nodes, so all of them have to run it.
-    fn check_runtimes(&self, nodes: &[Node]) -> Result<(), Failure> {
+    fn check_runtimes(&self, nodes: &[Node]) -> Result<()> {
         let is_selected = |node: &&Node| {
             let labels = self.node_selector.iter();
             labels
@@ -144,7 +144,7 @@ impl MakeBuilder {
 }
 
 /// The nodes of each build, all of which have `HostProcess` containers.
-fn builders(nodes: &[Node], labels: &[(String, String)]) -> Result<Vec<BuildNodes>, Failure> {
+fn builders(nodes: &[Node], labels: &[(String, String)]) -> Result<Vec<BuildNodes>> {
     let builds = BuildNodes::of_each(nodes, labels);
     if let Some(BuildNodes { build: old, .. }) = builds.first().filter(|it| it.build < OLDEST_BUILD)
     {
