@@ -223,9 +223,8 @@ impl CheckCompat {
     /// The flags of what is read besides workloads, as words of a command line.
     fn input_flags(&self) -> Vec<String> {
         let mut words = self.hosts.to_words();
-        for file in &self.image_files {
-            words.extend(["--images".to_owned(), file.display().to_string()]);
-        }
+        let files = self.image_files.iter().map(|file| file.display());
+        words.extend(flag_words("--images", files));
         if self.offline {
             words.push("--offline".to_owned());
         }

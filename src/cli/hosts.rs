@@ -146,19 +146,18 @@ impl HostArgs {
 
     /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
-        let pair = |flag: &str, value: String| [flag.to_owned(), value];
-        let builds = self.builds.iter().map(ToString::to_string);
-        let nodes = self.nodes.iter().map(|path| path.display().to_string());
-        let selector = self.selector.iter().map(ToString::to_string);
+        let mut words = flag_words("--host-build", &self.builds);
+        words.extend(flag_words(
+            "--nodes",
+            self.nodes.iter().map(|it| it.display()),
+        ));
         // Without --kube, the context is that of a builder.
-        let kube = self.cluster.is_set().then(|| ["--kube".to_owned()]);
-        let kube = kube.map(|kube| kube.into_iter().chain(self.cluster.to_words()));
-        let words = builds.flat_map(|build| pair("--host-build", build));
-        let words = words.chain(nodes.flat_map(|path| pair("--nodes", path)));
-        let words = words.chain(kube.into_iter().flatten());
+        if self.cluster.is_set() {
+            words.push("--kube".to_owned());
+            words.extend(self.cluster.to_words());
+        }
+        words.extend(flag_words("--selector", &self.selector));
         words
-            .chain(selector.flat_map(|labels| pair("--selector", labels)))
-            .collect()
     }
 
     /// Returns true if the nodes come from stdin.
@@ -399,13 +398,9 @@ impl ClusterArgs {
 
     /// Arguments that make kubectl use the same cluster.
     pub(super) fn to_words(&self) -> Vec<String> {
-        let file = self.kubeconfig.iter().map(|file| {
-            let file = file.display().to_string();
-            ["--kubeconfig".to_owned(), file]
-        });
-        let context = self.kube_context.iter();
-        let context = context.map(|context| ["--context".to_owned(), context.clone()]);
-        file.chain(context).flatten().collect()
+        let file = self.kubeconfig.iter().map(|file| file.display());
+        let context = flag_words("--context", &self.kube_context);
+        [flag_words("--kubeconfig", file), context].concat()
     }
 
     pub(super) async fn connect(&self) -> Result<Cluster> {

@@ -63,11 +63,8 @@ impl CatalogArgs {
 
     /// The same flags and those of the connection, for a command line.
     fn flags(&self, http: &HttpArgs) -> String {
-        let mut words = Vec::new();
-        if self.catalog != DEFAULT_CATALOG {
-            words.extend(["--catalog".to_owned(), public_url(&self.catalog)]);
-        }
-        words.extend(http.to_words());
-        command_line(&words)
+        let other = Some(&self.catalog).filter(|it| *it != DEFAULT_CATALOG);
+        let catalog = flag_words("--catalog", other.map(|url| public_url(url)));
+        command_line(&[catalog, http.to_words()].concat())
     }
 }

@@ -137,11 +137,8 @@ impl SourceArgs {
 
     /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
-        let mut words = self.registry.to_words();
-        if let Some(host) = &self.docker.docker_host {
-            words.extend(["--docker-host".to_owned(), host.clone()]);
-        }
-        words
+        let daemon = flag_words("--docker-host", &self.docker.docker_host);
+        [self.registry.to_words(), daemon].concat()
     }
 }
 

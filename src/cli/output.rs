@@ -137,6 +137,16 @@ impl Rows<'_> {
     }
 }
 
+/// A flag with each of its values, as words of a command line.
+pub(super) fn flag_words<T: Display>(
+    flag: &str,
+    values: impl IntoIterator<Item = T>,
+) -> Vec<String> {
+    let words = values.into_iter();
+    let words = words.flat_map(|value| [flag.to_owned(), value.to_string()]);
+    words.collect()
+}
+
 /// The text of a value, or a dash in a table.
 pub(super) fn or_dash(value: Option<impl Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())

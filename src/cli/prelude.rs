@@ -33,7 +33,9 @@ pub(super) use super::command_context::{Session, colour_on};
 pub(super) use super::error::{Context, Failure, Result};
 pub(super) use super::hosts::HostArgs;
 pub(super) use super::image_source::{ImageSource, SourceArgs, parse_source};
-pub(super) use super::output::{OutputFormat, Rows, format_of, or_dash, write_json, write_result};
+pub(super) use super::output::{
+    OutputFormat, Rows, flag_words, format_of, or_dash, write_json, write_result,
+};
 pub(super) use super::progress::display;
 pub(super) use super::registry_args::{
     BaseRegistryArgs, HttpArgs, RegistryArgs, USER_AGENT, online, read_time,

@@ -262,17 +262,14 @@ impl RecipeArgs {
     pub(super) fn base_words(&self, hosts: &Builds) -> Vec<String> {
         let mut words = self.hosts.to_words();
         if words.is_empty() {
-            let builds = hosts.all().into_iter();
-            let builds = builds.map(|host| host.version.to_string());
-            words.extend(builds.flat_map(|build| ["--host-build".to_owned(), build]));
+            let builds = hosts.all().into_iter().map(|host| host.version);
+            words.extend(flag_words("--host-build", builds));
         }
         if self.matched.wanted == BaseMatch::Exact {
-            words.extend(["--match", "exact"].map(str::to_owned));
+            words.extend(flag_words("--match", ["exact"]));
         }
-        if let Some(architecture) = self.platform {
-            let platform = format!("windows/{}", architecture.name());
-            words.extend(["--platform".to_owned(), platform]);
-        }
+        let platform = self.platform.map(|it| format!("windows/{}", it.name()));
+        words.extend(flag_words("--platform", platform));
         words.extend(self.connection.to_words());
         words
     }

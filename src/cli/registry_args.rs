@@ -64,10 +64,14 @@ impl CertificateArgs {
         Ok(found)
     }
 
-    pub(super) fn paths(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        let files = self.ca_files.iter().map(|file| ("--ca-file", file));
-        let folder = self.certs_dir.iter().map(|folder| ("--certs-dir", folder));
-        files.chain(folder)
+    fn to_words(&self) -> Vec<String> {
+        let files = self.ca_files.iter().map(|file| file.display());
+        let folder = self.certs_dir.iter().map(|folder| folder.display());
+        [
+            flag_words("--ca-file", files),
+            flag_words("--certs-dir", folder),
+        ]
+        .concat()
     }
 }
 
@@ -144,19 +148,11 @@ impl RegistryArgs {
 
     /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        let mut flag = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
-        for host in &self.insecure {
-            flag("--insecure-registry", host);
-        }
-        let config = self.registry_config.iter();
-        let config = config.map(|file| ("--registry-config", file));
-        for (name, path) in self.certificates.paths().chain(config) {
-            flag(name, &path.display().to_string());
-        }
-        for server in &self.token_servers {
-            flag("--token-server", server);
-        }
+        let config = self.registry_config.iter().map(|file| file.display());
+        let mut words = flag_words("--insecure-registry", &self.insecure);
+        words.extend(self.certificates.to_words());
+        words.extend(flag_words("--registry-config", config));
+        words.extend(flag_words("--token-server", &self.token_servers));
         if self.plain_credentials {
             words.push("--plain-credentials".to_owned());
         }
@@ -202,13 +198,8 @@ pub(super) struct BaseRegistryArgs {
 impl BaseRegistryArgs {
     /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
-        let base_registry = self.base_registry.to_string();
-        let mut words = Vec::new();
-        if base_registry != MICROSOFT {
-            words.extend(["--base-registry".to_owned(), base_registry]);
-        }
-        words.extend(self.registry.to_words());
-        words
+        let own = Some(self.base_registry.to_string()).filter(|it| it != MICROSOFT);
+        [flag_words("--base-registry", own), self.registry.to_words()].concat()
     }
 }
 
@@ -318,14 +309,8 @@ impl HttpArgs {
 
     /// The same flags as words of a command line.
     pub(super) fn to_words(&self) -> Vec<String> {
-        let hosts = self.insecure.iter();
-        let hosts = hosts.map(|host| ("--insecure-registry", host.clone()));
-        let paths = self.certificates.paths();
-        let paths = paths.map(|(flag, path)| (flag, path.display().to_string()));
-        let words = hosts.chain(paths);
-        words
-            .flat_map(|(flag, value)| [flag.to_owned(), value])
-            .collect()
+        let hosts = flag_words("--insecure-registry", &self.insecure);
+        [hosts, self.certificates.to_words()].concat()
     }
 }
 
