@@ -2,14 +2,11 @@
 //! a Code Quality report of GitLab.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::io::{self, Write};
 
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use wincimg_common::json::write_pretty;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::lint::Severity;
+
+use crate::report::prelude::*;
 
 /// A problem at lines of a file.
 pub(crate) struct Annotation<'a> {

@@ -1,20 +1,15 @@
 //! Reports on a fleet of images, in every format.
 
-use std::io::{self, Write};
-
-use wincimg_cluster::workloads::SourceLocation;
-use wincimg_common::json;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_engine::fleet::{
     BuildReport, FleetImageState, FleetReport, ImageReport, ReportedError,
 };
 
+use super::ReportFormat;
 use super::html::{escaped, hash_of};
 use super::markdown::{cell, write_limited, write_security};
-use super::names::{count, escape_untrusted, joined, tally};
 use super::sarif;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
-use super::{ReportFormat, security_lines};
+use crate::report::prelude::*;
 
 const COLUMNS: [&str; 5] = ["Image", "Windows", "State", "Why", "Problem"];
 
@@ -132,7 +127,7 @@ pub(crate) fn write_fleet(
 ) -> io::Result<()> {
     match format {
         ReportFormat::Text => write_text(report, out),
-        ReportFormat::Json => json::write_pretty(out, report),
+        ReportFormat::Json => write_pretty(out, report),
         ReportFormat::Markdown => write_markdown(report, out),
         ReportFormat::Junit => write_junit(report, out),
         ReportFormat::Sarif => write_sarif(report, out),

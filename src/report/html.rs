@@ -5,18 +5,15 @@
 mod charts;
 mod data;
 
-use std::io::{self, Write};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use wincimg_cluster::rollout::Rollout;
-use wincimg_common::untrusted::{UntrustedText, is_harmful};
+use wincimg_common::untrusted::is_harmful;
 
 use super::summary::{answers, checks_in_words, current_headline, without_answers};
-use super::{behind, remarks, security_lines};
+use super::{behind, remarks};
+use crate::report::prelude::*;
 
 const PAGE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/style.css");

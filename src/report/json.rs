@@ -1,21 +1,15 @@
 //! The report as JSON: one check per line, assembled from parts that are serialized once, because
 //! there can be millions.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Write};
-
 use serde::Serialize;
-use serde_json::{Value, json};
-use wincimg_cluster::rollout::{
-    Finding, Image, OutdatedImage, Placement, Rollout, WorkloadOutcome,
-};
+use wincimg_cluster::rollout::OutdatedImage;
 use wincimg_cluster::workloads::WorkloadId;
 use wincimg_common::json::EscapingWriter;
 use wincimg_windows::version::WindowsVersion;
 
 use super::plan::as_json;
 use super::summary::{causes, fixes, summarize};
-use super::workload_outcomes;
+use crate::report::prelude::*;
 
 /// Writes the report as one JSON document, with a check for each kind of node or for each node.
 pub(crate) fn write_json(

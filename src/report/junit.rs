@@ -2,21 +2,15 @@
 //! each host. CI systems follow a case over time by its name, which therefore has no version, number
 //! or date: these are in its message.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-
-use wincimg_cluster::rollout::{Finding, Image, Placement, Rollout, WorkloadOutcome, host_name};
+use wincimg_cluster::rollout::host_name;
 use wincimg_windows::compat::VerdictOutcome as Verdict;
-use wincimg_windows::missing_fixes::MissingFixes;
 
 use super::matrix::HOSTS_BY_NAME;
-use super::names::{escape_untrusted, joined, workload_ids};
+use super::names::workload_ids;
 use super::suites::{Failure, Outcome, TestCase, TestSuite, write_suites};
 use super::summary::{Cause, causes, fixes, outlook};
-use super::{
-    NO_TEMPLATE, behind_in_words, findings, hosts_in_words, image_in_words, what_if,
-    workload_outcomes,
-};
+use super::{behind_in_words, image_in_words};
+use crate::report::prelude::*;
 
 /// Grouping of the cases.
 const CLASS: Option<&str> = Some("wincimg.check-compat");

@@ -1,16 +1,11 @@
 //! Reports on findings in Dockerfiles: text, JSON, and SARIF for code review.
 
-use std::io::{self, Write};
-
-use serde_json::{Value, json};
-use wincimg_cluster::workloads::SourceLocation;
 use wincimg_common::diagnose::Excerpt;
-use wincimg_common::json::write_pretty;
-use wincimg_common::untrusted::UntrustedText;
 use wincimg_dockerfile::lint::{LintFinding, RULES};
 
 use super::annotations::Annotation;
 use super::sarif;
+use crate::report::prelude::*;
 
 pub(crate) struct LintedFile {
     /// The file's name as the user gave it.

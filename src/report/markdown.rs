@@ -1,19 +1,14 @@
 //! The report as Markdown for a comment of a pull request: the result first, details folded, and no
 //! longer than the limit of a comment.
 
-use std::fmt::{Display, Write as _};
-use std::io::{self, Write};
-
-use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout};
-use wincimg_common::untrusted::UntrustedText;
-use wincimg_windows::compat::VerdictOutcome;
-use wincimg_windows::missing_fixes::MissingFixes;
+use std::fmt::Write as _;
 
 use super::matrix::Matrix;
 use super::plan::{PlanStep, outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{checks_in_words, current_headline, headline, workload_groups};
-use super::{behind, in_words, names, remarks, security_lines, what_if};
+use super::{behind, remarks};
+use crate::report::prelude::*;
 
 /// GitHub's limit for comments is 65,536 characters; the rest is room for the text after the
 /// tables.

@@ -1,12 +1,9 @@
 //! Matrix with hosts in rows and images in columns; each cell has the worst outcome.
 
-use std::collections::BTreeMap;
-
-use wincimg_cluster::rollout::{HostKind, Rollout, host_label};
-use wincimg_windows::compat::VerdictOutcome;
+use wincimg_cluster::rollout::{HostKind, host_label};
 use wincimg_windows::release;
 
-use super::{findings, names};
+use crate::report::prelude::*;
 
 /// With more hosts than this, rows are builds instead of names.
 pub(super) const HOSTS_BY_NAME: usize = 40;

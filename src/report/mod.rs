@@ -10,6 +10,7 @@ mod markdown;
 mod matrix;
 mod names;
 mod plan;
+mod prelude;
 mod problems;
 mod sarif;
 mod scan;
@@ -32,8 +33,8 @@ pub(crate) use markdown::write_markdown;
 pub(crate) use names::{count, joined, shorten, tally};
 pub(crate) use sarif::write_sarif;
 pub(crate) use scan::write_scan_sarif;
+use security::image_in_words;
 pub(crate) use security::{age_in_words, image_by_table};
-use security::{image_in_words, security_lines};
 pub(crate) use text::{TextStyle, write_summary_and_matrix, write_text};
 pub(crate) use wincimg_common::excerpt::paint;
 

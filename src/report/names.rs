@@ -1,11 +1,8 @@
 //! Short, unique names of workloads, images and nodes in a report.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Display;
+use wincimg_cluster::workloads::{Workload, WorkloadId};
 
-use wincimg_cluster::rollout::{Image, Rollout};
-use wincimg_cluster::workloads::{SourceLocation, Workload, WorkloadId};
-use wincimg_common::untrusted::UntrustedText;
+use crate::report::prelude::*;
 
 /// `Deployment shop/web`, with the file if the manifests of several have that ID.
 pub(super) fn workload_ids(rollout: &Rollout) -> Vec<String> {

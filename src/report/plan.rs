@@ -1,16 +1,9 @@
 //! The plan after which everything starts, as text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use wincimg_cluster::rollout::{CapacityChange, Interruption, PlanAction, host_name, host_names};
 
-use serde_json::{Value, json};
-use wincimg_cluster::rollout::{
-    ActionPlan, ActionStep, CapacityChange, Interruption, Placement, PlanAction, Rollout,
-    StartStatus, host_name, host_names,
-};
-
-use super::names::{self, count};
 use super::summary::{format_tally, noun};
-use super::{hosts_in_words, in_words};
+use crate::report::prelude::*;
 
 /// One action: its title, its effect on the nodes of workloads, and its steps.
 pub(super) struct PlanStep<'a> {

@@ -1,11 +1,8 @@
 //! Problems of directly named images, and warnings, grouped by cause.
 
-use std::collections::HashMap;
+use wincimg_cluster::rollout::is_deciding_rule;
 
-use wincimg_cluster::rollout::{Finding, Rollout, is_deciding_rule};
-use wincimg_windows::compat::VerdictOutcome;
-
-use super::{findings, hosts_in_words, in_words};
+use crate::report::prelude::*;
 
 /// One cause, with all of its hosts and workloads.
 pub(super) struct ReportProblem<'a> {

@@ -1,19 +1,12 @@
 //! SARIF 2.1.0: code hosts show results next to the lines that they are about.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Write};
-
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
-use wincimg_cluster::rollout::{Finding, Rollout, WorkloadOutcome, in_one_line};
-use wincimg_cluster::workloads::SourceLocation;
-use wincimg_common::json::write_pretty;
-use wincimg_windows::compat::VerdictOutcome;
-use wincimg_windows::missing_fixes::MissingFixes;
+use wincimg_cluster::rollout::in_one_line;
 
 use super::problems::{ReportProblem, problems};
 use super::summary::{causes, fixes, outlook};
-use super::{NO_TEMPLATE, behind_in_words, image_in_words, workload_outcomes};
+use super::{behind_in_words, image_in_words};
+use crate::report::prelude::*;
 
 #[derive(Default)]
 pub(super) struct Result {

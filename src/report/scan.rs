@@ -1,12 +1,10 @@
 //! Missing security updates as SARIF.
 
-use std::io::{self, Write};
-
 use wincimg_catalog::Severity;
-use wincimg_cluster::workloads::SourceLocation;
 
 use super::sarif;
 use crate::cli::{ScanReport, ScannedImage};
+use crate::report::prelude::*;
 
 /// The rules, by severity, with their levels.
 const RULES: [(Severity, &str, &str); 5] = [

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use wincimg_common::shell::command_line;
-use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes, TableAge};
+use wincimg_windows::missing_fixes::{ImageFixes, TableAge};
 
-use super::names::{count, joined};
+use crate::report::prelude::*;
 
 /// Number of images with a line of their own.
 const NAMED: usize = 10;

@@ -1,16 +1,9 @@
 //! The summary at the top of every report: the status of the workloads, the worst first, each with
 //! its fix.
 
-use std::collections::HashMap;
+use wincimg_cluster::rollout::{CheckCounts, OutcomeCounts, Subject, is_deciding_rule};
 
-use wincimg_cluster::rollout::{
-    CheckCounts, Finding, OutcomeCounts, Rollout, StartStatus, Subject, WorkloadOutcome,
-    is_deciding_rule,
-};
-use wincimg_windows::compat::VerdictOutcome;
-
-use super::names::{self, count, joined, tally};
-use super::{hosts_in_words, in_words, workload_outcomes};
+use crate::report::prelude::*;
 
 const WORKLOAD: &str = "workload";
 const IMAGE: &str = "image";

@@ -2,22 +2,16 @@
 
 mod grid;
 
-use std::collections::{BTreeMap, HashSet};
-use std::fmt::Display;
-use std::io::{self, Write};
-
 use grid::Grid;
-use wincimg_cluster::rollout::{ActionPlan, ActionStep, Rollout, StartStatus};
-use wincimg_windows::compat::VerdictOutcome;
 
 use super::matrix::Matrix;
-use super::names::{self, escape_untrusted, joined};
 use super::plan::{outcome, steps};
 use super::problems::{ReportProblem, problems};
 use super::summary::{
     WorkloadGroup, answers, checks_in_words, current_headline, headline, workload_groups,
 };
-use super::{NO_TEMPLATE, behind, cordoned, findings, in_words, paint, security_lines, what_if};
+use super::{behind, cordoned, paint};
+use crate::report::prelude::*;
 
 /// Medium on which the report is read.
 #[derive(Debug, Clone, Copy)]

@@ -1,17 +1,16 @@
 //! Charts of the report, as inline SVG: nodes by end of support, images by age of their base, and
 //! the effect of a simulation or the plan. Text repeats all that colours show.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::civil::Date;
-use wincimg_cluster::rollout::{Image, OutcomeCounts, Rollout, StartStatus};
+use wincimg_cluster::rollout::OutcomeCounts;
 use wincimg_windows::release;
 use wincimg_windows::update::Updates;
 
 use super::escaped;
 use crate::report::matrix::short_release;
-use crate::report::names::count;
+use crate::report::prelude::*;
 use crate::report::summary::{format_tally, noun};
 
 /// Width of a phone's page, so that text has the same size there.

@@ -1,21 +1,17 @@
 //! Data of the page's script: each finding and each set of nodes is stored once.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Value, json};
-use wincimg_cluster::rollout::{
-    ActionStep, Finding, HostKind, HostSelection, Image, Placement, Rollout,
-};
+use wincimg_cluster::rollout::{HostKind, HostSelection};
 
 use crate::report::matrix::short_release;
 use crate::report::plan::{outcome, steps};
+use crate::report::prelude::*;
 use crate::report::problems::problems;
 use crate::report::summary::{WorkloadGroup, outlook, workload_groups};
-use crate::report::{names, what_if, workload_outcomes};
 
 /// The data, with an index of each finding and selection.
 pub(super) fn data(rollout: &Rollout) -> Value {

@@ -1,11 +1,10 @@
 //! A table that fits the width of the terminal: headings are shortened in the middle, and columns
 //! that do not fit follow below.
 
-use std::collections::HashSet;
-use std::io::{self, Write};
 use std::ops::Range;
 
 use crate::report::names::{shorten, shorten_after};
+use crate::report::prelude::*;
 
 /// Heading of the column of rows.
 const ROW_HEADING: &str = "node";
