@@ -6,9 +6,8 @@ mod script;
 mod search;
 mod update_args;
 
-use wincimg_catalog::{Catalog, DEFAULT_CATALOG};
+use wincimg_catalog::DEFAULT_CATALOG;
 use wincimg_common::untrusted::public_url;
-use wincimg_http::HttpClient;
 
 use super::updates;
 use crate::cli::prelude::*;
@@ -57,10 +56,6 @@ struct CatalogArgs {
 }
 
 impl CatalogArgs {
-    fn open<'h>(&self, http: &'h HttpClient) -> Result<Catalog<'h>> {
-        Ok(Catalog::new(&self.catalog, http)?)
-    }
-
     /// The same flags and those of the connection, for a command line.
     fn flags(&self, http: &HttpArgs) -> String {
         let other = Some(&self.catalog).filter(|it| *it != DEFAULT_CATALOG);

@@ -86,7 +86,13 @@ impl Try {
         let wine = if self.dry_run {
             None
         } else {
-            Some((WineInstallation::find()?, self.sandbox()?))
+            let wine = WineInstallation::find()?;
+            let sandbox = if self.unsafe_ {
+                Sandbox::none()
+            } else {
+                Sandbox::find(self.network)?
+            };
+            Some((wine, sandbox))
         };
         let reader = self.connection.connect(session)?;
         registry_args::run(async {
@@ -127,13 +133,6 @@ impl Try {
             session.note(format_args!("the program still ran after {time:?}"));
             Ok(CommandOutcome::Yes)
         })
-    }
-
-    fn sandbox(&self) -> Result<Sandbox> {
-        if self.unsafe_ {
-            return Ok(Sandbox::none());
-        }
-        Ok(Sandbox::find(self.network)?)
     }
 
     /// The command that starts another program of the image.

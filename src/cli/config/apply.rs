@@ -40,7 +40,11 @@ pub(super) fn apply(
         document: document.get_ref(),
         defaults: Defaults::default(),
     };
-    let command = work.table(command, &[Table::own(document.get_ref())], &[], &[])?;
+    let own = Table {
+        entries: document.get_ref(),
+        is_alias: false,
+    };
+    let command = work.table(command, &[own], &[], &[])?;
     Ok((command, work.defaults))
 }
 
@@ -60,13 +64,6 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn own(entries: &'a DeTable<'a>) -> Self {
-        Self {
-            entries,
-            is_alias: false,
-        }
-    }
-
     fn get(self, name: &str) -> Option<Self> {
         let entries = self.entries.get(name)?.get_ref().as_table()?;
         Some(Self { entries, ..self })

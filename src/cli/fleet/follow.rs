@@ -10,8 +10,8 @@ use wincimg_common::lock;
 use wincimg_engine::build::BuildContext;
 use wincimg_engine::delivery::AttachmentOptions;
 use wincimg_engine::fleet::follow::{
-    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, EventHandler, FleetController,
-    NodeState, listen,
+    ControllerConfig, ControllerEvent, EntryOutcome, EntryResult, FleetController, NodeState,
+    listen,
 };
 use wincimg_engine::fleet::{DedupReporter, FleetReport, SyncOptions};
 use wincimg_windows::missing_fixes::{ImageFixes, MissingFixes};
@@ -155,7 +155,7 @@ impl FollowArgs {
                 run,
                 config,
                 listener,
-                on_event: lines.event_handler(),
+                on_event: Arc::new(move |event| lines.take(&event)),
             };
             Ok(controller.run(stop).await?)
         });
@@ -229,10 +229,6 @@ impl Lines {
             format,
             fixes: Mutex::default(),
         }
-    }
-
-    fn event_handler(self) -> EventHandler {
-        Arc::new(move |event| self.take(&event))
     }
 
     fn take(&self, event: &ControllerEvent<'_>) {

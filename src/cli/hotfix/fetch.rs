@@ -1,8 +1,8 @@
 //! `wincimg node hotfix fetch`: downloads the verified files of one update.
 
 use wincimg_catalog::{
-    Description, DownloadedUpdateFile, ExpectedUpdate, UpdateManifestFile, UpdateSetFile, download,
-    folder_name,
+    Catalog, Description, DownloadedUpdateFile, ExpectedUpdate, UpdateManifestFile, UpdateSetFile,
+    download, folder_name,
 };
 
 use super::CatalogArgs;
@@ -48,7 +48,7 @@ impl Fetch {
         let (kb, known) = self.what.to_fetch(updates)?;
         warn_of(kb, known.as_ref(), updates, session);
         let http = self.http.connect(session)?;
-        let catalog = self.catalog.open(&http)?;
+        let catalog = Catalog::new(&self.catalog.catalog, &http)?;
         let flags = self.catalog.flags(&self.http);
         let folder = self.output.join(folder_name(kb, self.pick.arch));
         let (picked, fetched) =

@@ -1,6 +1,8 @@
 //! `wincimg node hotfix script`: writes a PowerShell script that installs an update on a node.
 
-use wincimg_catalog::{Description, FileLocation, InstallScript, UpdateManifestFile, folder_name};
+use wincimg_catalog::{
+    Catalog, Description, FileLocation, InstallScript, UpdateManifestFile, folder_name,
+};
 use wincimg_http::Url;
 use wincimg_windows::update::{Kb, Update};
 
@@ -112,7 +114,7 @@ impl MakeScript {
 
     fn in_catalog(&self, kb: Kb, known: Option<Update>, session: &Session) -> Result<Description> {
         let http = self.http.connect(session)?;
-        let catalog = self.catalog.open(&http)?;
+        let catalog = Catalog::new(&self.catalog.catalog, &http)?;
         let flags = self.catalog.flags(&self.http);
         let picking = self.pick.select(&catalog, kb, known, &flags);
         let picked = registry_args::run(http.with_deadline("look up the update", picking));

@@ -1,6 +1,6 @@
 //! `wincimg node hotfix search`: searches the Update Catalog.
 
-use wincimg_catalog::SearchResult;
+use wincimg_catalog::{Catalog, SearchResult};
 
 use super::CatalogArgs;
 use crate::cli::prelude::*;
@@ -28,7 +28,7 @@ impl Search {
     pub(super) fn run(self, session: &Session) -> Result<CommandOutcome> {
         let query = self.query.join(" ");
         let http = self.http.connect(session)?;
-        let catalog = self.catalog.open(&http)?;
+        let catalog = Catalog::new(&self.catalog.catalog, &http)?;
         let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
         let answer = || json!({"query": query, "updates": hits});
         self.format.print(answer, |out| write_results(&hits, out))?;
