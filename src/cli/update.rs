@@ -295,7 +295,7 @@ fn warn(updates: &UpdatePlan, session: &Session) {
     let mut reported: Vec<String> = Vec::new();
     for update in &updates.planned {
         let planned = &update.planned;
-        let aside = planned.set_aside.iter().map(ToString::to_string);
+        let aside = planned.base.set_aside.iter().map(ToString::to_string);
         let version = planned.base.os_version;
         let host = planned.host.as_ref().map(|host| host.build);
         let speaks_against = version

@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 use wincimg_common::diagnose::BoxError;
 use wincimg_common::lock;
 use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, BaseRepository, NamedBase, RejectedTag, Resolution, ResolveError,
-    find_host_process, find_host_process_image, find_published_host_process,
+    BaseMatch, BaseRegistry, BaseRepository, NamedBase, ResolveError, find_host_process,
+    find_host_process_image, find_published_host_process,
 };
 use wincimg_oci::document::Image;
 use wincimg_oci::reference::Reference;
@@ -40,14 +40,7 @@ enum Name {
 }
 
 /// Cached result of a query.
-type BaseSearchResult = Result<Vec<FoundBase>, SharedError>;
-
-/// A base, and the tags that were skipped because they contradict their images.
-#[derive(Debug, Clone)]
-pub(super) struct FoundBase {
-    pub(super) base: PlannedBase,
-    pub(super) set_aside: Vec<RejectedTag>,
-}
+type BaseSearchResult = Result<Vec<PlannedBase>, SharedError>;
 
 /// The bases of images for several hosts.
 #[derive(Debug)]
@@ -58,24 +51,14 @@ pub struct HostBases {
     pub unserved: Vec<UnservedHost>,
 }
 
-impl FoundBase {
-    /// A base that serves any host, for each of these.
-    fn of_any_host(reference: Option<Reference>, image: Image, hosts: &[HostBuild]) -> Vec<Self> {
-        let found = Self {
-            base: PlannedBase::new(reference.map(Location::Registry), image),
-            set_aside: Vec::new(),
-        };
-        vec![found; hosts.len().max(1)]
-    }
-}
-
-impl From<Resolution> for FoundBase {
-    fn from(found: Resolution) -> Self {
-        Self {
-            base: found.base.into(),
-            set_aside: found.set_aside,
-        }
-    }
+/// A base that serves any host, for each of these.
+fn of_any_host(
+    reference: Option<Reference>,
+    image: Image,
+    hosts: &[HostBuild],
+) -> Vec<PlannedBase> {
+    let found = PlannedBase::new(reference.map(Location::Registry), image);
+    vec![found; hosts.len().max(1)]
 }
 
 impl BaseSearch {
@@ -94,11 +77,11 @@ impl BaseSearch {
         registry: &BaseRegistry,
         hosts: &[HostBuild],
         matched: BaseMatch,
-    ) -> Result<Vec<FoundBase>, BoxError> {
+    ) -> Result<Vec<PlannedBase>, BoxError> {
         let search = async {
             let found = find_host_process(name, registry, &self.registry).await?;
             if let Some((reference, image)) = found {
-                return Ok(FoundBase::of_any_host(reference, image, hosts));
+                return Ok(of_any_host(reference, image, hosts));
             }
             let repository = registry.repository(name)?;
             let bases = BaseRepository::open_for(&self.registry, &repository, hosts).await?;
@@ -106,7 +89,7 @@ impl BaseSearch {
             let searches = hosts.iter();
             let searches = searches.map(|host| bases.resolve(*host, matched));
             let found = try_join_all(searches).await?;
-            Ok(found.into_iter().map(FoundBase::from).collect())
+            Ok(found.into_iter().map(PlannedBase::from).collect())
         };
         let name = Name::Recipe(name.to_owned(), registry.clone());
         let key = (name, hosts.to_vec(), matched);
@@ -150,10 +133,10 @@ impl BaseSearch {
         let matched = BaseMatch::Nearest;
         let sharing = HostGroups::new(hosts.to_vec(), true, matched);
         let searching = self.for_recipe(name, registry, &sharing.asked_for, matched);
-        let found = searching.await?;
+        let mut found = searching.await?;
         let bases = hosts
             .iter()
-            .map(|host| sharing.base_for(Some(*host), &found).0);
+            .map(|host| sharing.base_for(Some(*host), &mut found));
         Ok(bases.collect())
     }
 
@@ -163,26 +146,25 @@ impl BaseSearch {
         named: &NamedBase,
         hosts: &[HostBuild],
         matched: BaseMatch,
-    ) -> Result<Vec<FoundBase>, BoxError> {
+    ) -> Result<Vec<PlannedBase>, BoxError> {
         let registry = &self.registry;
-        let of_any_host = |(reference, image): (Reference, Image)| {
-            FoundBase::of_any_host(Some(reference), image, hosts)
-        };
         let search = async {
             if let NamedBase::Exact(reference) = named
-                && let Some(found) = find_published_host_process(reference, registry).await?
+                && let Some((reference, image)) =
+                    find_published_host_process(reference, registry).await?
             {
-                return Ok(of_any_host(found));
+                return Ok(of_any_host(Some(reference), image, hosts));
             }
             let error = match named.resolve(registry, hosts, matched).await {
-                Ok(found) => return Ok(found.into_iter().map(FoundBase::from).collect()),
+                Ok(found) => return Ok(found.into_iter().map(PlannedBase::from).collect()),
                 Err(error) => error,
             };
             // Only here, because most images have Windows inside; what cannot be read fits nothing.
             if let (NamedBase::Exact(reference), ResolveError::NothingFits(_)) = (named, &error)
-                && let Ok(Some(found)) = find_host_process_image(reference, registry).await
+                && let Ok(Some((reference, image))) =
+                    find_host_process_image(reference, registry).await
             {
-                return Ok(of_any_host(found));
+                return Ok(of_any_host(Some(reference), image, hosts));
             }
             Err(error.into())
         };
@@ -193,8 +175,8 @@ impl BaseSearch {
     async fn resolve_once(
         &self,
         key: Key,
-        search: impl Future<Output = Result<Vec<FoundBase>, BoxError>>,
-    ) -> Result<Vec<FoundBase>, BoxError> {
+        search: impl Future<Output = Result<Vec<PlannedBase>, BoxError>>,
+    ) -> Result<Vec<PlannedBase>, BoxError> {
         let cell = {
             let mut found = lock(&self.found);
             Arc::clone(found.entry(key).or_default())

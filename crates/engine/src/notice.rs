@@ -44,7 +44,7 @@ pub(crate) fn report_shims(images: &[PlannedImage], reporter: &dyn Progress) {
 /// Reports what concerns planned images: rejected tags, notes for authors, warnings about bases,
 /// and possible secrets.
 pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
-    for tag in images.iter().flat_map(|image| &image.set_aside) {
+    for tag in images.iter().flat_map(|image| &image.base.set_aside) {
         reporter.warn(tag);
     }
     for note in &notes(images) {

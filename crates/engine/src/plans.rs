@@ -26,15 +26,13 @@ use stages::EvaluationPass;
 pub use stages::StageBases;
 use wincimg_common::diagnose::{BoxError, Problem, error_chain};
 use wincimg_dockerfile::stages::{Stages, WindowsInputs};
-use wincimg_inspect::bases::{
-    BaseMatch, BaseRegistry, MICROSOFT, NamedBase, RejectedTag, ResolveError,
-};
+use wincimg_inspect::bases::{BaseMatch, BaseRegistry, MICROSOFT, NamedBase, ResolveError};
 use wincimg_oci::store::Location;
 use wincimg_recipe::{DownloadRequests, FileSource, Plan, PlanBase, Recipe};
 use wincimg_registry::{KeyPath, Presence, Root};
 use wincimg_windows::base_contents::BaseRequirements;
 
-use super::bases::{BaseSearch, FoundBase};
+use super::bases::BaseSearch;
 use super::build::{BuildContext, EngineOptions};
 use super::definition::{BuildDefinition, DefinitionKind};
 use super::downloads::{DownloadSet, LockMode};
@@ -85,8 +83,6 @@ pub struct PlannedImage {
     pub plan: Plan,
     /// Bases of a Dockerfile's stages; empty for a recipe.
     pub stages: StageBases,
-    /// Rejected base images, with the reasons.
-    pub set_aside: Vec<RejectedTag>,
     /// The image that the plan's instructions are on, if Windows made one on the base.
     pub(crate) windows: Option<PlannedBase>,
     /// True if Windows runs the next step on it.
@@ -103,7 +99,6 @@ impl PlannedImage {
             base,
             plan,
             stages: StageBases::default(),
-            set_aside: Vec::new(),
             windows: None,
             is_below_windows: false,
             annotations: BTreeMap::new(),
@@ -236,10 +231,8 @@ impl BuildRequest {
             searching.await?
         };
         let hosts = hosts_or_any(hosts).map(|host| {
-            let (base, place) = sharing.base_for(host.map(|host| host.build), &found);
-            // Reported once.
-            let set_aside = std::mem::take(&mut found[place].set_aside);
-            self.planned(recipe, base, host, set_aside)
+            let base = sharing.base_for(host.map(|host| host.build), &mut found);
+            self.planned(recipe, base, host)
         });
         hosts.collect()
     }
@@ -261,19 +254,18 @@ impl BuildRequest {
             let mut own = None;
             let mut notes = Vec::new();
             for (name, found) in &mut found {
-                let (base, set_aside) = match found {
-                    StageBaseFound::Local(bases) => (bases[index].clone(), Vec::new()),
+                let base = match found {
+                    StageBaseFound::Local(bases) => bases[index].clone(),
                     StageBaseFound::Named(read, found) => {
-                        let (base, place) = sharing.base_for(host.map(|host| host.build), found);
-                        let set_aside = std::mem::take(&mut found[place].set_aside);
+                        let base = sharing.base_for(host.map(|host| host.build), found);
                         notes.extend(host.and_then(|host| other_windows(name, read, &base, host)));
-                        (base, set_aside)
+                        base
                     }
                 };
-                planned.insert((*name).to_owned(), base.clone());
                 if *name == stages.base() {
-                    own = Some((base, set_aside));
+                    own = Some(base.clone());
                 }
+                planned.insert((*name).to_owned(), base);
             }
             let mut on_bases = StageBases::new(planned, self.windows_inputs());
             let mut instructions = None;
@@ -284,7 +276,7 @@ impl BuildRequest {
                 notes.extend(printed);
                 instructions = Some(begun);
             }
-            let Some((base, set_aside)) = own else {
+            let Some(base) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
             // The instructions already contain the base's own for builds on it.
@@ -296,7 +288,6 @@ impl BuildRequest {
             self.add_labels(&mut plan, &base);
             Ok(PlannedImage {
                 stages: on_bases,
-                set_aside,
                 ..PlannedImage::new(host.cloned(), base, plan)
             })
         };
@@ -533,17 +524,13 @@ impl BuildRequest {
         recipe: &Recipe,
         base: PlannedBase,
         host: Option<&TargetHost>,
-        set_aside: Vec<RejectedTag>,
     ) -> Result<PlannedImage, BoxError> {
         let version = host.map(|host| host.build.version);
         let mut plan = recipe.plan(base.for_plan(), version, &self.definition.settings())?;
         plan.check_base()?;
         check_architecture(&plan, &base)?;
         self.add_labels(&mut plan, &base);
-        Ok(PlannedImage {
-            set_aside,
-            ..PlannedImage::new(host.cloned(), base, plan)
-        })
+        Ok(PlannedImage::new(host.cloned(), base, plan))
     }
 }
 
@@ -568,7 +555,7 @@ fn check_architecture(plan: &Plan, base: &PlannedBase) -> Result<(), Problem> {
 
 enum StageBaseFound {
     /// Of a registry, for each group of hosts.
-    Named(NamedBase, Vec<FoundBase>),
+    Named(NamedBase, Vec<PlannedBase>),
     /// Of a layout or archive, for each host.
     Local(Vec<PlannedBase>),
 }

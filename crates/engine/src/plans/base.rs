@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use wincimg_common::diagnose::BoxError;
-use wincimg_inspect::bases::{BaseImage, BaseMatch, HOST_PROCESS, read_local_base};
+use wincimg_inspect::bases::{
+    BaseImage, BaseMatch, HOST_PROCESS, RejectedTag, Resolution, read_local_base,
+};
 use wincimg_oci::document::media_type::is_foreign;
 use wincimg_oci::document::{Digest, Image};
 use wincimg_oci::reference::{Reference, tagged_name};
@@ -39,6 +41,8 @@ pub struct PlannedBase {
     pub image: Image,
     /// Its contents, as far as they are known.
     pub inside: Arc<dyn BaseContents>,
+    /// The tags that were skipped because they contradict their images, until they are reported.
+    pub set_aside: Vec<RejectedTag>,
 }
 
 /// An image between steps of a Dockerfile, in the Docker daemon that runs them.
@@ -61,6 +65,7 @@ impl PlannedBase {
             matched: None,
             image,
             inside: Arc::new(UnknownBase),
+            set_aside: Vec::new(),
         }
     }
 
@@ -221,6 +226,15 @@ impl PlannedBase {
             user: container.user.clone().filter(|user| !user.is_empty()),
             on_build: container.on_build.clone(),
             container: container.clone(),
+        }
+    }
+}
+
+impl From<Resolution> for PlannedBase {
+    fn from(found: Resolution) -> Self {
+        Self {
+            set_aside: found.set_aside,
+            ..found.base.into()
         }
     }
 }

@@ -10,7 +10,6 @@ use wincimg_windows::compat::{HostBuild, generation};
 use wincimg_windows::version::WindowsVersion;
 
 use super::PlannedBase;
-use crate::bases::FoundBase;
 
 /// Maximum number of nodes to name with a host.
 const MAX_NAMED: usize = 3;
@@ -78,27 +77,34 @@ impl HostGroups {
         sharing
     }
 
-    /// The base of one host, or of any, and the index of the result that it shares.
+    /// The base of one host, or of any. The first host of a group gets the tags to report.
     pub(crate) fn base_for(
         &self,
         host: Option<HostBuild>,
-        found: &[FoundBase],
-    ) -> (PlannedBase, usize) {
+        found: &mut [PlannedBase],
+    ) -> PlannedBase {
         let Some(host) = host else {
-            return (found[0].base.clone(), 0);
+            let set_aside = std::mem::take(&mut found[0].set_aside);
+            return PlannedBase {
+                set_aside,
+                ..found[0].clone()
+            };
         };
         let leader = self.group_host(host);
         let asked_for = |asked_for: &HostBuild| *asked_for < leader;
         let place = self.asked_for.partition_point(asked_for);
-        let versions: Option<Vec<_>> = found.iter().map(|found| found.base.os_version).collect();
+        let versions: Option<Vec<_>> = found.iter().map(|found| found.os_version).collect();
         let used = match versions.filter(|_| self.shares) {
             Some(versions) => common(place, &versions),
             None => place,
         };
-        let mut base = found[used].base.clone();
-        let version = base.os_version;
-        base.matched = version.map(|version| BaseMatch::compare(version, host));
-        (base, place)
+        let set_aside = std::mem::take(&mut found[place].set_aside);
+        let version = found[used].os_version;
+        PlannedBase {
+            matched: version.map(|version| BaseMatch::compare(version, host)),
+            set_aside,
+            ..found[used].clone()
+        }
     }
 
     fn group_host(&self, host: HostBuild) -> HostBuild {

@@ -53,7 +53,8 @@ impl<'a> ImageExtractor<'a> {
         if matches!(named, NamedBase::Exact(_)) {
             self.check_windows(name, named.windows().map(|version| version.build))?;
         }
-        self.find(&named, hosts).await
+        let matched = self.request.matched;
+        self.ctx.bases.by_name(&named, hosts, matched).await
     }
 
     /// Rejects the name of one Windows build for bases of several: all would get its files.
@@ -70,16 +71,6 @@ impl<'a> ImageExtractor<'a> {
             "build each Windows version by itself, with the name for it, and join the images: \
              `wincimg build IMAGE --host-build B.R --push --join`",
         ))
-    }
-
-    async fn find(
-        &self,
-        named: &NamedBase,
-        hosts: &[HostBuild],
-    ) -> Result<Vec<PlannedBase>, BoxError> {
-        let matched = self.request.matched;
-        let found = self.ctx.bases.by_name(named, hosts, matched).await?;
-        Ok(found.into_iter().map(|found| found.base).collect())
     }
 
     /// The files at these paths of an image; none if wincimg makes the image.
@@ -183,7 +174,9 @@ impl<'a> ImageExtractor<'a> {
             let (host, repository) = (reference.registry(), reference.repository());
             named = NamedBase::Exact(with_digest(host, repository, None, pin));
         }
-        let Some(found) = self.find(&named, &[host]).await?.pop() else {
+        let matched = self.request.matched;
+        let mut found = self.ctx.bases.by_name(&named, &[host], matched).await?;
+        let Some(found) = found.pop() else {
             unreachable!("a search for one host has one result");
         };
         Ok(found)
@@ -225,7 +218,7 @@ impl BuildRequest {
                 let host = image.host.as_ref().map(|host| host.build);
                 let found = ctx.bases.by_name(&named, host.as_slice(), self.matched);
                 let found = found.await.into_iter().flatten();
-                let digests = found.map(|found| (name.to_owned(), found.base.digest().clone()));
+                let digests = found.map(|found| (name.to_owned(), found.digest().clone()));
                 image.stages.copied.extend(digests);
             }
         }

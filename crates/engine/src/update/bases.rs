@@ -249,8 +249,7 @@ impl Planner<'_> {
         let searching = self.ctx.bases.by_name(named, &hosts, BaseMatch::Exact);
         match searching.await {
             Ok(found) => {
-                let mut found = found.iter().map(|found| &found.base);
-                let below = found.find(|base| is_below(&base.image, image));
+                let below = found.iter().find(|base| is_below(&base.image, image));
                 Ok(below
                     .and_then(|found| Some(base(found.reference()?.clone(), found.image.clone()))))
             }

@@ -24,7 +24,6 @@ use super::{
     ComparisonScope, CurrentBase, ImageLayer, PlannedUpdate, UpdateRequest, UpdateVerdict, hives,
     rebase,
 };
-use crate::bases::FoundBase;
 use crate::build::BuildContext;
 use crate::listing::windows_path;
 use crate::plans::{HostGroups, PlannedBase, PlannedImage, TargetHost};
@@ -44,7 +43,7 @@ impl Planner<'_> {
         old: &OldBase,
         chosen: &[(&TargetHost, usize)],
         all: &BTreeMap<usize, OldBase>,
-    ) -> Result<FoundBase, BoxError> {
+    ) -> Result<PlannedBase, BoxError> {
         // Hosts whose images are on bases of the same name.
         let alike = chosen
             .iter()
@@ -56,12 +55,8 @@ impl Planner<'_> {
         let sharing = HostGroups::new(builds, is_shared, wanted);
         let bases = &self.ctx.bases;
         let searching = bases.by_name(&old.named, &sharing.asked_for, wanted);
-        let found = searching.await?;
-        let (base, place) = sharing.base_for(Some(host.build), &found);
-        Ok(FoundBase {
-            base,
-            set_aside: found[place].set_aside.clone(),
-        })
+        let mut found = searching.await?;
+        Ok(sharing.base_for(Some(host.build), &mut found))
     }
 
     pub(super) async fn plan_host(
@@ -69,11 +64,11 @@ impl Planner<'_> {
         host: &TargetHost,
         image: &Image,
         old: &OldBase,
-        new: FoundBase,
+        new: PlannedBase,
     ) -> Result<PlannedUpdate, BoxError> {
         let (config, below) = (image.config(), old.image.config());
-        let is_there = new.base.image.config().rootfs.diff_ids == below.rootfs.diff_ids
-            && new.base.image.config().os_version == below.os_version;
+        let is_there = new.image.config().rootfs.diff_ids == below.rootfs.diff_ids
+            && new.image.config().os_version == below.os_version;
         let first = below.rootfs.diff_ids.len();
         let layers = image.manifest().layers.iter().enumerate().skip(first);
         let instructions = rebase::instructions(config, below);
@@ -93,7 +88,7 @@ impl Planner<'_> {
         let verdict = if is_there {
             UpdateVerdict::UpToDate
         } else {
-            match self.obstacles(&mut own, old, &new.base).await? {
+            match self.obstacles(&mut own, old, &new).await? {
                 none if none.is_empty() => {
                     hives::note_missing(&mut own)?;
                     UpdateVerdict::Moves
@@ -111,12 +106,9 @@ impl Planner<'_> {
             found_by: old.by,
         };
         let name = self.request.image.repository();
-        let plan = new.base.plan_of(name, Some(host));
+        let plan = new.plan_of(name, Some(host));
         Ok(PlannedUpdate {
-            planned: PlannedImage {
-                set_aside: new.set_aside,
-                ..PlannedImage::new(Some(host.clone()), new.base, plan)
-            },
+            planned: PlannedImage::new(Some(host.clone()), new, plan),
             from: image.clone(),
             on,
             own,
