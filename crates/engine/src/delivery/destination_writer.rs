@@ -241,7 +241,8 @@ impl<'a> DestinationWriter<'a> {
 
     /// Saves an image from the daemon to a file, and uploads it from there.
     async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, BoxError> {
-        let file = made.save(self.progress.as_ref()).await?;
+        let name = made.to_string();
+        let file = made.daemon.export(&name, self.progress.as_ref()).await?;
         let saved = Location::Archive {
             file: file.path().to_owned(),
             name: None,

@@ -34,7 +34,7 @@ impl AddedLayers {
         let mut slot = lock(&slot);
         Ok(match &*slot {
             Some(added) => Arc::clone(added),
-            None => Arc::clone(slot.insert(Arc::new(write(layer, what, options, progress)?))),
+            None => Arc::clone(slot.insert(write(layer, what, options, progress)?)),
         })
     }
 

@@ -22,10 +22,11 @@ use wincimg_common::progress::Progress;
 use wincimg_layer::{
     Compression, DiffIdCache, LayerError, LayerStamp, SortedLayer, WriteOptions, inputs,
 };
-use wincimg_oci::document::{Descriptor, Digest, Document, Image, media_type};
+use wincimg_oci::document::{Descriptor, Digest, Document, Image, ManifestFormat, media_type};
 use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source, StoreError};
 
+use super::write::{AddedLayer, LayerBytes};
 use crate::inputs::INPUTS;
 
 /// Smaller layers are made and sent faster than they are found.
@@ -39,7 +40,7 @@ const AT_ONCE: usize = 4;
 #[derive(Default)]
 pub(crate) struct LayerReuse {
     pub(super) asked: Option<Arc<ReuseSources>>,
-    pub(super) found: OnceLock<Vec<ReusableLayer>>,
+    pub(super) found: OnceLock<Vec<Arc<AddedLayer>>>,
     pub(super) remembered: DiffIdCache,
 }
 
@@ -52,18 +53,9 @@ pub(super) struct ReuseSources {
     pub(super) progress: Arc<dyn Progress>,
 }
 
-/// An existing layer that this program wrote in the current way.
-#[derive(Debug, Clone)]
-pub(super) struct ReusableLayer {
-    pub(super) descriptor: Descriptor,
-    pub(super) diff_id: Digest,
-    pub(super) compression: Compression,
-    pub(super) source: Source,
-}
-
 /// Result of a search for a layer.
 pub(super) enum LayerMatch {
-    There(Box<ReusableLayer>),
+    There(Arc<AddedLayer>),
     /// The known images have another one.
     Changed,
     /// There is no image to compare with.
@@ -114,7 +106,7 @@ impl LayerReuse {
             let looking = wait_for(&runtime, async move { asked.find_layers().await });
             looking.unwrap_or_default()
         });
-        let alike = |held: &&ReusableLayer| held.compression == options.compression;
+        let alike = |held: &&Arc<AddedLayer>| held.compression == options.compression;
         let alike: Vec<_> = found.iter().filter(alike).collect();
         if alike.is_empty() {
             return Ok(LayerMatch::Unknown);
@@ -129,11 +121,11 @@ impl LayerReuse {
         };
         let mut same = alike.into_iter().filter(|held| held.diff_id == diff_id);
         let found = same.find(|held| {
-            let held = (*held).clone();
+            let held = Arc::clone(held);
             wait_for(&runtime, async move { held.exists().await }) == Some(true)
         });
         Ok(found.map_or(LayerMatch::Changed, |held| {
-            LayerMatch::There(Box::new(held.clone()))
+            LayerMatch::There(Arc::clone(held))
         }))
     }
 }
@@ -171,7 +163,7 @@ impl ReuseSources {
     }
 
     /// All layers with a note.
-    async fn find_layers(&self) -> Vec<ReusableLayer> {
+    async fn find_layers(&self) -> Vec<Arc<AddedLayer>> {
         let tags = self.tags.iter().map(|place| (place, true));
         let named = self.named.iter().map(|place| (place, false));
         let mut looks = Vec::new();
@@ -182,7 +174,7 @@ impl ReuseSources {
     }
 
     /// The layers of one location. Errors of a target are left to its delivery.
-    async fn find_layers_in(&self, place: &Location, is_target: bool) -> Vec<ReusableLayer> {
+    async fn find_layers_in(&self, place: &Location, is_target: bool) -> Vec<Arc<AddedLayer>> {
         match self.layers_of(place, is_target).await {
             Ok(Some(layers)) => return layers,
             Ok(None) if is_target => {}
@@ -205,7 +197,7 @@ impl ReuseSources {
         &self,
         place: &Location,
         is_target: bool,
-    ) -> Result<Option<Vec<ReusableLayer>>, StoreError> {
+    ) -> Result<Option<Vec<Arc<AddedLayer>>>, StoreError> {
         let Some((source, document)) = Source::find(place, is_target, &self.registry).await? else {
             return Ok(None);
         };
@@ -239,7 +231,7 @@ impl ReuseSources {
 }
 
 /// The layers of an image that this program wrote in the current way.
-fn noted_layers(image: &Image, source: &Source) -> Vec<ReusableLayer> {
+fn noted_layers(image: &Image, source: &Source) -> Vec<Arc<AddedLayer>> {
     let config = image.config();
     let steps = config.history.iter();
     let comments = steps.filter_map(|step| step.comment.as_deref());
@@ -249,11 +241,15 @@ fn noted_layers(image: &Image, source: &Source) -> Vec<ReusableLayer> {
     let held = layers.filter_map(|(descriptor, diff_id)| {
         let compression = compression_of(descriptor)?;
         let is_noted = notes.contains(&note(diff_id, compression).as_str());
-        is_noted.then(|| ReusableLayer {
-            descriptor: descriptor.clone(),
-            diff_id: diff_id.clone(),
-            compression,
-            source: source.clone(),
+        is_noted.then(|| {
+            Arc::new(AddedLayer {
+                digest: descriptor.digest.clone(),
+                size: descriptor.size,
+                diff_id: diff_id.clone(),
+                compression,
+                is_noted,
+                bytes: LayerBytes::There(source.clone()),
+            })
         })
     });
     held.collect()
@@ -271,14 +267,17 @@ fn compression_of(layer: &Descriptor) -> Option<Compression> {
     }
 }
 
-impl ReusableLayer {
+impl AddedLayer {
     /// Returns true if its bytes still exist. Those of a layout are verified, as anyone may have
     /// changed them.
     async fn exists(&self) -> bool {
-        let there = match &self.source {
-            Source::Layout(layout) => layout.has_blob(&self.descriptor).await.ok(),
-            source => source.has_blob(&self.descriptor).await.ok(),
-        };
-        there == Some(true)
+        let descriptor = self.descriptor(ManifestFormat::Oci);
+        match &self.bytes {
+            LayerBytes::Here(_) => true,
+            LayerBytes::There(Source::Layout(layout)) => {
+                layout.has_blob(&descriptor).await.is_ok_and(|it| it)
+            }
+            LayerBytes::There(source) => source.has_blob(&descriptor).await.is_ok_and(|it| it),
+        }
     }
 }

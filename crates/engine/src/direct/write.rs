@@ -14,7 +14,7 @@ use wincimg_oci::remote::{BlobReader, BlobSource};
 use wincimg_oci::store::Source;
 
 use super::error::DirectError;
-use super::layer_reuse::{self, LayerMatch, LayerReuse, MIN_REUSE_SIZE, ReusableLayer};
+use super::layer_reuse::{self, LayerMatch, LayerReuse, MIN_REUSE_SIZE};
 use super::streamed::{LayerStreams, StreamedLayer};
 
 /// A layer up to this size stays in memory.
@@ -40,12 +40,12 @@ pub(crate) struct AssembleOptions {
 pub(crate) struct AddedLayer {
     /// Digest of the compressed bytes.
     pub(crate) digest: Digest,
-    size: u64,
+    pub(super) size: u64,
     /// Digest of the tar.
     pub(crate) diff_id: Digest,
-    compression: Compression,
+    pub(super) compression: Compression,
     /// True if the layer gets a note to be found by.
-    is_noted: bool,
+    pub(super) is_noted: bool,
     /// Location of the compressed bytes.
     pub(crate) bytes: LayerBytes,
 }
@@ -128,7 +128,7 @@ pub(super) fn write(
     what: &str,
     options: &AssembleOptions,
     progress: &dyn Progress,
-) -> Result<AddedLayer, DirectError> {
+) -> Result<Arc<AddedLayer>, DirectError> {
     let task = progress.task(&format!("layer of {what}"), None);
     let how = WriteOptions {
         compression: options.compression,
@@ -141,7 +141,7 @@ pub(super) fn write(
     let is_changed = match found {
         LayerMatch::There(held) => {
             task.done("unchanged");
-            return Ok(held.into_added());
+            return Ok(held);
         }
         LayerMatch::Changed => true,
         LayerMatch::Unknown => false,
@@ -152,18 +152,5 @@ pub(super) fn write(
     options.held.remember(stamp.as_ref(), &written.diff_id);
     task.done("written");
     let blob = blob.finish(&written.digest);
-    Ok(AddedLayer::from_blob(written, blob))
-}
-
-impl ReusableLayer {
-    fn into_added(self) -> AddedLayer {
-        AddedLayer {
-            digest: self.descriptor.digest,
-            size: self.descriptor.size,
-            diff_id: self.diff_id,
-            compression: self.compression,
-            is_noted: true,
-            bytes: LayerBytes::There(self.source),
-        }
-    }
+    Ok(Arc::new(AddedLayer::from_blob(written, blob)))
 }

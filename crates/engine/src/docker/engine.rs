@@ -1,5 +1,7 @@
 //! Builds planned images with a daemon.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::progress::Progress;
@@ -12,7 +14,7 @@ use super::api::{ImageInfo, Info};
 use super::build::DockerBuildOptions;
 use super::context::ContextListing;
 use super::daemon::Daemon;
-use super::image::DaemonImage;
+use super::error::DockerError;
 use super::preflight::Preflight;
 use crate::error::not_built;
 use crate::plans::{PlannedBase, PlannedImage};
@@ -20,6 +22,31 @@ use crate::publication::Publication;
 
 /// Approximate ratio of the size of Windows layers on disk to their compressed size.
 const EXPANSION: u64 = 3;
+
+/// An image built by a daemon, with its name there.
+pub(crate) struct DaemonImage<'a> {
+    pub(crate) daemon: &'a Daemon,
+    pub(crate) info: ImageInfo,
+    name: String,
+    tag: String,
+    credential: Option<DaemonCredential>,
+}
+
+impl fmt::Display for DaemonImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.name, self.tag)
+    }
+}
+
+impl DaemonImage<'_> {
+    /// Lets the daemon push the image to the registry in its name; returns its digest there.
+    pub(crate) async fn push(&self, progress: &dyn Progress) -> Result<String, DockerError> {
+        let (daemon, credential) = (self.daemon, self.credential.as_ref());
+        daemon
+            .push(&self.name, &self.tag, credential, progress)
+            .await
+    }
+}
 
 /// The engine that lets a daemon on Windows build images.
 pub(crate) struct DockerEngine<'a> {

@@ -315,13 +315,8 @@ impl EntryBuild<'_> {
         let (_, obstacle) = planned.engine();
         keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
         if self.work.mode == SyncMode::Check || planned.images.is_empty() {
-            let check = CurrentCheck {
-                standing: &standing,
-                tag: &entry.tag,
-                nodes,
-                today: run.today,
-            };
-            check.run(&planned.request.hosts, ctx.reporter, report);
+            let hosts = &planned.request.hosts;
+            run.check_current(entry, &standing, (hosts, nodes), ctx, report);
             return Ok(());
         }
         if let Some(why) = obstacle {
@@ -434,20 +429,15 @@ impl EntryBuild<'_> {
     }
 }
 
-/// Check of a tag as it is.
-pub(super) struct CurrentCheck<'a> {
-    pub(super) standing: &'a TagContents,
-    pub(super) tag: &'a str,
-    pub(super) nodes: &'a [Node],
-    pub(super) today: Date,
-}
-
-impl CurrentCheck<'_> {
-    /// Checks the hosts whose images are up to date: their runtimes may select other entries.
-    pub(super) fn run(
+impl SyncOptions<'_> {
+    /// Checks the hosts whose images are up to date: their runtimes may select other entries of the
+    /// tag as it is.
+    pub(super) fn check_current(
         &self,
-        hosts: &[TargetHost],
-        reporter: &dyn Progress,
+        entry: &FleetEntry,
+        standing: &TagContents,
+        (hosts, nodes): (&[TargetHost], &[Node]),
+        ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) {
         for host in hosts {
@@ -455,11 +445,11 @@ impl CurrentCheck<'_> {
             if build.state != FleetImageState::Current {
                 continue;
             }
-            let tag = self.standing.tag_for(self.tag, host);
-            match check_tag(&tag, self.nodes, self.today) {
+            let tag = standing.tag_for(&entry.tag, host);
+            match check_tag(&tag, nodes, self.today) {
                 Ok(warnings) => {
                     for warning in &warnings {
-                        reporter.warn(&format_args!("{}: {warning}", self.tag));
+                        ctx.reporter.warn(&format_args!("{}: {warning}", entry.tag));
                     }
                     build.warnings = warnings;
                 }

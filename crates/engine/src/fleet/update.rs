@@ -6,7 +6,7 @@ use wincimg_oci::reference::{Reference, repository_of};
 
 use super::FleetEntry;
 use super::report::{BuildReport, FleetImageState, ImageReport, ReportedError};
-use super::sync::{CheckPermit, CurrentCheck, SyncMode, SyncOptions, no_index_command};
+use super::sync::{CheckPermit, SyncMode, SyncOptions, no_index_command};
 use super::tag_contents::{ImageInputs, TagContents};
 use crate::build::BuildContext;
 use crate::compat_check::check_served;
@@ -50,13 +50,7 @@ impl EntryUpdate<'_> {
         if self.mode == SyncMode::Check || updates.planned.is_empty() {
             let own = updates.index.as_deref().map(TagContents::of_index);
             if let Some(standing) = standing.as_ref().or(own.as_ref()) {
-                let check = CurrentCheck {
-                    standing,
-                    tag: &entry.tag,
-                    nodes: self.nodes,
-                    today: run.today,
-                };
-                check.run(self.hosts, ctx.reporter, report);
+                run.check_current(entry, standing, (self.hosts, self.nodes), ctx, report);
             }
             return Ok(());
         }

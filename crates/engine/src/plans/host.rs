@@ -10,6 +10,7 @@ use wincimg_windows::compat::{HostBuild, generation};
 use wincimg_windows::version::WindowsVersion;
 
 use super::PlannedBase;
+use crate::listing::first_names;
 
 /// Maximum number of nodes to name with a host.
 const MAX_NAMED: usize = 3;
@@ -42,12 +43,10 @@ impl fmt::Display for TargetHost {
     /// `17763.973`, or `17763.973 (win-a, win-b and 4 more)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.build.fmt(f)?;
-        let (named, more) = self.nodes.split_at(self.nodes.len().min(MAX_NAMED));
-        match (named, more.len()) {
-            ([], _) => Ok(()),
-            (named, 0) => write!(f, " ({})", named.join(", ")),
-            (named, more) => write!(f, " ({} and {more} more)", named.join(", ")),
+        if self.nodes.is_empty() {
+            return Ok(());
         }
+        write!(f, " ({})", first_names(&self.nodes, MAX_NAMED))
     }
 }
 
