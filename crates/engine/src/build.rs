@@ -355,7 +355,7 @@ impl PlannedBuild<'_> {
         Box::pin(self.finish(engine.purpose(), ctx)).await?;
         let running = run_windows_steps(request, &mut self.images, &mut self.downloads, ctx);
         Box::pin(running).await?;
-        if target.is_not_pushed() {
+        if target.named_after.is_some() && target.registry().is_none() {
             ctx.reporter.note(&"nothing is pushed without --push");
         }
         match &obstacle {

@@ -152,11 +152,6 @@ impl<'a> DeliveryTarget<'a> {
         }
         Ok(())
     }
-
-    /// Returns true if a registry is named but not pushed to.
-    pub(crate) fn is_not_pushed(&self) -> bool {
-        self.named_after.is_some() && self.registry().is_none()
-    }
 }
 
 /// Delivers images to their target.
@@ -344,7 +339,11 @@ impl<'a> Delivery<'a> {
             .collect();
         let reported: Vec<_> = stream::iter(work).buffered(ATTACHING).try_collect().await?;
         for (documents, location) in reported {
-            delivered.record_documents(&location, &documents);
+            let reference = location.to_string();
+            let images = delivered.images.iter_mut();
+            for image in images.filter(|image| image.reference == reference) {
+                image.documents.clone_from(&documents);
+            }
         }
         Ok(delivered)
     }

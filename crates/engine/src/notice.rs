@@ -35,7 +35,11 @@ pub fn report_searched_tags(error: &ResolveError, reporter: &dyn Progress) {
 pub(crate) fn report_shims(images: &[PlannedImage], reporter: &dyn Progress) {
     let plans = images.iter().map(|image| &image.plan);
     let of_dockerfiles = plans.filter(|plan| plan.instructions.is_some());
-    let warnings = of_dockerfiles.filter_map(Plan::shim_warning);
+    warn_once(of_dockerfiles.filter_map(Plan::shim_warning), reporter);
+}
+
+/// Reports warnings, each once.
+fn warn_once(warnings: impl Iterator<Item = String>, reporter: &dyn Progress) {
     for warning in &warnings.collect::<BTreeSet<String>>() {
         reporter.warn(warning);
     }
@@ -60,9 +64,7 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
         let of_contents = of_contents.into_iter().flatten();
         plan.warnings.iter().cloned().chain(of_contents)
     });
-    for warning in &warnings.collect::<BTreeSet<String>>() {
-        reporter.warn(warning);
-    }
+    warn_once(warnings, reporter);
     for image in images {
         let version = image.base.os_version;
         let host = image.host.as_ref();
@@ -86,17 +88,13 @@ pub(crate) fn report_planned(images: &[PlannedImage], reporter: &dyn Progress) {
     let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
     let found: BTreeSet<String> = contents.flatten().collect();
     if !found.is_empty() {
-        report_secrets(&found, reporter);
+        let names: Vec<&String> = found.iter().collect();
+        reporter.warn(&format_args!(
+            "the image contains possible secrets that anyone who pulls it can read: {}; list them \
+             in {FILE_NAME} to exclude them",
+            first_names(&names, MAX_NAMES)
+        ));
     }
-}
-
-fn report_secrets(found: &BTreeSet<String>, reporter: &dyn Progress) {
-    let names: Vec<&String> = found.iter().collect();
-    reporter.warn(&format_args!(
-        "the image contains possible secrets that anyone who pulls it can read: {}; list them in \
-         {FILE_NAME} to exclude them",
-        first_names(&names, MAX_NAMES)
-    ));
 }
 
 /// Reports application pools at which containers end, each once. What Windows does to them in the
@@ -106,12 +104,10 @@ pub(crate) fn report_pools(images: &[PlannedImage], reporter: &dyn Progress) {
     let whole = images
         .iter()
         .filter(|image| image.stages.placements.iter().all(is_direct));
-    let found: BTreeSet<String> = whole
-        .filter_map(|image| image.plan.pool_warning())
-        .collect();
-    for warning in &found {
-        reporter.warn(warning);
-    }
+    warn_once(
+        whole.filter_map(|image| image.plan.pool_warning()),
+        reporter,
+    );
 }
 
 /// Notes for the authors of images, each once: images for several hosts share a recipe.

@@ -76,7 +76,11 @@ pub fn options(host: &str) -> RegistryOptions {
     RegistryOptions {
         insecure: vec![host.to_owned()],
         config_file: Some(NO_CREDENTIALS.into()),
-        retries: quick_retries(),
+        retries: RetryPolicy {
+            first_wait: Duration::from_millis(5),
+            longest_wait: Duration::from_millis(20),
+            ..RetryPolicy::default()
+        },
         ..RegistryOptions::default()
     }
 }
@@ -91,15 +95,6 @@ pub fn trusting(ca: PathBuf) -> RegistryOptions {
             is_named: false,
         },
         ..options("unused")
-    }
-}
-
-/// Retries with short waits.
-fn quick_retries() -> RetryPolicy {
-    RetryPolicy {
-        first_wait: Duration::from_millis(5),
-        longest_wait: Duration::from_millis(20),
-        ..RetryPolicy::default()
     }
 }
 

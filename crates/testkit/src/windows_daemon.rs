@@ -61,9 +61,28 @@ struct DaemonState {
 
 /// The daemon, which runs until it is dropped.
 pub struct WindowsDaemon {
-    folder: TempDir,
+    server: SocketServer,
     shared: Arc<Mutex<DaemonState>>,
+}
+
+/// A server on a Unix socket, which runs until it is dropped.
+pub(crate) struct SocketServer {
+    pub(crate) folder: TempDir,
     task: JoinHandle<()>,
+}
+
+impl SocketServer {
+    /// Starts in the caller's runtime.
+    pub(crate) fn start(router: Router) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { folder, task }
+    }
+
+    pub(crate) fn host(&self) -> String {
+        format!("unix://{}", self.folder.path().join("socket").display())
+    }
 }
 
 /// A Windows daemon's response to `/info`, reduced to the relevant fields.
@@ -131,8 +150,6 @@ pub fn built(id: &str) -> Vec<Value> {
 impl WindowsDaemon {
     /// Starts a daemon on a Unix socket, in the caller's runtime.
     pub fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         let shared = Arc::new(Mutex::new(DaemonState {
             script: DaemonScript {
                 api_version: "1.41".to_owned(),
@@ -148,16 +165,14 @@ impl WindowsDaemon {
             abandoned_builds: Arc::default(),
         }));
         let router = Router::new().fallback(answer).with_state(shared.clone());
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self {
-            folder,
+            server: SocketServer::start(router),
             shared,
-            task,
         }
     }
 
     pub fn host(&self) -> String {
-        format!("unix://{}", self.folder.path().join("socket").display())
+        self.server.host()
     }
 
     pub fn script(&self, change: impl FnOnce(&mut DaemonScript)) {
@@ -178,7 +193,7 @@ impl WindowsDaemon {
     }
 }
 
-impl Drop for WindowsDaemon {
+impl Drop for SocketServer {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -18,20 +18,17 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::task::JoinHandle;
 use wincimg_demo::DemoRegistry;
 
 use self::buildctl::BuildctlState;
 use super::dockerd::Dockerd;
-use super::windows_daemon::{info, server_2019};
+use super::windows_daemon::{SocketServer, info, server_2019};
 use crate::DOCKER_MANIFEST;
 
 /// The daemon, which runs until it is dropped.
 pub struct WindowsStandIn {
-    folder: TempDir,
+    server: SocketServer,
     shared: Arc<StandInState>,
-    task: JoinHandle<()>,
 }
 
 struct StandInState {
@@ -81,8 +78,6 @@ impl WindowsStandIn {
     }
 
     pub fn start_on(registry: Arc<DemoRegistry>, machine: Machine) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         let shared = Arc::new(StandInState {
             dockerd: Dockerd::start(),
             registry,
@@ -94,16 +89,14 @@ impl WindowsStandIn {
         let router = Router::new()
             .fallback(answer)
             .with_state(Arc::clone(&shared));
-        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self {
-            folder,
+            server: SocketServer::start(router),
             shared,
-            task,
         }
     }
 
     pub fn host(&self) -> String {
-        format!("unix://{}", self.folder.path().join("socket").display())
+        self.server.host()
     }
 
     /// The Dockerfiles of all builds so far.
@@ -119,7 +112,6 @@ impl WindowsStandIn {
 
 impl Drop for WindowsStandIn {
     fn drop(&mut self) {
-        self.task.abort();
         // Tasks of open connections may keep it.
         self.shared.dockerd.stop();
     }

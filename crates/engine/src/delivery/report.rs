@@ -152,14 +152,6 @@ impl DeliveryReport {
             });
         }
     }
-
-    pub(super) fn record_documents(&mut self, location: &Location, documents: &[AttachmentReport]) {
-        let reference = location.to_string();
-        let images = self.images.iter_mut();
-        for image in images.filter(|image| image.reference == reference) {
-            image.documents = documents.to_vec();
-        }
-    }
 }
 
 impl DeliveredIndex {

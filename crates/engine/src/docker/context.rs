@@ -52,12 +52,10 @@ impl ContextListing {
         for entry in &entries {
             bytes += match &entry.content {
                 ContextContent::File(ContentSource::Path(source)) => size(source)?,
-                ContextContent::File(ContentSource::Bytes(bytes)) => bytes.len() as u64,
-                ContextContent::File(ContentSource::Part(part)) => part.length(),
                 ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {
                     return Err(lacking(url));
                 }
-                ContextContent::File(ContentSource::Member(member)) => member.size(),
+                ContextContent::File(source) => source.length(),
                 ContextContent::Folder | ContextContent::Link(_) => 0,
             };
         }

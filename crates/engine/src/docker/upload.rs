@@ -131,16 +131,11 @@ fn append(
             header.set_mode(0o777);
             tar.append_link(&mut header, &entry.path, target)
         }
-        ContextContent::File(ContentSource::Bytes(bytes)) => {
-            header.set_size(bytes.len() as u64);
+        ContextContent::File(source @ (ContentSource::Bytes(_) | ContentSource::Part(_))) => {
+            header.set_size(source.length());
             header.set_mode(0o644);
-            tar.append_data(&mut header, &entry.path, bytes.as_ref())
-        }
-        ContextContent::File(ContentSource::Part(part)) => {
-            header.set_size(part.length());
-            header.set_mode(0o644);
-            let opened = part.open();
-            opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
+            let opened = source.open(0);
+            opened.and_then(|content| tar.append_data(&mut header, &entry.path, content))
         }
         ContextContent::File(ContentSource::NotDownloaded { url, .. }) => {
             return Err(Failure::Context(lacking(url)));

@@ -294,7 +294,15 @@ async fn published(
             let entries = index.manifests.iter().filter(|it| it.is_for_windows());
             let mut reads = Vec::new();
             for entry in entries {
-                reads.push(variant_of_entry(&source, entry));
+                let source = &source;
+                reads.push(async move {
+                    match source.document(entry).await? {
+                        Document::Manifest(image) => {
+                            variant(source, *image, entry.platform.clone()).await
+                        }
+                        Document::Index(_) => Ok(None),
+                    }
+                });
             }
             let read = stream::iter(reads).buffered(ENTRIES_AT_ONCE);
             let read: Vec<Option<PublishedVariant>> = read.try_collect().await?;
@@ -306,17 +314,6 @@ async fn published(
         is_index,
         variants,
     }))
-}
-
-/// The image of an index's entry.
-async fn variant_of_entry(
-    source: &Source,
-    entry: &Descriptor,
-) -> Result<Option<PublishedVariant>, StoreError> {
-    match source.document(entry).await? {
-        Document::Manifest(manifest) => variant(source, *manifest, entry.platform.clone()).await,
-        Document::Index(_) => Ok(None),
-    }
 }
 
 /// An image as a node pulls it, with the platform that its index states; none if it is not for

@@ -155,8 +155,13 @@ impl Planner<'_> {
         let [Some(before), Some(now)] = facts.as_slice() else {
             let first = own.iter().zip(&touched).find(|(_, it)| !is_apart(it));
             obstacles.extend(first.map(|(layer, touched)| {
-                let bases = unknown([&old.reference, reference], &facts);
-                layer.obstacle_of_unknown_bases(first_place(touched), bases)
+                let unknown_bases = unknown([&old.reference, reference], &facts);
+                let names = unknown_bases.join(" and ");
+                let what = format!("the contents of {names} are not known");
+                UpdateConflict {
+                    unknown_bases,
+                    ..layer.obstacle(first_place(touched), Conflict::NotKnown(what))
+                }
             }));
             return Ok(obstacles);
         };
@@ -273,19 +278,6 @@ impl ImageLayer {
             place,
             conflict,
             unknown_bases: Vec::new(),
-        }
-    }
-
-    fn obstacle_of_unknown_bases(
-        &self,
-        place: String,
-        unknown_bases: Vec<String>,
-    ) -> UpdateConflict {
-        let names = unknown_bases.join(" and ");
-        let conflict = Conflict::NotKnown(format!("the contents of {names} are not known"));
-        UpdateConflict {
-            unknown_bases,
-            ..self.obstacle(place, conflict)
         }
     }
 }

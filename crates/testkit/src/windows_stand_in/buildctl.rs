@@ -57,7 +57,7 @@ pub(super) struct BuildctlState {
 impl WindowsStandIn {
     /// The folder of `buildctl`, for the PATH.
     pub fn buildctl(&self) -> PathBuf {
-        let folder = self.folder.path().join("bin");
+        let folder = self.server.folder.path().join("bin");
         if folder.is_dir() {
             return folder;
         }

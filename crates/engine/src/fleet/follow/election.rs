@@ -88,22 +88,13 @@ async fn take_part(
             // It took until after the deadline.
             None => lock(metrics).cluster_failures += 1,
         }
-        stop_when_over(leading, metrics, on_event);
+        let until = *leading.borrow();
+        if until.is_some_and(|until| until <= Instant::now()) {
+            leading.send_replace(None);
+            lock(metrics).record_lease_lost();
+            on_event(ControllerEvent::Stopped);
+        }
         tokio::time::sleep(election.retry_period()).await;
-    }
-}
-
-/// Ends this replica's leadership after its deadline.
-fn stop_when_over(
-    leading: &watch::Sender<LeaderDeadline>,
-    metrics: &Mutex<Metrics>,
-    on_event: &EventHandler,
-) {
-    let until = *leading.borrow();
-    if until.is_some_and(|until| until <= Instant::now()) {
-        leading.send_replace(None);
-        lock(metrics).record_lease_lost();
-        on_event(ControllerEvent::Stopped);
     }
 }
 

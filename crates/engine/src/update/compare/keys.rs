@@ -119,7 +119,8 @@ impl Comparison<'_> {
             match (&old, &new) {
                 (None, None) => return Ok(None),
                 (Some(old), Some(new))
-                    if is_same_path(&old.path.components, &new.path.components)
+                    if old.path.components.len() == new.path.components.len()
+                        && begins(&old.path.components, &new.path.components)
                         && first_difference(&old.key.values, &new.key.values).is_none() => {}
                 (Some(key), _) | (None, Some(key)) => {
                     return Ok(Some(Conflict::ChangedBelow(key.path.to_string())));
@@ -160,8 +161,4 @@ fn first_difference<D: PartialEq>(old: &[(String, D)], new: &[(String, D)]) -> O
 fn begins<S: AsRef<str>>(path: &[String], top: &[S]) -> bool {
     let pairs = || path.iter().zip(top);
     path.len() >= top.len() && pairs().all(|(own, name)| eq_ignore_case(own, name.as_ref()))
-}
-
-fn is_same_path(old: &[String], new: &[String]) -> bool {
-    old.len() == new.len() && begins(old, new)
 }
