@@ -123,9 +123,9 @@ pub async fn sync(
 }
 
 /// State shared by all images.
-struct SyncContext<'a> {
-    run: SyncOptions<'a>,
-    mode: SyncMode,
+pub(super) struct SyncContext<'a> {
+    pub(super) run: SyncOptions<'a>,
+    pub(super) mode: SyncMode,
     nodes: &'a [Node],
     bases: BaseSearch,
     /// Default outputs in the working directory.
@@ -225,31 +225,27 @@ impl SyncContext<'_> {
         let usual = Architecture::default().name();
         let nodes = nodes.filter(|node| node.architecture == usual);
         let nodes: Vec<Node> = nodes.cloned().collect();
+        let sync = EntrySync {
+            work: self,
+            entry,
+            nodes: &nodes,
+            ctx: &ctx,
+        };
         match &entry.work {
-            EntrySource::Build(named) => {
-                let building = EntryBuild {
-                    work: self,
-                    entry,
-                    named,
-                };
-                Box::pin(building.run(&nodes, check, &ctx, report)).await
-            }
+            EntrySource::Build(input) => Box::pin(sync.build(input, check, report)).await,
             EntrySource::Update { image, base } => {
                 let hosts = TargetHost::from_nodes(&nodes);
-                if !has_hosts(entry, &hosts, &ctx, report) {
+                if !sync.has_hosts(&hosts, report) {
                     return Ok(());
                 }
                 self.check_registry(image).await?;
                 let updating = EntryUpdate {
-                    run: &self.run,
-                    mode: self.mode,
-                    entry,
+                    sync,
                     image,
                     base: base.as_deref(),
                     hosts: &hosts,
-                    nodes: &nodes,
                 };
-                Box::pin(updating.run(check, &ctx, report)).await
+                Box::pin(updating.run(check, report)).await
             }
         }
     }
@@ -268,28 +264,32 @@ impl SyncContext<'_> {
     }
 }
 
-/// An image of the fleet that is built from its definition.
-struct EntryBuild<'a> {
-    work: &'a SyncContext<'a>,
-    entry: &'a FleetEntry,
-    named: &'a BuildInput,
+/// An image of the fleet, and the services to check and publish it with.
+pub(super) struct EntrySync<'a> {
+    pub(super) work: &'a SyncContext<'a>,
+    pub(super) entry: &'a FleetEntry,
+    pub(super) nodes: &'a [Node],
+    pub(super) ctx: &'a BuildContext<'a>,
 }
 
-impl EntryBuild<'_> {
-    async fn run(
+impl EntrySync<'_> {
+    async fn build(
         &self,
-        nodes: &[Node],
+        input: &BuildInput,
         check: CheckPermit<'_>,
-        ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let (entry, run) = (self.entry, &self.work.run);
-        let mut definition = self.named.read(ctx.reporter)?;
+        let (entry, run, ctx) = (self.entry, &self.work.run, self.ctx);
+        let mut definition = input.read(ctx.reporter)?;
         definition.leave_out_cache(ctx.cache.as_deref())?;
         definition.leave_out(run.written.iter().cloned(), &self.work.layouts);
-        let Some(hosts) = hosts_of(entry, &definition, nodes, ctx, report)? else {
-            return Ok(());
-        };
+        let mut hosts = Vec::new();
+        if !definition.is_for_any_host()? {
+            hosts = TargetHost::from_nodes(self.nodes);
+            if !self.has_hosts(&hosts, report) {
+                return Ok(());
+            }
+        }
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
         };
@@ -308,15 +308,14 @@ impl EntryBuild<'_> {
         if planned.images.is_empty() {
             return Ok(());
         }
-        warn_of_old_runtimes(entry, &planned.images, nodes, ctx.reporter, report);
-        let documents = self.documents(&request);
-        let review = |tags: &[PlannedTag<'_>]| check_served(tags, nodes, run.today, ctx.reporter);
+        self.warn_of_old_runtimes(&planned.images, report);
+        let documents = self.documents(input, &request);
+        let review = |tags: &[PlannedTag<'_>]| self.review(tags);
         let mut target = entry.target(name, documents, &review);
         let (_, obstacle) = planned.engine();
-        keep_missing(entry, &mut planned, &target.naming, &standing, report)?;
+        self.keep_missing(&mut planned, &target.naming, &standing, report)?;
         if self.work.mode == SyncMode::Check || planned.images.is_empty() {
-            let hosts = &planned.request.hosts;
-            run.check_current(entry, &standing, (hosts, nodes), ctx, report);
+            self.check_current(&standing, &planned.request.hosts, report);
             return Ok(());
         }
         if let Some(why) = obstacle {
@@ -326,6 +325,11 @@ impl EntryBuild<'_> {
         let made = Box::pin(planned.make(target, ctx)).await;
         report.record_built(made.map_err(reported)?);
         Ok(())
+    }
+
+    /// Checks planned tags on the nodes.
+    pub(super) fn review(&self, tags: &[PlannedTag<'_>]) -> Result<(), Problem> {
+        check_served(tags, self.nodes, self.work.run.today, self.ctx.reporter)
     }
 
     /// Moves the hosts whose images the tag's index cannot have to those without an image.
@@ -367,10 +371,10 @@ impl EntryBuild<'_> {
     }
 
     /// The requested documents, with the source of this image.
-    fn documents(&self, request: &BuildRequest) -> AttachmentOptions {
+    fn documents(&self, input: &BuildInput, request: &BuildRequest) -> AttachmentOptions {
         let mut documents = self.work.run.documents.clone();
         if let Some(reported) = &mut documents.provenance {
-            let values = self.named.values.iter().chain(&self.named.arguments);
+            let values = input.values.iter().chain(&input.arguments);
             reported.arguments = values.map(|(name, _)| name.clone()).collect();
             reported.arguments.sort();
             reported.arguments.dedup();
@@ -383,7 +387,9 @@ impl EntryBuild<'_> {
     fn build_command(&self, definition: &BuildDefinition, hosts: &[TargetHost]) -> Vec<String> {
         let run = &self.work.run;
         let mut words = ["wincimg", "build"].map(str::to_owned).to_vec();
-        words.extend(self.named.to_words(definition));
+        if let EntrySource::Build(input) = &self.entry.work {
+            words.extend(input.to_words(definition));
+        }
         for host in hosts {
             words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
         }
@@ -400,7 +406,7 @@ impl EntryBuild<'_> {
             manifest_format: None,
             ..self.entry.clone()
         };
-        let by_daemon = EntryBuild {
+        let by_daemon = EntrySync {
             entry: &entry,
             ..*self
         };
@@ -427,29 +433,26 @@ impl EntryBuild<'_> {
         error.hint = hint.or(error.hint);
         error
     }
-}
 
-impl SyncOptions<'_> {
     /// Checks the hosts whose images are up to date: their runtimes may select other entries of the
     /// tag as it is.
     pub(super) fn check_current(
         &self,
-        entry: &FleetEntry,
         standing: &TagContents,
-        (hosts, nodes): (&[TargetHost], &[Node]),
-        ctx: &BuildContext<'_>,
+        hosts: &[TargetHost],
         report: &mut ImageReport,
     ) {
+        let tag = &self.entry.tag;
         for host in hosts {
             let build = report.for_host(Some(host));
             if build.state != FleetImageState::Current {
                 continue;
             }
-            let tag = standing.tag_for(&entry.tag, host);
-            match check_tag(&tag, nodes, self.today) {
+            let planned = standing.tag_for(tag, host);
+            match check_tag(&planned, self.nodes, self.work.run.today) {
                 Ok(warnings) => {
                     for warning in &warnings {
-                        ctx.reporter.warn(&format_args!("{}: {warning}", entry.tag));
+                        self.ctx.reporter.warn(&format_args!("{tag}: {warning}"));
                     }
                     build.warnings = warnings;
                 }
@@ -460,105 +463,87 @@ impl SyncOptions<'_> {
             }
         }
     }
-}
 
-/// Records the state of the images, and keeps those to be built, which get their inputs as
-/// annotations.
-fn keep_missing(
-    entry: &FleetEntry,
-    planned: &mut PlannedBuild<'_>,
-    naming: &NamingOptions,
-    standing: &TagContents,
-    report: &mut ImageReport,
-) -> Result<(), ReportedError> {
-    let is_daemons = planned.engine().0 == Engine::Docker;
-    let publication = Publication::new(&planned.images, naming)?;
-    let images: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
-    let inputs = planned.request.inputs(&images, entry.compression)?;
-    let mut missing = Vec::new();
-    for (image, inputs) in publication.images.iter().zip(inputs) {
-        let base = image.planned.base.digest().clone();
-        let made_of = ImageInputs { inputs, base };
-        let planned_entry = PlannedTagEntry::from_planned(image.planned);
-        let verdict = standing.status(&planned_entry, &made_of, is_daemons);
-        report.record_status(image, &tagged(entry, &naming.name, &image.tag), &verdict);
-        if !verdict.state.is_present() {
-            missing.push(made_of);
+    /// Records the state of the images, and keeps those to be built, which get their inputs as
+    /// annotations.
+    fn keep_missing(
+        &self,
+        planned: &mut PlannedBuild<'_>,
+        naming: &NamingOptions,
+        standing: &TagContents,
+        report: &mut ImageReport,
+    ) -> Result<(), ReportedError> {
+        let is_daemons = planned.engine().0 == Engine::Docker;
+        let publication = Publication::new(&planned.images, naming)?;
+        let images: Vec<_> = publication.images.iter().map(|it| it.planned).collect();
+        let inputs = planned.request.inputs(&images, self.entry.compression)?;
+        let mut missing = Vec::new();
+        for (image, inputs) in publication.images.iter().zip(inputs) {
+            let base = image.planned.base.digest().clone();
+            let made_of = ImageInputs { inputs, base };
+            let planned_entry = PlannedTagEntry::from_planned(image.planned);
+            let verdict = standing.status(&planned_entry, &made_of, is_daemons);
+            report.record_status(
+                image,
+                &tagged(self.entry, &naming.name, &image.tag),
+                &verdict,
+            );
+            if !verdict.state.is_present() {
+                missing.push(made_of);
+            }
         }
+        planned.images.retain_mut(|image| {
+            let mut missing = missing.iter();
+            let made_of = missing.find(|made_of| made_of.base == *image.base.digest());
+            image.annotations = made_of.map(ImageInputs::annotations).unwrap_or_default();
+            made_of.is_some()
+        });
+        Ok(())
     }
-    planned.images.retain_mut(|image| {
-        let mut missing = missing.iter();
-        let made_of = missing.find(|made_of| made_of.base == *image.base.digest());
-        image.annotations = made_of.map(ImageInputs::annotations).unwrap_or_default();
-        made_of.is_some()
-    });
-    Ok(())
-}
 
-/// The hosts to build for: nothing if no node matches, and no host for an image of any.
-fn hosts_of(
-    entry: &FleetEntry,
-    definition: &BuildDefinition,
-    nodes: &[Node],
-    ctx: &BuildContext<'_>,
-    report: &mut ImageReport,
-) -> Result<Option<Vec<TargetHost>>, ReportedError> {
-    if definition.is_for_any_host()? {
-        return Ok(Some(Vec::new()));
+    /// Records an image's hosts, and warns if there are none.
+    fn has_hosts(&self, hosts: &[TargetHost], report: &mut ImageReport) -> bool {
+        for host in hosts {
+            report.for_host(Some(host));
+        }
+        if hosts.is_empty() {
+            let selector = self.entry.selector.as_ref();
+            let which = selector.map_or_else(String::new, |it| format!(" matches {it}"));
+            let warning = format!("no Windows node{which}");
+            self.ctx
+                .reporter
+                .warn(&format_args!("line {}: {warning}", self.entry.line));
+            report.warnings.push(warning);
+        }
+        !hosts.is_empty()
     }
-    let hosts = TargetHost::from_nodes(nodes);
-    Ok(has_hosts(entry, &hosts, ctx, report).then_some(hosts))
-}
 
-/// Records an image's hosts, and warns if there are none.
-fn has_hosts(
-    entry: &FleetEntry,
-    hosts: &[TargetHost],
-    ctx: &BuildContext<'_>,
-    report: &mut ImageReport,
-) -> bool {
-    for host in hosts {
-        report.for_host(Some(host));
-    }
-    if hosts.is_empty() {
-        let selector = entry.selector.as_ref();
-        let which = selector.map_or_else(String::new, |it| format!(" matches {it}"));
-        let warning = format!("no Windows node{which}");
-        ctx.reporter
-            .warn(&format_args!("line {}: {warning}", entry.line));
+    /// Warns of nodes whose runtime does not run an image without Windows out of its index.
+    fn warn_of_old_runtimes(&self, images: &[PlannedImage], report: &mut ImageReport) {
+        if images.iter().any(|image| image.base.os_version.is_some()) {
+            return;
+        }
+        let nodes = self
+            .nodes
+            .iter()
+            .filter(|node| !node.runtime.runs_unversioned());
+        let names: Vec<&str> = nodes.filter_map(|node| node.name.as_deref()).collect();
+        let Some(first) = names.first() else {
+            return;
+        };
+        let lack = match names.len() {
+            1 => format!("{first} does"),
+            count => format!("{first} and {} more do", count - 1),
+        };
+        let warning = format!(
+            "it contains no Windows and needs {}, which {lack} not have; with containerd 1.6.0 to \
+             1.6.17, pods there can name the tag {}-{HOST_PROCESS}",
+            ContainerRuntime::FOR_UNVERSIONED,
+            self.entry.tag
+        );
+        self.ctx.reporter.warn(&warning);
         report.warnings.push(warning);
     }
-    !hosts.is_empty()
-}
-
-/// Warns of nodes whose runtime does not run an image without Windows out of its index.
-fn warn_of_old_runtimes(
-    entry: &FleetEntry,
-    images: &[PlannedImage],
-    nodes: &[Node],
-    reporter: &dyn Progress,
-    report: &mut ImageReport,
-) {
-    if images.iter().any(|image| image.base.os_version.is_some()) {
-        return;
-    }
-    let nodes = nodes.iter().filter(|node| !node.runtime.runs_unversioned());
-    let names: Vec<&str> = nodes.filter_map(|node| node.name.as_deref()).collect();
-    let Some(first) = names.first() else {
-        return;
-    };
-    let lack = match names.len() {
-        1 => format!("{first} does"),
-        count => format!("{first} and {} more do", count - 1),
-    };
-    let warning = format!(
-        "it contains no Windows and needs {}, which {lack} not have; with containerd 1.6.0 to \
-         1.6.17, pods there can name the tag {}-{HOST_PROCESS}",
-        ContainerRuntime::FOR_UNVERSIONED,
-        entry.tag
-    );
-    reporter.warn(&warning);
-    report.warnings.push(warning);
 }
 
 /// Reference of one image of an index.

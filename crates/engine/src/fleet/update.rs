@@ -1,15 +1,11 @@
 //! Images of a fleet without sources: rebased on the base that matches.
 
-use wincimg_cluster::nodes::Node;
 use wincimg_common::diagnose::Problem;
 use wincimg_oci::reference::{Reference, repository_of};
 
-use super::FleetEntry;
 use super::report::{BuildReport, FleetImageState, ImageReport, ReportedError};
-use super::sync::{CheckPermit, SyncMode, SyncOptions, no_index_command};
+use super::sync::{CheckPermit, EntrySync, SyncMode, no_index_command};
 use super::tag_contents::{ImageInputs, TagContents};
-use crate::build::BuildContext;
-use crate::compat_check::check_served;
 use crate::plans::TargetHost;
 use crate::publication::{PlannedTag, PlannedTagEntry};
 use crate::update::{
@@ -17,29 +13,25 @@ use crate::update::{
     plan_served,
 };
 
-/// One image, and the services to update it with.
+/// One image, which is rebased.
 pub(super) struct EntryUpdate<'a> {
-    pub(super) run: &'a SyncOptions<'a>,
-    pub(super) mode: SyncMode,
-    pub(super) entry: &'a FleetEntry,
+    pub(super) sync: EntrySync<'a>,
     pub(super) image: &'a Reference,
     pub(super) base: Option<&'a str>,
     pub(super) hosts: &'a [TargetHost],
-    pub(super) nodes: &'a [Node],
 }
 
 impl EntryUpdate<'_> {
     pub(super) async fn run(
         &self,
         check: CheckPermit<'_>,
-        ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let (run, entry) = (self.run, self.entry);
-        let Some(mut updates) = self.plan_served(ctx, report).await? else {
+        let sync = &self.sync;
+        let Some(mut updates) = self.plan_served(report).await? else {
             return Ok(());
         };
-        let standing = self.other_tag(ctx).await?;
+        let standing = self.other_tag().await?;
         updates.planned.retain_mut(|update| {
             let build = report.for_host(update.planned.host.as_ref());
             let version = update.planned.base.version_text();
@@ -47,33 +39,30 @@ impl EntryUpdate<'_> {
             build.os_version = version;
             self.record(update, standing.as_ref(), build)
         });
-        if self.mode == SyncMode::Check || updates.planned.is_empty() {
+        if sync.work.mode == SyncMode::Check || updates.planned.is_empty() {
             let own = updates.index.as_deref().map(TagContents::of_index);
             if let Some(standing) = standing.as_ref().or(own.as_ref()) {
-                run.check_current(entry, standing, (self.hosts, self.nodes), ctx, report);
+                sync.check_current(standing, self.hosts, report);
             }
             return Ok(());
         }
-        let review =
-            |tags: &[PlannedTag<'_>]| check_served(tags, self.nodes, run.today, ctx.reporter);
-        let mut target = entry.target(self.image.repository(), run.documents.clone(), &review);
+        let (name, documents) = (self.image.repository(), sync.work.run.documents.clone());
+        let review = |tags: &[PlannedTag<'_>]| sync.review(tags);
+        let mut target = sync.entry.target(name, documents, &review);
         target.permit = check.into_build().await;
-        let delivering = deliver(&updates, self.image, target, ctx);
+        let delivering = deliver(&updates, self.image, target, sync.ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())
     }
 
     /// Content of the entry's tag, if it is another one than the image's.
-    async fn other_tag(
-        &self,
-        ctx: &BuildContext<'_>,
-    ) -> Result<Option<TagContents>, ReportedError> {
-        let reference = self.entry.reference();
+    async fn other_tag(&self) -> Result<Option<TagContents>, ReportedError> {
+        let reference = self.sync.entry.reference();
         let reference = reference.filter(|reference| reference.tag() != self.image.tag());
         let Some(reference) = reference else {
             return Ok(None);
         };
-        let contents = TagContents::read(&ctx.registry, &reference).await;
+        let contents = TagContents::read(&self.sync.ctx.registry, &reference).await;
         contents.map(Some).map_err(ReportedError::from)
     }
 
@@ -125,10 +114,12 @@ impl EntryUpdate<'_> {
     /// others; none if no host is left.
     async fn plan_served(
         &self,
-        ctx: &BuildContext<'_>,
         report: &mut ImageReport,
     ) -> Result<Option<UpdatePlan>, ReportedError> {
-        let (run, entry) = (self.run, self.entry);
+        let EntrySync {
+            work, entry, ctx, ..
+        } = self.sync;
+        let run = &work.run;
         let base_registry = entry.base_registry.as_ref();
         let request = UpdateRequest {
             image: self.image,
@@ -138,7 +129,7 @@ impl EntryUpdate<'_> {
             base_registry: base_registry.unwrap_or(run.base_registry),
             wanted: entry.matched,
             is_shared: true,
-            reads_bases: self.mode == SyncMode::Build,
+            reads_bases: work.mode == SyncMode::Build,
         };
         let command = |host: &TargetHost| {
             let mut words = ["wincimg", "image", "update"].map(str::to_owned).to_vec();
@@ -165,7 +156,7 @@ impl EntryUpdate<'_> {
 
     /// Reference of one image of the index.
     fn tagged(&self, version: Option<&str>) -> String {
-        let (image, tag) = (repository_of(self.image), &self.entry.tag);
+        let (image, tag) = (repository_of(self.image), &self.sync.entry.tag);
         format!("{image}:{tag}-{}", version.unwrap_or_default())
     }
 }
