@@ -28,12 +28,8 @@ pub enum TagPolicy {
     Replace,
 }
 
-/// What would change a tag. A copy has no version tags.
-#[derive(Debug, Clone, Copy)]
-enum TagWriter {
-    Build,
-    Copy,
-}
+/// The way around a tag for a build; a copy has no version tags.
+const VERSION_TAG: &str = "publish this one under a version tag with --no-index";
 
 /// Current content of a tag.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +115,7 @@ impl ExistingTag {
         match existing {
             TagPolicy::Replace => Ok(Vec::new()),
             TagPolicy::Protect => {
-                self.check_removed(new, place, TagWriter::Build)?;
+                self.check_removed(new, place, VERSION_TAG)?;
                 Ok(Vec::new())
             }
             TagPolicy::Join => {
@@ -146,7 +142,7 @@ impl ExistingTag {
         &self,
         new: &[PlannedTagEntry],
         place: &Location,
-        by: TagWriter,
+        other_tag: &str,
     ) -> Result<(), Problem> {
         let removed = self.removed_images(new);
         if removed.is_empty() {
@@ -160,10 +156,6 @@ impl ExistingTag {
         };
         let displaced = list(removed.iter().filter(displaced));
         let (them, taken) = (them(removed.len()), list(removed.iter()));
-        let other_tag = match by {
-            TagWriter::Build => "publish this one under a version tag with --no-index",
-            TagWriter::Copy => "choose another tag",
-        };
         let problem = format!("{place} has {taken}, which would be removed");
         let way_out = match (can_join, displaced.as_str()) {
             (true, "") => {
@@ -238,15 +230,6 @@ impl ExistingTag {
     }
 }
 
-/// The images among others whose platforms and builds some entries do not have.
-pub(super) fn missing(among: &[TagEntry], entries: &[TagEntry]) -> Vec<TagEntry> {
-    let is_missing = |image: &&TagEntry| {
-        let mut entries = entries.iter();
-        !image.is_attestation() && !entries.any(|entry| entry.is_replaced_by(&image.line, false))
-    };
-    among.iter().filter(is_missing).cloned().collect()
-}
-
 fn list<'e>(entries: impl Iterator<Item = &'e &'e TagEntry>) -> String {
     let entries: Vec<String> = entries.map(ToString::to_string).collect();
     entries.join(", ")
@@ -265,7 +248,7 @@ pub async fn check_overwrite(
 ) -> Result<(), BoxError> {
     let written = overwritten(target, source, &plan.root, &plan.children, registry).await?;
     if let Some((standing, new)) = written {
-        standing.check_removed(&new, target, TagWriter::Copy)?;
+        standing.check_removed(&new, target, "choose another tag")?;
     }
     Ok(())
 }
@@ -333,7 +316,7 @@ impl TagEntry {
 
     /// Returns true if a new image replaces this one: same system and build and, with `same_hosts`,
     /// the same hosts.
-    fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
+    pub(super) fn is_replaced_by(&self, new: &PlannedTagEntry, same_hosts: bool) -> bool {
         system(&self.line.platform) == system(&new.platform)
             && match (self.line.version, new.version) {
                 (Some(version), Some(newer)) => {

@@ -291,7 +291,12 @@ pub(super) fn kept_with(
         Some(standing) => standing.kept_entries(&new, existing, place)?,
         None => Vec::new(),
     };
-    let missing = existing_tag::missing(carried, &kept);
+    // The images whose platforms and builds the tag does not have.
+    let is_missing = |image: &&TagEntry| {
+        let mut entries = kept.iter();
+        !image.is_attestation() && !entries.any(|entry| entry.is_replaced_by(&image.line, false))
+    };
+    let missing: Vec<TagEntry> = carried.iter().filter(is_missing).cloned().collect();
     kept.extend(missing);
     Ok(kept)
 }

@@ -96,7 +96,12 @@ impl<'a> Steps<'a> {
     pub(super) fn read(&mut self, text: &str) {
         // A program may print what looks like a step, but each of the daemon's is one message.
         if let Some(step) = BuildStep::read(text).filter(|step| self.follows(step)) {
-            self.start_step(step);
+            self.finish();
+            let (number, count, instruction) = (step.number, step.count, &step.instruction);
+            tracing::debug!("step {number}/{count}: {instruction}");
+            let label = format!("step {number}/{count} {instruction}");
+            let task = self.progress.task(&label, None);
+            self.current = Some((step, task));
             return;
         }
         self.output.read(text);
@@ -107,15 +112,6 @@ impl<'a> Steps<'a> {
             None => step.number == 1,
             Some((current, _)) => step.number == current.number + 1 && step.count == current.count,
         }
-    }
-
-    fn start_step(&mut self, step: BuildStep) {
-        self.finish();
-        let (number, count, instruction) = (step.number, step.count, &step.instruction);
-        tracing::debug!("step {number}/{count}: {instruction}");
-        let label = format!("step {number}/{count} {instruction}");
-        let task = self.progress.task(&label, None);
-        self.current = Some((step, task));
     }
 
     /// Finishes the line of the last step.
