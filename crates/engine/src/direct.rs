@@ -1,7 +1,6 @@
 //! Builds images without Windows and without Docker: the plan becomes layers and a changed
 //! configuration on top of the base. Only the manifest and the configuration of the base are read.
 
-mod added_layers;
 mod delivery;
 mod describe;
 mod error;
@@ -26,10 +25,10 @@ use wincimg_oci::document::{
 use wincimg_oci::store::Source;
 use wincimg_recipe::{Instructions, Plan};
 
-use self::added_layers::AddedLayers;
 pub(crate) use self::delivery::{CancelOnDrop, assemble_directly, deliver_directly};
 use self::describe::DescribedStep;
 use self::error::{DirectError, needs_windows};
+use self::write::AddedLayers;
 pub(super) use self::write::LayerBytes;
 pub(crate) use self::write::{AddedLayer, AssembleOptions, blob_buffer};
 use super::error::not_built;

@@ -6,7 +6,6 @@
 //! evaluated again with the result in place of a base, until no segment is left.
 
 mod buildkit;
-mod in_daemon;
 mod key;
 mod worker;
 
@@ -27,9 +26,8 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Source};
 use wincimg_recipe::{Instructions, PlannedStep};
 
-use self::in_daemon::{NO_REPOSITORY, no_place};
 use self::key::segment_key;
-use self::worker::{WindowsBuild, Worker};
+use self::worker::{NAME, NO_REPOSITORY, WindowsBuild, Worker, no_place};
 use crate::base_contents::{Purpose, load_contents};
 use crate::build::{BuildContext, EngineOptions};
 use crate::delivery::DeliveryTarget;
@@ -61,7 +59,7 @@ impl WindowsSteps {
         match &self.cache {
             Some(cache) => Some(cache.to_string()),
             None if options.buildkit().is_some() => None,
-            None => Some(format!("docker-daemon:{}", in_daemon::NAME)),
+            None => Some(format!("docker-daemon:{}", NAME)),
         }
     }
 }

@@ -16,13 +16,13 @@ use wincimg_windows::status::ExitCode;
 
 use super::api::ImageInfo;
 use super::client::credentials;
-use super::context::ContextListing;
 use super::daemon::Daemon;
 use super::error::DockerError;
 use super::failures::{Failure, exit_code_in};
 use super::layers::Layers;
 use super::response::{DaemonFailure, Messages, one_line};
 use super::steps::{BuildStep, Steps};
+use super::upload::ContextListing;
 use super::upload::upload;
 
 /// The operation, for error messages.

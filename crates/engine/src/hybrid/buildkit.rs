@@ -7,8 +7,7 @@ use wincimg_oci::remote::DaemonCredential;
 use wincimg_windows::compat::{HostBuild, Isolation, VerdictOutcome, check};
 use wincimg_windows::version::WindowsVersion;
 
-use super::in_daemon::{NO_REPOSITORY, no_place};
-use super::worker::WindowsBuild;
+use super::worker::{NO_REPOSITORY, WindowsBuild, no_place};
 use super::{CacheRepository, pushed_image};
 use crate::build::{BuildContext, EngineOptions};
 use crate::buildkit::{Buildctl, BuildctlBuild, BuildkitAddress, DaemonWorker};

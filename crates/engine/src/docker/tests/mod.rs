@@ -13,9 +13,9 @@ use wincimg_dockerfile::RenderedDockerfile;
 
 use super::api::ImageInfo;
 use super::build::DockerBuildOptions;
-use super::context::ContextListing;
 use super::daemon::Daemon;
 use super::endpoint::{Endpoint, Environment};
+use super::upload::ContextListing;
 
 async fn connect(host: &str) -> Daemon {
     let endpoint = Endpoint::find(Some(host), &Environment::default()).unwrap();

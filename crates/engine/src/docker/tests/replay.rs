@@ -18,10 +18,10 @@ use wincimg_testkit::windows_daemon::{DaemonRequest, WindowsDaemon, built, shown
 use super::{build, connect, text};
 use crate::docker::api::ImageInfo;
 use crate::docker::build::DockerBuildOptions;
-use crate::docker::context::ContextListing;
 use crate::docker::daemon::Daemon;
 use crate::docker::endpoint::{Endpoint, Environment};
 use crate::docker::preflight::Preflight;
+use crate::docker::upload::ContextListing;
 
 fn file(path: &str, source: PathBuf) -> ContextEntry {
     ContextEntry {
