@@ -3,7 +3,6 @@
 //! While the images are built, the registry's current tags are prefetched. Then each destination
 //! gets what it lacks: blobs, manifests, and last the index.
 
-mod built_image;
 mod destination;
 mod destination_writer;
 mod documents;
@@ -24,6 +23,7 @@ use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_common::files::or_here;
 use wincimg_common::lock;
 use wincimg_common::progress::Progress;
+use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::{Digest, ManifestFormat};
 use wincimg_oci::layout::Layout;
 use wincimg_oci::prefix::RegistryPrefix;
@@ -31,7 +31,6 @@ use wincimg_oci::remote::RegistryClient;
 use wincimg_oci::store::{Location, Sink};
 use wincimg_windows::version::WindowsVersion;
 
-pub(crate) use self::built_image::BuiltImage;
 pub use self::destination::Destination;
 pub(crate) use self::destination::check_cache;
 use self::destination_writer::{DestinationImage, DestinationWriter};
@@ -43,8 +42,11 @@ pub use self::index::IndexUpdate;
 use self::index::{ExpectedIndex, kept_with, read_tag};
 pub use self::report::{DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveryReport};
 use super::build::BuildContext;
+use super::direct::AssembledImage;
+use super::docker::DaemonImage;
 use super::engine_choice::Engine;
-use super::plans::TargetHost;
+use super::hybrid::HYBRID;
+use super::plans::{PlannedImage, TargetHost};
 use super::publication::{NamingOptions, PlannedTag, PlannedTagEntry, Publication};
 
 /// Destinations of images, and their names.
@@ -525,4 +527,32 @@ async fn publish_all(
     let done: Vec<_> = sending.try_collect().await?;
     let (arrived, reported): (Vec<_>, Vec<Vec<_>>) = done.into_iter().unzip();
     Ok((arrived, reported.into_iter().flatten().collect()))
+}
+
+/// An image that an engine made.
+pub(crate) enum BuiltImage<'a> {
+    /// Its documents and added layers are here, the base's layers where the base is.
+    Assembled(Box<AssembledImage>),
+    /// All of it is in a daemon.
+    InDaemon(Box<DaemonImage<'a>>),
+}
+
+impl BuiltImage<'_> {
+    /// The image that an update made it from.
+    fn updated(&self) -> Option<&SourceFile> {
+        match self {
+            Self::Assembled(assembled) => assembled.carried.as_ref().map(|reused| &reused.of),
+            Self::InDaemon(_) => None,
+        }
+    }
+
+    /// Name of the engine that made it.
+    fn engine(&self, planned: &PlannedImage) -> &'static str {
+        match self {
+            _ if planned.windows.is_some() => HYBRID,
+            Self::Assembled(_) if self.updated().is_some() => "update",
+            Self::Assembled(_) => "direct",
+            Self::InDaemon(_) => "docker",
+        }
+    }
 }

@@ -15,7 +15,7 @@ use wincimg_oci::document::{Descriptor, Digest, Document, Image, ManifestFormat}
 use wincimg_oci::remote::{RegistryClient, Repository};
 use wincimg_oci::store::{Location, Sink, Source, StoreError};
 
-use super::built_image::BuiltImage;
+use super::BuiltImage;
 use crate::direct::{AssembledImage, LayerBytes};
 use crate::docker::DaemonImage;
 use crate::plans::PlannedImage;

@@ -25,7 +25,7 @@ use wincimg_oci::reference::repository_of;
 use wincimg_oci::store::{Location, Sink};
 use wincimg_recipe::Plan;
 
-use super::built_image::BuiltImage;
+use super::BuiltImage;
 use super::destination::Destination;
 use super::destination_writer::DestinationImage;
 use crate::direct::{AddedLayer, CancelOnDrop};

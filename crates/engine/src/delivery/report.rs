@@ -5,7 +5,7 @@ use wincimg_inspect::provenance::AttachmentReport;
 use wincimg_oci::document::{Descriptor, Digest, Image};
 use wincimg_oci::store::Location;
 
-use super::built_image::BuiltImage;
+use super::BuiltImage;
 use super::destination_writer::DestinationImage;
 use super::existing_tag::TagEntry;
 use crate::base_contents::has_known_files;

@@ -8,7 +8,6 @@ mod address;
 mod api;
 mod build;
 mod client;
-mod contexts;
 mod daemon;
 mod endpoint;
 mod engine;

@@ -16,10 +16,9 @@ use wincimg_oci::prefix::RegistryPrefix;
 use wincimg_oci::reference::{is_repository, parse_reference};
 use wincimg_recipe::Field;
 
-use super::FleetSource;
-use super::order::label_of;
 use super::schema::{FleetFile, ImageTable};
 use super::tags::expand_tag;
+use super::{FleetSource, label_of};
 use crate::definition::{BuildDefinition, BuildInput, dockerfile_of};
 use crate::fleet::{EntrySource, FleetEntry};
 
