@@ -360,30 +360,20 @@ impl HybridBuild<'_> {
         load_contents(images, Purpose::Layers, self.ctx).await?;
         planned.base = match &self.steps.cache {
             Some(cache) => {
-                let reference = self.push_below(cache, &planned, segment).await?;
-                self.read(&reference, base).await?
+                let tag = below_tag(&planned.base, segment);
+                let naming = NamingOptions::tagged(&cache.name, &tag);
+                let publication = Publication::new(std::slice::from_ref(&planned), &naming)?;
+                let target = DeliveryTarget::registry_only(naming, &cache.registry, &|_| Ok(()));
+                let options = &self.request.options;
+                let delivering = deliver_directly(&publication, options, &target, self.ctx);
+                let delivered = Box::pin(delivering).await?;
+                let digest = delivered.images.first().map(|image| image.digest.as_str());
+                let pushed = format!("{tag}@{}", digest.unwrap_or_default());
+                self.read(&cache.reference(&pushed)?, base).await?
             }
             None => self.make_below(&planned).await?,
         };
         Ok(planned)
-    }
-
-    /// Pushes the image below a segment, and returns its reference.
-    async fn push_below(
-        &self,
-        cache: &CacheRepository,
-        planned: &PlannedImage,
-        segment: &WindowsSegment,
-    ) -> Result<Reference, BoxError> {
-        let tag = below_tag(&planned.base, segment);
-        let naming = NamingOptions::tagged(&cache.name, &tag);
-        let publication = Publication::new(std::slice::from_ref(planned), &naming)?;
-        let target = DeliveryTarget::registry_only(naming, &cache.registry, &|_| Ok(()));
-        let options = &self.request.options;
-        let delivering = deliver_directly(&publication, options, &target, self.ctx);
-        let delivered = Box::pin(delivering).await?;
-        let digest = delivered.images.first().map(|image| image.digest.as_str());
-        cache.reference(&format!("{tag}@{}", digest.unwrap_or_default()))
     }
 
     /// The repositories that may have images of earlier builds.

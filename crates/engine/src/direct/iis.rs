@@ -127,13 +127,12 @@ pub(super) fn configure_server(
     edits: &[ConfigEdit],
     inside: &dyn BaseContents,
 ) -> Result<(), DirectError> {
-    if edits.is_empty() {
-        return Ok(());
+    if !edits.is_empty()
+        && let Some((file, mut server)) = server(layer, inside)?
+    {
+        change(layer, &file, &mut server, edits)?;
     }
-    match server(layer, inside)? {
-        Some((file, mut server)) => change(layer, &file, &mut server, edits),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The server's configuration, from the layer or else the base, and its path.
@@ -164,14 +163,11 @@ fn change(
             return Err(refused(&edit.to_string(), error).hint_if(hint).into());
         }
     }
-    match server.finish() {
-        Some(changed) => {
-            let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
-            replace_file(layer, path, changed);
-            Ok(())
-        }
-        None => Ok(()),
+    if let Some(changed) = server.finish() {
+        let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
+        replace_file(layer, path, changed);
     }
+    Ok(())
 }
 
 /// The application pool that a change sets, if it does not exist.

@@ -140,20 +140,8 @@ pub(super) struct SyncContext<'a> {
 /// Cached answer of a registry.
 type PingResult = Arc<OnceCell<Result<(), ReportedError>>>;
 
-pub(super) struct CheckPermit<'a> {
-    _permit: Option<SemaphorePermit<'a>>,
-    builds: &'a Arc<Semaphore>,
-}
-
-impl CheckPermit<'_> {
-    /// Exchanges it for a permit to build the image. While waiting here, a build holds no resource
-    /// that others wait for.
-    pub(super) async fn into_build(self) -> BuildPermit {
-        let builds = Arc::clone(self.builds);
-        drop(self);
-        Mutex::new(builds.acquire_owned().await.ok())
-    }
-}
+/// A permit to check an image while others are.
+pub(super) type CheckPermit<'a> = Option<SemaphorePermit<'a>>;
 
 /// Reporter that drops what was reported before.
 pub struct DedupReporter<'a> {
@@ -206,10 +194,7 @@ impl SyncContext<'_> {
         entry: &FleetEntry,
         report: &mut ImageReport,
     ) -> Result<(), ReportedError> {
-        let check = CheckPermit {
-            _permit: self.checks.acquire().await.ok(),
-            builds: &self.builds,
-        };
+        let check: CheckPermit<'_> = self.checks.acquire().await.ok();
         let dedup = DedupReporter {
             reporter: self.run.ctx.reporter,
             printed: &self.printed,
@@ -248,6 +233,13 @@ impl SyncContext<'_> {
                 Box::pin(updating.run(check, report)).await
             }
         }
+    }
+
+    /// Exchanges a permit to check an image for one to build it. While waiting here, a build holds
+    /// no resource that others wait for.
+    pub(super) async fn build_permit(&self, check: CheckPermit<'_>) -> BuildPermit {
+        drop(check);
+        Mutex::new(Arc::clone(&self.builds).acquire_owned().await.ok())
     }
 
     /// Checks that an image's registry answers. Each is queried once, so that a thousand images do
@@ -321,7 +313,7 @@ impl EntrySync<'_> {
         if let Some(why) = obstacle {
             return Err(self.needs_daemon(&request, &why));
         }
-        target.permit = check.into_build().await;
+        target.permit = self.work.build_permit(check).await;
         let made = Box::pin(planned.make(target, ctx)).await;
         report.record_built(made.map_err(reported)?);
         Ok(())

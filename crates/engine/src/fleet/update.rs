@@ -49,7 +49,7 @@ impl EntryUpdate<'_> {
         let (name, documents) = (self.image.repository(), sync.work.run.documents.clone());
         let review = |tags: &[PlannedTag<'_>]| sync.review(tags);
         let mut target = sync.entry.target(name, documents, &review);
-        target.permit = check.into_build().await;
+        target.permit = sync.work.build_permit(check).await;
         let delivering = deliver(&updates, self.image, target, sync.ctx);
         report.record_built(Box::pin(delivering).await?);
         Ok(())

@@ -10,9 +10,8 @@ use wincimg_inspect::{ExtractedEntry, extract};
 use wincimg_oci::document::Digest;
 use wincimg_oci::reference::with_digest;
 use wincimg_oci::store::Location;
-use wincimg_recipe::{ImageFiles, Recipe};
+use wincimg_recipe::Recipe;
 use wincimg_windows::compat::HostBuild;
-use wincimg_windows::path::ImagePath;
 
 use super::{BuildRequest, PlannedBase, PlannedImage};
 use crate::build::BuildContext;
@@ -116,9 +115,17 @@ impl<'a> ImageExtractor<'a> {
                 not_pinned.insert(files.image.clone());
             }
             files.digest = Some(found.digest().clone());
-            if !supply.is_offline() {
-                self.extract_entries(&found, files, target, recipe).await?;
+            if supply.is_offline() {
+                continue;
             }
+            let failed = |problem: String| {
+                let problem = format!("{}: {problem}", recipe.origin());
+                Problem::request("recipe/image", problem)
+            };
+            let copy = ImageCopy::new(files, target).map_err(failed)?;
+            let paths = BTreeSet::from([copy.required_path().to_owned()]);
+            let extracted = self.extract(&found, &paths).await?;
+            files.entries = Some(copy.entries(&paths, extracted).map_err(failed)?);
         }
         Ok(not_pinned)
     }
@@ -180,25 +187,6 @@ impl<'a> ImageExtractor<'a> {
             unreachable!("a search for one host has one result");
         };
         Ok(found)
-    }
-
-    async fn extract_entries(
-        &mut self,
-        found: &PlannedBase,
-        files: &mut ImageFiles,
-        target: &ImagePath,
-        recipe: &Recipe,
-    ) -> Result<(), BoxError> {
-        let failed = |problem: String| {
-            let problem = format!("{}: {problem}", recipe.origin());
-            Problem::request("recipe/image", problem)
-        };
-        let copy = ImageCopy::new(files, target).map_err(failed)?;
-        let paths = BTreeSet::from([copy.required_path().to_owned()]);
-        let extracted = self.extract(found, &paths).await?;
-        let entries = copy.entries(&paths, extracted).map_err(failed)?;
-        files.entries = Some(entries);
-        Ok(())
     }
 }
 

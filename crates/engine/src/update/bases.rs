@@ -102,12 +102,12 @@ impl Planner<'_> {
                 return Ok(found);
             }
         }
-        let asked = self.usual(version)?;
-        match (self.by_layers(image, version, &asked).await?, recorded) {
+        let usual = self.usual(version)?;
+        match (self.by_layers(image, version, &usual).await?, recorded) {
             (Some(found), _) => Ok(found),
             (None, Some((base, _))) => Err(self.deleted_base_error(base, version).into()),
             (None, None) => {
-                let tried: Vec<_> = asked.iter().map(|(base, _)| repository_of(base)).collect();
+                let tried: Vec<_> = usual.iter().map(|(base, _)| repository_of(base)).collect();
                 let problem = format!(
                     "cannot tell which base {} was built on: it names none, and its lowest layers are \
                      not those of {}",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wincimg_common::diagnose::{BoxError, Problem};
 use wincimg_inspect::provenance::SourceFile;
 use wincimg_oci::document::{BASE_DIGEST, BASE_NAME, CREATED, Descriptor, Digest, Index, Verbatim};
-use wincimg_oci::reference::{Reference, ReferenceError};
+use wincimg_oci::reference::Reference;
 use wincimg_oci::store::Location;
 use wincimg_windows::compat::generation;
 use wincimg_windows::version::WindowsVersion;
@@ -53,7 +53,16 @@ pub async fn deliver(
         others(updates, image, &publication, target.existing).await?
     };
     if let Some(file) = file {
-        note_left_out(&others, &publication, file, ctx)?;
+        // Their layers are not read.
+        let left_out = others.iter().filter(|entry| !entry.is_attestation());
+        let left_out: Vec<String> = left_out.map(ToString::to_string).collect();
+        if !left_out.is_empty() {
+            let location = file.location(&publication.name, publication.tag())?;
+            ctx.reporter.note(&format_args!(
+                "{location} gets the updated images alone, without {}",
+                left_out.join(", ")
+            ));
+        }
     }
     let delivery = Delivery {
         carried: if is_same_tag { Vec::new() } else { others },
@@ -112,25 +121,6 @@ async fn others(
     let mut others = standing.kept_entries(&publication.entries(), TagPolicy::Join, &location)?;
     others.extend(standing.attestations().cloned());
     Ok(others)
-}
-
-/// Names the entries that a file does not get: their layers are not read.
-fn note_left_out(
-    others: &[TagEntry],
-    publication: &Publication<'_>,
-    file: &Destination,
-    ctx: &BuildContext<'_>,
-) -> Result<(), ReferenceError> {
-    let left_out = others.iter().filter(|entry| !entry.is_attestation());
-    let left_out: Vec<String> = left_out.map(ToString::to_string).collect();
-    if !left_out.is_empty() {
-        let location = file.location(&publication.name, publication.tag())?;
-        ctx.reporter.note(&format_args!(
-            "{location} gets the updated images alone, without {}",
-            left_out.join(", ")
-        ));
-    }
-    Ok(())
 }
 
 /// Policy for the tag: an update replaces the image under its own tag, unless hosts still need it.
