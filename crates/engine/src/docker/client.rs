@@ -26,8 +26,7 @@ use wincimg_oci::remote::DaemonCredential;
 
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, DockerError, TRUNCATED, unanswered, unexpected};
-use super::response::one_line;
-use super::transport::{BodyTooLong, DaemonResponse, Transport};
+use super::transport::{BodyTooLong, DaemonResponse, Transport, one_line};
 
 /// Time limit for an answer that needs no work.
 const TIME_LIMIT: Duration = Duration::from_secs(30);

@@ -16,7 +16,7 @@ use super::api::{ImageInfo, Info};
 use super::client::{Client, credentials, within};
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, DockerError, TRUNCATED, unanswered, unexpected};
-use super::response::BodyChunks;
+use super::transport::BodyChunks;
 
 /// API version of Docker 17.06, the first that reports an image's version of Windows.
 const OLDEST: ApiVersion = ApiVersion(1, 30);

@@ -8,7 +8,7 @@ use wincimg_common::progress::{Progress, Task};
 
 use super::daemon::Daemon;
 use super::error::DockerError;
-use super::response::{Message, Messages, one_line};
+use super::transport::{Message, Messages, one_line};
 
 /// Statuses with which a layer is finished.
 const ENDS: [&str; 6] = [

@@ -16,9 +16,7 @@ mod failures;
 mod layers;
 mod load;
 mod preflight;
-mod response;
 mod settings;
-mod steps;
 // The test daemons listen on Unix sockets.
 #[cfg(test)]
 #[cfg(unix)]
@@ -28,7 +26,7 @@ mod transport;
 mod upload;
 
 pub use api::Info;
-pub(crate) use build::StepError;
+pub(crate) use build::{BuildStep, OutputTail, StepError};
 pub use build::{DockerBuildOptions, StepOutput};
 pub use daemon::Daemon;
 pub use endpoint::{Endpoint, Environment};
@@ -37,5 +35,4 @@ pub use error::DockerError;
 pub(crate) use failures::{advice, exit_code_in};
 pub use preflight::Preflight;
 pub(crate) use preflight::check_reachable;
-pub(crate) use response::one_line;
-pub(crate) use steps::{BuildStep, OutputTail};
+pub(crate) use transport::one_line;
