@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -121,15 +122,11 @@ enum ProxyRefusal {
 
 impl ProxyRefusal {
     fn of(error: &reqwest::Error) -> Option<Self> {
-        let mut next: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(error) = next {
-            match error.to_string().as_str() {
-                "tunnel error: proxy authorization required" => return Some(Self::Login),
-                "tunnel error: unsuccessful" => return Some(Self::Other),
-                _ => next = error.source(),
-            }
-        }
-        None
+        chain(error).find_map(|error| match error.to_string().as_str() {
+            "tunnel error: proxy authorization required" => Some(Self::Login),
+            "tunnel error: unsuccessful" => Some(Self::Other),
+            _ => None,
+        })
     }
 }
 
@@ -286,30 +283,22 @@ fn insecure_url(url: &str) -> String {
 
 /// The problem of a response whose status or headers are not those of HTTP, which no retry changes.
 fn invalid_head(error: &reqwest::Error) -> Option<String> {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        let printed = error.to_string();
-        let is_of_head = [
-            "invalid HTTP header parsed",
-            "invalid HTTP status-code parsed",
-            "invalid content-length parsed",
-            "invalid transfer-encoding parsed",
-            "unexpected transfer-encoding parsed",
-            "message head is too large",
-        ];
-        if is_of_head.contains(&printed.as_str()) {
-            return Some(printed);
-        }
-        next = error.source();
-    }
-    None
+    const OF_HEAD: [&str; 6] = [
+        "invalid HTTP header parsed",
+        "invalid HTTP status-code parsed",
+        "invalid content-length parsed",
+        "invalid transfer-encoding parsed",
+        "unexpected transfer-encoding parsed",
+        "message head is too large",
+    ];
+    let mut printed = chain(error).map(|error| error.to_string());
+    printed.find(|printed| OF_HEAD.contains(&printed.as_str()))
 }
 
 /// Returns true if the port is closed or the name unknown, which a retry seldom fixes.
 fn is_host_unreachable(error: &reqwest::Error) -> bool {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
     let mut of_name = false;
-    while let Some(error) = next {
+    for error in chain(error) {
         let printed = error.to_string();
         of_name |= printed.starts_with("dns error");
         if let Some(io) = error.downcast_ref::<io::Error>() {
@@ -317,7 +306,6 @@ fn is_host_unreachable(error: &reqwest::Error) -> bool {
             return io.kind() == io::ErrorKind::ConnectionRefused
                 || of_name && !passing.iter().any(|words| printed.contains(words));
         }
-        next = error.source();
     }
     false
 }
@@ -413,19 +401,18 @@ pub fn file_error(action: &str, path: &Path) -> impl FnOnce(io::Error) -> Proble
     move |source| Problem::context(problem, source)
 }
 
+/// An error and its causes.
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |&error| error.source())
+}
+
 /// Finds a cause, which may be hidden inside `io::Error`s.
 fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<E>() {
-            return Some(found);
-        }
-        next = match error.downcast_ref::<io::Error>() {
-            Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
-            None => error.source(),
-        };
-    }
-    None
+    let inner = |error: &&'e (dyn Error + 'static)| match error.downcast_ref::<io::Error>() {
+        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+        None => (*error).source(),
+    };
+    iter::successors(Some(error), inner).find_map(|error| error.downcast_ref())
 }
 
 #[cfg(test)]

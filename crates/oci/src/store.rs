@@ -299,10 +299,7 @@ impl Source {
             .and_then(|reader| VerifyingReader::new(reader, blob));
         match verified {
             Ok(reader) => Ok(Box::pin(reader)),
-            Err(source) => Err(StoreError::Blob {
-                place: self.to_string(),
-                source,
-            }),
+            Err(source) => Err(self.unreadable(source)),
         }
     }
 
@@ -378,10 +375,7 @@ impl Source {
         let mut reader = self.open_blob(blob).await?;
         let mut bytes = Vec::new();
         let read = reader.read_to_end(&mut bytes).await;
-        read.map_err(|error| StoreError::Blob {
-            place: self.to_string(),
-            source: unreadable(blob, bytes.len() as u64, error),
-        })?;
+        read.map_err(|error| self.unreadable(unreadable(blob, bytes.len() as u64, error)))?;
         Ok(bytes.into())
     }
 
@@ -397,6 +391,11 @@ impl Source {
     fn verified(&self, raw: RawManifest) -> Result<Document, StoreError> {
         Document::verify(&raw.media_type, raw.bytes, &raw.digest)
             .map_err(|error| self.unusable(error))
+    }
+
+    fn unreadable(&self, source: Problem) -> StoreError {
+        let place = self.to_string();
+        StoreError::Blob { place, source }
     }
 
     fn unusable(&self, source: Problem) -> StoreError {

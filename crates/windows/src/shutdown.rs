@@ -49,11 +49,8 @@ impl ShutdownValue {
     }
 
     /// The type that Windows reads there.
-    pub const fn data_type(self) -> DataType {
-        match self {
-            Self::Process => DataType::DWORD,
-            Self::Service => DataType::SZ,
-        }
+    pub fn data_type(self) -> DataType {
+        self.data(DEFAULT_SECONDS).kind()
     }
 
     /// The time in the data; none if Windows does not accept it.

@@ -1,9 +1,9 @@
 //! Login and logout: a credential is verified and stored where Docker's tools find it, by the
 //! configured helper or in the file itself.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -159,7 +159,7 @@ impl<'h> Config<'h> {
     ) -> Result<PathBuf, RegistryError> {
         let folder = files::folder_of(&Self::open(host, file)?.path).to_owned();
         if !folder.exists() {
-            make_private(&folder).map_err(file_error("create", &folder))?;
+            files::create_private_folder(&folder).map_err(file_error("create", &folder))?;
         }
         let _held = files::lock_folder(&folder, progress);
         let mut config = Self::open(host, file)?;
@@ -224,17 +224,10 @@ impl<'h> Config<'h> {
     }
 }
 
-/// Creates a folder and its parents, accessible only to the user.
-fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use wincimg_common::progress::Silent;
 
     use super::*;
