@@ -50,6 +50,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// assert_eq!(Shelf::NAMES, "left, top-right or floor");
 /// ```
 pub use wincimg_derive::Named;
+/// Implements serde's `Serialize` with the text of `Display`.
+pub use wincimg_derive::SerializeDisplay;
 
 /// Locks a mutex, even if a thread panicked while holding it: the shared data are consistent
 /// between any two statements.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Serialize;
+use wincimg_common::SerializeDisplay;
 use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::name_folding::upcase;
 
 /// Path of a file or folder in an image, such as `C:\app\site`. Copies share the names, because a
 /// plan has each path several times.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, SerializeDisplay)]
 pub struct ImagePath {
     components: Arc<[String]>,
 }
@@ -289,12 +289,6 @@ impl FromStr for ImagePath {
 impl fmt::Display for ImagePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, r"C:\{}", self.components.join(r"\"))
-    }
-}
-
-impl Serialize for ImagePath {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

@@ -24,9 +24,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::Serialize;
 pub use settings::ServiceSettings;
-use wincimg_common::Named;
 #[cfg(feature = "document")]
 use wincimg_common::document::{Text, text};
+use wincimg_common::{Named, SerializeDisplay};
 use wincimg_registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
 use super::checked_text;
@@ -117,7 +117,7 @@ pub enum StartType {
 }
 
 /// Account of a service. None of them has a password.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, SerializeDisplay)]
 pub enum ServiceAccount {
     /// The system.
     #[default]
@@ -285,12 +285,6 @@ impl fmt::Display for ServiceAccount {
             Self::NetworkService => f.write_str(r"NT AUTHORITY\NetworkService"),
             Self::Virtual(name) => write!(f, r"NT SERVICE\{name}"),
         }
-    }
-}
-
-impl Serialize for ServiceAccount {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

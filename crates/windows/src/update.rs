@@ -7,13 +7,14 @@ use std::sync::{LazyLock, OnceLock};
 use jiff::Span;
 use jiff::civil::Date;
 use serde::Serialize;
+use wincimg_common::SerializeDisplay;
 
 use super::invalid::InvalidText;
 use super::table::{TableError, TableRow, embedded, read_rows};
 use super::version::WindowsVersion;
 
 /// The number of a Knowledge Base article, as in `KB4549949`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay)]
 pub struct Kb(u32);
 
 impl FromStr for Kb {
@@ -49,14 +50,8 @@ impl fmt::Display for Kb {
     }
 }
 
-impl Serialize for Kb {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// Date and reason of an update's publication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, SerializeDisplay)]
 pub enum UpdateKind {
     /// Regular; the letter is the week of the month (`B` is Patch Tuesday).
     Week(char),
@@ -90,12 +85,6 @@ impl fmt::Display for UpdateKind {
             Self::Hotpatch => f.write_str("hotpatch"),
             Self::Preview => f.write_str("preview"),
         }
-    }
-}
-
-impl Serialize for UpdateKind {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

@@ -6,14 +6,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize, de};
+use serde::{Deserialize, de};
+use wincimg_common::SerializeDisplay;
 
 use super::invalid::InvalidText;
 
 /// A Windows build with its revision, if known: `17763.973`.
 ///
 /// Versions order by build, then revision; an unknown revision comes before every known one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, SerializeDisplay)]
 pub struct WindowsVersion {
     /// The third part of `10.0.17763.973`, which identifies the release of Windows.
     pub build: u32,
@@ -115,12 +116,6 @@ fn shortened(text: &str) -> String {
     let mut start: String = text.chars().take(SHOWN).collect();
     start.push('…');
     start
-}
-
-impl Serialize for WindowsVersion {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 impl<'de> Deserialize<'de> for WindowsVersion {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
 use sha1::{Digest, Sha1};
+use wincimg_common::SerializeDisplay;
 use wincimg_common::untrusted::QuotedText;
 use wincimg_registry::security::Sid;
 
@@ -41,7 +41,7 @@ const SERVICES: u32 = 80;
 const POOLS: u32 = 82;
 
 /// An account or group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SerializeDisplay)]
 pub struct AccessAccount {
     name: String,
     sid: Sid,
@@ -118,11 +118,5 @@ fn named(kind: u32, name: &str) -> Option<Sid> {
 impl fmt::Display for AccessAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
-    }
-}
-
-impl Serialize for AccessAccount {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.name)
     }
 }
