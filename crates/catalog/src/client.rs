@@ -4,10 +4,9 @@ use reqwest::Url;
 use serde_json::json;
 use wincimg_common::diagnose::Problem;
 use wincimg_common::untrusted::without_password;
-use wincimg_http::{AddressPolicy, Exchange, HttpClient, HttpError, host_of};
+use wincimg_http::{AddressPolicy, AddressScope, Exchange, HttpClient, HttpError, host_of};
 
 use super::dialog::{UpdateFile, read_dialog};
-use super::links;
 use super::page::{Page, PageError, SearchResult, read_page};
 
 /// Address of Microsoft's catalog.
@@ -162,7 +161,7 @@ impl<'h> Catalog<'h> {
         let read = |html: &str| read_dialog(html, update_id);
         let files = self.page(exchange, &what, read).await?;
         for file in &files {
-            links::check(&file.url, &self.address).map_err(|problem| {
+            check_link(&file.url, &self.address).map_err(|problem| {
                 let name = &file.name;
                 let url: String = file.url.chars().take(200).collect();
                 let problem = format!("{host} links {name} to {url:?}: {problem}");
@@ -173,5 +172,58 @@ impl<'h> Catalog<'h> {
             })?;
         }
         Ok(files)
+    }
+}
+
+/// Checks that a link may be followed: a page from a proxy or a copy could link to a service that
+/// only this machine, or a node that runs a script, can reach. A catalog on this machine may link to
+/// this machine.
+fn check_link(link: &str, catalog: &Url) -> Result<(), &'static str> {
+    let url: Url = link.parse().map_err(|_| "it is not a web address")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it is not a web address");
+    }
+    match AddressScope::of_url(&url) {
+        AddressScope::World => Ok(()),
+        AddressScope::ThisMachine if AddressScope::of_url(catalog) == AddressScope::ThisMachine => {
+            Ok(())
+        }
+        AddressScope::ThisMachine => Err("it refers to this machine"),
+        AddressScope::Metadata => Err("it is an address where clouds keep their credentials"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THIS_MACHINE: &str = "it refers to this machine";
+    const METADATA: &str = "it is an address where clouds keep their credentials";
+
+    #[test]
+    fn links_lead_to_web_addresses_of_other_machines_alone() {
+        let catalog = DEFAULT_CATALOG.parse().unwrap();
+        for (link, expected) in [
+            ("http://download.windowsupdate.com/c/a.msu", Ok(())),
+            ("http://10.1.2.3/a.msu", Ok(())),
+            ("file:///etc/passwd", Err("it is not a web address")),
+            (r"\\server\share\a.msu", Err("it is not a web address")),
+            ("ftp://host/a.msu", Err("it is not a web address")),
+            (r"C:\a.msu", Err("it is not a web address")),
+            ("http://a.localhost/a.msu", Err(THIS_MACHINE)),
+            ("http://0x7f.1/a.msu", Err(THIS_MACHINE)),
+            ("http://[::ffff:127.0.0.1]/a.msu", Err(THIS_MACHINE)),
+            ("http://169.254.169.254/latest/meta-data", Err(METADATA)),
+            ("http://[fe80::1]/a.msu", Err(METADATA)),
+        ] {
+            assert_eq!(check_link(link, &catalog), expected, "{link}");
+        }
+    }
+
+    #[test]
+    fn a_catalog_on_this_machine_may_link_to_itself_but_not_to_neighbours() {
+        let own: Url = "http://127.0.0.1:8080/".parse().unwrap();
+        assert_eq!(check_link("http://localhost:8081/a.msu", &own), Ok(()));
+        assert!(check_link("http://169.254.169.254/a.msu", &own).is_err());
     }
 }

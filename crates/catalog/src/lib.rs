@@ -23,7 +23,6 @@ mod folder;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod html;
-mod links;
 mod msrc;
 mod msu;
 mod page;

@@ -14,15 +14,19 @@ use std::{fs, io};
 use reqwest::Url;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls_platform_verifier::Verifier;
 use wincimg_common::diagnose::Problem;
+use wincimg_common::files;
 use wincimg_common::x509::Certificate;
 
 use super::error::HttpError;
-use super::pem::{read_certificates, read_private_key};
 use super::urls::host_of;
 use super::verifier::{AcceptedCertificates, CertificateVerifier, PinnedCertificates};
+
+/// Four times the size of all CAs of a system.
+const LARGEST_FILE: u64 = 1 << 20;
 
 /// Files of certificates and keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,6 +212,36 @@ fn signs_others(certificate: &[u8]) -> bool {
 /// Returns true if a certificate is a CA's for all hosts, not that of a server.
 fn signs_for_all(certificate: &[u8]) -> bool {
     Certificate::parse(certificate).map_or(true, |it| it.is_ca() && !it.is_of_server())
+}
+
+/// Reads the certificates of a file, in PEM or, as exported by Windows, in DER; returns a message
+/// on failure.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    certificates_in(read_file(path)?)
+}
+
+/// Parses the certificates in a file's bytes.
+pub fn certificates_in(bytes: Vec<u8>) -> Result<Vec<CertificateDer<'static>>, String> {
+    // A SEQUENCE with a length of several bytes, with which no text begins.
+    if matches!(bytes.as_slice(), [0x30, 0x81..=0x84, ..]) {
+        return Ok(vec![CertificateDer::from(bytes)]);
+    }
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() {
+        return Err("it has no certificate".to_owned());
+    }
+    Ok(found)
+}
+
+/// Reads the private key of a PEM file; returns a message on failure.
+pub fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(&read_file(path)?).map_err(|error| error.to_string())
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let bytes = files::read(path, LARGEST_FILE).map_err(|error| error.to_string())?;
+    Ok(files::without_mark(bytes))
 }
 
 #[cfg(test)]

@@ -199,7 +199,14 @@ impl HttpClient {
         let sending = async {
             match &exchange.payload {
                 Payload::Stream(piece) => self.stream(exchange, piece, client, request).await,
-                Payload::Bytes(bytes) => self.plain(exchange, bytes.clone(), client, request).await,
+                Payload::Bytes(bytes) => {
+                    if !exchange.is_safe() {
+                        let length = bytes.len().into();
+                        request.headers_mut().insert(CONTENT_LENGTH, length);
+                        *request.body_mut() = Some(Body::from(bytes.clone()));
+                    }
+                    self.answer(exchange, client.execute(request)).await
+                }
             }
         };
         let sent = self.with_deadline(&exchange.what, sending).await;
@@ -244,23 +251,6 @@ impl HttpClient {
     /// Checks that the exchange uses TLS, or that its host may be reached without.
     pub fn check(&self, exchange: &Exchange<'_>) -> Result<(), HttpError> {
         self.trust(exchange).map(drop)
-    }
-
-    /// Sends a request with an empty body or one in memory.
-    async fn plain(
-        &self,
-        exchange: &Exchange<'_>,
-        body: Bytes,
-        client: Client,
-        mut request: Request,
-    ) -> Result<Response, HttpError> {
-        if !exchange.is_safe() {
-            request
-                .headers_mut()
-                .insert(CONTENT_LENGTH, body.len().into());
-            *request.body_mut() = Some(Body::from(body));
-        }
-        self.answer(exchange, client.execute(request)).await
     }
 
     /// Sends a request whose body is streamed from a source.

@@ -20,7 +20,6 @@ mod error;
 mod exchange;
 mod insecure_hosts;
 mod partial_file;
-mod pem;
 mod proxy;
 mod retry;
 mod transfer;
@@ -29,7 +28,7 @@ mod verifier;
 
 pub use addresses::{AddressPolicy, AddressScope};
 pub use blob_source::{BlobReader, BlobSource, CachedReader};
-pub use certificates::CertificateFiles;
+pub use certificates::{CertificateFiles, certificates_in, read_certificates, read_private_key};
 pub use client::{HttpClient, IDLE_TIMEOUT};
 pub use downloads::{DownloadError, DownloadedFile, Downloads, Remote};
 pub use error::{HttpError, file_error};
@@ -38,7 +37,6 @@ pub use exchange::{
     location,
 };
 pub use partial_file::PartialFile;
-pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use reqwest::Url;
 pub use retry::{RetryBudget, RetryPolicy, Transient, retry_after, wait_hint};
 pub use transfer::{ProgressLine, Transfer, TransferError};

@@ -6,15 +6,14 @@
 
 mod entries;
 mod location;
-mod loose;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 pub use entries::{EntryReader, EntryTarget};
 pub use location::{LOCAL_SCHEMES, Location, LocationError, how_to_build, is_local_image};
-pub use loose::LooseLayers;
 use tokio::io::AsyncReadExt;
 use wincimg_common::diagnose::{Diagnose, Problem};
 use wincimg_common::progress::Task;
@@ -411,6 +410,36 @@ impl fmt::Display for Source {
             Self::Archive(archive) => write!(f, "docker-archive:{}", archive.path().display()),
             Self::Loose(loose) => loose.below.fmt(f),
         }
+    }
+}
+
+/// Layers in this process, above an image in a store.
+#[derive(Clone)]
+pub struct LooseLayers {
+    blobs: HashMap<Digest, Arc<dyn BlobSource>>,
+    below: Box<Source>,
+}
+
+impl LooseLayers {
+    /// Layers by the digests of their blobs; all others are in `below`.
+    pub fn new(blobs: HashMap<Digest, Arc<dyn BlobSource>>, below: Source) -> Self {
+        Self {
+            blobs,
+            below: Box::new(below),
+        }
+    }
+
+    fn get(&self, digest: &Digest) -> Option<&Arc<dyn BlobSource>> {
+        self.blobs.get(digest)
+    }
+}
+
+impl fmt::Debug for LooseLayers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LooseLayers")
+            .field("blobs", &self.blobs.keys())
+            .field("below", &self.below)
+            .finish()
     }
 }
 

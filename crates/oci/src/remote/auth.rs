@@ -17,8 +17,7 @@ use super::client::Inner;
 use super::credentials::{Authentication, Credential, lookup_error};
 use super::error::{RegistryError, check};
 use super::host::Host;
-use super::secret::Secret;
-use super::sent_secrets::SentSecrets;
+use super::secret::{Secret, SentSecrets};
 
 /// Reported in place of a credential for requests to another host.
 pub(super) const NOT_SENT: &str = "no credential (none is sent to another host)";

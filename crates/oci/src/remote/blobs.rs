@@ -24,7 +24,7 @@ use super::client::RegistryClient;
 use super::error::{RegistryError, check};
 use super::observer::{BlobObserver, Observation};
 use super::repository::Repository;
-use super::sent_secrets::SentSecrets;
+use super::secret::SentSecrets;
 use crate::document::{Descriptor, Digest, Hasher};
 use crate::stream::contains_blob;
 

@@ -105,9 +105,7 @@ impl RegistryClient {
             guesses: AtomicUsize::new(0),
         })))
     }
-}
 
-impl RegistryClient {
     /// The HTTP client, for servers that are not registries but use the same settings.
     pub fn http(&self) -> &HttpClient {
         &self.0.http

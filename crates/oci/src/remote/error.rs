@@ -7,7 +7,7 @@ use wincimg_common::diagnose::{Diagnose, Excerpt, Problem, error_chain};
 use wincimg_http::{HttpClient, HttpError, Transient, is_metadata, retry_after, wait_hint};
 
 use super::error_message::error_message;
-use super::sent_secrets::SentSecrets;
+use super::secret::SentSecrets;
 use crate::document::{self, Digest, Hasher, ManifestFormat, WEB_PAGE_HINT};
 use crate::reference::DOCKER_HUB;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::sent_secrets::SentSecrets;
+use super::secret::SentSecrets;
 
 /// Error message of a registry, as one short line with a leading colon. A server may repeat what it
 /// was sent: the secrets of the request are hidden.

@@ -40,7 +40,6 @@ mod referrers;
 mod repository;
 mod request;
 mod secret;
-mod sent_secrets;
 mod streamed;
 mod suggestion;
 mod upload;

@@ -10,7 +10,7 @@ use super::challenge::{Challenge, Scope};
 use super::client::Inner;
 use super::error::{RegistryError, check};
 use super::host::Host;
-use super::sent_secrets::SentSecrets;
+use super::secret::SentSecrets;
 
 /// Statuses by which registries hide content from anonymous clients.
 const HIDDEN: [StatusCode; 3] = [
