@@ -58,7 +58,7 @@ impl WindowsSteps {
         match &self.cache {
             Some(cache) => Some(cache.to_string()),
             None if options.buildkit().is_some() => None,
-            None => Some(format!("docker-daemon:{}", NAME)),
+            None => Some(format!("docker-daemon:{NAME}")),
         }
     }
 }

@@ -291,7 +291,7 @@ fn invalid_head(error: &reqwest::Error) -> Option<String> {
         "unexpected transfer-encoding parsed",
         "message head is too large",
     ];
-    let mut printed = chain(error).map(|error| error.to_string());
+    let mut printed = chain(error).map(ToString::to_string);
     printed.find(|printed| OF_HEAD.contains(&printed.as_str()))
 }
 

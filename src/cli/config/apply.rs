@@ -63,7 +63,7 @@ struct Table<'a> {
     is_alias: bool,
 }
 
-impl<'a> Table<'a> {
+impl Table<'_> {
     fn get(self, name: &str) -> Option<Self> {
         let entries = self.entries.get(name)?.get_ref().as_table()?;
         Some(Self { entries, ..self })

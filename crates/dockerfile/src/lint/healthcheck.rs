@@ -15,7 +15,7 @@ pub(super) fn check(_: &Stage<'_>, step: &LintStep<'_>) -> Option<Finding> {
     if let Some(reason) = reason {
         return Some(step.finding(format!("this check cannot fail: {reason}")));
     }
-    let command = step.find(|it| ignores_status(it))?;
+    let command = step.find(ignores_status)?;
     let message = "curl succeeds also at an error of the server, such as 500: add -f";
     Some(step.finding_at(command.start(), message).warning())
 }

@@ -22,7 +22,7 @@ pub(super) fn check_wait(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<Findi
     if let Some((at, (severity, message))) = unawaited {
         return Some(step.finding_at(at, message).severity(severity));
     }
-    if let Some(command) = step.find(|it| leaves_its_setup(it)) {
+    if let Some(command) = step.find(leaves_its_setup) {
         let message = "the installer of Visual Studio returns before its setup ends: add --wait";
         return Some(step.finding_at(command.start(), message).warning());
     }

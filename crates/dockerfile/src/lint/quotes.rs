@@ -58,7 +58,7 @@ fn is_template(text: &str) -> bool {
         || text
             .match_indices("{{")
             .map(|(at, _)| text[at + 2..].trim_start().trim_start_matches('.'))
-            .any(|name| name.starts_with_letter())
+            .any(TextExt::starts_with_letter)
 }
 
 /// In any shell, a nested PowerShell script loses its plain quotes; the correction depends on the

@@ -421,7 +421,7 @@ fn lost_command(it: &EvaluatedStep<'_>) -> Option<(usize, &'static str)> {
     if step.is_argument {
         return None;
     }
-    if let Some(command) = step.find(|it| is_interactive_cmd(it)) {
+    if let Some(command) = step.find(is_interactive_cmd) {
         let message = "cmd without /C runs no command, and ends at the end of its input: add /C";
         return Some((command.start(), message));
     }

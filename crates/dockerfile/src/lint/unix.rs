@@ -415,7 +415,7 @@ pub(super) fn check_alias(_: &Stage<'_>, step: &LintStep<'_>) -> Vec<Finding> {
         let is_version = is_download && command.words.len() == 2 && command.word(1) == "-V";
         let is_foreign = |option: &&str| {
             let long = option.strip_prefix("--").filter(|_| is_download);
-            let is_long = long.is_some_and(|it| it.starts_with_letter());
+            let is_long = long.is_some_and(TextExt::starts_with_letter);
             option.len() > 1 && option.starts_with('-') && !is_parameter(&option[1..], parameters)
                 || is_long
                 || is_version

@@ -179,7 +179,7 @@ fn syntax_error(step: &LintStep<'_>) -> Option<(usize, &'static str)> {
 
 /// A `tar` of Windows that is to read its input and reads a tape, and a message.
 fn tape(stage: &Stage<'_>, step: &LintStep<'_>) -> Option<(usize, &'static str)> {
-    let command = step.find(|it| reads_tape(it))?;
+    let command = step.find(reads_tape)?;
     // Others read their input.
     let others = [
         "git", "msys", "cygwin", "mingw", "busybox", "scoop", "choco", "tar.exe", "tape", "path",

@@ -16,12 +16,12 @@ impl Cmd<'_, '_> {
             }
             Test::Defined(name) => {
                 let name = self.filled(name)?;
-                let (text, at) = (name.as_str(), name.origin(0));
-                let unknown = format!("whether the variable {text} is set is unknown");
-                let is_set = exists(&self.machine.variable(text), &unknown);
+                let (variable, at) = (name.as_str(), name.origin(0));
+                let unknown = format!("whether the variable {variable} is set is unknown");
+                let is_set = exists(&self.machine.variable(variable), &unknown);
                 let is_set = is_set.map_err(|error| error.in_command("if defined", at))?;
                 // cmd sets it.
-                Ok(is_set || text.eq_ignore_ascii_case("PROMPT"))
+                Ok(is_set || variable.eq_ignore_ascii_case("PROMPT"))
             }
             Test::ErrorLevel(number) => {
                 // Before a command of a batch file fails it is 0.

@@ -110,15 +110,18 @@ pub(super) fn parse(line: &TracedText) -> Result<CmdNode> {
     }
 }
 
+/// Makes a node of the commands that an operator joins.
+type Join = fn(Vec<CmdNode>) -> CmdNode;
+
 /// Operators between commands of a sequence, of lower precedence first.
-const OPERATORS: [(&str, fn(Vec<CmdNode>) -> CmdNode); 3] = [
+const OPERATORS: [(&str, Join); 3] = [
     ("||", CmdNode::Or),
     ("&&", CmdNode::And),
     ("|", CmdNode::Pipe),
 ];
 
 /// Returns the only node, or a node of several.
-fn one_or(mut nodes: Vec<CmdNode>, several: fn(Vec<CmdNode>) -> CmdNode) -> CmdNode {
+fn one_or(mut nodes: Vec<CmdNode>, several: Join) -> CmdNode {
     match nodes.len() {
         0 => CmdNode::Nothing,
         1 => nodes.remove(0),

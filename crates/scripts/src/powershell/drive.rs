@@ -50,15 +50,13 @@ impl Shell<'_, '_> {
 
 fn drive_of(path: &str) -> Result<Drive> {
     let lower = path.to_lowercase();
-    let drives: [(&str, fn(String) -> Drive); 3] = [
-        ("registry::", Drive::Registry),
-        ("microsoft.powershell.core\\registry::", Drive::Registry),
-        ("iis:", Drive::Iis),
-    ];
-    for (prefix, drive) in drives {
+    for prefix in ["registry::", "microsoft.powershell.core\\registry::"] {
         if lower.starts_with(prefix) {
-            return Ok(drive(path[prefix.len()..].to_owned()));
+            return Ok(Drive::Registry(path[prefix.len()..].to_owned()));
         }
+    }
+    if lower.starts_with("iis:") {
+        return Ok(Drive::Iis(path["iis:".len()..].to_owned()));
     }
     if lower.starts_with("hklm:") || lower.starts_with("hkcu:") {
         return Ok(Drive::Registry(path.to_owned()));

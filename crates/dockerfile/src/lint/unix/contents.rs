@@ -146,7 +146,7 @@ impl StageContents {
 fn names_files(step: &LintStep<'_>) -> bool {
     let is_file = |source: &str| {
         let extension = file_name(source).rsplit_once('.').map(|(_, it)| it);
-        !source.contains(['*', '?', '$']) && extension.is_some_and(|it| it.starts_with_letter())
+        !source.contains(['*', '?', '$']) && extension.is_some_and(TextExt::starts_with_letter)
     };
     let mut sources = paths_in(step.lower_text());
     sources.next_back().is_some() && sources.all(is_file)
