@@ -104,17 +104,14 @@ impl Recipe {
         let runtimes = file.runtimes.iter();
         let steps: Result<Vec<_>, _> = runtimes.map(|name| self.runtime(name)).collect();
         let mut steps_after = steps?;
+        let recipe = self.name();
         for entry in &file.msi {
             let package = self.package(entry)?;
             match layer_of(&mut layers, entry.get_ref().layer.as_ref()) {
                 Some(layer) => layer.packages.push(package),
                 None => steps_after.push(PlannedStep {
                     line: None,
-                    created_by: format!(
-                        "wincimg build {}: {}",
-                        self.name(),
-                        package.options.file_name
-                    ),
+                    created_by: format!("wincimg build {recipe}: {}", package.options.file_name),
                     layer: Some(Arc::new(PlannedLayer {
                         packages: vec![package],
                         ..PlannedLayer::default()
@@ -124,7 +121,6 @@ impl Recipe {
         }
         let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
         let texts = texts.chain(std::iter::repeat(None));
-        let recipe = self.name();
         let steps = layers.into_iter().zip(texts).map(|((name, layer), text)| {
             let name = name.map_or("a layer without a name", |name| &name.value);
             let created_by = text.map_or_else(
