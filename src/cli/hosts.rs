@@ -300,8 +300,7 @@ impl Builds {
             None => (newest_known(windows.build), ", the newest revision known"),
         };
         session.note(format_args!(
-            "no host given: building for {version}{known}, from the base's tag; the image starts on \
-             {}",
+            "no host given: building for {version}{known}, from the base's tag{}",
             served_names(version)
         ));
         let build = HostBuild::new(version);
@@ -355,9 +354,13 @@ impl Builds {
     }
 }
 
-/// The servers that start an image. The name of one has a comma.
+/// The servers that start an image, as the end of a sentence; empty for a build of no release. The
+/// name of one has a comma.
 fn served_names(image: WindowsVersion) -> String {
-    joined(served_by(image), "; ")
+    match joined(served_by(image), "; ") {
+        names if names.is_empty() => names,
+        names => format!("; the image starts on {names}"),
+    }
 }
 
 fn read(path: &Path) -> Result<NodeList> {
@@ -445,6 +448,7 @@ mod tests {
     fn names_of_servers_with_a_comma_stay_apart() {
         let names = served_names(WindowsVersion::new(20348, 2402));
         assert!(names.contains("; Windows Server, version 23H2"), "{names}");
+        assert_eq!(served_names(WindowsVersion::new(18334, 1)), "");
     }
 
     #[test]
