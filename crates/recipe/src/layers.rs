@@ -105,18 +105,21 @@ impl Recipe {
         let steps: Result<Vec<_>, _> = runtimes.map(|name| self.runtime(name)).collect();
         let mut steps_after = steps?;
         let recipe = self.name();
+        let step = |created_by: String, layer: PlannedLayer| PlannedStep {
+            line: None,
+            created_by,
+            layer: (!layer.is_empty()).then(|| Arc::new(layer)),
+        };
         for entry in &file.msi {
             let package = self.package(entry)?;
             match layer_of(&mut layers, entry.get_ref().layer.as_ref()) {
                 Some(layer) => layer.packages.push(package),
-                None => steps_after.push(PlannedStep {
-                    line: None,
-                    created_by: format!("wincimg build {recipe}: {}", package.options.file_name),
-                    layer: Some(Arc::new(PlannedLayer {
-                        packages: vec![package],
-                        ..PlannedLayer::default()
-                    })),
-                }),
+                None => {
+                    let text = format!("wincimg build {recipe}: {}", package.options.file_name);
+                    let mut layer = PlannedLayer::default();
+                    layer.packages.push(package);
+                    steps_after.push(step(text, layer));
+                }
             }
         }
         let texts = file.layers.iter().map(|entry| entry.created_by.as_ref());
@@ -127,11 +130,7 @@ impl Recipe {
                 || format!("wincimg build {recipe}: {name}"),
                 |text| text.value.clone(),
             );
-            PlannedStep {
-                line: None,
-                created_by,
-                layer: (!layer.is_empty()).then(|| Arc::new(layer)),
-            }
+            step(created_by, layer)
         });
         Ok(steps.chain(steps_after).collect())
     }
