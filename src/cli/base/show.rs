@@ -75,10 +75,9 @@ impl Show {
     /// The selected key or path.
     fn target(&self) -> Result<(Option<BaseKeyPath>, Option<ImagePath>)> {
         let key = self.registry.as_ref().map(|key| {
-            let keys = r"HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT";
-            let hint = || format!("name a key of {keys}");
+            let hint = r"name a key of HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT";
             key.parse()
-                .map_err(|error| Failure::usage(error).hint(hint()))
+                .map_err(|error| Failure::usage(error).hint(hint))
         });
         let path = self.path.as_ref().map(|path| {
             let hint = r"name it as in a container: --path 'C:\Windows\System32'";

@@ -108,8 +108,8 @@ fn check_words_of_command(entrypoint: &LintStep<'_>, step: &LintStep<'_>) -> Opt
 fn check_broken_json(stage: &Stage<'_>, step: &LintStep<'_>) -> Finding {
     let text = step.instruction.text();
     let argv = mended_backslashes(text).and_then(|text| serde_json::from_str(&text).ok());
-    // In exec form a program and its arguments in one word would be a file name.
-    // With a space the name of a program needs an extension.
+    // In exec form a program and its arguments in one word would be a file name. One with a space needs
+    // an extension.
     let is_name = |word: &String| !word.contains(' ') || has_extension(word, &["exe"]);
     let argv = argv.filter(|argv: &Vec<String>| argv.first().is_some_and(is_name));
     let message = if argv.is_some() && text.contains("\\$") {

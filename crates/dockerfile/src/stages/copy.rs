@@ -138,14 +138,17 @@ impl<'a> Draft<'a> {
             Entry::Occupied(known) => kind_of(&known.get().content),
             Entry::Vacant(_) => self.tree.readable_kind(&path)?,
         };
-        let is = match kind {
-            Presence::Present(PathKind::Folder) if !is_folder => "a folder, which a file",
-            Presence::Present(PathKind::File(())) if is_folder => "a file, which a folder",
-            Presence::Present(PathKind::Link(())) if is_folder => "a link, which a folder",
-            _ => "",
-        };
-        if !is.is_empty() {
-            return Err(format!("{path} is {is} cannot replace"));
+        match kind {
+            Presence::Present(PathKind::Folder) if !is_folder => {
+                return Err(format!("{path} is a folder, which a file cannot replace"));
+            }
+            Presence::Present(PathKind::File(())) if is_folder => {
+                return Err(format!("{path} is a file, which a folder cannot replace"));
+            }
+            Presence::Present(PathKind::Link(())) if is_folder => {
+                return Err(format!("{path} is a link, which a folder cannot replace"));
+            }
+            _ => {}
         }
         match place {
             Entry::Occupied(mut known) => known.get_mut().content = content,

@@ -11,6 +11,7 @@ use super::super::traced_text::TracedText;
 use super::ast::{Argument, CommandAst, Element, Expression, Pipeline, Redirect};
 use super::chocolatey::FUNCTIONS;
 use super::cmdlets::is_cmdlet;
+use super::content::WriteMode;
 use super::eval::{ErrorAction, Shell};
 use super::has_word;
 use super::script_file::is_script;
@@ -407,7 +408,11 @@ impl Shell<'_, '_> {
                 return error::unclear("redirecting errors to a file is not supported");
             }
             let output = std::mem::replace(&mut value, PsValue::Null);
-            let done = self.out_file(&file.text()?, &output, (*append, false), None);
+            let mode = WriteMode {
+                appends: *append,
+                is_forced: false,
+            };
+            let done = self.out_file(&file.text()?, &output, mode, None);
             // PowerShell opens the file first, and does nothing if that fails.
             done.map_err(|error| self.halfway(error, changes))?;
         }

@@ -24,6 +24,14 @@ const GET: ParameterSet =
 /// Windows PowerShell may wrap longer lines when it writes output to a file.
 const WIDTH: usize = 79;
 
+/// How a cmdlet writes to an existing file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteMode {
+    pub(super) appends: bool,
+    /// True if it writes to a read-only file.
+    pub(super) is_forced: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     /// Non-ASCII characters depend on the language of Windows.
@@ -70,14 +78,14 @@ impl Encoding {
 }
 
 impl Shell<'_, '_> {
-    /// Writes a text, or appends it; by force, also to a read-only file.
     fn write_text(
         &mut self,
         file: &str,
         text: &str,
         encoding: Encoding,
-        (appends, is_forced): (bool, bool),
+        mode: WriteMode,
     ) -> Result<()> {
+        let WriteMode { appends, is_forced } = mode;
         let file = self.file_path(file, "it does not write to a file")?;
         check_no_wildcards(&file, &['*', '?', '['])?;
         let path = self.machine.file_path(&file)?;
@@ -149,7 +157,11 @@ impl Shell<'_, '_> {
             return error::unclear("appending with an encoding is not supported");
         }
         let text = lines(&value, !given.has("nonewline"))?;
-        self.write_text(&file, &text, encoding, (appends, given.has("force")))
+        let mode = WriteMode {
+            appends,
+            is_forced: given.has("force"),
+        };
+        self.write_text(&file, &text, encoding, mode)
     }
 
     pub(super) fn out_file_cmdlet(&mut self, command: &CommandAst, input: Input) -> Result<()> {
@@ -169,17 +181,20 @@ impl Shell<'_, '_> {
             return error::option("-NoNewline");
         }
         let encoding = given.text("encoding")?;
-        let mode = (given.has("append"), given.has("force"));
+        let mode = WriteMode {
+            appends: given.has("append"),
+            is_forced: given.has("force"),
+        };
         let done = self.out_file(&file, &value, mode, encoding.as_deref());
         done.map_err(|error| error.ending(Ends::Statement))
     }
 
-    /// Writes output to a file as `>` and `Out-File` do, with the mode of `write_text`.
+    /// Writes output to a file as `>` and `Out-File` do.
     pub(super) fn out_file(
         &mut self,
         file: &str,
         value: &PsValue,
-        mode: (bool, bool),
+        mode: WriteMode,
         name: Option<&str>,
     ) -> Result<()> {
         let encoding = Encoding::named(name, self.is_core, Encoding::Utf16)?;

@@ -35,6 +35,15 @@ enum ScriptArgument {
     Value(PsValue),
 }
 
+/// How the arguments of a script file are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ArgumentMode {
+    /// As texts, after `-File`.
+    Text,
+    /// As values: a number is one.
+    Value,
+}
+
 /// Returns true if a name is that of a script file.
 pub(super) fn is_script(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".ps1")
@@ -65,7 +74,7 @@ pub(in super::super) fn run(
             of_caller.map(|(name, value)| ((*name).to_owned(), PsValue::text_value(value)));
         shell.variables = of_caller.chain(file.variables()).collect();
         shell.file = Some(file.path.clone());
-        let bound = file.bind(&mut shell, given, false);
+        let bound = file.bind(&mut shell, given, ArgumentMode::Text);
         let done = bound.and_then(|()| shell.block(&file.statements));
         let (exit, flow) = (shell.exit, shell.flow);
         file.locate_recorded(machine, before);
@@ -140,13 +149,12 @@ impl ScriptFile {
         variables
     }
 
-    /// Binds the arguments to the declared parameters, in a shell that has the script's scope. After
-    /// `-File` they are texts, else values: a number is one.
+    /// Binds the arguments to the declared parameters, in a shell that has the script's scope.
     fn bind(
         &self,
         shell: &mut Shell<'_, '_>,
         given: Vec<ScriptArgument>,
-        has_values: bool,
+        mode: ArgumentMode,
     ) -> Result<()> {
         let Some(parameters) = &self.parameters else {
             return if given.is_empty() {
@@ -167,7 +175,7 @@ impl ScriptFile {
                 others.push(parameter);
                 continue;
             };
-            if has_values && parameter.kind.is_none() {
+            if mode == ArgumentMode::Value && parameter.kind.is_none() {
                 value.check_literal()?;
             }
             parameter.set(shell, parameter.converted(value)?);
@@ -384,7 +392,7 @@ impl Shell<'_, '_> {
             file: Some(file.path.clone()),
             ..Shell::new(self.machine, Arc::clone(&file.text), self.is_core)
         };
-        let bound = file.bind(&mut inner, given, true);
+        let bound = file.bind(&mut inner, given, ArgumentMode::Value);
         let done = bound.and_then(|()| inner.block(&file.statements));
         let (exit, flow) = (inner.exit, inner.flow);
         let (variables, types, functions) = (inner.variables, inner.types, inner.functions);

@@ -3,7 +3,7 @@
 use super::super::error::{self, Result, ScriptError};
 use super::super::image::{ImageAction, UnpackAction, UnpackFormat};
 use super::super::process::{PathState, Process};
-use super::options::{self, OptionSpec};
+use super::options::{self, Argument, OptionSpec};
 
 const TAR: OptionSpec = OptionSpec {
     letters: "xzjJvmpoatcruP",
@@ -21,24 +21,26 @@ pub(super) fn tar(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let mut folder = ".".to_owned();
     let mut strip = 0;
     let mut only = Vec::new();
-    for (name, value) in options::read(&words, &TAR)? {
-        match (name.as_str(), value) {
-            ("", Some(path)) => only.push(path.replace('\\', "/")),
-            ("x" | "extract" | "get", _) => extracts = true,
-            ("f" | "file", value) => archive = value,
-            ("C" | "directory" | "cd", Some(value)) => {
-                if folder != "." {
-                    return error::unclear("-C is given more than once");
+    for argument in options::read(&words, &TAR)? {
+        match argument {
+            Argument::Operand(path) => only.push(path.replace('\\', "/")),
+            Argument::Option(name, value) => match (name.as_str(), value) {
+                ("x" | "extract" | "get", _) => extracts = true,
+                ("f" | "file", value) => archive = value,
+                ("C" | "directory" | "cd", Some(value)) => {
+                    if folder != "." {
+                        return error::unclear("-C is given more than once");
+                    }
+                    folder = value;
                 }
-                folder = value;
-            }
-            ("strip-components" | "strip", Some(value)) => {
-                strip = value
-                    .parse()
-                    .map_err(|_| ScriptError::fails(format!("{value:?} is not a number")))?;
-            }
-            ("c" | "r" | "t" | "u" | "P", _) => return error::option(&format!("-{name}")),
-            _ => {}
+                ("strip-components" | "strip", Some(value)) => {
+                    strip = value
+                        .parse()
+                        .map_err(|_| ScriptError::fails(format!("{value:?} is not a number")))?;
+                }
+                ("c" | "r" | "t" | "u" | "P", _) => return error::option(&format!("-{name}")),
+                _ => {}
+            },
         }
     }
     let (true, Some(archive)) = (extracts, archive) else {

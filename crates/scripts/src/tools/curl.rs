@@ -5,7 +5,7 @@ use wincimg_windows::path::ImagePath;
 use super::super::error::{self, Result};
 use super::super::image::{ImageAction, Lookup};
 use super::super::process::{PathState, Process};
-use super::options::{self, OptionSpec};
+use super::options::{self, Argument, OptionSpec};
 
 const KNOWN: OptionSpec = OptionSpec {
     letters: "LfsSkO#vg4",
@@ -26,14 +26,17 @@ pub(super) fn run(machine: &mut Process<'_>, words: &[String]) -> Result<i32> {
     let mut targets = Vec::new();
     let mut follows = false;
     let mut makes_folders = false;
-    for (name, value) in options::read(words, &KNOWN)? {
-        match (name.as_str(), value) {
-            ("" | "url", Some(url)) => urls.push(url),
-            ("o" | "output", Some(file)) => targets.push(Some(file)),
-            ("O" | "remote-name", _) => targets.push(None),
-            ("L" | "location", _) => follows = true,
-            ("create-dirs", _) => makes_folders = true,
-            _ => {}
+    for argument in options::read(words, &KNOWN)? {
+        match argument {
+            Argument::Operand(url) => urls.push(url),
+            Argument::Option(name, value) => match (name.as_str(), value) {
+                ("url", Some(url)) => urls.push(url),
+                ("o" | "output", Some(file)) => targets.push(Some(file)),
+                ("O" | "remote-name", _) => targets.push(None),
+                ("L" | "location", _) => follows = true,
+                ("create-dirs", _) => makes_folders = true,
+                _ => {}
+            },
         }
     }
     if urls.is_empty() || urls.len() != targets.len() {

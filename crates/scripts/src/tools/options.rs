@@ -10,8 +10,12 @@ pub(super) struct OptionSpec {
     pub(super) words_with_value: &'static [&'static str],
 }
 
-/// An option, by its letter or word, with its value; without a name, an operand.
-type Argument = (String, Option<String>);
+/// Option, by its letter or word, or operand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Argument {
+    Option(String, Option<String>),
+    Operand(String),
+}
 
 /// Parses the arguments of a program; unknown options are refused.
 pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>> {
@@ -29,16 +33,16 @@ pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>
                     Some(value) => value,
                     None => rest.next().ok_or_else(|| missing(word))?.clone(),
                 };
-                found.push((name.to_owned(), Some(value)));
+                found.push(Argument::Option(name.to_owned(), Some(value)));
             } else if known.words.contains(&name) && value.is_none() {
-                found.push((name.to_owned(), None));
+                found.push(Argument::Option(name.to_owned(), None));
             } else {
                 return error::option(word);
             }
             continue;
         }
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            found.push((String::new(), Some(word.clone())));
+            found.push(Argument::Operand(word.clone()));
             continue;
         };
         for (at, letter) in letters.char_indices() {
@@ -50,13 +54,13 @@ pub(super) fn read(words: &[String], known: &OptionSpec) -> Result<Vec<Argument>
                 } else {
                     joined.to_owned()
                 };
-                found.push((name, Some(value)));
+                found.push(Argument::Option(name, Some(value)));
                 break;
             }
             if !known.letters.contains(letter) {
                 return error::option(&format!("-{letter}"));
             }
-            found.push((name, None));
+            found.push(Argument::Option(name, None));
         }
     }
     Ok(found)
